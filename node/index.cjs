@@ -3,7 +3,7 @@
 const { Client, connect } = require("./lib/client.cjs");
 const { Election } = require("./lib/election.cjs");
 const { CommandRejectedError, errorOf, ...errors } = require("./lib/errors.cjs");
-const { Lease, Leases } = require("./lib/lease.cjs");
+const { Lease, Leases, Run } = require("./lib/lease.cjs");
 const { observe } = require("./lib/observe.cjs");
 
-module.exports = { connect, observe, Client, Election, Lease, Leases, ...errors };
+module.exports = { connect, observe, Client, Election, Lease, Leases, Run, ...errors };

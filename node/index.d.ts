@@ -10,6 +10,10 @@
 /// <reference types="node" />
 /// <reference lib="esnext.disposable" />
 
+import type { AlreadyDone, Mark, OccurrenceOptions, Ran } from "./lib/runs.js";
+
+export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
+
 /** Settings of a client. */
 export interface ConnectOptions {
   /** The label that others see beside a lock; default `host:pid:thread`. At most 256 bytes. */
@@ -57,6 +61,33 @@ export interface LockOptions extends AllOptions {
 
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
+
+/** Settings of a run. Give it a `slot`, a period (`every`) or a `cooldown`; without any, the job is done once in 7 days. */
+export interface OnceOptions extends OccurrenceOptions, LockOptions {}
+
+/** Somebody else is at it, who may still fail. */
+export interface RunningElsewhere {
+  ran: false;
+  reason: "running";
+  /** That holder, as far as the store shows it. */
+  holder: LockInfo | null;
+}
+
+/** The answer of {@link Client.once}. */
+export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere;
+
+/** The answer of {@link Client.beginRun}: a run, or the reason why there is nothing to do. */
+export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere));
+
+/** The state of one occurrence of a job. It is out of date when it arrives. */
+export interface RunInfo {
+  /** The resource that stands for it in the store. */
+  resource: string;
+  /** The holder that runs it now; `null` if nobody does. */
+  holder: LockInfo | null;
+  /** The mark of the finished work; `null` if it is not done. */
+  done: Mark | null;
+}
 
 /** A description of a holder: every given field must match. */
 export interface HolderOptions {
@@ -136,6 +167,41 @@ export class Client {
   using<T>(name: string, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 
   /**
+   * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
+   * done. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   *
+   * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
+   * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.
+   * @throws {@link FinishUnconfirmedError} when no answer of the store says that the mark stands.
+   */
+  once<T>(
+    name: string,
+    options: OnceOptions | undefined,
+    body: (run: Run) => T | PromiseLike<T>,
+  ): Promise<OnceOutcome<T>>;
+  once<T>(name: string, body: (run: Run) => T | PromiseLike<T>): Promise<OnceOutcome<T>>;
+
+  /**
+   * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
+   *
+   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails; the former also while too many nodes of
+   * a quorum may have lost marks.
+   * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
+   */
+  beginRun(name: string, options?: OnceOptions): Promise<BegunRun>;
+
+  /** The runner and the mark of one occurrence of a job. Rejects as {@link Client.inspect}. */
+  inspectRun(name: string, slot?: string | null): Promise<RunInfo>;
+
+  /**
+   * Removes the mark of one occurrence of a job, so that it is done again, and answers it; `null` if there was none. For people:
+   * waits until nobody runs it, up to 10,000 ms.
+   *
+   * @throws {@link LockTimeoutError} while somebody runs it, and otherwise the errors of {@link Run.finish}.
+   */
+  forgetRun(name: string, slot?: string | null): Promise<Mark | null>;
+
+  /**
    * Acquires several locks, all or none, in the order of their names, so that two callers with the same locks cannot
    * block each other forever.
    *
@@ -191,7 +257,7 @@ export class Client {
  * gap, by rejecting tokens older than the newest it has seen: see `leasehold/fence`.
  */
 export class Lease {
-  private constructor();
+  protected constructor();
 
   /** The fencing token: grows with every grant of the resource; always a safe integer. */
   readonly token: number;
@@ -232,6 +298,24 @@ export class Lease {
   [Symbol.asyncDispose](): Promise<void>;
   /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
+}
+
+/**
+ * A lease under which work is done that is done once. {@link Run.finish} writes down that it is done; a release leaves no
+ * mark, and neither does the end of an `await using` block without a finish, so that another worker may do the work.
+ */
+export class Run extends Lease {
+  private constructor();
+
+  /**
+   * Writes the mark that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
+   * lasts.
+   *
+   * @throws {@link LeaseLostError} if the lease was lost before: no mark was written, and another worker may do the work again.
+   * @throws {@link FinishUnconfirmedError} if no answer of the store says that the mark stands.
+   * @throws {@link NotOwnedError} after a release or finish.
+   */
+  finish(): Promise<void>;
 }
 
 /** Several leases that were acquired together, in the order of their names. */
@@ -375,8 +459,13 @@ export class LockBusyError extends LeaseholdError {}
 export class LockTimeoutError extends LeaseholdError {}
 /** The lease is over, so the work under the lock must stop. Code `lost`. */
 export class LeaseLostError extends LeaseholdError {}
-/** There is no lease to release. Code `not_owned`. */
+/** There is no lease to release or finish. Code `not_owned`. */
 export class NotOwnedError extends LeaseholdError {}
+/**
+ * The work of a run was done, and no answer of the store says that its mark stands: it may be done again. Code
+ * `finish_unconfirmed`.
+ */
+export class FinishUnconfirmedError extends LeaseholdError {}
 /** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */

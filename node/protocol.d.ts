@@ -58,6 +58,13 @@ export class Client {
   release(lock: number, now: Now): void;
 
   /**
+   * Finishes a run that is held: the store writes the mark that the work is done and frees the resource, in one step. It
+   * ends with `finished`, or with `lost` if the record was not ours any more and no mark was written. Throws
+   * {@link CommandRejectedError} for a lock without `LockOptions.run`, and for one that is not held.
+   */
+  finish(lock: number, now: Now): void;
+
+  /**
    * Declares a lease lost: the host has reported the loss from its own reading of the deadline, so the lease must stay lost.
    * Throws {@link CommandRejectedError} for a lock that is no longer alive.
    */
@@ -168,6 +175,16 @@ export function channel(resource: string): Uint8Array;
 
 /** The resource whose release a message reports, for {@link Client.notified}; null if the message is not ours. */
 export function releasedBy(channel: Uint8Array, message: Uint8Array): string | null;
+
+/** The resource of one occurrence of a job: `name@slot`. Throws `ConfigError` for a name or slot that cannot be. */
+export function runResource(name: string, slot?: string | null): string;
+
+/**
+ * The slot of a job that runs once in every period: the start of the period in UTC, such as `2026-11-24T00:00:00Z`. All are
+ * whole milliseconds. Throws `ConfigError` for a period below 1,000 or above 100 years, and for an offset that is not below
+ * the period.
+ */
+export function periodSlot(unixMs: number, every: number, offset?: number): string;
 
 /** The readings of this machine's clocks; the monotonic one counts suspended time. */
 export function now(): Now;

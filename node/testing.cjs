@@ -5,7 +5,9 @@
 const { createHash } = require("node:crypto");
 const { Client } = require("./lib/client.cjs");
 const errors = require("./lib/errors.cjs");
-const { Client: Machine, drive } = require("./lib/machine.cjs");
+const { forgotten, markOf, requested, unconfirmed } = require("./lib/fake-runs.cjs");
+const { lose } = require("./lib/lease.cjs");
+const { Client: Machine, drive, runs } = require("./lib/machine.cjs");
 const native = require("./lib/native.cjs");
 const { options, number } = require("./lib/options.cjs");
 const { told } = require("./lib/told.cjs");
@@ -148,42 +150,69 @@ class Process {
     } else if (event.type === "failed") {
       this.#failed.set(lock, event.failure);
       this.#pending.delete(lock);
-    } else if (event.type === "lost" || event.type === "released") {
+    } else if (event.type === "lost" || event.type === "released" || event.type === "finished") {
       take(this.#leases, lock).end(event);
     }
   }
 
-  acquire(name, { wait, renew = true, renewEvery, owner = this.#owner, ...rest }) {
-    const waiting = wait === undefined || wait === Infinity ? { type: "forever" } : { type: "for", wait };
-    if (!renew && renewEvery !== undefined) {
-      return refused(new errors.ConfigError("renew: false and renewEvery contradict each other: leave one out"));
-    }
-    const every = renewEvery === undefined ? undefined : { type: "every", interval: renewEvery };
-    const renewal = renew ? every : { type: "off" };
-    const taken = { ...rest, owner, wait: wait === 0 ? { type: "once" } : waiting, renewal };
-    return { begin: (signal) => this.#acquire(name, taken, signal) };
+  async acquire(name, settings, wrap) {
+    return wrap(await this.#lock(name, settings));
   }
 
-  tryAcquire(name, settings) {
-    const begin = async (signal) => {
-      try {
-        return await this.acquire(name, { ...settings, wait: 0 }).begin(signal);
-      } catch (error) {
-        if (error instanceof errors.LockBusyError) return null;
-        throw error;
-      }
+  async tryAcquire(name, settings, wrap) {
+    try {
+      return await this.acquire(name, { ...settings, wait: 0 }, wrap);
+    } catch (error) {
+      if (error instanceof errors.LockBusyError) return null;
+      throw error;
+    }
+  }
+
+  async beginRun(name, { signal, ...given }, wrap) {
+    const { resource, settings } = requested(name, given, this.world.now().unixMs);
+    const { lease, failure } = await this.#attempt(resource, settings, signal);
+    if (lease !== undefined) return { run: wrap(lease) };
+    if (failure.type === "done") return { mark: markOf(failure) };
+    if (failure.type === "busy" || failure.type === "timed-out") return { holder: failed(resource, failure).holder };
+    throw failed(resource, failure);
+  }
+
+  inspectRun(name, slot) {
+    const begin = () => {
+      const resource = runs("run-resource", name, slot);
+      const holder = this.inspect(resource).begin();
+      return { resource, holder, done: markOf(told(this.world.store.mark(resource, this.world.now()))) };
     };
     return { begin };
   }
 
-  async #acquire(resource, settings, signal) {
+  forgetRun(name, slot) {
+    return { begin: () => forgotten(this, this.inspectRun(name, slot).begin()) };
+  }
+
+  async #lock(name, { signal, ...settings }) {
+    const { lease, failure } = await this.#attempt(name, settings, signal);
+    if (failure !== undefined) throw failed(name, failure);
+    return lease;
+  }
+
+  /** The lease, or the failure of the protocol. */
+  async #attempt(resource, { wait, renew = true, renewEvery, owner = this.#owner, ...rest }, signal) {
+    signal?.throwIfAborted();
+    const waiting = wait === undefined || wait === Infinity ? { type: "forever" } : { type: "for", wait };
+    if (!renew && renewEvery !== undefined) {
+      throw new errors.ConfigError("renew: false and renewEvery contradict each other: leave one out");
+    }
+    const every = renewEvery === undefined ? undefined : { type: "every", interval: renewEvery };
+    const renewal = renew ? every : { type: "off" };
+    const settings = { ...rest, owner, wait: wait === 0 ? { type: "once" } : waiting, renewal };
     if (this.#isClosed) throw new errors.ClosedError("the client was closed", { resource });
     const { world } = this;
     const lock = (this.#locks += 1);
     this.#machine.acquire(lock, resource, settings, world.random(16), world.now());
     this.#pending.set(lock, { resource, owner: settings.owner });
     await world.meanwhile(ENDLESS, () => !this.#pending.has(lock) || signal?.aborted);
-    if (this.#granted.has(lock)) return take(this.#granted, lock);
+    if (this.#granted.has(lock)) return { lease: take(this.#granted, lock) };
     if (this.#pending.has(lock)) {
       this.#machine.release(lock, world.now());
       this.drive();
@@ -192,7 +221,7 @@ class Process {
       const why = "stayed locked for an hour of the fake clock: set `wait`, or this test never ends";
       throw new Error(`"${resource}" ${why}`);
     }
-    throw failed(resource, take(this.#failed, lock));
+    return { failure: take(this.#failed, lock) };
   }
 
   lockAll(names, { wait, ...settings }) {
@@ -202,7 +231,7 @@ class Process {
       try {
         for (const name of [...new Set(names)].sort()) {
           const left = Math.max(0, end - this.clock.now());
-          leases.push(await this.acquire(name, { ...settings, wait: left }).begin(signal));
+          leases.push(await this.#lock(name, { ...settings, wait: left, signal }));
         }
       } catch (error) {
         leases.reverse().forEach((lease) => lease.giveBack());
@@ -251,6 +280,11 @@ class Process {
     this.world.until(PATIENCE, isOver);
   }
 
+  finish(lock, left, isOver) {
+    this.#machine.finish(lock, this.world.now());
+    this.world.until(left + PATIENCE, isOver);
+  }
+
   remaining(lock) {
     return Number(this.#machine.remainingNs(lock, this.world.now())) / 1e6;
   }
@@ -278,7 +312,8 @@ class Held {
   #loss;
   /** True once the store has answered, or the record has expired. */
   #isFree = false;
-  #watchers = new Set();
+  #isUnconfirmed = false;
+  #watcher;
 
   constructor(process, lock, { resource, owner }, token) {
     Object.assign(this, { resource, owner, token });
@@ -304,36 +339,63 @@ class Held {
     throw new errors.LeaseLostError(`"${resource}" has only ${left} ms left`, { resource });
   }
 
-  lost() {
-    return {
-      begin: (ended) => {
-        if (this.#loss !== undefined) ended(this.#loss);
-        this.#watchers.add(ended);
-        return () => this.#watchers.delete(ended);
-      },
-    };
+  watch(lease) {
+    if (this.#loss !== undefined) lease[lose](this.#loss);
+    this.#watcher = lease;
   }
 
-  release() {
-    return { begin: () => this.#release() };
+  forget() {
+    this.#watcher = undefined;
   }
 
-  leave() {
-    const begin = () => {
-      if (this.isOver && this.#loss === undefined) return;
-      try {
-        this.#release();
-      } catch (error) {
-        // The work was done under the lock.
-        if (!(error instanceof errors.StoreUnavailableError)) throw error;
-      }
-    };
-    return { begin };
+  async release() {
+    this.releaseNow();
+  }
+
+  async leave() {
+    this.leaveNow();
+  }
+
+  async finish() {
+    const { resource } = this;
+    this.check(0);
+    const left = this.remaining();
+    this.isOver = true;
+    this.#process.finish(this.#lock, left, () => this.#isSettled());
+    if (this.#loss !== undefined) throw this.#loss;
+    this.forget();
+    if (this.#isUnconfirmed || !this.#isFree) throw unconfirmed(resource);
+  }
+
+  async finishLeft() {
+    if (!this.isOver || this.#loss !== undefined) await this.finish();
+  }
+
+  releaseNow() {
+    try {
+      this.#release();
+    } finally {
+      this.forget();
+    }
+  }
+
+  leaveNow() {
+    if (this.isOver && this.#loss === undefined) return;
+    try {
+      this.releaseNow();
+    } catch (error) {
+      // The work was done under the lock.
+      if (!(error instanceof errors.StoreUnavailableError)) throw error;
+    }
   }
 
   giveBack() {
     this.isOver = true;
-    this.#process.release(this.#lock, () => this.#isFree || this.#loss !== undefined);
+    this.#process.release(this.#lock, () => this.#isSettled());
+  }
+
+  #isSettled() {
+    return this.#isFree || this.#loss !== undefined;
   }
 
   #release() {
@@ -348,8 +410,9 @@ class Held {
   }
 
   end(event) {
-    if (event.type === "released") {
+    if (event.type !== "lost") {
       this.#isFree = true;
+      this.#isUnconfirmed = event.confirmed === false;
       return;
     }
     const { resource } = this;
@@ -364,8 +427,7 @@ class Held {
   #tell(loss) {
     this.isOver = true;
     this.#loss = loss;
-    for (const ended of this.#watchers) ended(loss);
-    this.#watchers.clear();
+    this.#watcher?.[lose](loss);
   }
 }
 
@@ -386,16 +448,16 @@ class Several {
   }
 
   release() {
-    return this.#all("release");
+    return this.#all("releaseNow");
   }
 
   leave() {
-    return this.#all("leave");
+    return this.#all("leaveNow");
   }
 
   #all(how) {
     const begin = () => {
-      const failures = this.#leases.toReversed().map((lease) => attempt(() => lease[how]().begin()));
+      const failures = this.#leases.toReversed().map((lease) => attempt(() => lease[how]()));
       const first = failures.find((failure) => failure !== undefined);
       if (first !== undefined) throw first;
     };

@@ -1,5 +1,5 @@
 /**
- * Locks for tests of your own code: no server, no sleeping, and a clock that the test moves.
+ * Locks and runs for tests of your own code: no server, no sleeping, and a clock that the test moves.
  *
  * It runs the real protocol with the clock of the test, over the reference store. All clients of one clock share one
  * store, each as a separate process. Waiting for a lock moves the clock, after everything else that is ready has run. So

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// More than any use needs, and far from an overflow.
-const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-const RIGHT: &str = "write a number and a unit, such as 500ms, 30s, 1.5s, 2m or 1h";
+/// As long as the longest mark, more than any other use needs, and far from an overflow.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+const RIGHT: &str = "write a number and a unit, such as 500ms, 30s, 1.5s, 2m, 1h or 7d";
 
-/// Reads `500ms`, `30s`, `1.5s`, `2m`, `1h`. Exact to the nanosecond; further digits are cut off.
+/// Reads `500ms`, `30s`, `1.5s`, `2m`, `1h`, `7d`. Exact to the nanosecond; further digits are cut off.
 ///
 /// # Errors
 /// The text is not a duration; the message says how to write one.
@@ -22,6 +22,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "s" => Duration::from_secs(1),
         "m" => Duration::from_secs(60),
         "h" => Duration::from_secs(3600),
+        "d" => Duration::from_secs(24 * 3600),
         _ if number.is_empty() => return Err(format!("this is not a duration; {RIGHT}")),
         "" => return Err(format!("the unit is missing; {RIGHT}")),
         unit => return Err(format!("{unit:?} is not a unit; {RIGHT}")),
@@ -55,7 +56,8 @@ mod tests {
             ("0.25h", 900_000),
             ("0s", 0),
             (" 7s ", 7_000),
-            ("87600h", 315_360_000_000),
+            ("7d", 604_800_000),
+            ("876000h", 3_153_600_000_000),
         ] {
             assert_eq!(parse(text), Ok(Duration::from_millis(ms)), "{text}");
         }
@@ -79,7 +81,7 @@ mod tests {
             ("abc", "not a duration"),
             ("--wait", "not a duration"),
             ("1e3s", "\"e3s\" is not a unit"),
-            ("5d", "\"d\" is not a unit"),
+            ("5w", "\"w\" is not a unit"),
             ("5 s", "\" s\" is not a unit"),
             ("1m30s", "\"m30s\" is not a unit"),
             ("30S", "\"S\" is not a unit"),
@@ -95,9 +97,9 @@ mod tests {
 
     #[test]
     fn values_that_are_too_long_name_the_limit() {
-        for text in ["99999999999999999999s", "4294967295h", "4294967296s", "87600.1h", "315360001s"] {
+        for text in ["99999999999999999999s", "4294967295h", "4294967296s", "876000.1h", "36501d", "3153600001s"] {
             let error = parse(text).unwrap_err();
-            assert!(error.contains("too long") && error.contains("87600h"), "{text:?}: {error}");
+            assert!(error.contains("too long") && error.contains("876000h"), "{text:?}: {error}");
         }
     }
 }

@@ -1,29 +1,84 @@
-//! `leasehold inspect`: shows the holder of a lock.
+//! `leasehold inspect`: shows the holder of a lock, or the mark of a run.
 
-use serde_json::json;
+use leasehold::blocking::Client;
+use leasehold::{LockInfo, Mark};
+use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
-use crate::output::{Failure, answer, answer_json, lock_json, lock_text};
+use crate::output::{Failure, answer, answer_json, lock_json, lock_text, mark_json, mark_text};
 use crate::status;
 use crate::store::{Target, shown};
+
+/// A lock or run as the store shows it.
+struct Seen {
+    resource: String,
+    holder: Option<LockInfo>,
+    /// `None` for a lock.
+    done: Option<Option<Mark>>,
+}
 
 pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
     let store = shown(client.stores());
-    let Some(info) = client.inspect(&args.resource)? else {
-        if args.json {
-            answer_json(&json!({ "resource": args.resource, "held": false, "store": store }))?;
-        } else {
-            answer(&format!("{} is free\n  store      {store}\n", args.resource))?;
-        }
-        return Ok(status::NOTHING);
-    };
+    let seen = look(&client, args)?;
+    let done = seen.done.as_ref();
+    let is_free = seen.holder.is_none() && done.is_none_or(Option::is_none);
     if args.json {
-        let mut answer = lock_json(&info);
+        let free = || json!({ "resource": seen.resource, "held": false });
+        let mut answer = seen.holder.as_ref().map_or_else(free, lock_json);
+        if let Some(done) = done {
+            answer["done"] = done.as_ref().map_or(Value::Null, mark_json);
+        }
         answer["store"] = store.into();
         answer_json(&answer)?;
     } else {
-        answer(&format!("{}  store      {store}\n", lock_text(&info)))?;
+        let free = || match done {
+            Some(Some(_)) => format!("{} is done\n", seen.resource),
+            Some(None) => format!("{} is not done, and nobody runs it\n", seen.resource),
+            None => format!("{} is free\n", seen.resource),
+        };
+        let holder = seen.holder.as_ref().map_or_else(free, lock_text);
+        let done = done.and_then(Option::as_ref).map(mark_text).unwrap_or_default();
+        answer(&format!("{holder}{done}  store      {store}\n"))?;
     }
-    Ok(status::DONE)
+    Ok(if is_free { status::NOTHING } else { status::DONE })
+}
+
+fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
+    let resource = args.resource.clone();
+    let parts = match &args.slot {
+        Some(slot) => Some((resource.clone(), Some(slot.clone()))),
+        None => parts(&resource),
+    };
+    if let Some((name, slot)) = parts {
+        let run = client.inspect_run(&name, slot.as_deref())?;
+        return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done) });
+    }
+    let holder = client.inspect(&resource)?;
+    Ok(Seen { resource, holder, done: None })
+}
+
+/// The name and the slot of a run's resource; `None` for one that is that of no run.
+fn parts(resource: &str) -> Option<(String, Option<String>)> {
+    let (name, slot) = resource.split_once('@')?;
+    let plain = |part: &str| part.replace("%40", "@").replace("%25", "%");
+    let escaped = |part: &str| part.replace('%', "%25").replace('@', "%40");
+    let is_of_a_run = !name.is_empty() && [name, slot].iter().all(|part| escaped(&plain(part)) == **part);
+    is_of_a_run.then(|| (plain(name), Some(plain(slot)).filter(|slot| !slot.is_empty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_of_runs_are_taken_apart() {
+        let run = |name: &str, slot: Option<&str>| Some((name.to_owned(), slot.map(str::to_owned)));
+        assert_eq!(parts("nightly@2026-11-24"), run("nightly", Some("2026-11-24")));
+        assert_eq!(parts("nightly@"), run("nightly", None));
+        assert_eq!(parts("a%40b%25@%2540"), run("a@b%", Some("%40")));
+        for lock in ["nightly", "", "@slot", "a@b@c", "50%@slot", "a@50%41"] {
+            assert_eq!(parts(lock), None, "{lock}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The `leasehold` command as a function: arguments in, exit status out.
 //!
-//! [`run`] neither ends the process nor changes it for good. Only `leasehold exec` catches signals, while it runs, and
-//! restores the former handlers; it also stops the process when the command is stopped from the terminal. So a program
+//! [`run`] neither ends the process nor changes it for good. Only `leasehold exec` and `once` catch signals, while they run, and
+//! restore the former handlers; they also stop the process when the command is stopped from the terminal. So a program
 //! in another language can offer the command line as well.
 //!
 //! Exit statuses are listed in [`status`] and in the help texts.
@@ -14,8 +14,10 @@ mod doctor;
 mod duration;
 mod exec;
 mod inspect;
+mod once;
 mod output;
 mod quorum;
+mod schema;
 pub mod status;
 mod store;
 mod table;
@@ -33,7 +35,7 @@ use store::Target;
 /// Runs the command line. The first argument is the program's name.
 ///
 /// Reads the environment variables `LEASEHOLD_STORE`, `LEASEHOLD_MAX_TTL` and `LEASEHOLD_QUORUM_ID`, writes answers to
-/// stdout and everything else to stderr. Returns one of the statuses in [`status`], or for `exec` that of its command.
+/// stdout and everything else to stderr. Returns one of the statuses in [`status`], or for `exec` and `once` that of their command.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(status_of(args))
 }
@@ -50,11 +52,13 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     let result = Target::of(&cli.store, cli.command.store()).and_then(|target| match &cli.command {
         Command::Exec(args) => exec::run(args, &target),
+        Command::Once(args) => once::run(args, &target),
         Command::Inspect(args) => inspect::run(args, &target),
         Command::Break(args) => break_lock::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),
         Command::Table(args) => table::run(args, &target),
+        Command::Schema(args) => schema::run(args, &target),
         Command::Completions(args) => completions(args.shell),
     });
     result.unwrap_or_else(|failure| {

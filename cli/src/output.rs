@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
 use std::time::Duration;
 
-use leasehold::{Error, LockInfo};
+use leasehold::{Error, LockInfo, Mark};
 use serde_json::{Value, json};
 
 use crate::status;
@@ -20,6 +20,11 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: status::USAGE, kind: "config", message: message.into() }
+    }
+
+    /// Somebody else has it.
+    pub(crate) fn busy(message: impl Into<String>) -> Self {
+        Self { status: status::BUSY, kind: "busy", message: message.into() }
     }
 
     /// A failure of the operating system to do `what`.
@@ -117,7 +122,7 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         None if info.foreign => "a client of another library".to_owned(),
         None => "a client without a label".to_owned(),
     };
-    let since = info.since_unix_ms.map_or_else(unknown, |ms| utc(ms).unwrap_or_else(|| format!("{ms} ms after 1970")));
+    let since = info.since_unix_ms.map_or_else(unknown, instant);
     let left = info.left.map_or_else(unknown, |left| format!("{} unless renewed", seconds(left)));
     let nodes = match (info.is_shown_by_a_majority(), info.of) {
         (_, 1) => String::new(),
@@ -136,6 +141,38 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         info.ttl.map_or_else(unknown, seconds),
         info.data.as_ref().map_or(0, Vec::len),
     )
+}
+
+/// The mark of a run for machines.
+pub(crate) fn mark_json(mark: &Mark) -> Value {
+    json!({
+        "token": mark.token,
+        "owner": mark.owner,
+        "at": utc(mark.at_unix_ms),
+        "at_unix_ms": mark.at_unix_ms,
+        "left_ms": ms(mark.left),
+    })
+}
+
+/// The mark of a run for people, one line for each value.
+pub(crate) fn mark_text(mark: &Mark) -> String {
+    format!(
+        "  done by    {}\n  done with  token {}\n  done at    {}\n  not again  for {}\n",
+        mark.owner.as_deref().unwrap_or("a client without a label"),
+        mark.token,
+        instant(mark.at_unix_ms),
+        days(mark.left),
+    )
+}
+
+fn instant(unix_ms: u64) -> String {
+    utc(unix_ms).unwrap_or_else(|| format!("{unix_ms} ms after 1970"))
+}
+
+/// Days for people, or seconds where it is less than one.
+fn days(duration: Duration) -> String {
+    let days = duration.as_secs_f64() / 86_400.0;
+    if days < 1.0 { seconds(duration) } else { format!("{days:.1} days") }
 }
 
 /// Seconds for people: `0.25 s`, `29.6 s`, `86400 s`.

@@ -2,11 +2,12 @@
 
 use leasehold::ErrorKind;
 
-/// Done; for `inspect`, the lock is held; for `doctor`, all is good.
+/// Done; for `inspect`, the lock is held or the run is done; for `doctor`, all is good; for `once`, it was done before,
+/// unless `--done-status` is given.
 pub const DONE: u8 = 0;
 /// `inspect` and `break`: the lock is free. `doctor`: nothing worse than warnings. `quorum init`: nothing was done,
 /// because the quorum comes up by itself. `quorum status`: no majority votes. `quorum join`: not all nodes that answer
-/// vote.
+/// vote. `once --forget`: there is no mark.
 pub const NOTHING: u8 = 1;
 /// `break`: not confirmed, or not broken because the lock changed hands. `doctor`: a problem.
 pub const NOT_DONE: u8 = 2;
@@ -18,19 +19,22 @@ pub const UNAVAILABLE: u8 = 69;
 pub const INTERNAL: u8 = 70;
 /// The operating system refuses a thread, a pipe or a process.
 pub const SYSTEM: u8 = 71;
+/// `once`: the command has succeeded, and no answer of the store says that this is written down.
+pub const UNCONFIRMED: u8 = 73;
 /// The answer cannot be written.
 pub const OUTPUT: u8 = 74;
-/// `exec`: the lock could not be acquired, unless `--busy-status` is given.
+/// `exec`: the lock could not be acquired, unless `--busy-status` is given. `once`: somebody else runs it, unless
+/// `--running-status` is given.
 pub const BUSY: u8 = 75;
-/// `exec`: the lease was lost or in danger, unless `--lost-status` is given.
+/// `exec` and `once`: the lease was lost or in danger, unless `--lost-status` is given.
 pub const LOST: u8 = 76;
 /// The store refuses: permissions, a full disk, a record that cannot be read.
 pub const REFUSED: u8 = 77;
-/// `exec`: the command was found and cannot be run.
+/// `exec` and `once`: the command was found and cannot be run.
 pub const NOT_EXECUTABLE: u8 = 126;
-/// `exec`: the command was not found.
+/// `exec` and `once`: the command was not found.
 pub const NOT_FOUND: u8 = 127;
-/// `exec`: added to the number of the signal that ended the command or the wait for the lock.
+/// `exec` and `once`: added to the number of the signal that ended the command or the wait for the lock.
 pub const SIGNAL: u8 = 128;
 
 /// The status for an error of the client.
@@ -38,6 +42,7 @@ pub const fn of(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::Busy | ErrorKind::TimedOut => BUSY,
         ErrorKind::Lost => LOST,
+        ErrorKind::FinishUnconfirmed => UNCONFIRMED,
         ErrorKind::StoreUnavailable => UNAVAILABLE,
         ErrorKind::StoreRefused => REFUSED,
         ErrorKind::Config => USAGE,
@@ -45,6 +50,7 @@ pub const fn of(kind: ErrorKind) -> u8 {
         | ErrorKind::Cancelled
         | ErrorKind::Closed
         | ErrorKind::StaleToken
+        | ErrorKind::Done
         | ErrorKind::Internal
         | _ => INTERNAL,
     }

@@ -146,7 +146,7 @@ fn doctor_reports_a_store_that_cannot_be_opened_with_advice() {
     for (url, what) in [
         ("sqlite:letter.txt", "not a SQLite database; name another file"),
         ("sqlite:/proc/nothing/locks.db", "does not exist; create it"),
-        ("etcd://host", "unknown scheme"),
+        ("consul://host", "unknown scheme"),
         ("locks.db", "no scheme"),
     ] {
         let ran = place.run(&["doctor", "--store", url, "--json"]).expect(2);

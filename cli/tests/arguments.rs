@@ -14,11 +14,11 @@ fn errors_of_durations_show_the_right_form() {
             ("NaN", "not a duration"),
             ("", "not a duration"),
             ("5parsecs", "\"parsecs\" is not a unit"),
-            ("99999999999999999999s", "too long; the longest is 87600h"),
+            ("99999999999999999999s", "too long; the longest is 876000h"),
         ] {
             let ran =
                 place.run(&["exec", option, value, "job", "--", "touch", "ran"]).expect(64).says(wrong).says(option);
-            assert!(ran.stderr.contains("30s") || wrong.contains("87600h"), "{}", ran.stderr);
+            assert!(ran.stderr.contains("30s") || wrong.contains("876000h"), "{}", ran.stderr);
         }
     }
     assert!(!place.path("ran").exists());
@@ -60,15 +60,16 @@ fn bad_urls_say_which_part_is_wrong() {
     for (url, wrong) in [
         ("locks.db", "no scheme"),
         ("sqlite:", "no path"),
-        ("etcd://host", "unknown scheme \"etcd\""),
+        ("consul://host", "unknown scheme \"consul\""),
         ("", "--store is empty"),
         (" ", "--store is empty"),
     ] {
         place.run(&["exec", "--store", url, "job", "--", "touch", "ran"]).expect(64).says(wrong);
         place.run(&["--store", url, "inspect", "job"]).expect(64).says(wrong);
     }
-    let ran =
-        common::Ran::from(place.leasehold(&["inspect", "job"]).env("LEASEHOLD_STORE", "etcd://host").output().unwrap());
+    let ran = common::Ran::from(
+        place.leasehold(&["inspect", "job"]).env("LEASEHOLD_STORE", "consul://host").output().unwrap(),
+    );
     ran.expect(64).says("unknown scheme");
     assert!(!place.path("ran").exists());
 }
@@ -188,6 +189,10 @@ fn help_teaches() {
         (
             "exec",
             &["Examples:", "75", "76", "126", "127", "128 + N", "Not guaranteed:", "LEASEHOLD_TOKEN", "Ctrl-Z"][..],
+        ),
+        (
+            "once",
+            &["Examples:", "0  it was done", "73", "75", "76", "128+N", "Not guaranteed:", "--every 1d", "--forget"],
         ),
         ("inspect", &["0  the lock is held", "1  the lock is free", "left_ms"]),
         ("break", &["last resort", "0  ", "1  ", "2  ", "--yes"]),

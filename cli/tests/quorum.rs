@@ -193,6 +193,33 @@ fn short_lived_clients_get_a_node_back_by_joining() {
 }
 
 #[test]
+fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
+    let rig = Rig::start();
+    rig.run(&["quorum", "init"]).expect(0);
+    let once = |options: &[&str], script: &str| {
+        let job = ["job", "--", "sh", "-c", script];
+        rig.run(&[&["once", "--ttl", "2s", "--slot"], options, &job].concat())
+    };
+    once(&["monday"], "exit 0").expect(0);
+    rig.servers[1].restart(Data::Lost);
+    once(&["monday"], "touch again").expect(0).says("done already");
+    rig.servers[0].restart(Data::Lost);
+    rig.run(&["quorum", "join"]).expect(0);
+    // One node remembers the mark, which is enough to say so; of another slot a majority cannot tell.
+    once(&["monday"], "touch again").expect(0).says("done already");
+    once(&["tuesday"], "touch again").expect(69).says("may have lost marks").says("leasehold once --trust-quorum");
+    rig.run(&["exec", "--ttl", "2s", "job@tuesday", "--", "true"]).expect(0);
+    assert!(!rig.place.path("again").exists());
+    once(&["tuesday", "--trust-quorum"], "touch again").expect(0);
+    assert!(rig.place.path("again").exists());
+    once(&["tuesday", "--trust-quorum"], "exit 9").expect(0).says("done already");
+    assert!(rig.run(&["inspect", "job", "--slot", "tuesday"]).expect(0).stdout.contains("job@tuesday is done"));
+    rig.run(&["once", "--forget", "--slot", "tuesday", "job"]).expect(0);
+    once(&["tuesday", "--trust-quorum"], "exit 9").expect(9);
+    once(&["wednesday", "--keep", "8d"], "exit 0").expect(64).says("604800s");
+}
+
+#[test]
 fn a_join_that_ends_too_early_says_why() {
     let rig = Rig::start();
     rig.servers[0].kill();

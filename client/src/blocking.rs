@@ -16,6 +16,7 @@ use crate::elect::ElectionRequest;
 use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
 use crate::lease;
+use crate::once::{self, Mark, RunInfo};
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{self, none_if_busy};
 use crate::stores::Stores;
@@ -62,6 +63,27 @@ impl Client {
     /// See [`leasehold::Client::lock_all`](crate::Client::lock_all).
     pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
         LockAllRequest(self.0.lock_all(resources))
+    }
+
+    /// See [`leasehold::Client::once`](crate::Client::once).
+    pub fn once(&self, name: impl Into<String>) -> RunRequest {
+        RunRequest(self.0.once(name))
+    }
+
+    /// See [`leasehold::Client::inspect_run`](crate::Client::inspect_run).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn inspect_run(&self, name: &str, slot: Option<&str>) -> Result<RunInfo, Error> {
+        block_on(self.0.inspect_run_by(name, slot, Caller::Blocking))
+    }
+
+    /// See [`leasehold::Client::forget_run`](crate::Client::forget_run).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn forget_run(&self, name: &str, slot: Option<&str>) -> Result<Option<Mark>, Error> {
+        block_on(self.0.forget_run_by(name, slot, Caller::Blocking))
     }
 
     /// See [`leasehold::Client::elect`](crate::Client::elect).
@@ -187,6 +209,143 @@ impl LockRequest {
     pub fn try_acquire(self) -> Result<Option<Lease>, Error> {
         let lease = none_if_busy(block_on(self.0.once().acquire(Caller::Blocking)))?;
         Ok(lease.map(Lease))
+    }
+}
+
+/// A run that is asked for: see [`leasehold::RunRequest`](crate::RunRequest).
+#[must_use = "nothing runs until `begin` is called"]
+#[derive(Clone)]
+pub struct RunRequest(once::RunRequest);
+
+impl RunRequest {
+    /// See [`leasehold::RunRequest::slot`](crate::RunRequest::slot).
+    pub fn slot(self, slot: impl Into<String>) -> Self {
+        Self(self.0.slot(slot))
+    }
+
+    /// See [`leasehold::RunRequest::every`](crate::RunRequest::every).
+    pub fn every(self, period: Duration) -> Self {
+        Self(self.0.every(period))
+    }
+
+    /// See [`leasehold::RunRequest::offset`](crate::RunRequest::offset).
+    pub fn offset(self, offset: Duration) -> Self {
+        Self(self.0.offset(offset))
+    }
+
+    /// See [`leasehold::RunRequest::cooldown`](crate::RunRequest::cooldown).
+    pub fn cooldown(self, cooldown: Duration) -> Self {
+        Self(self.0.cooldown(cooldown))
+    }
+
+    /// See [`leasehold::RunRequest::keep`](crate::RunRequest::keep).
+    pub fn keep(self, keep: Duration) -> Self {
+        Self(self.0.keep(keep))
+    }
+
+    /// See [`leasehold::RunRequest::wait`](crate::RunRequest::wait).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
+    pub fn owner(self, owner: impl AsRef<str>) -> Self {
+        Self(self.0.owner(owner))
+    }
+
+    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
+    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
+        Self(self.0.data(data))
+    }
+
+    /// See [`leasehold::LockRequest::lock_delay`](crate::LockRequest::lock_delay).
+    pub fn lock_delay(self, lock_delay: Duration) -> Self {
+        Self(self.0.lock_delay(lock_delay))
+    }
+
+    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// See [`leasehold::LockRequest::renew_every`](crate::LockRequest::renew_every).
+    pub fn renew_every(self, every: Duration) -> Self {
+        Self(self.0.renew_every(every))
+    }
+
+    /// See [`leasehold::LockRequest::no_renewal`](crate::LockRequest::no_renewal).
+    pub fn no_renewal(self) -> Self {
+        Self(self.0.no_renewal())
+    }
+
+    /// See [`leasehold::RunRequest::even_if_done`](crate::RunRequest::even_if_done).
+    pub fn even_if_done(self) -> Self {
+        Self(self.0.even_if_done())
+    }
+
+    /// See [`leasehold::RunRequest::trust_quorum`](crate::RunRequest::trust_quorum).
+    pub fn trust_quorum(self) -> Self {
+        Self(self.0.trust_quorum())
+    }
+
+    /// See [`leasehold::RunRequest::resource`](crate::RunRequest::resource).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn resource(&self) -> Result<String, Error> {
+        self.0.resource()
+    }
+
+    /// Answers what is to be done, waiting as long as [`RunRequest::wait`] says.
+    ///
+    /// # Errors
+    /// As awaiting [`leasehold::RunRequest`](crate::RunRequest).
+    pub fn begin(self) -> Result<Once, Error> {
+        Ok(match block_on(self.0.begin(Caller::Blocking))? {
+            once::Once::Run(run) => Once::Run(Run(Lease(run.into_lease()))),
+            once::Once::Done(mark) => Once::Done(mark),
+            once::Once::Running(holder) => Once::Running(holder),
+        })
+    }
+}
+
+/// The answer to the request for a run: see [`leasehold::Once`](crate::Once).
+#[derive(Debug)]
+#[must_use = "dropping a run releases it at once, so that another worker may do the work"]
+pub enum Once {
+    /// The work is to be done now, by the caller.
+    Run(Run),
+    /// It was done.
+    Done(Mark),
+    /// Somebody else is at it; the holder, as far as the store shows it.
+    Running(Option<LockInfo>),
+}
+
+/// A run: see [`leasehold::Run`](crate::Run).
+#[derive(Debug)]
+#[must_use = "dropping a run releases it at once, so that another worker may do the work"]
+pub struct Run(Lease);
+
+impl Run {
+    /// See [`leasehold::Run::finish`](crate::Run::finish).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(&self) -> Result<(), Error> {
+        block_on(self.0.0.finish_by(Caller::Blocking))
+    }
+}
+
+impl Deref for Run {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.0
     }
 }
 

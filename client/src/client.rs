@@ -10,7 +10,7 @@ use crate::driver::Driver;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::host_clock;
-use crate::owner_label::owner_label;
+use crate::owner_label::with_owner_label;
 use crate::quorum::nodes::Nodes;
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -155,9 +155,12 @@ impl Shared {
         }
     }
 
-    /// The label of a lease that the calling thread acquires.
-    pub(crate) fn owner(&self) -> String {
-        self.owner.clone().unwrap_or_else(owner_label)
+    /// Passes on the label of a lease that the calling thread acquires.
+    pub(crate) fn with_owner<R>(&self, pass: impl FnOnce(&str) -> R) -> R {
+        match &self.owner {
+            Some(owner) => pass(owner),
+            None => with_owner_label(pass),
+        }
     }
 }
 

@@ -54,7 +54,8 @@ impl Finding {
 mod tests {
     use std::path::Path;
 
-    const STORES: [&str; 8] = ["memory.", "sqlite.", "redis.", "http.", "dynamodb.", "quorum.", "store.", "host."];
+    const STORES: [&str; 10] =
+        ["memory.", "sqlite.", "redis.", "http.", "dynamodb.", "etcd.", "postgres.", "quorum.", "store.", "host."];
 
     /// Literals that look like the name of a check, in a file that makes findings.
     fn checks(folder: &Path, found: &mut Vec<String>) {
@@ -84,7 +85,7 @@ mod tests {
         let mut found = Vec::new();
         checks(&package.join("src"), &mut found);
         assert!(found.len() > 40, "{found:?}");
-        let guide = ["doctor", "redis", "dynamodb"]
+        let guide = ["doctor", "redis", "dynamodb", "etcd", "postgres"]
             .map(|page| std::fs::read_to_string(package.join(format!("../docs/{page}.md"))).unwrap())
             .concat();
         found.retain(|check| !guide.contains(&format!("`{check}`")));

@@ -6,6 +6,8 @@ use std::time::Duration;
 use leasehold_core::op::{Fault, Holder, Holding};
 use leasehold_core::{ConfigError, Failure, LostReason, Nonce};
 
+use crate::once::Mark;
+
 /// An error of the client: its kind, the resource, and a message with advice.
 ///
 /// Match on [`Error::kind`]; the message is for people and may change.
@@ -15,6 +17,7 @@ pub struct Error {
     resource: Option<String>,
     message: String,
     holder: Option<Box<LockInfo>>,
+    mark: Option<Box<Mark>>,
 }
 
 /// The kind of an [`Error`], by how a caller can react to it.
@@ -41,6 +44,10 @@ pub enum ErrorKind {
     Closed,
     /// The protected resource has seen a later holder.
     StaleToken,
+    /// The work of the run is done. [`Error::mark`] says by whom.
+    Done,
+    /// The work of the run was done, and no answer says that its mark stands: it may be done again.
+    FinishUnconfirmed,
     /// The process cannot go on as it should: no thread could be started, or there is a bug in leasehold.
     Internal,
 }
@@ -59,6 +66,8 @@ impl ErrorKind {
             Self::Config => "config",
             Self::Closed => "closed",
             Self::StaleToken => "stale_token",
+            Self::Done => "done",
+            Self::FinishUnconfirmed => "finish_unconfirmed",
             Self::Internal => "internal",
         }
     }
@@ -163,8 +172,13 @@ impl Error {
         self.holder.as_deref()
     }
 
+    /// The mark of finished work, where that is the reason.
+    pub fn mark(&self) -> Option<&Mark> {
+        self.mark.as_deref()
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, resource: None, message: message.into(), holder: None }
+        Self { kind, resource: None, message: message.into(), holder: None, mark: None }
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
@@ -216,6 +230,16 @@ impl Error {
                      at once after `leasehold quorum init`, or with create_quorum (Node: createQuorum) when connecting",
                     left.as_secs_f64()
                 ),
+            ),
+            Failure::Done(mark) => {
+                let mark = Mark::shown(&mark);
+                Self { mark: Some(Box::new(mark.clone())), ..Self::new(ErrorKind::Done, format!("done already: {mark}")) }
+            }
+            Failure::MarksInDoubt => Self::new(
+                ErrorKind::StoreUnavailable,
+                "nodes of the quorum have lost their data within 7 days and may have lost marks of finished work, and too \
+                 few others are left to tell that the work was not done; bring the others back, or, if you know that no \
+                 mark was lost, run `leasehold once --trust-quorum`",
             ),
             Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
             Failure::Cancelled => Self::new(ErrorKind::Cancelled, "the acquisition was cancelled"),

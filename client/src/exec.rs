@@ -15,6 +15,9 @@ pub(crate) enum Pause {
     UntilWoken,
     /// Sleeps until it is woken, and no longer than this.
     AtMost(Duration),
+    /// Does not sleep: it was busy for the future meanwhile.
+    #[cfg(feature = "redis")]
+    None,
     /// Drops the future.
     GiveUp,
 }
@@ -43,6 +46,8 @@ pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pa
             Poll::Pending => match pause() {
                 Pause::UntilWoken => thread::park(),
                 Pause::AtMost(most) => thread::park_timeout(most),
+                #[cfg(feature = "redis")]
+                Pause::None => {}
                 Pause::GiveUp => return None,
             },
         }

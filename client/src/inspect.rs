@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::lease::Lease;
+use crate::once::Mark;
 use crate::quorum::nodes::Nodes;
 
 impl Client {
@@ -54,6 +55,21 @@ impl Client {
         Ok((seen.held().map(|holding| LockInfo::shown(resource, holding)), 0))
     }
 
+    /// The holder of the lock, and the mark of finished work.
+    pub(crate) async fn inspect_marked(
+        &self,
+        resource: &str,
+        caller: Caller,
+    ) -> Result<(Option<LockInfo>, Option<Mark>), Error> {
+        if let Some(quorum) = self.shared.quorum() {
+            let view = self.view(quorum, resource).await?;
+            return Ok((holder(&view, resource), view.done().map(Mark::shown)));
+        }
+        let seen = self.read(resource, caller).await?;
+        let holder = seen.held().map(|holding| LockInfo::shown(resource, holding));
+        Ok((holder, seen.done.as_deref().map(Mark::shown)))
+    }
+
     pub(crate) async fn break_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
         if let Some(quorum) = self.shared.quorum() {
             return self.break_on_all(quorum, resource).await;
@@ -72,6 +88,7 @@ impl Client {
             | Applied::AcquiredInDoubt { .. }
             | Applied::Renewed
             | Applied::Released
+            | Applied::Finished
             | Applied::Raised { .. } => {
                 let nonsense = "the store's answer fits another question";
                 Err(Error::new(ErrorKind::StoreUnavailable, nonsense).on(resource))
@@ -98,12 +115,10 @@ impl Client {
         let resource = lease.resource();
         if self.shared.quorum().is_some() {
             let info = self.inspect_by(resource, caller).await?;
-            return Ok(info.is_some_and(|info| info.token == Some(lease.token())));
+            return Ok(info.is_some_and(|info| lease.is_shown_by(&info)));
         }
-        let seen = self.read(resource, caller).await?;
-        let ours = seen.held().filter(|holding| holding.counter.is_some_and(|token| token.get() == lease.token()));
-        let Some(Holder::Lease { nonce, .. }) = ours.map(|holding| &holding.holder) else { return Ok(false) };
-        let renew = Renew { nonce: *nonce, seq: Seq::new(0), record_ttl, quorum: None };
+        let Some(nonce) = lease.nonce() else { return Ok(false) };
+        let renew = Renew { nonce, seq: Seq::new(0), record_ttl, quorum: None };
         let op = LockOp { lock: LockId::new(u64::MAX), resource: Resource::new(resource)?, op: Op::Renew(renew) };
         match self.driver().request(op, caller).await? {
             Outcome::Applied(_) => Ok(true),
@@ -212,7 +227,9 @@ pub(crate) fn error_of(refusal: &Refusal) -> Error {
         }
         Refusal::Abstains { .. } => Error::new(ErrorKind::StoreUnavailable, "the node does not vote"),
         Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, denial.to_string()),
-        Refusal::Conflict(_) => Error::new(ErrorKind::Busy, "somebody else took the lock in between; look again"),
+        Refusal::Conflict(_) | Refusal::Done(_) => {
+            Error::new(ErrorKind::Busy, "somebody else took the lock in between; look again")
+        }
     }
 }
 
@@ -236,7 +253,7 @@ mod tests {
             since_unix_ms: None,
             data: None,
         };
-        Some(Seen { holding: Some(Box::new(holding)) })
+        Some(Seen { holding: Some(Box::new(holding)), done: None })
     }
 
     #[test]

@@ -3,12 +3,12 @@
 use std::future::{Future, poll_fn};
 use std::time::Duration;
 
-use leasehold_core::LostReason;
+use leasehold_core::{LostReason, Nonce};
 use tracing::Instrument;
 
 use crate::client::Shared;
 use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, LockInfo};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
@@ -80,6 +80,16 @@ impl Lease {
         self.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.state.loss().is_some())
     }
 
+    /// The attempt by which it is held; `None` once it is over.
+    pub(crate) fn nonce(&self) -> Option<Nonce> {
+        self.shared.driver().nonce(&self.state)
+    }
+
+    /// Tells if the holder that a store shows is this lease, as long as it is held.
+    pub(crate) fn is_shown_by(&self, info: &LockInfo) -> bool {
+        info.nonce.is_some() && info.nonce == self.nonce()
+    }
+
     /// Ready when the lease is lost, with the reason; never, once it was released.
     pub fn lost(&self) -> impl Future<Output = Error> + Send + 'static {
         let state = Arc::clone(&self.state);
@@ -109,6 +119,7 @@ impl Lease {
                     | Phase::Releasing
                     | Phase::ReleaseOverdue
                     | Phase::Released
+                    | Phase::Finished { .. }
                     | Phase::Failed(_) => None,
                 })
             })
@@ -171,6 +182,31 @@ impl Lease {
         self.await_release(requests).await
     }
 
+    /// Writes the mark that the work of a run is done, and releases its lock.
+    pub(crate) async fn finish_by(&self, caller: Caller) -> Result<(), Error> {
+        let span = tracing::debug_span!(target: "leasehold", "run.finish", resource = self.resource());
+        self.finish_once(caller).instrument(span).await
+    }
+
+    async fn finish_once(&self, caller: Caller) -> Result<(), Error> {
+        if self.shared.driver().is_inherited() || self.remaining().is_zero() {
+            return Err(self.loss());
+        }
+        if self.released.swap(true, Ordering::AcqRel) {
+            return Err(self.not_owned());
+        }
+        let requests = self.shared.driver().finish(&self.state, caller).map_err(|error| {
+            let is_over = error == leasehold_core::Error::UnknownLock;
+            if is_over { self.loss() } else { Error::from(error).on(self.resource()) }
+        })?;
+        self.await_release(requests).await
+    }
+
+    fn finish_unconfirmed(&self) -> Error {
+        let message = "the work was done, but no answer of the store says that its mark stands: it may be done again";
+        Error::new(ErrorKind::FinishUnconfirmed, message).on(self.resource())
+    }
+
     /// See [`ffi::end_after`](crate::ffi::end_after).
     pub(crate) fn end_after(&self, time: Duration) -> bool {
         self.shared.driver().end_at(&self.state, crate::clock::monotonic().plus(time))
@@ -199,18 +235,23 @@ impl Lease {
     async fn await_release(&self, mut requests: CallerRequests) -> Result<(), Error> {
         let mut wait = PhaseWait::on(&self.state);
         let end = poll_fn(|context| {
+            wait.pause();
             requests.poll(context);
             wait.poll(context, |phase, _| match phase {
                 Phase::Pending | Phase::Held { .. } | Phase::Releasing => None,
-                Phase::Released | Phase::ReleaseOverdue | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
-                    Some(phase.clone())
-                }
+                Phase::Released
+                | Phase::Finished { .. }
+                | Phase::ReleaseOverdue
+                | Phase::Lost(_)
+                | Phase::Closed
+                | Phase::Failed(_) => Some(phase.clone()),
             })
         })
         .await;
         match end {
             // Unconfirmed means that an answer was lost, or that the record has run out: the lock is free either way.
-            Phase::Released => Ok(()),
+            Phase::Released | Phase::Finished { confirmed: true } => Ok(()),
+            Phase::Finished { confirmed: false } => Err(self.finish_unconfirmed()),
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
             Phase::Failed(failure) => Err(Error::failed(self.resource(), failure)),
             Phase::ReleaseOverdue | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
@@ -233,7 +274,7 @@ impl Lease {
     }
 
     pub(crate) fn not_owned(&self) -> Error {
-        Error::new(ErrorKind::NotOwned, "this lease was already released").on(self.resource())
+        crate::ffi::already_released(self.resource())
     }
 }
 
@@ -249,6 +290,7 @@ async fn ended(state: &Arc<LeaseState>) -> Option<Error> {
             Phase::Releasing
             | Phase::ReleaseOverdue
             | Phase::Released
+            | Phase::Finished { .. }
             | Phase::Failed(_)
             | Phase::Lost(_)
             | Phase::Closed => Some(()),

@@ -52,6 +52,8 @@
 //! | `redis://host`, `rediss://`, `redis+unix:`, `redis+cluster://`, `redis+sentinel://` | many machines, over Redis or Valkey |
 //! | `upstash+https://:TOKEN@host`, `webdis+http://host` | Redis over HTTP |
 //! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share |
+//! | `etcd://HOST,HOST,HOST` | many machines, over etcd |
+//! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, by way of PgBouncer too |
 //! | `memory:` | one process |
 //!
 //! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold table create`, or by the module `table`.
@@ -133,11 +135,14 @@ mod inspect;
 pub mod internals;
 mod lease;
 mod metrics;
+mod once;
 mod owner_label;
 pub mod quorum;
 mod release_if;
 mod reports;
 mod request;
+#[cfg(feature = "postgres")]
+pub mod schema;
 mod stores;
 mod sync;
 #[cfg(feature = "dynamodb")]
@@ -153,13 +158,23 @@ pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
+pub use once::{Mark, Once, Run, RunInfo, RunRequest};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
 pub use stores::Stores;
 #[cfg(feature = "dynamodb")]
 pub use url::DynamodbUrl;
+#[cfg(feature = "etcd")]
+pub use url::EtcdUrl;
 #[cfg(feature = "http")]
 pub use url::HttpUrl;
+#[cfg(feature = "postgres")]
+pub use url::PostgresUrl;
 #[cfg(feature = "redis")]
 pub use url::RedisUrl;
 pub use url::StoreUrl;
+
+/// The examples of the guide to runs are tested with those of this crate.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/once.md")]
+struct GuideToRuns;

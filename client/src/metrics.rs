@@ -30,6 +30,12 @@ pub(crate) fn release(outcome: &'static str) {
     metrics::counter!("leasehold_release_total", "outcome" => outcome).increment(1);
 }
 
+/// A run was finished, skipped or taken over.
+pub(crate) fn run(outcome: &'static str) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("leasehold_run_total", "outcome" => outcome).increment(1);
+}
+
 /// Time from the call to the grant or failure.
 pub(crate) fn wait(time: Duration) {
     #[cfg(feature = "metrics")]

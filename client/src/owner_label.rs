@@ -2,30 +2,38 @@
 
 use std::cell::RefCell;
 
-use crate::fork::PerProcess;
-use crate::sync::thread;
+use crate::fork;
+use crate::sync::{thread, thread_local};
 
 thread_local! {
     /// The name that another language has given to this thread.
-    static THREAD: RefCell<Option<String>> = const { RefCell::new(None) };
+    static NAME: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The label of this thread, and the generation of the process that has it.
+    static LABEL: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
 }
 
 /// See [`ffi::name_thread`](crate::ffi::name_thread).
 pub(crate) fn name_thread(name: &str) {
-    THREAD.set(Some(name.to_owned()));
+    NAME.with(|known| *known.borrow_mut() = Some(name.to_owned()));
+    LABEL.with(|label| *label.borrow_mut() = None);
 }
 
-/// `host:pid:thread`, with control characters replaced and the length kept in bounds.
-pub(crate) fn owner_label() -> String {
-    static PROCESS: PerProcess<String> = PerProcess::new(|| {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        format!("{host}:{}", std::process::id())
-    });
-    let thread = THREAD.with_borrow(Clone::clone).unwrap_or_else(|| {
+/// Passes on `host:pid:thread`, with control characters replaced and the length kept in bounds.
+pub(crate) fn with_owner_label<R>(pass: impl FnOnce(&str) -> R) -> R {
+    LABEL.with(|label| {
+        let (generation, mut label) = (fork::generation(), label.borrow_mut());
+        let known = label.take().filter(|(of, _)| *of == generation);
+        pass(&label.insert(known.unwrap_or_else(|| (generation, owner_label()))).1)
+    })
+}
+
+fn owner_label() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let thread = NAME.with(|name| name.borrow().clone()).unwrap_or_else(|| {
         let thread = thread::current();
         thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned)
     });
-    let mut owner = format!("{}:{thread}", PROCESS.get()).replace(char::is_control, "?");
+    let mut owner = format!("{host}:{}:{thread}", std::process::id()).replace(char::is_control, "?");
     owner.truncate(owner.floor_char_boundary(leasehold_core::Owner::MAX_BYTES));
     owner
 }

@@ -4,8 +4,8 @@ use std::future::IntoFuture;
 use std::pin::Pin;
 use std::time::Duration;
 
-use leasehold_core::config::LockOptionsBuilder;
-use leasehold_core::{LockOptions, Resource, Wait};
+use leasehold_core::config::{LockOptionsBuilder, RunOptions};
+use leasehold_core::{LockOptions, Monotonic, Resource, Wait};
 use tracing::Instrument;
 
 use crate::client::{Client, Shared};
@@ -26,6 +26,12 @@ pub struct LockRequest {
     options: LockOptionsBuilder,
     has_owner: bool,
     task: Option<u64>,
+}
+
+impl LockRequest {
+    pub(crate) fn is_of_quorum(&self) -> bool {
+        self.shared.quorum().is_some()
+    }
 }
 
 impl Client {
@@ -93,31 +99,51 @@ impl LockRequest {
         none_if_busy(self.once().acquire(Caller::Async).await)
     }
 
+    /// # Errors
+    /// [`ErrorKind::Config`] for a name or setting that cannot be.
+    pub(crate) fn check(self) -> Result<(), Error> {
+        Resource::new(&self.resource).map_err(|error| Error::config(error.to_string()))?;
+        let options = self.options.build().map_err(|error| Error::config(error.to_string()).on(&self.resource))?;
+        drop(options);
+        Ok(())
+    }
+
     /// See [`ffi::by_task`](crate::ffi::by_task).
     pub(crate) fn by_task(mut self, task: u64) -> Self {
         self.task = Some(task);
         self
     }
 
+    /// The same request for another lock.
+    pub(crate) fn named(self, resource: &str) -> Self {
+        Self { resource: resource.to_owned(), ..self }
+    }
+
+    /// Makes it the request of a run.
+    pub(crate) fn run(self, run: RunOptions) -> Self {
+        self.map(|options| options.run(run))
+    }
+
     pub(crate) fn once(self) -> Self {
         self.map(|options| options.wait(Wait::Once))
     }
 
-    pub(crate) async fn acquire(self, caller: Caller) -> Result<Lease, Error> {
+    /// Not an async function: its future would keep the request twice.
+    pub(crate) fn acquire(self, caller: Caller) -> impl Future<Output = Result<Lease, Error>> + Send {
         let span = tracing::debug_span!(target: "leasehold", "lock.acquire", resource = self.resource);
-        self.acquire_until_usable(caller).instrument(span).await
+        self.acquire_until_usable(caller).instrument(span)
     }
 
     async fn acquire_until_usable(self, caller: Caller) -> Result<Lease, Error> {
         let Self { shared, resource, options, has_owner, task } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
-        let mut options = if has_owner { options } else { options.owner(&shared.owner()) };
-        let began = clock::monotonic();
-        let mut total = None;
+        let options = if has_owner { options } else { shared.with_owner(|owner| options.owner(owner)) };
+        let mut options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
+        let total = options.wait();
+        // Without a limit, no clock need be read.
+        let until = if let Wait::For(total) = total { clock::monotonic().plus(total) } else { Monotonic::FAR };
         loop {
-            let built = options.clone().build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
-            let total = *total.get_or_insert(built.wait());
-            let (lease, requests) = shared.driver().acquire(name.clone(), built, caller)?;
+            let (lease, requests) = shared.driver().acquire(name.clone(), options.clone(), caller)?;
             let pending = Pending { shared: Arc::clone(&shared), lease: Some(lease), requests };
             if total == Wait::Forever && (caller == Caller::Blocking || task.is_some()) {
                 pending.refuse_deadlock(task)?;
@@ -134,10 +160,10 @@ impl LockRequest {
             let kind = match total {
                 Wait::Forever => continue,
                 Wait::Once => ErrorKind::Busy,
-                Wait::For(total) => {
-                    let left = total.saturating_sub(clock::monotonic().since(began));
+                Wait::For(_) => {
+                    let left = until.since(clock::monotonic());
                     if !left.is_zero() {
-                        options = options.wait(Wait::For(left));
+                        options = options.with_wait(Wait::For(left));
                         continue;
                     }
                     ErrorKind::TimedOut
@@ -184,6 +210,7 @@ impl Pending {
         let Some(lease) = self.lease.clone() else { return Err(Error::internal("nothing is pending")) };
         let mut wait = PhaseWait::on(&lease);
         let phase = std::future::poll_fn(|context| {
+            wait.pause();
             self.requests.poll(context);
             wait.poll(context, |phase, _| (!matches!(phase, Phase::Pending)).then(|| phase.clone()))
         })
@@ -195,7 +222,12 @@ impl Pending {
                 Err(Error::failed(lease.resource().as_str(), failure).with_nodes(&nodes))
             }
             Phase::Lost(reason) => Err(Error::lost(lease.resource().as_str(), &reason, None)),
-            Phase::Pending | Phase::Releasing | Phase::ReleaseOverdue | Phase::Released | Phase::Closed => {
+            Phase::Pending
+            | Phase::Releasing
+            | Phase::ReleaseOverdue
+            | Phase::Released
+            | Phase::Finished { .. }
+            | Phase::Closed => {
                 Err(Error::new(ErrorKind::Closed, "the client was closed").on(lease.resource().as_str()))
             }
         };

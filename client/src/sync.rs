@@ -12,13 +12,11 @@ pub(crate) use leasehold_scheduler::sync::{
 
 #[cfg(not(leasehold_concurrency))]
 use std::sync as base;
-#[cfg(all(feature = "sqlite", not(leasehold_concurrency)))]
-pub(crate) use std::thread_local;
 #[cfg(not(leasehold_concurrency))]
 pub(crate) use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, MutexGuard, Weak, atomic, mpsc},
-    thread,
+    thread, thread_local,
 };
 
 /// A mutex that a panic does not poison. Code that panics under one of these locks has a bug. Poisoning would turn it into

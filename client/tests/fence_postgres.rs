@@ -5,9 +5,9 @@
 mod common;
 
 use common::eventually;
-use common::postgres_server::{PostgresServer, Schema};
 use leasehold::fence::{PostgresGuard, PostgresRowGuard};
 use leasehold::{Error, ErrorKind};
+use leasehold_servers::postgres::{Schema, Server};
 use postgres::error::SqlState;
 use postgres::{Client, GenericClient, IsolationLevel};
 
@@ -119,7 +119,7 @@ fn backend(db: &mut Client) -> i32 {
 
 #[test]
 fn a_holder_writes_repeatedly_until_its_successor_claims() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     claim(old, OLD).unwrap();
@@ -139,7 +139,7 @@ fn a_holder_writes_repeatedly_until_its_successor_claims() {
 
 #[test]
 fn a_claim_before_the_read_keeps_a_late_write_from_being_written_over() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     claim(old, OLD).unwrap();
@@ -154,7 +154,7 @@ fn a_claim_before_the_read_keeps_a_late_write_from_being_written_over() {
 
 #[test]
 fn a_claim_waits_for_a_write_that_has_been_checked() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     claim(old, OLD).unwrap();
@@ -176,7 +176,7 @@ fn a_claim_waits_for_a_write_that_has_been_checked() {
 
 #[test]
 fn a_check_waits_for_a_claim_and_abides_by_its_end() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     for commits in [true, false] {
         let schema = server.schema();
         let (old, new) = (&mut scene(&schema), &mut schema.connect());
@@ -202,7 +202,7 @@ fn a_check_waits_for_a_claim_and_abides_by_its_end() {
 
 #[test]
 fn two_first_claims_at_once_leave_the_higher() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     let mut watch = schema.connect();
@@ -220,7 +220,7 @@ fn two_first_claims_at_once_leave_the_higher() {
 
 #[test]
 fn a_snapshot_older_than_the_claim_or_the_write_is_refused() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     for level in LEVELS {
         let schema = server.schema();
         let (old, new) = (&mut scene(&schema), &mut schema.connect());
@@ -254,7 +254,7 @@ fn a_snapshot_older_than_the_claim_or_the_write_is_refused() {
 
 #[test]
 fn an_item_that_a_later_holder_deleted_is_not_brought_back() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     claim(old, OLD).unwrap();
@@ -274,7 +274,7 @@ fn an_item_that_a_later_holder_deleted_is_not_brought_back() {
 
 #[test]
 fn a_claim_that_is_rolled_back_has_no_effect() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     let mut change = new.transaction().unwrap();
@@ -293,7 +293,7 @@ fn a_claim_that_is_rolled_back_has_no_effect() {
 
 #[test]
 fn a_check_needs_a_claim_and_a_token() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let db = &mut scene(&schema);
     let unclaimed = set_total(db, OLD, 1).unwrap_err().guard();
@@ -326,7 +326,7 @@ fn a_check_needs_a_claim_and_a_token() {
 
 #[test]
 fn names_are_taken_as_they_are() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let db = &mut scene(&schema);
     let odd = "a \"b\"; DROP TABLE invoices; --";
@@ -370,7 +370,7 @@ fn marks(db: &mut impl GenericClient, sql: &str, key: i64, token: Option<u64>) -
 
 #[test]
 fn a_column_of_the_row_guards_it_as_well() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
     let guard = PostgresRowGuard::new("invoices", "id", "fence").unwrap();
@@ -420,7 +420,7 @@ fn a_column_of_the_row_guards_it_as_well() {
 
 #[test]
 fn a_column_that_cannot_guard_is_refused() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let db = &mut scene(&schema);
     db.batch_execute(
@@ -454,7 +454,7 @@ fn a_column_that_cannot_guard_is_refused() {
 
 #[test]
 fn many_writers_with_growing_tokens_lose_no_update() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     for level in LEVELS {
         let schema = server.schema();
         let mut db = scene(&schema);
@@ -494,7 +494,7 @@ fn many_writers_with_growing_tokens_lose_no_update() {
 
 #[test]
 fn claims_in_any_order_leave_the_highest() {
-    let server = PostgresServer::shared();
+    let server = Server::shared();
     let schema = server.schema();
     let mut db = scene(&schema);
     std::thread::scope(|scope| {

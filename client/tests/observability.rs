@@ -6,7 +6,11 @@ mod common;
 
 use common::log::Log;
 use common::{eventually, ms};
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Once};
+
+fn begin(client: &Client, owner: &str) -> Once {
+    client.once("job").slot("monday").owner(owner).wait(common::PATIENCE).begin().unwrap()
+}
 
 #[test]
 fn events_have_stable_names_and_tell_who_and_why() {
@@ -30,6 +34,26 @@ fn events_have_stable_names_and_tell_who_and_why() {
     short.lost();
     eventually("the danger is told", || log.has("lock.expiring", &["resource=\"short\""]));
     eventually("the loss is told", || log.has("lock.lost", &["reason=\"expired\""]));
+
+    let Once::Run(run) = begin(&client, "runner") else { panic!("nobody has done it") };
+    let waiting = other.clone();
+    let successor = std::thread::spawn(move || match begin(&waiting, "successor") {
+        Once::Run(run) => run.finish().unwrap(),
+        answer => panic!("it is to be done: {answer:?}"),
+    });
+    eventually("it waits", || log.has("lock.contended", &["owner=\"successor\""]));
+    assert!(!log.has("run.taken_over", &[]));
+    run.release().unwrap();
+    successor.join().unwrap();
+    let of_job = "resource=\"job@monday\"";
+    eventually("the take-over is told", || log.has("run.taken_over INFO", &[of_job, "owner=\"successor\""]));
+    assert!(log.has("span run.finish", &[of_job]));
+    eventually("the finish is told", || log.has("run.finished INFO", &[of_job, "held_s="]));
+    assert!(matches!(begin(&client, "late"), Once::Done(_)));
+    eventually("the skip is told", || log.has("run.skipped INFO", &[of_job, "done_by=\"successor\"", "done_token="]));
+
+    client.forget_run("job", Some("monday")).unwrap().expect("it was done");
+    eventually("the end of the mark is told", || log.has("run.forgotten INFO", &[of_job]));
 
     // A lock that was broken is told with the release, also by those who only drop the lease.
     let hour = std::time::Duration::from_secs(3_600);
@@ -139,6 +163,15 @@ mod metrics_facade {
         }
         assert!(!book.0.lock().unwrap().iter().any(|(entry, _)| entry.contains("invoice")));
 
+        // Runs of two clients, since those of one stand in a line before they ask the store.
+        let [first, second] = [(); 2].map(|()| Client::connect("memory:counted").unwrap());
+        let job = |client: &Client| client.once("job").wait(PATIENCE).begin().unwrap();
+        let Once::Run(run) = job(&first) else { panic!("nobody has done it") };
+        let successor = std::thread::spawn(move || match job(&second) {
+            Once::Run(run) => run.finish().unwrap(),
+            answer => panic!("it is to be done: {answer:?}"),
+        });
+
         // A lease is held from its grant on, however long its caller has waited.
         let values = |line: &str| -> Vec<f64> {
             book.0.lock().unwrap().iter().filter(|(entry, _)| entry == line).map(|(_, value)| *value).collect()
@@ -153,6 +186,18 @@ mod metrics_facade {
         let held = values("leasehold_hold_seconds ")[before..].to_vec();
         assert!(held[0] >= 3.0 && held[1] < 2.5, "{held:?}");
         assert!(values("leasehold_wait_seconds ").last().unwrap() >= &2.5);
+
+        run.release().unwrap();
+        successor.join().unwrap();
+        assert!(matches!(job(&first), Once::Done(_)));
+        for line in [
+            "leasehold_run_total outcome=taken_over",
+            "leasehold_run_total outcome=finished",
+            "leasehold_run_total outcome=skipped",
+            "leasehold_acquire_total outcome=done",
+        ] {
+            eventually(line, || has(line));
+        }
     }
 
     #[cfg(feature = "sqlite")]

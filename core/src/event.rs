@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::ids::{LockId, Token};
-use crate::op::{Denial, Fault, Holding, Seen};
+use crate::op::{Denial, Fault, Holding, Mark, Seen};
 use crate::time::Monotonic;
 
 /// An event of a lock.
@@ -78,7 +78,7 @@ pub enum Event {
         deadline: Monotonic,
     },
     /// The lease is over and the lock was not released: the work must stop. Also reported instead of `Released` if the
-    /// release finds that the lock was not ours any more.
+    /// release or finish finds that the lock was not ours any more.
     Lost {
         /// The lock.
         lock: LockId,
@@ -91,6 +91,14 @@ pub enum Event {
         lock: LockId,
         /// The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one shows
         /// no record of ours, or the record has expired by now.
+        confirmed: bool,
+    },
+    /// The finish of a run has ended.
+    Finished {
+        /// The lock.
+        lock: LockId,
+        /// The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that the
+        /// mark stands, so it may be done again.
         confirmed: bool,
     },
 }
@@ -107,7 +115,8 @@ impl Event {
             | Self::Shortened { lock, .. }
             | Self::Expiring { lock, .. }
             | Self::Lost { lock, .. }
-            | Self::Released { lock, .. } => *lock,
+            | Self::Released { lock, .. }
+            | Self::Finished { lock, .. } => *lock,
         }
     }
 }
@@ -140,6 +149,11 @@ pub enum Failure {
     },
     /// The store refuses, and trying again will not help.
     Refused(Denial),
+    /// The work of a run is done: the mark that stands.
+    Done(Box<Mark>),
+    /// Nodes of the quorum may have lost marks of finished work, and too few others are left to tell that none stands.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
+    MarksInDoubt,
     /// Released before it was granted.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Cancelled,

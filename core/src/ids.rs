@@ -252,7 +252,7 @@ impl fmt::Debug for Version {
     }
 }
 
-fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), ConfigError> {
+pub(crate) fn check_text(what: &'static str, text: &str, max: usize) -> Result<(), ConfigError> {
     if text.len() > max {
         return Err(ConfigError::TooLong { what, bytes: text.len(), max });
     }

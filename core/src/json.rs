@@ -142,6 +142,9 @@ impl<'de> Deserialize<'de> for LockOptions {
         if let Some(data) = given.data() {
             builder = builder.data(data.as_bytes());
         }
+        if let Some(run) = given.run() {
+            builder = builder.run(run);
+        }
         exactly(&given, builder.owner(given.owner().as_str()).build().map_err(D::Error::custom)?)
     }
 }

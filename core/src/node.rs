@@ -42,6 +42,7 @@ impl Op {
             Self::Acquire(acquire) => acquire.member.is_some(),
             Self::Renew(renew) => renew.quorum.is_some(),
             Self::Release(release) => release.quorum.is_some(),
+            Self::Finish(finish) => finish.quorum.is_some(),
             Self::Raise(_) => true,
             Self::Read => false,
         }
@@ -56,14 +57,9 @@ pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &Sto
             None => plain(record, op, now),
         },
         Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
-            let served = plain(record, op, now);
-            match (quorum, &served.outcome) {
-                (Some(durability), Outcome::NotApplied(Refusal::Conflict(_))) if memory.is_in_doubt(*durability) => {
-                    Served::only(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
-                }
-                _ => served,
-            }
+            missing_or_forgotten(plain(record, op, now), memory, *quorum)
         }
+        Op::Finish(finish) => missing_or_forgotten(plain(record, op, now), memory, finish.quorum),
         Op::Raise(raise) => {
             let served = plain(record, op, now);
             let raised = matches!(served.outcome, Outcome::Applied(Applied::Raised { .. }));
@@ -86,11 +82,22 @@ impl NodeMemory<'_> {
     }
 }
 
+/// Tells a record that is missing from one that the node may have forgotten.
+fn missing_or_forgotten(served: Served, memory: NodeMemory<'_>, quorum: Option<Durability>) -> Served {
+    match (quorum, &served.outcome) {
+        (Some(durability), Outcome::NotApplied(Refusal::Conflict(_))) if memory.is_in_doubt(durability) => {
+            Served::only(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
+        }
+        _ => served,
+    }
+}
+
 fn plain(record: Option<&Record>, op: &Op, now: &StoreNow) -> Served {
     let decision = apply(record, op, now);
     Served { record: decision.write, marker: None, trusted: None, outcome: decision.outcome }
 }
 
+/// Trust in marks is trust in all that the node remembers: a counter that was raised after a loss says nothing of marks.
 fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Membership, now: &StoreNow) -> Served {
     let asked = &Membership { fresh: asked.fresh.found_at(now.unix_ms), ..asked.clone() };
     let admission = admit(memory.marker, asked, memory.run, now.unix_ms);
@@ -106,7 +113,8 @@ fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Member
         }
     };
     let mut served = Served { marker: admission.write, ..plain(record, op, now) };
-    if let (CounterTrust::ByResource(stamp), Trust::Doubtful) = (counters, counters.trust(memory.trusted)) {
+    let raised = memory.trusted.filter(|_| !matches!(op, Op::Acquire(acquire) if acquire.unless_done));
+    if let (CounterTrust::ByResource(stamp), Trust::Doubtful) = (counters, counters.trust(raised)) {
         served.outcome = in_doubt(served.outcome, stamp);
     }
     served
@@ -175,6 +183,7 @@ mod tests {
             owner: Owner::new("worker").unwrap(),
             data: None,
             member,
+            unless_done: false,
         }))
     }
 

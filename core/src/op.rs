@@ -1,4 +1,4 @@
-//! The five operations that every store understands, and the three ways in which each can end.
+//! The six operations that every store understands, and the three ways in which each can end.
 //!
 //! An operation was **applied**, or was certainly **not applied**, or its fate is **unknown**: it may have happened, or
 //! may yet happen. The rest of this crate makes sure that the third is never taken for one of the first two.
@@ -36,6 +36,8 @@ pub enum Op {
     Renew(Renew),
     /// Free the resource if the record is still ours, and not free already; its token counter survives.
     Release(Release),
+    /// Write down that the work is done and free the resource, at once, if the record is still ours.
+    Finish(Box<Finish>),
     /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
     /// Show the record.
@@ -50,6 +52,7 @@ impl Op {
             Self::Acquire(acquire) => Some(acquire.nonce),
             Self::Renew(renew) => Some(renew.nonce),
             Self::Release(release) => Some(release.nonce),
+            Self::Finish(finish) => Some(finish.nonce),
             Self::Raise(raise) => Some(raise.nonce),
             Self::Read => None,
         }
@@ -81,6 +84,9 @@ pub struct Acquire {
     /// The membership data for a node of a quorum; `None` for a single store.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub member: Option<Membership>,
+    /// Refuse where a mark says that the work is done.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub unless_done: bool,
 }
 
 /// Arguments of [`Op::Renew`].
@@ -105,6 +111,25 @@ pub struct Renew {
 pub struct Release {
     /// The attempt whose record is to be freed.
     pub nonce: Nonce,
+    /// In a quorum, the durability of the node, as in [`Renew::quorum`].
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub quorum: Option<Durability>,
+}
+
+/// Arguments of [`Op::Finish`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Finish {
+    /// The attempt whose work is done. A finish that meets a mark of the same attempt has succeeded before.
+    pub nonce: Nonce,
+    /// The fencing token of the lease.
+    pub token: Token,
+    /// How long the mark stands.
+    #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
+    pub keep: Duration,
+    /// Label for people.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub owner: Owner,
     /// In a quorum, the durability of the node, as in [`Renew::quorum`].
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub quorum: Option<Durability>,
@@ -159,6 +184,9 @@ pub enum Applied {
     /// The resource is free.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Released,
+    /// The mark stands and the resource is free.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
+    Finished,
     /// The counter is at least what was asked.
     Raised {
         /// The counter now.
@@ -172,8 +200,10 @@ pub enum Applied {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Refusal {
-    /// The record in the way; for renew, release and raise also: no record of ours.
+    /// The record in the way; for renew, release, finish and raise also: no record of ours.
     Conflict(Seen),
+    /// The work is done: the mark that stands.
+    Done(Box<Mark>),
     /// The store throttles requests.
     Throttled(Fault),
     /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.
@@ -302,6 +332,25 @@ pub struct Seen {
     /// The record, absent when the resource is free and shows no trace of the last holder.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub holding: Option<Box<Holding>>,
+    /// The mark of finished work, in the answer to a read.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub done: Option<Box<Mark>>,
+}
+
+/// The mark of finished work: by whom it was done, and for how long nobody does it again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Mark {
+    /// The fencing token of the lease under which the work was done.
+    pub token: Token,
+    /// The label of its holder.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub owner: Owner,
+    /// When the work was finished, by the store's or holder's wall clock, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// How long the mark stands still.
+    #[cfg_attr(feature = "serde", serde(rename = "left_ns", with = "crate::json::nanos"))]
+    pub left: Duration,
 }
 
 /// A record, as much of it as the store keeps.
@@ -483,7 +532,7 @@ mod tests {
                 since_unix_ms: None,
                 data: None,
             };
-            Seen { holding: Some(holding.into()) }.checked()
+            Seen { holding: Some(holding.into()), done: None }.checked()
         };
         assert!(lasting(Duration::from_secs(48 * 3600)).is_ok());
         assert!(lasting(Duration::from_secs(48 * 3600) + Duration::from_nanos(1)).is_err());

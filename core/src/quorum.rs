@@ -2,10 +2,10 @@
 //!
 //! A single store is a quorum of one and goes through the same code.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Token};
+use crate::one_or_many::OneOrMany;
 use crate::time::Monotonic;
 
 /// The most nodes of a quorum.
@@ -76,7 +76,7 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tally {
     q: usize,
-    nodes: Vec<NodeVote>,
+    nodes: OneOrMany<NodeVote>,
 }
 
 /// The vote of one node, and the counter that it has shown.
@@ -124,7 +124,7 @@ impl NodeVote {
 impl Tally {
     /// A tally without answers.
     pub fn new(nodes: usize) -> Self {
-        Self { q: majority(nodes), nodes: vec![NodeVote { vote: Vote::Open, read: None }; nodes] }
+        Self { q: majority(nodes), nodes: (0..nodes).map(|_| NodeVote { vote: Vote::Open, read: None }).collect() }
     }
 
     /// Notes that the node granted, at this counter.

@@ -7,9 +7,11 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::config::MAX_RECORD_TTL;
+use crate::config::{MAX_KEEP, MAX_RECORD_TTL};
 use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
-use crate::op::{Acquire, Applied, Denial, DenialKind, Holder, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
+use crate::op::{
+    Acquire, Applied, Denial, DenialKind, Finish, Holder, Holding, Mark, Op, Outcome, Raise, Refusal, Renew, Seen,
+};
 use crate::time::Monotonic;
 
 /// The id of one run of one kernel: uptimes are comparable within it only.
@@ -34,6 +36,23 @@ pub struct Record {
     pub counter: Token,
     /// The last lease, running or not.
     pub lease: Option<LeaseRecord>,
+    /// The last mark of finished work, standing or not.
+    pub mark: Option<MarkRecord>,
+}
+
+/// The mark part of a [`Record`]. Wall clocks decide how long it stands: it outlives restarts of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MarkRecord {
+    /// The attempt that finished the work.
+    pub nonce: Nonce,
+    /// The fencing token of its lease.
+    pub token: Token,
+    /// Label for people.
+    pub owner: Owner,
+    /// When it was written, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// When it ends, in milliseconds since 1970.
+    pub until_unix_ms: u64,
 }
 
 /// The lease part of a [`Record`].
@@ -78,7 +97,7 @@ impl Decision {
     }
 
     fn conflict(record: Option<&Record>, now: &StoreNow) -> Self {
-        Self::keep(Outcome::NotApplied(Refusal::Conflict(seen(record, now))))
+        Self::keep(Outcome::NotApplied(Refusal::Conflict(Seen { done: None, ..seen(record, now) })))
     }
 
     fn denied(kind: DenialKind, detail: &str) -> Self {
@@ -99,16 +118,28 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
             ),
         );
     }
+    if let Some(mark) = record.and_then(|record| record.mark.as_ref()).filter(|mark| mark.is_dishonest()) {
+        return Decision::denied(
+            DenialKind::CorruptRecord,
+            &alloc::format!(
+                "the mark of finished work says that it stands from {} to {} ms since 1970, which no honest client \
+                 writes; remove it by hand",
+                mark.at_unix_ms,
+                mark.until_unix_ms
+            ),
+        );
+    }
     match op {
         Op::Acquire(op) => acquire(record, op, now),
         Op::Renew(op) => renew(record, op, now),
         Op::Release(op) => match lease_of(record, &op.nonce).filter(|(_, lease)| !lease.released) {
             Some((record, lease)) => {
                 let lease = LeaseRecord { released: true, ..lease.clone() };
-                Decision::write(Record { lease: Some(lease), ..*record }, Applied::Released)
+                Decision::write(Record { lease: Some(lease), ..record.clone() }, Applied::Released)
             }
             None => Decision::conflict(record, now),
         },
+        Op::Finish(op) => finish(record, op, now),
         Op::Raise(op) => raise(record, op, now),
         Op::Read => Decision::keep(Outcome::Applied(Applied::Read(seen(record, now)))),
     }
@@ -133,10 +164,17 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
             data: lease.data.clone(),
         }))
     });
-    Seen { holding }
+    Seen { holding, done: record.and_then(|record| standing(record, now)).map(|mark| mark.shown(now)) }
+}
+
+fn standing<'a>(record: &'a Record, now: &StoreNow) -> Option<&'a MarkRecord> {
+    record.mark.as_ref().filter(|mark| now.unix_ms < mark.until_unix_ms)
 }
 
 fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
+    if let Some(mark) = record.filter(|_| op.unless_done).and_then(|record| standing(record, now)) {
+        return Decision::keep(Outcome::NotApplied(Refusal::Done(mark.shown(now))));
+    }
     if let Some(lease) = record.and_then(|record| record.lease.as_ref()) {
         // A delayed first send would overwrite a renewal, or take back a released lock. A later send may find a record that
         // has run out, if its holder has the lock on other nodes and was cut off from this one.
@@ -166,7 +204,8 @@ fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
         owner: op.owner.clone(),
         data: op.data.clone(),
     };
-    Decision::write(Record { counter: token, lease: Some(lease) }, Applied::Acquired { counter: token })
+    let mark = record.and_then(|record| record.mark.clone());
+    Decision::write(Record { counter: token, lease: Some(lease), mark }, Applied::Acquired { counter: token })
 }
 
 fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
@@ -182,7 +221,29 @@ fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
                 expires: if lease.boot == now.boot { lease.expires.max(expires) } else { expires },
                 ..lease.clone()
             };
-            Decision::write(Record { lease: Some(lease), ..*record }, Applied::Renewed)
+            Decision::write(Record { lease: Some(lease), ..record.clone() }, Applied::Renewed)
+        }
+        Some(_) | None => Decision::conflict(record, now),
+    }
+}
+
+fn finish(record: Option<&Record>, op: &Finish, now: &StoreNow) -> Decision {
+    match lease_of(record, &op.nonce) {
+        Some((record, lease)) if !lease.released && !lease.ran_out(now) => {
+            let keep_ms = u64::try_from(op.keep.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+            let mark = MarkRecord {
+                nonce: op.nonce,
+                token: op.token,
+                owner: op.owner.clone(),
+                at_unix_ms: now.unix_ms,
+                until_unix_ms: now.unix_ms.saturating_add(keep_ms),
+            };
+            let lease = LeaseRecord { released: true, ..lease.clone() };
+            Decision::write(Record { counter: record.counter, lease: Some(lease), mark: Some(mark) }, Applied::Finished)
+        }
+        // The answer to an earlier send was lost.
+        _ if record.and_then(|record| standing(record, now)).is_some_and(|mark| mark.nonce == op.nonce) => {
+            Decision::keep(Outcome::Applied(Applied::Finished))
         }
         Some(_) | None => Decision::conflict(record, now),
     }
@@ -217,5 +278,20 @@ impl LeaseRecord {
     fn is_dishonest(&self, now: &StoreNow) -> bool {
         self.record_ttl > MAX_RECORD_TTL
             || (self.boot == now.boot && !self.released && self.expires.since(now.uptime) > MAX_RECORD_TTL)
+    }
+}
+
+impl MarkRecord {
+    fn shown(&self, now: &StoreNow) -> Box<Mark> {
+        Box::new(Mark {
+            token: self.token,
+            owner: self.owner.clone(),
+            at_unix_ms: self.at_unix_ms,
+            left: Duration::from_millis(self.until_unix_ms.saturating_sub(now.unix_ms)),
+        })
+    }
+
+    fn is_dishonest(&self) -> bool {
+        Duration::from_millis(self.until_unix_ms.saturating_sub(self.at_unix_ms)) > MAX_KEEP
     }
 }

@@ -130,6 +130,13 @@ pub fn batch_window(ttl: Ttl) -> Duration {
     ttl.get() / 12
 }
 
+/// The start of the period that an instant lies in, in milliseconds since 1970. Periods follow one another from `offset`
+/// after the start of 1970 in UTC; those before it are not counted.
+pub fn period_start(unix_ms: u64, every_ms: u64, offset_ms: u64) -> u64 {
+    let since = unix_ms.saturating_sub(offset_ms);
+    offset_ms.saturating_add(since - since % every_ms.max(1))
+}
+
 /// `fraction / 2^32` of a duration, rounded down.
 pub fn fraction_of(duration: Duration, fraction: u32) -> Duration {
     from_ns(u128::from(ns(duration)).saturating_mul(u128::from(fraction)) >> 32)

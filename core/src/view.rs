@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ids::Token;
-use crate::op::{Holder, Holding, Seen};
+use crate::op::{Holder, Holding, Mark, Seen};
 use crate::quorum::majority;
 
 /// The content of all nodes for one lock, in their order; `None` for a node that has not answered.
@@ -48,6 +48,11 @@ impl View {
     /// The nodes that have a record, and their records.
     pub fn held(&self) -> impl Iterator<Item = (usize, &Holding)> {
         self.0.iter().enumerate().filter_map(|(node, seen)| Some((node, seen.as_ref()?.held()?)))
+    }
+
+    /// The mark of finished work that any node shows; of several, the latest.
+    pub fn done(&self) -> Option<&Mark> {
+        self.0.iter().flatten().filter_map(|seen| seen.done.as_deref()).max_by_key(|mark| mark.token)
     }
 
     /// The record that most nodes show, even if they are no majority. Between two records with equally many nodes, the
@@ -110,7 +115,7 @@ mod tests {
             since_unix_ms: None,
             data: None,
         };
-        Some(Seen { holding: Some(Box::new(holding)) })
+        Some(Seen { holding: Some(Box::new(holding)), done: None })
     }
 
     fn free() -> Option<Seen> {
@@ -137,7 +142,7 @@ mod tests {
     fn foreign_records_are_compared_by_owner() {
         let foreign = |owner: &str| {
             let mut seen = record(1, 7, 10);
-            if let Some(Seen { holding: Some(holding) }) = &mut seen {
+            if let Some(Seen { holding: Some(holding), .. }) = &mut seen {
                 holding.holder = Holder::Foreign;
                 holding.owner = Some(Owner::new(owner).unwrap());
             }
@@ -170,7 +175,7 @@ mod tests {
         assert_eq!(left(&[10, 900, 500, 700]), 700, "others need three of four");
         assert_eq!(left(&[10, 900, 500, 700, 300]), 500, "and three of five");
         let mut for_ever = record(1, 7, 10);
-        if let Some(Seen { holding: Some(holding) }) = &mut for_ever {
+        if let Some(Seen { holding: Some(holding), .. }) = &mut for_ever {
             holding.left = None;
         }
         let mixed = View::new(vec![for_ever, record(1, 7, 20), record(1, 7, 10)]).holder().unwrap();

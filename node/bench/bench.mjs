@@ -12,6 +12,8 @@ const quick = process.argv.includes("--quick");
 const [length = quick ? "400" : "1000", rounds = quick ? "3" : "5"] = process.argv.slice(2).filter((word) => word !== "--quick");
 const LIBRARIES = ["ioredis, SET and DEL", "redlock", "redis-semaphore", "redlock-universal", "leasehold", "leasehold/compat/redlock"];
 const LOADS = { "redlock": "ioredis+redlock", "redis-semaphore": "ioredis+redis-semaphore", "redlock-universal": "ioredis+redlock-universal", "leasehold": "leasehold" };
+const QUORUM = ["ioredis, SET and DEL", "redlock", "leasehold"];
+const NODES = 5;
 const TRIALS = quick ? 200 : 1_000;
 /** The base of comparison for the stored figures. */
 const FLOOR = LIBRARIES[0];
@@ -77,14 +79,20 @@ function installed(names, seen = new Set()) {
   return seen;
 }
 
+/** All runs of each library, in turn, so that other load of the machine affects all alike. */
+function inTurns(libraries, urls) {
+  const measured = Object.fromEntries(libraries.map((name) => [name, []]));
+  for (let round = 0; round < Number(rounds); round++) {
+    for (const name of libraries) measured[name].push(told("pairs.mjs", name, length, ...urls));
+  }
+  return measured;
+}
+
 const ends = [];
 try {
-  const { url } = await startRedis({ after: (end) => ends.push(end) });
-  // In turn, so that other load of the machine affects all alike.
-  const measured = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
-  for (let round = 0; round < Number(rounds); round++) {
-    for (const name of LIBRARIES) measured[name].push(told("pairs.mjs", name, url, length));
-  }
+  const start = async () => (await startRedis({ after: (end) => ends.push(end) })).url;
+  const url = await start();
+  const measured = inTurns(LIBRARIES, [url]);
   const pairs = Object.fromEntries(LIBRARIES.map((name) => {
     const of = (value) => median(measured[name].map(value));
     return [name, [of((it) => it.one.p50), of((it) => it.one.each), of((it) => it.many.rate), of((it) => it.many.each)]];
@@ -99,6 +107,16 @@ try {
   tellRatios(["one at a time", "CPU", "us"], pairs, FLOOR, ([, cpu]) => cpu);
   tellRatios(["64 at a time", "time per pair, overall", "us"], pairs, FLOOR, ([, , rate]) => 1e6 / rate);
   tellRatios(["64 at a time", "CPU", "us"], pairs, FLOOR, ([, , , cpu]) => cpu);
+
+  const nodes = [];
+  while (nodes.length < NODES) nodes.push(await start());
+  const ofQuorum = Object.entries(inTurns(QUORUM, nodes));
+  const quorum = Object.fromEntries(ofQuorum.map(([name, runs]) => {
+    return [name, [median(runs.map(({ one }) => one.p50)), median(runs.map(({ one }) => one.each))]];
+  }));
+  table(`On a quorum of ${NODES} (beside redlock)`, columns.slice(0, 2), quorum, "redlock");
+  tellRatios([`quorum of ${NODES}`, "p50", "us"], quorum, FLOOR, ([p50]) => p50);
+  tellRatios([`quorum of ${NODES}`, "CPU", "us"], quorum, FLOOR, ([, cpu]) => cpu);
 
   const loads = Object.fromEntries(Object.entries(LOADS).map(([name, modules]) => {
     const runs = Array.from({ length: 11 }, () => told("load.cjs", modules));

@@ -1,34 +1,42 @@
-// Measures one library: library, store, milliseconds. Prints as JSON the time of a pair of acquire and release.
+// Measures one library: library, milliseconds, stores. Prints as JSON the time of a pair of acquire and release, and on a
+// single store also of many at a time.
 
 import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
-const [library, url, length] = process.argv.slice(2);
+const [library, length, ...urls] = process.argv.slice(2);
 const TTL = 30_000;
 const TASKS = 64;
 
 function ioredis() {
-  return new (require("ioredis").Redis)(url);
+  return urls.map((url) => new (require("ioredis").Redis)(url));
+}
+
+/** For libraries with a single store. */
+function onlyRedis() {
+  const [redis] = ioredis();
+  return redis;
 }
 
 /** Each returns functions to acquire and release a name once, and to close. */
 const libraries = {
   // The floor: only the two commands.
   "ioredis, SET and DEL": async () => {
-    const redis = ioredis();
+    const nodes = ioredis();
     const pair = async (name) => {
-      await redis.set(name, "1", "PX", TTL, "NX");
-      await redis.del(name);
+      await Promise.all(nodes.map((redis) => redis.set(name, "1", "PX", TTL, "NX")));
+      await Promise.all(nodes.map((redis) => redis.del(name)));
     };
-    return { pair, end: () => redis.disconnect() };
+    return { pair, end: () => nodes.forEach((redis) => redis.disconnect()) };
   },
   redlock: async () => {
-    const redis = ioredis();
-    const redlock = new (require("redlock").default)([redis]);
-    return { pair: async (name) => (await redlock.acquire([name], TTL)).release(), end: () => redis.disconnect() };
+    const nodes = ioredis();
+    const redlock = new (require("redlock").default)(nodes);
+    const end = () => nodes.forEach((redis) => redis.disconnect());
+    return { pair: async (name) => (await redlock.acquire([name], TTL)).release(), end };
   },
   "redis-semaphore": async () => {
-    const redis = ioredis();
+    const redis = onlyRedis();
     const { Mutex } = require("redis-semaphore");
     const pair = async (name) => {
       const mutex = new Mutex(redis, name, { lockTimeout: TTL });
@@ -38,7 +46,7 @@ const libraries = {
     return { pair, end: () => redis.disconnect() };
   },
   "redlock-universal": async () => {
-    const redis = ioredis();
+    const redis = onlyRedis();
     const { createLock, IoredisAdapter } = await import("redlock-universal");
     const adapter = new IoredisAdapter(redis);
     const pair = async (key) => {
@@ -48,11 +56,12 @@ const libraries = {
     return { pair, end: () => redis.disconnect() };
   },
   leasehold: async () => {
-    const client = await require("leasehold").connect(url);
+    const { connect } = require("leasehold");
+    const client = await (urls.length > 1 ? connect(urls, { createQuorum: true }) : connect(urls[0]));
     return { pair: async (name) => (await client.acquire(name, { ttl: TTL })).release(), end: () => client.close() };
   },
   "leasehold/compat/redlock": async () => {
-    const redlock = new (require("leasehold/compat/redlock").default)([url]);
+    const redlock = new (require("leasehold/compat/redlock").default)(urls);
     return { pair: async (name) => (await redlock.acquire([name], TTL)).release(), end: () => redlock.quit() };
   },
 };
@@ -80,6 +89,6 @@ async function run(pair, tasks) {
 const { pair, end } = await libraries[library]();
 for (let warm = 0; warm < 500; warm++) await pair("warm");
 const one = await run(pair, 1);
-const many = await run(pair, TASKS);
+const many = urls.length === 1 ? await run(pair, TASKS) : undefined;
 await end();
 console.log(JSON.stringify({ one, many }));

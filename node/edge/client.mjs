@@ -1,18 +1,18 @@
 // The client, independent of how the component is loaded. Documented in index.d.ts.
 
-import { Lease } from "./lease.mjs";
+import { Lease, Run, finish } from "./lease.mjs";
 import { Machine, random } from "./machine.mjs";
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import shared from "./shared/options.mjs";
 import shownAs from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
-import { config, credentials, kindOf, lockOptions } from "./settings.mjs";
+import { config, credentials, kindOf, lockOptions, runOptions, runSlot } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
 import { parsed, shown } from "./urls.mjs";
 
-const { LOCK, TRY, options, text, texts } = shared;
-const { ConfigError, LockBusyError, StoreRefusedError, StoreUnavailableError } = errors;
+const { LOCK, RUN, TRY, options, text, texts } = shared;
+const { ConfigError, LockBusyError, LockTimeoutError, StoreRefusedError, StoreUnavailableError } = errors;
 const CONNECT = {
   owner: "text",
   driftPpm: "number",
@@ -34,10 +34,10 @@ export function connector(load) {
     if (double !== undefined) throw new ConfigError(`${double} is given twice: each node of a quorum votes once`);
     const nodes = await Promise.all(all.map((each) => node(each, sourceOf(each, all, source))));
     const made = config(settings, nodes);
-    const protocol = (await load())();
+    const component = (await load())();
     // Called as a function, as the global `fetch` requires.
-    const machine = new Machine(protocol, made, nodes, (url, request) => fetch(url, request));
-    return new Client(machine, names, owner ?? `edge:${hex(random(4))}`);
+    const machine = new Machine(component.client, made, nodes, (url, request) => fetch(url, request));
+    return new Client(machine, component.runs, names, owner ?? `edge:${hex(random(4))}`);
   };
 }
 
@@ -79,11 +79,14 @@ const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2,
 
 export class Client {
   #machine;
+  /** The names of runs. */
+  #runs;
   #stores;
   #owner;
 
-  constructor(machine, stores, owner) {
+  constructor(machine, runs, stores, owner) {
     this.#machine = machine;
+    this.#runs = runs;
     this.#stores = stores;
     this.#owner = owner;
   }
@@ -112,6 +115,28 @@ export class Client {
     return ending.under(await this.acquire(name, given), body);
   }
 
+  async once(name, given, body) {
+    if (body === undefined && typeof given === "function") return this.once(name, undefined, given);
+    if (typeof body !== "function") throw new TypeError("once needs a function to call with the run");
+    const { run, ...outcome } = await this.beginRun(name, given);
+    if (run === null) return outcome;
+    return { ran: true, value: await ending.under(run, body, undefined, finish), token: run.token };
+  }
+
+  async beginRun(name, given) {
+    const { signal, owner = this.#owner, wait = 0, ...settings } = options(given, RUN);
+    const resource = this.#resource(text("name", name), settings);
+    const locked = { ...lockOptions({ ...settings, wait }, owner), run: runOptions(settings, name) };
+    const slot = await this.#begun(resource, owner, locked, signal);
+    if (slot.phase !== "failed") return { run: new Run(this.#machine, slot) };
+    const why = slot.failure;
+    if (slot.mark !== undefined) return { run: null, ran: false, reason: "done", ...slot.mark };
+    if (why instanceof LockBusyError || why instanceof LockTimeoutError) {
+      return { run: null, ran: false, reason: "running", holder: why.holder ?? null };
+    }
+    throw this.#explained(why);
+  }
+
   async close() {
     this.#machine.close();
     if (!(await this.#machine.isIdleWithin(PATIENCE_MS))) throw messages.unconfirmedClose();
@@ -126,14 +151,27 @@ export class Client {
   }
 
   async #acquire(name, { signal, owner = this.#owner, ...settings }) {
+    const slot = await this.#begun(name, owner, lockOptions(settings, owner), signal);
+    if (slot.phase === "failed") throw this.#explained(slot.failure);
+    return new Lease(this.#machine, slot);
+  }
+
+  /** The slot of an acquisition that has ended. If its lease is already over, its holder finds out. */
+  async #begun(resource, owner, locked, signal) {
     signal?.throwIfAborted();
     const machine = this.#machine;
-    const slot = machine.acquire(name, owner, lockOptions(settings, owner));
+    const slot = machine.acquire(resource, owner, locked);
     const ended = slot.until(() => (slot.phase === "pending" ? undefined : slot.phase));
-    const phase = await machine.awaited(orAborted(ended, signal, slot, () => machine.release(slot)));
-    // If the lease is already over, its holder finds out.
-    if (phase === "failed") throw this.#explained(slot.failure);
-    return new Lease(machine, slot);
+    await machine.awaited(orAborted(ended, signal, slot, () => machine.release(slot)));
+    return slot;
+  }
+
+  #resource(name, settings) {
+    try {
+      return this.#runs.runResource(name, runSlot(settings, this.#machine.now().unixMs, this.#runs));
+    } catch (error) {
+      throw error?.payload === undefined ? error : messages.refused(error.payload, name);
+    }
   }
 
   /** Adds the reason for missing credentials to an error of the store. */

@@ -3,13 +3,14 @@
 import errors from "./shared/errors.mjs";
 
 export { Client } from "./client.mjs";
-export { Lease } from "./lease.mjs";
+export { Lease, Run } from "./lease.mjs";
 export const {
   LeaseholdError,
   LockBusyError,
   LockTimeoutError,
   LeaseLostError,
   NotOwnedError,
+  FinishUnconfirmedError,
   StoreUnavailableError,
   StoreRefusedError,
   ClosedError,

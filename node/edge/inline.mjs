@@ -10,7 +10,7 @@ export async function load() {
   compiled ??= compile();
   try {
     const modules = await compiled;
-    return () => instantiate((name) => modules.get(name), {}).client;
+    return () => instantiate((name) => modules.get(name), {});
   } catch (error) {
     compiled = undefined;
     throw error;

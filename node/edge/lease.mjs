@@ -10,6 +10,11 @@ import { PATIENCE_MS } from "./slot.mjs";
 
 const { LeaseLostError } = errors;
 
+/** Finishes a run at the end of its body. */
+export const finish = Symbol("finish");
+/** Finishes the run of a lease. */
+const finishNow = Symbol("finishNow");
+
 export class Lease {
   #machine;
   #slot;
@@ -53,9 +58,7 @@ export class Lease {
     if (this.#slot.remaining() === 0) throw this.#over();
     this.#wasReleased = true;
     this.#machine.release(this.#slot);
-    const ended = this.#slot.until(() => (this.#slot.phase === "releasing" ? undefined : this.#slot.phase));
-    const phase = await this.#machine.within(PATIENCE_MS, ended, "releasing");
-    if (phase === "lost" || phase === "closed") throw this.#over();
+    const phase = await this.#ended(PATIENCE_MS);
     if (phase !== "released" || !this.#slot.isFree) throw messages.unconfirmed(this.resource);
   }
 
@@ -72,10 +75,39 @@ export class Lease {
     return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
   }
 
+  async [finishNow]() {
+    const left = this.#slot.remaining();
+    if (left === 0) throw this.#over();
+    this.#wasReleased = true;
+    this.#machine.finish(this.#slot);
+    await this.#ended(left + PATIENCE_MS);
+    if (!this.#slot.isMarked) throw messages.finishUnconfirmed(this.resource);
+  }
+
+  async [finish]() {
+    // The body may have finished or released by itself.
+    if (!this.#wasReleased || this.#slot.failure !== undefined) await this[finishNow]();
+  }
+
+  /** Waits for the end of a lease that was released or finished. */
+  async #ended(patienceMs) {
+    const ended = this.#slot.until(() => (this.#slot.phase === "releasing" ? undefined : this.#slot.phase));
+    const phase = await this.#machine.within(patienceMs, ended, "releasing");
+    if (phase === "lost" || phase === "closed") throw this.#over();
+    return phase;
+  }
+
   /** The reason why the lease is over. */
   #over() {
     return this.#slot.failure ?? messages.notOwned(this.resource);
   }
 }
 
-shown.shows(Lease);
+/** A lease under which work is done that is done once. */
+export class Run extends Lease {
+  finish() {
+    return this[finishNow]();
+  }
+}
+
+shown.shows(Lease, Run);

@@ -59,6 +59,12 @@ export class Machine {
     this.#command(slot, () => this.#client.release(slot.lock, this.now()));
   }
 
+  /** Finishes a run. */
+  finish(slot) {
+    slot.endLocally();
+    this.#command(slot, () => this.#client.finish(slot.lock, this.now()));
+  }
+
   /** The loss of the lease has been reported to the caller. */
   declareLost(slot) {
     this.#command(slot, () => this.#client.declareLost(slot.lock, this.now()));
@@ -151,7 +157,7 @@ export class Machine {
       case "event": {
         const slot = this.#slots.get(val.lock);
         if (slot === undefined) return;
-        if (["failed", "lost", "released"].includes(val.event.tag)) this.#slots.delete(val.lock);
+        if (["failed", "lost", "released", "finished"].includes(val.event.tag)) this.#slots.delete(val.lock);
         // The machine got a renewal at the same moment, and must not rely on it.
         if (!slot.apply(val.event)) slot.remaining();
         return;

@@ -4,7 +4,7 @@ import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
 
 const { LeaseholdError, LockBusyError, LockTimeoutError, LeaseLostError, NotOwnedError } = errors;
-const { StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
+const { FinishUnconfirmedError, StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
 
 const FAULTS = {
   timeout: "no reply in time",
@@ -43,6 +43,13 @@ export function failed(resource, { tag, val }) {
         `too many nodes are new, or lost their memory, and will not vote for another ${seconds(val.leftMs, 1)} s; new ones vote ` +
           "at once after `leasehold quorum init`",
       );
+    case "done":
+      return new LeaseholdError(on(resource, "the work is done already"), { code: "done", resource });
+    case "marks-in-doubt":
+      return unavailable(
+        "nodes of the quorum have lost their data within 7 days and may have lost marks of finished work, and too few others are " +
+          "left to tell that the work was not done; bring the others back, or, if you know that no mark was lost, use trustQuorum",
+      );
     case "refused":
       return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
     case "cancelled":
@@ -50,6 +57,12 @@ export function failed(resource, { tag, val }) {
     default:
       return new LeaseholdError(on(resource, val?.message ?? tag), { resource });
   }
+}
+
+/** A mark as `Mark`. */
+export function mark({ atUnixMs, owner, token, leftMs }) {
+  const shown = { at: Number(atUnixMs), token: Number(token), left: Number(leftMs) };
+  return owner === "" ? shown : { ...shown, owner };
 }
 
 function held(Kind, what, resource, holding) {
@@ -117,6 +130,11 @@ export function unconfirmed(resource) {
   return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
 }
 
+export function finishUnconfirmed(resource) {
+  const message = "the work was done, and no answer of the store says that its mark stands: it may be done again";
+  return new FinishUnconfirmedError(on(resource, message), { resource });
+}
+
 export function unconfirmedClose() {
   const message =
     "some releases are not confirmed yet: they continue in the background while the process runs, and the other " +
@@ -139,6 +157,13 @@ export function refused({ tag, val }, resource) {
         `ttl, lockDelay and ${SUSPENDED_MS} ms are ${val.recordTtlMs} ms together, and the quorum allows ${val.maxTtlMs} ms`,
         details,
       );
+    case "above-max-keep":
+      return new ConfigError(
+        `the mark would stand for ${val.keepMs} ms, and a quorum allows ${val.maxKeepMs} ms: make keep, cooldown or the period shorter`,
+        details,
+      );
+    case "empty-slot":
+      return new ConfigError("the slot is empty; name the occurrence of the job, such as its date", details);
     case "empty-resource":
       return new ConfigError("the resource has no name; give it 1 to 1024 bytes");
     case "too-long":

@@ -2,6 +2,7 @@
 
 import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
+import occurrence from "./shared/occurrence.mjs";
 
 const { ConfigError } = errors;
 
@@ -45,6 +46,19 @@ export function lockOptions(given, owner) {
     owner,
     data: given.data,
   };
+}
+
+/** The options of a run, beside those of its lock. */
+export function runOptions(given, name) {
+  const problem = occurrence.contradiction(given);
+  if (problem !== undefined) throw new ConfigError(problem, { resource: name });
+  const keepMs = whole(given.cooldown === undefined ? "keep" : "cooldown", occurrence.kept(given));
+  return { keepMs, trustQuorum: given.trustQuorum ?? false, evenIfDone: given.evenIfDone ?? false };
+}
+
+/** The slot of a run: the given one, or that of the period at this time. */
+export function runSlot({ slot, every, offset = 0 }, unixMs, runs) {
+  return every === undefined ? slot : runs.periodSlot(unixMs, whole("every", every), whole("offset", offset));
 }
 
 /** Settings of a client of these nodes. */

@@ -11,6 +11,10 @@ export class Slot {
   token;
   /** True once the store has answered the release, or the record has expired. */
   isFree = false;
+  /** True once the store has confirmed the mark of a finish. */
+  isMarked = false;
+  /** The mark of work that was done before. */
+  mark;
   #machine;
   #deadlineNs;
   #trouble;
@@ -57,10 +61,13 @@ export class Slot {
         return true;
       case "failed":
         this.#failure = messages.failed(this.resource, val.failure);
+        if (val.failure.tag === "done") this.mark = messages.mark(val.failure.val);
         this.#become("failed");
         return true;
       case "released":
+      case "finished":
         this.isFree = true;
+        this.isMarked = tag === "finished" && val.confirmed;
         if (this.phase !== "closed") this.#become("released");
         return true;
       default:

@@ -9,4 +9,4 @@ import core3 from "./component/leasehold.core3.wasm";
 
 const modules = { "leasehold.core.wasm": core, "leasehold.core2.wasm": core2, "leasehold.core3.wasm": core3 };
 
-export const connect = connector(() => () => instantiate((name) => modules[name], {}).client);
+export const connect = connector(() => () => instantiate((name) => modules[name], {}));

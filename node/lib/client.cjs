@@ -3,10 +3,11 @@
 const native = require("./native.cjs");
 const { ClosedError, ConfigError } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
-const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
+const { ASYNC_DISPOSE, Lease, Leases, Run, finish } = require("./lease.cjs");
+const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
-const { ALL, CONNECT, ELECT, HOLDER, LOCK, TRY, options, text, texts } = require("./options.cjs");
+const { ALL, CONNECT, ELECT, HOLDER, LOCK, RUN, TRY, options, text, texts } = require("./options.cjs");
 const { shows } = require("./shown.cjs");
 const { under } = require("./under.cjs");
 
@@ -14,7 +15,7 @@ const { under } = require("./under.cjs");
 const open = new Set();
 
 function end() {
-  native.end([...open]);
+  native.end(Array.from(open, ({ client }) => client));
   // Also deliver the events of these releases.
   deliver();
 }
@@ -22,7 +23,7 @@ function end() {
 async function connect(stores, given) {
   const { urls, taken } = connecting(stores, given);
   if (native.elder !== undefined) refuseFiles(urls);
-  const client = await run(native.connect(urls, options(taken, CONNECT)));
+  const client = new Connected(await run(native.connect(urls, options(taken, CONNECT))));
   if (open.size === 0) process.on("exit", end);
   open.add(client);
   return new Client(client);
@@ -42,6 +43,16 @@ function refuseFiles(urls) {
   throw new ConfigError(`SQLite stores belong to ${native.elder} in this process: install one copy of the package`);
 }
 
+const held = (native) => new Lease(native);
+const runs = (native) => new Run(native);
+
+/** The reason why there is nothing to do. */
+function skipped({ mark, holder }) {
+  return mark ? { ran: false, reason: "done", ...mark } : { ran: false, reason: "running", holder: holder ?? null };
+}
+
+const optional = (slot) => (slot === undefined || slot === null ? undefined : text("slot", slot));
+
 class Client {
   #native;
 
@@ -53,21 +64,48 @@ class Client {
     return this.#native.stores;
   }
 
-  async acquire(name, given) {
-    const { signal, ...settings } = options(given, LOCK);
-    return new Lease(await run(this.#native.acquire(text("name", name), settings), signal));
+  acquire(name, given) {
+    try {
+      return this.#native.acquire(text("name", name), options(given, LOCK), held);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
-  async tryAcquire(name, given) {
-    const { signal, ...settings } = options(given, TRY);
-    const lease = await run(this.#native.tryAcquire(text("name", name), settings), signal);
-    return lease ? new Lease(lease) : null;
+  tryAcquire(name, given) {
+    try {
+      return this.#native.tryAcquire(text("name", name), options(given, TRY), held);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async using(name, given, body) {
     if (body === undefined && typeof given === "function") return this.using(name, undefined, given);
     if (typeof body !== "function") throw new TypeError("using needs a function to call with the lease");
     return under(await this.acquire(name, given), body);
+  }
+
+  async once(name, given, body) {
+    if (body === undefined && typeof given === "function") return this.once(name, undefined, given);
+    if (typeof body !== "function") throw new TypeError("once needs a function to call with the run");
+    const { run, ...outcome } = await this.beginRun(name, given);
+    if (run === null) return outcome;
+    return { ran: true, value: await under(run, body, undefined, finish), token: run.token };
+  }
+
+  async beginRun(name, given) {
+    const begun = await this.#native.beginRun(text("name", name), options(given, RUN), runs);
+    return begun.run === undefined ? { run: null, ...skipped(begun) } : begun;
+  }
+
+  async inspectRun(name, slot) {
+    const { resource, holder, done } = await run(this.#native.inspectRun(text("name", name), optional(slot)));
+    return { resource, holder: holder ?? null, done: done ?? null };
+  }
+
+  async forgetRun(name, slot) {
+    return (await run(this.#native.forgetRun(text("name", name), optional(slot)))) ?? null;
   }
 
   async lockAll(names, given) {

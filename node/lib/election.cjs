@@ -2,6 +2,7 @@
 
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { errorOf } = require("./errors.cjs");
+const { begun: leaseOf } = require("./handles.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
@@ -59,7 +60,7 @@ class Election {
   async #call(onStart, onStop) {
     let lease;
     for (let step; (step = await run(this.#native.step())) !== undefined; ) {
-      const begun = step.lease;
+      const begun = leaseOf(step);
       try {
         if (begun) lease = new Lease(begun);
         const loss = step.loss ? errorOf(step.loss) : null;

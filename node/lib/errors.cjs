@@ -28,6 +28,7 @@ const classes = {
   LockTimeoutError: kind("LockTimeoutError", "timed_out"),
   LeaseLostError: kind("LeaseLostError", "lost"),
   NotOwnedError: kind("NotOwnedError", "not_owned"),
+  FinishUnconfirmedError: kind("FinishUnconfirmedError", "finish_unconfirmed"),
   StoreUnavailableError: kind("StoreUnavailableError", "store_unavailable"),
   StoreRefusedError: kind("StoreRefusedError", "store_refused"),
   ConfigError: kind("ConfigError", "config"),

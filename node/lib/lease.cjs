@@ -1,26 +1,30 @@
 "use strict";
 
-const { LeaseLostError, errorOf } = require("./errors.cjs");
-const { run, watch } = require("./loop.cjs");
+const { errorOf } = require("./errors.cjs");
+const { run } = require("./loop.cjs");
 const { number } = require("./options.cjs");
 const { shows } = require("./shown.cjs");
 const { told } = require("./told.cjs");
 const { ASYNC_DISPOSE } = require("./under.cjs");
 
+/** Ends a lease as the method of this name of its native lease does. */
+const end = Symbol("end");
+/** Finishes a run at the end of its body. */
+const finish = Symbol("finish");
 /** Stops watching a lease that other code ends. */
 const forget = Symbol("forget");
+/** Takes the loss of a lease. */
+const lose = Symbol("lose");
 
 class Lease {
   #native;
-  #forget;
   #loss;
   /** Created when the signal is first read. */
   #controller;
 
   constructor(native) {
     this.#native = native;
-    // The watch refers to the lease, so that garbage collection does not end it.
-    this.#forget = watch(native.lost(), (loss) => this.#lose(loss));
+    native.watch(this);
   }
 
   get token() {
@@ -49,46 +53,51 @@ class Lease {
   }
 
   check(min = 0) {
+    if (this.#loss !== undefined && number("check", min) >= 0) throw this.#loss;
     told(this.#native.check(number("check", min)));
   }
 
-  async release() {
-    await this.#end(this.#native.release());
+  release() {
+    return this[end]("release");
   }
 
-  async [ASYNC_DISPOSE]() {
-    await this.#end(this.#native.leave());
+  [ASYNC_DISPOSE]() {
+    return this[end]("leave");
   }
 
   toJSON() {
     return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
   }
 
+  [end](how) {
+    return this.#loss === undefined ? this.#native[how]() : Promise.reject(this.#loss);
+  }
+
   [forget]() {
     this.#look();
-    this.#forget();
+    this.#native.forget();
   }
 
   /** The loop may have been too busy to abort the signal. */
   #look() {
-    if (this.#loss === undefined && this.#native.isLost()) this.#lose(errorOf(this.#native.check(0)));
+    if (this.#loss === undefined && this.#native.isLost()) this[lose](errorOf(this.#native.check(0)));
   }
 
-  async #end(operation) {
-    try {
-      await run(operation);
-    } catch (error) {
-      if (error instanceof LeaseLostError) this.#lose(error);
-      throw error;
-    } finally {
-      this.#forget();
-    }
-  }
-
-  #lose(loss) {
+  [lose](loss) {
     if (this.#loss !== undefined) return;
     this.#loss = loss;
     this.#controller?.abort(loss);
+  }
+}
+
+/** A lease under which work is done that is done once. */
+class Run extends Lease {
+  finish() {
+    return this[end]("finish");
+  }
+
+  [finish]() {
+    return this[end]("finishLeft");
   }
 }
 
@@ -138,6 +147,6 @@ class Leases {
   }
 }
 
-shows(Lease, Leases);
+shows(Lease, Leases, Run);
 
-module.exports = { ASYNC_DISPOSE, Lease, Leases, forget };
+module.exports = { ASYNC_DISPOSE, Lease, Leases, Run, finish, forget, lose };

@@ -1,81 +1,160 @@
 "use strict";
 
-// Operations of native code on this event loop. An awaited operation keeps the process alive, like a request of Node itself;
-// a watch does not.
+// Calls of native code on this event loop. A call that is awaited keeps the process alive, like a request of Node itself; a held
+// lease does not.
 
 const { Failure, Reactor } = require("./native.cjs");
 const { errorOf } = require("./errors.cjs");
 
-const settlers = new Map();
-let awaited = 0;
+/** Results that fit into the memory shared with native code: more arrive in several parts. */
+const MOST_RESULTS = 256;
+const FIELDS = 4;
+const NO_LEASE = -1;
+const results = new Float64Array(MOST_RESULTS * FIELDS);
 
-/** Settles all operations that can go on. */
+/** Calls that are awaited. A slot is used again; the generation tells its calls apart. */
+const calls = [];
+const freeSlots = [];
+let generations = 0;
+
+/** Leases that are held, by their number in native code. They stay until they end, even if nothing else refers to them. */
+const leases = [];
+
+/** One call, whose promise is the only one of an operation. Subclasses `begin` it, and say what is `made` of a lease. */
+class Call {
+  slot = 0;
+  generation = 0;
+  /** The number of the operation, while it goes on. */
+  id = 0;
+  resolve;
+  reject;
+  signal = undefined;
+  abort = undefined;
+
+  constructor(resolve, reject) {
+    this.resolve = resolve;
+    this.reject = reject;
+  }
+
+  go(signal) {
+    signal?.throwIfAborted();
+    this.slot = freeSlots.length > 0 ? freeSlots.pop() : calls.length;
+    this.generation = generations = (generations + 1) >>> 0;
+    calls[this.slot] = this;
+    let answer;
+    try {
+      answer = this.begin(this.slot, this.generation);
+    } catch (error) {
+      take(this.slot, this.generation);
+      throw error;
+    }
+    this.#begun(answer, signal);
+  }
+
+  settle(value) {
+    if (this.signal !== undefined) this.signal.removeEventListener("abort", this.abort);
+    if (value instanceof Failure) this.fail(errorOf(value));
+    else this.resolve(value);
+  }
+
+  fail(error) {
+    this.reject(error);
+  }
+
+  /** Takes what native code has answered to the beginning: a number if the operation goes on, 0 if its result is there. */
+  #begun(answer, signal) {
+    if (typeof answer !== "number") {
+      take(this.slot, this.generation);
+      this.settle(answer);
+    } else if (answer === 0) {
+      settle(1);
+    } else {
+      this.id = answer;
+      if (signal !== undefined) this.#heed(signal);
+    }
+  }
+
+  /** An abort cancels the operation, undoes its effects, and rejects with the signal's reason. */
+  #heed(signal) {
+    this.signal = signal;
+    this.abort = () => {
+      // The result may be settled, and the caller is about to get it.
+      if (take(this.slot, this.generation) === undefined) return;
+      reactor.cancel(this.id);
+      this.reject(signal.reason);
+    };
+    signal.addEventListener("abort", this.abort, { once: true });
+  }
+}
+
+/** A call that runs an operation of native code. */
+class Run extends Call {
+  constructor(resolve, reject, operation) {
+    super(resolve, reject);
+    this.operation = operation;
+  }
+
+  begin(slot, generation) {
+    return reactor.start(this.operation, slot, generation);
+  }
+}
+
+function take(slot, generation) {
+  const call = calls[slot];
+  if (call === undefined || call.generation !== generation) return undefined;
+  calls[slot] = undefined;
+  freeSlots.push(slot);
+  return call;
+}
+
+/** Settles the calls whose results are in the shared memory. */
+function settle(count) {
+  for (let at = 0; at < count * FIELDS; at += FIELDS) {
+    const call = take(results[at], results[at + 1]);
+    const lease = results[at + 2];
+    if (lease === NO_LEASE) call?.settle(undefined);
+    else if (call === undefined) native.drop(lease);
+    else call.settle(call.made(lease, results[at + 3]));
+  }
+}
+
+function settleValue(slot, generation, value) {
+  take(slot, generation)?.settle(value);
+}
+
+function lose(number, failure) {
+  leases[number]?.lose(failure);
+}
+
+/** Runtimes other than Node load addons too, but have an event loop of their own. */
+function isNode() {
+  const { bun, deno, electron, nw } = process.versions;
+  return process.release.name === "node" && [bun, deno, electron, nw].every((version) => version === undefined);
+}
+
+/** Settles all calls that can go on. */
 function runReady() {
-  const ended = reactor.run();
-  for (let at = 0; at < ended.length; at += 2) {
-    const settle = settlers.get(ended[at]);
-    settlers.delete(ended[at]);
-    settle?.(ended[at + 1]);
+  reactor.run();
+}
+
+const endTurn = () => reactor.endTurn();
+const schedule = () => process.nextTick(endTurn);
+const reactor = new Reactor({ run: runReady, schedule, settle, settleValue, lose }, results, isNode());
+const native = reactor.calls();
+
+/** The result of an operation: one of native code, or one of leasehold/testing. */
+function run(operation, signal) {
+  if (operation.begin === undefined) {
+    return new Promise((resolve, reject) => new Run(resolve, reject, operation).go(signal));
   }
-}
-
-const reactor = new Reactor(runReady);
-
-function hold() {
-  if (++awaited === 1) reactor.hold();
-}
-
-function letGo() {
-  if (--awaited === 0) reactor.letGo();
-}
-
-/**
- * The result of an operation. An abort cancels the operation, undoes its effects, and rejects with the signal's reason.
- */
-async function run(operation, signal) {
   signal?.throwIfAborted();
-  // Operations of leasehold/testing.
-  if (operation.begin !== undefined) return operation.begin(signal);
-  const begun = reactor.start(operation);
-  if (begun instanceof Failure) throw errorOf(begun);
-  if (typeof begun !== "number") return begun;
-  hold();
-  let abort;
-  try {
-    return await new Promise((resolve, reject) => {
-      settlers.set(begun, (answer) => (answer instanceof Failure ? reject(errorOf(answer)) : resolve(answer)));
-      if (signal === undefined) return;
-      abort = () => {
-        // The result is settled, and the caller is about to get it.
-        if (!settlers.delete(begun)) return;
-        reactor.cancel(begun);
-        reject(signal.reason);
-      };
-      signal.addEventListener("abort", abort, { once: true });
-    });
-  } finally {
-    letGo();
-    if (abort !== undefined) signal.removeEventListener("abort", abort);
-  }
-}
-
-/** Calls `ended` with the failure of the operation. Returns a function that ends the watch earlier. */
-function watch(operation, ended) {
-  if (operation.begin !== undefined) return operation.begin(ended);
-  const begun = reactor.start(operation);
-  if (typeof begun !== "number") {
-    queueMicrotask(() => ended(errorOf(begun)));
-    return () => {};
-  }
-  settlers.set(begun, (failure) => ended(errorOf(failure)));
-  return () => {
-    if (settlers.delete(begun)) reactor.cancel(begun);
-  };
+  return operation.begin(signal);
 }
 
 /** The number of pending operations; for tests. */
 function left() {
-  return { settlers: settlers.size, running: reactor.running };
+  const count = (slots) => slots.filter((slot) => slot !== undefined).length;
+  return { settlers: count(calls) + count(leases), running: reactor.running };
 }
 
-module.exports = { left, run, runReady, watch };
+module.exports = { Call, leases, left, native, reactor, run, runReady };

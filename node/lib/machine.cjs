@@ -32,6 +32,10 @@ class Client {
     this.#call("release", lock, now);
   }
 
+  finish(lock, now) {
+    this.#call("finish", lock, now);
+  }
+
   declareLost(lock, now) {
     this.#call("declare-lost", lock, now);
   }
@@ -156,4 +160,8 @@ function redis(name, ...args) {
   return told(native.protocolRedis(name, args));
 }
 
-module.exports = { Client, Guard, Reader, drive, redis };
+function runs(name, ...args) {
+  return told(native.protocolRuns(name, args));
+}
+
+module.exports = { Client, Guard, Reader, drive, redis, runs };

@@ -25,6 +25,16 @@ const CONNECT = {
 const ALL = { ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" };
 const LOCK = { ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" };
 const { wait: _, ...TRY } = LOCK;
+const RUN = {
+  slot: "text",
+  every: LENGTH,
+  offset: LENGTH,
+  cooldown: LENGTH,
+  keep: LENGTH,
+  ...LOCK,
+  trustQuorum: "true or false",
+  evenIfDone: "true or false",
+};
 const HOLDER = { token: "number", owner: "text" };
 const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
 
@@ -33,7 +43,8 @@ function options(given, known) {
   if (given === undefined || given === null) return {};
   if (typeof given !== "object") throw new TypeError(`options must be an object, not ${typeof given}`);
   const taken = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const name of Object.keys(given)) {
+    const value = given[name];
     if (!Object.hasOwn(known, name)) {
       throw new TypeError(`there is no option ${name}; there are ${Object.keys(known).join(", ")}`);
     }
@@ -65,4 +76,4 @@ function number(name, value) {
   return value;
 }
 
-module.exports = { options, text, texts, number, CONNECT, ALL, LOCK, TRY, HOLDER, ELECT };
+module.exports = { options, text, texts, number, CONNECT, ALL, LOCK, TRY, RUN, HOLDER, ELECT };

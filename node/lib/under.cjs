@@ -4,8 +4,11 @@
 
 const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
-/** Runs the body. Its own error takes precedence over that of a lost lease, which `told` makes. */
-async function under(lease, body, told = (error) => error) {
+/**
+ * Runs the body, and then ends the lease: with `leave` after a body without an error. The body's own error takes precedence
+ * over that of a lost lease, which `told` makes.
+ */
+async function under(lease, body, told = (error) => error, leave = ASYNC_DISPOSE) {
   let result;
   try {
     result = await body(lease);
@@ -13,7 +16,7 @@ async function under(lease, body, told = (error) => error) {
     await lease[ASYNC_DISPOSE]().catch(() => {});
     throw error;
   }
-  await lease[ASYNC_DISPOSE]().catch((error) => {
+  await lease[leave]().catch((error) => {
     throw told(error);
   });
   return result;

@@ -4,9 +4,11 @@ use leasehold::ffi;
 use napi::bindgen_prelude::ClassInstance;
 use napi_derive::napi;
 
+use crate::calls::Connection;
 use crate::election;
 use crate::options::{AllOptions, ConnectOptions, ElectOptions, HolderOptions, LockOptions};
 use crate::reactor::{Operation, Outcome};
+use crate::run::{self, RunOptions};
 
 /// A connection to a store, and everything that keeps its leases alive.
 #[napi]
@@ -90,6 +92,29 @@ impl Client {
         }
     }
 
+    /// See `Client::once`.
+    #[napi(catch_unwind)]
+    pub fn begin_run(&self, name: String, options: RunOptions) -> Operation {
+        match options.request(self.0.once(name)) {
+            Ok(request) => Operation::new(async move { Ok(run::begun(request.await?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `Client::inspect_run`.
+    #[napi(catch_unwind)]
+    pub fn inspect_run(&self, name: String, slot: Option<String>) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move { Ok(Outcome::RunInfo(client.inspect_run(&name, slot.as_deref()).await?)) })
+    }
+
+    /// See `Client::forget_run`.
+    #[napi(catch_unwind)]
+    pub fn forget_run(&self, name: String, slot: Option<String>) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move { Ok(Outcome::Mark(client.forget_run(&name, slot.as_deref()).await?)) })
+    }
+
     /// See `Client::close`.
     #[napi(catch_unwind)]
     pub fn close(&self) -> Operation {
@@ -98,6 +123,18 @@ impl Client {
             client.close().await?;
             Ok(Outcome::Nothing)
         })
+    }
+
+    /// The client for calls of [`crate::calls`].
+    #[napi(catch_unwind, ts_return_type = "object")]
+    pub fn connection(&self) -> Connection {
+        Connection::new(self.0.clone())
+    }
+
+    /// The label of leases whose callers give none.
+    #[napi(getter, catch_unwind)]
+    pub fn owner(&self) -> String {
+        ffi::owner(&self.0)
     }
 
     /// The urls of the stores, without secrets.

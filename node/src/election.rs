@@ -12,7 +12,6 @@ use tokio::sync::{Mutex as AsyncMutex, mpsc as steps, oneshot};
 
 use crate::failure::Failure;
 use crate::info::whole;
-use crate::lease::Lease;
 use crate::reactor::{Operation, Outcome};
 
 /// A candidacy.
@@ -123,15 +122,6 @@ impl Election {
 
 #[napi]
 impl Step {
-    /// The lease of the term, if one has begun.
-    #[napi(getter, catch_unwind)]
-    pub fn lease(&self) -> Option<Lease> {
-        match &self.term {
-            Term::Begun(lease) => Some(Lease::of(Arc::clone(lease))),
-            Term::Ended(_) => None,
-        }
-    }
-
     /// The reason why the term has ended, unless this candidate resigned.
     #[napi(getter, catch_unwind)]
     pub fn loss(&self) -> Option<Failure> {
@@ -155,6 +145,14 @@ impl Step {
 }
 
 impl Step {
+    /// The lease of the term, if one has begun.
+    pub(crate) fn begun(&self) -> Option<Arc<leasehold::Lease>> {
+        match &self.term {
+            Term::Begun(lease) => Some(Arc::clone(lease)),
+            Term::Ended(_) => None,
+        }
+    }
+
     fn end(&mut self, verdict: Verdict) {
         if let Some(done) = self.done.take() {
             // An election that has ended meanwhile needs no verdict.

@@ -1,4 +1,4 @@
-//! A held lease.
+//! Held leases.
 
 use std::sync::Arc;
 
@@ -6,94 +6,62 @@ use leasehold::ffi::{self, Held};
 use napi_derive::napi;
 
 use crate::failure::Failure;
-use crate::info::whole;
-use crate::options::{length, milliseconds};
+use crate::options::length;
 use crate::reactor::{Operation, Outcome};
 
-/// A held lock.
-#[napi]
-pub struct Lease(Held);
+/// A lease that JavaScript knows by its number.
+#[napi(object, object_from_js = false)]
+pub struct KeptLease {
+    /// Its number, as long as it is held.
+    pub number: u32,
+    /// The fencing token.
+    pub token: i64,
+    /// The locked resource.
+    pub resource: String,
+    /// The label that others see.
+    pub owner: String,
+}
 
-impl Lease {
-    pub(crate) fn new(lease: leasehold::Lease) -> Self {
-        Self::of(Arc::new(lease))
+/// Leases by number, each with the number of the task that watches for its loss.
+#[derive(Default)]
+pub(crate) struct KeptLeases {
+    kept: Vec<Option<(Held, u64)>>,
+    free: Vec<u32>,
+}
+
+impl KeptLeases {
+    pub(crate) fn insert(&mut self, held: Held) -> u32 {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.kept.push(None);
+            u32::try_from(self.kept.len() - 1).expect("invariant: memory is full before 2^32 leases are held")
+        });
+        self.kept[number as usize] = Some((held, 0));
+        number
     }
 
-    pub(crate) fn of(lease: Arc<leasehold::Lease>) -> Self {
-        Self(Held::Single(lease))
+    pub(crate) fn set_watch(&mut self, number: u32, task: u64) {
+        if let Some(Some((_, watch))) = self.kept.get_mut(number as usize) {
+            *watch = task;
+        }
+    }
+
+    pub(crate) fn get(&self, number: u32) -> Option<&Held> {
+        self.kept.get(number as usize)?.as_ref().map(|(held, _)| held)
+    }
+
+    /// Removes a lease, if there is one with that number, and with that watch where one is given.
+    pub(crate) fn remove(&mut self, number: u32, watch: Option<u64>) -> Option<(Held, u64)> {
+        let removed =
+            self.kept.get_mut(number as usize)?.take_if(|(_, task)| watch.is_none_or(|watch| watch == *task))?;
+        self.free.push(number);
+        Some(removed)
     }
 }
 
-#[napi]
-impl Lease {
-    /// The fencing token.
-    #[napi(getter, catch_unwind)]
-    pub fn token(&self) -> i64 {
-        whole(self.0.token())
-    }
-
-    /// The locked resource.
-    #[napi(getter, catch_unwind)]
-    pub fn resource(&self) -> &str {
-        self.0.resource()
-    }
-
-    /// The label that others see.
-    #[napi(getter, catch_unwind)]
-    pub fn owner(&self) -> &str {
-        self.0.owner()
-    }
-
-    /// Milliseconds for which the lease is valid if no renewal succeeds.
-    #[napi(catch_unwind)]
-    pub fn remaining(&self) -> f64 {
-        milliseconds(self.0.remaining())
-    }
-
-    /// True if the lease has ended without having been released.
-    #[napi(catch_unwind)]
-    pub fn is_lost(&self) -> bool {
-        self.0.is_lost()
-    }
-
-    /// Fails unless at least `min` milliseconds of validity are left.
-    #[napi(catch_unwind)]
-    pub fn check(&self, min: f64) -> Option<Failure> {
-        let min = match length("check", min) {
-            Ok(min) => min,
-            Err(failure) => return Some(failure),
-        };
-        self.0.check(min).err().map(Failure::from)
-    }
-
-    /// See `Lease::release`.
-    #[napi(catch_unwind)]
-    pub fn release(&self) -> Operation {
-        let held = self.0.clone();
-        Operation::new(async move {
-            held.release().await?;
-            Ok(Outcome::Nothing)
-        })
-    }
-
-    /// Releases at the end of a body, and fails if the body was not protected to its end.
-    #[napi(catch_unwind)]
-    pub fn leave(&self) -> Operation {
-        let held = self.0.clone();
-        Operation::new(async move {
-            let was_lost = held.is_lost();
-            let released = held.release().await;
-            ffi::left(was_lost, released)?;
-            Ok(Outcome::Nothing)
-        })
-    }
-
-    /// Fails with the reason when the lease is lost; never ends once it was released. It does not keep the lease alive.
-    #[napi(catch_unwind)]
-    pub fn lost(&self) -> Operation {
-        let lost = self.0.lost();
-        Operation::new(async move { Err(lost.await.into()) })
-    }
+/// The error of a lease that was released before.
+#[napi(catch_unwind)]
+pub fn already_released(resource: String) -> Failure {
+    ffi::already_released(&resource).into()
 }
 
 /// Several leases that were taken together, in the order of their names.
@@ -104,16 +72,14 @@ impl Leases {
     pub(crate) fn new(leases: leasehold::Leases) -> Self {
         Self(Arc::new(leases))
     }
+
+    pub(crate) fn each(&self) -> impl Iterator<Item = Held> {
+        (0..self.0.len()).map(|at| Held::OneOf(Arc::clone(&self.0), at))
+    }
 }
 
 #[napi]
 impl Leases {
-    /// Each of them.
-    #[napi(catch_unwind)]
-    pub fn each(&self) -> Vec<Lease> {
-        (0..self.0.len()).map(|at| Lease(Held::OneOf(Arc::clone(&self.0), at))).collect()
-    }
-
     /// Fails unless each has at least `min` milliseconds of validity left.
     #[napi(catch_unwind)]
     pub fn check(&self, min: f64) -> Option<Failure> {
@@ -134,7 +100,7 @@ impl Leases {
         })
     }
 
-    /// As [`Lease::leave`], of all.
+    /// Releases at the end of a body, and fails if the body was not protected to its end.
     #[napi(catch_unwind)]
     pub fn leave(&self) -> Operation {
         let leases = Arc::clone(&self.0);

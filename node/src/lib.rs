@@ -9,6 +9,7 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod calls;
 pub mod client;
 pub mod command;
 pub mod election;
@@ -16,8 +17,13 @@ pub mod failure;
 pub mod fence;
 pub mod info;
 pub mod lease;
+mod libuv;
 pub mod observe;
 pub mod options;
 pub mod protocol;
 pub mod reactor;
+pub mod run;
 pub mod value;
+
+#[global_allocator]
+static MEMORY: leasehold::ffi::KeptMemory = leasehold::ffi::KeptMemory;

@@ -27,6 +27,7 @@ pub struct ConnectOptions {
 
 /// Settings of one lock.
 #[napi(object, object_to_js = false)]
+#[derive(Default)]
 pub struct LockOptions {
     /// See `LockRequest::ttl`.
     pub ttl: Option<f64>,
@@ -135,14 +136,7 @@ impl LockOptions {
         if let Some(max_hold) = self.max_hold {
             request = request.max_hold(length("maxHold", max_hold)?);
         }
-        match (self.renew, self.renew_every) {
-            (None | Some(true), None) => Ok(request),
-            (None | Some(true), Some(every)) => Ok(request.renew_every(length("renewEvery", every)?)),
-            (Some(false), None) => Ok(request.no_renewal()),
-            (Some(false), Some(_)) => {
-                Err(Failure::config("renew: false and renewEvery contradict each other: leave one out".to_owned()))
-            }
-        }
+        renewal(self.renew, self.renew_every, request, LockRequest::renew_every, LockRequest::no_renewal)
     }
 }
 
@@ -176,8 +170,26 @@ impl ElectOptions {
     }
 }
 
+/// Sets how a request's lease is renewed.
+pub(crate) fn renewal<R>(
+    renew: Option<bool>,
+    every: Option<f64>,
+    request: R,
+    renew_every: fn(R, Duration) -> R,
+    no_renewal: fn(R) -> R,
+) -> Result<R, Failure> {
+    match (renew, every) {
+        (None | Some(true), None) => Ok(request),
+        (None | Some(true), Some(every)) => Ok(renew_every(request, length("renewEvery", every)?)),
+        (Some(false), None) => Ok(no_renewal(request)),
+        (Some(false), Some(_)) => {
+            Err(Failure::config("renew: false and renewEvery contradict each other: leave one out".to_owned()))
+        }
+    }
+}
+
 /// `None` is for ever.
-fn patience(wait: Option<f64>) -> Result<Option<Duration>, Failure> {
+pub(crate) fn patience(wait: Option<f64>) -> Result<Option<Duration>, Failure> {
     wait.filter(|wait| *wait != f64::INFINITY).map(|wait| length("wait", wait)).transpose()
 }
 

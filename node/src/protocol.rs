@@ -2,7 +2,7 @@
 
 use leasehold::ffi;
 use leasehold_protocol::testing::{Reach, Store};
-use leasehold_protocol::wit::{client, fence, redis};
+use leasehold_protocol::wit::{client, fence, redis, runs};
 use leasehold_protocol::{Problem, Sink, Unfit, UnfitKind, contained};
 use napi::Either;
 use napi_derive::napi;
@@ -38,6 +38,13 @@ pub fn protocol_make(of: String, name: String, args: Vec<Value>) -> Either<Proto
 pub fn protocol_redis(name: String, args: Vec<Value>) -> Either<Value, Failure> {
     let args: Vec<&Value> = args.iter().collect();
     either(contained(|| redis::call(&name, &args, &Values)))
+}
+
+/// A function of the interface `runs`.
+#[napi(catch_unwind)]
+pub fn protocol_runs(name: String, args: Vec<Value>) -> Either<Value, Failure> {
+    let args: Vec<&Value> = args.iter().collect();
+    either(contained(|| runs::call(&name, &args, &Values)))
 }
 
 #[napi]
@@ -98,6 +105,18 @@ impl TestStore {
     #[napi(catch_unwind)]
     pub fn holder(&self, resource: Value, now: Value) -> Either<Value, Failure> {
         either(contained(|| self.0.holder([&&resource, &&now], &Values)))
+    }
+
+    /// See `Store::mark`.
+    #[napi(catch_unwind)]
+    pub fn mark(&self, resource: Value, now: Value) -> Either<Value, Failure> {
+        either(contained(|| self.0.mark([&&resource, &&now], &Values)))
+    }
+
+    /// See `Store::forget`.
+    #[napi(catch_unwind)]
+    pub fn forget(&self, resource: Value) -> Option<Failure> {
+        contained(|| self.0.forget(&&resource)).err().map(failure)
     }
 }
 

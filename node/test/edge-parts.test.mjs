@@ -295,7 +295,8 @@ test("an instance that fails rejects all of its callers once", async () => {
     });
   const connectBreaking = connector(async () => {
     const make = await load();
-    return () => ({ Client: { createWired: (...given) => breaking(make().Client.createWired(...given)) } });
+    const createWired = (...given) => breaking(make().client.Client.createWired(...given));
+    return () => ({ client: { Client: { createWired } } });
   });
   const answer = (script) => new Response(JSON.stringify({ [script]: script.includes("SHA") ? "NOSCRIPT" : "" }));
   const client = await connectBreaking(STORE, { fetch: async () => answer("EVALSHA"), requestTimeout: 5_000 });

@@ -3,7 +3,18 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { connect as connectNative } from "leasehold";
-import { connect, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError, StoreRefusedError } from "leasehold/edge";
+import {
+  connect,
+  ConfigError,
+  FinishUnconfirmedError,
+  Lease,
+  LeaseholdError,
+  LockBusyError,
+  LockTimeoutError,
+  NotOwnedError,
+  Run,
+  StoreRefusedError,
+} from "leasehold/edge";
 import { CREDENTIALS, startDynamodb } from "./helpers/dynamodb.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { startRest } from "./helpers/rest.mjs";
@@ -16,6 +27,7 @@ process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secretAccessKey;
 /** For leases that must not be lost on a busy machine. */
 const SLOW = { requestTimeout: 5_000 };
 const LONG = { ttl: 30_000 };
+const DAY = 86_400_000;
 
 /** It takes seconds to start, and each test uses other names. */
 const dynamodb = await startDynamodb({ after });
@@ -80,6 +92,111 @@ for (const [name, start] of Object.entries(STORES)) {
     await other.close();
   });
 }
+
+for (const [name, start] of Object.entries(STORES)) {
+  test(`a run on ${name} is done once, here and in native code`, async (t) => {
+    const { url, native, credentials } = await start(t);
+    const client = await connect(url, { ...SLOW, owner: "edge", credentials });
+    const other = await connectNative(native, { ...SLOW, owner: "native" });
+    const job = { slot: `${Date.now()}`, ttl: 30_000 };
+    const first = await client.once("job", job, async (run) => {
+      assert.ok(run instanceof Run && run instanceof Lease);
+      assert.deepEqual([run.resource, run.owner], [`job@${job.slot}`, "edge"]);
+      assert.equal((await other.once("job", job, () => assert.fail("twice"))).holder.token, run.token);
+      assert.equal((await client.once("job", { ...job, wait: 50 }, () => assert.fail("twice"))).reason, "running");
+      return "done";
+    });
+    assert.deepEqual([first.ran, first.value], [true, "done"]);
+    const seen = [other, client].map((each) => each.once("job", job, () => assert.fail("again")));
+    for (const { ran, reason, token, owner, at, left } of await Promise.all(seen)) {
+      assert.deepEqual([ran, reason, token, owner], [false, "done", first.token, "edge"]);
+      assert.ok(Math.abs(Date.now() - at) < 600_000 && left > 6 * DAY && left < 7.1 * DAY);
+    }
+    assert.ok((await client.once("job", { ...job, evenIfDone: true }, () => 0)).token > first.token);
+
+    const theirs = (await other.beginRun("job", { ...job, slot: "theirs" })).run;
+    const standBy = client.once("job", { ...job, slot: "theirs", wait: 60_000 }, () => assert.fail("it is done"));
+    await theirs.finish();
+    assert.deepEqual([(await standBy).reason, (await standBy).token], ["done", theirs.token]);
+
+    const { every, offset } = { every: 20_000 * DAY, offset: DAY };
+    const { value } = await other.once("job", { every, offset }, ({ resource }) => resource);
+    assert.equal((await client.once("job", { every, offset }, () => assert.fail(value))).reason, "done");
+    await Promise.all([client.close(), other.close()]);
+  });
+}
+
+test("a run without a finish leaves no mark, and one that is lost cannot be finished", async (t) => {
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  const [client, other] = [await connect(webdis.url, SLOW), await connectNative(redis.url, SLOW)];
+  const job = { slot: "s", ...LONG };
+  const isOpen = async () => {
+    const { holder, done } = await other.inspectRun("job", "s");
+    return holder === null && done === null;
+  };
+  await assert.rejects(client.once("job", job, () => Promise.reject(new RangeError("oops"))), RangeError);
+  assert.ok(await isOpen());
+  const { run } = await client.beginRun("job", job);
+  await run[Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]();
+  assert.ok(await isOpen());
+  await assert.rejects(run.finish(), NotOwnedError);
+  await client.once("job", job, (run) => run.release());
+  assert.ok(await isOpen());
+  const breaks = async ({ resource, token }) => void (await other.releaseIf(resource, { token }));
+  await assert.rejects(client.once("job", job, breaks), { code: "lost", resource: "job@s" });
+  const broken = (await client.beginRun("job", job)).run;
+  await breaks(broken);
+  const next = (await other.beginRun("job", job)).run;
+  await assert.rejects(broken.finish(), { code: "lost" });
+  assert.equal(broken.signal.reason.code, "lost");
+  await next.finish();
+  assert.equal((await other.inspectRun("job", "s")).done.token, next.token);
+  await client.once("job", { slot: "finished" }, async (run) => {
+    await run.finish();
+    await assert.rejects(run.finish(), NotOwnedError);
+  });
+  const left = (await client.beginRun("job", { slot: "left" })).run;
+  await client.close();
+  await assert.rejects(left.finish(), NotOwnedError);
+  await assert.rejects(client.beginRun("job", job), { code: "closed" });
+  await other.close();
+});
+
+test("a finish without an answer is unconfirmed", async (t) => {
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  let isDown = false;
+  const fetch = (...given) => (isDown ? Promise.reject(new TypeError("fetch failed")) : globalThis.fetch(...given));
+  const client = await connect(webdis.url, { requestTimeout: 200, fetch });
+  const finish = client.once("job", { ttl: 1_500 }, () => void (isDown = true));
+  await assert.rejects(finish, (error) => error instanceof FinishUnconfirmedError && error.resource === "job@" && !error.temporary);
+  await client.close().catch(() => {});
+});
+
+test("impossible settings of runs are refused", async () => {
+  const client = await connect("webdis+http://127.0.0.1:1");
+  for (const options of [
+    { slot: "" },
+    { slot: "x".repeat(1_024) },
+    { slot: "s", cooldown: DAY },
+    { slot: "s", every: DAY },
+    { every: 0 },
+    { every: DAY, offset: DAY },
+    { every: DAY, keep: DAY - 1 },
+    { offset: 5 },
+    { cooldown: DAY, keep: DAY },
+    { keep: 29_999 },
+    { keep: DAY * 36_501 },
+    { keep: Infinity },
+  ]) {
+    await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, JSON.stringify(options));
+  }
+  for (const call of [() => client.once("job"), () => client.once("job", { slot: 5 }, () => 0), () => client.beginRun(7)]) {
+    await assert.rejects(call, TypeError);
+  }
+  await client.close();
+});
 
 test("a lease is renewed for as long as it is held, and lost by the clock when it is not", async (t) => {
   const redis = await startRedis(t);

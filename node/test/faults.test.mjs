@@ -219,7 +219,8 @@ test("10,000 acquisitions at once share one connection or two, and all end", asy
   const connections = Number(/connected_clients:(\d+)/.exec(await redis.info("clients"))[1]);
   assert.ok(connections <= 5, `${connections} connections`);
   assert.equal(await redis.exists("lock/9999"), 1);
-  await Promise.all(leases.map((lease) => lease.release()));
+  // A release that takes longer than 2 s goes on by itself, and a loaded machine may need that for all of them.
+  while (leases.length > 0) await Promise.all(leases.splice(0, 1_000).map((lease) => lease.release()));
   assert.equal(await redis.exists("lock/9999"), 0);
   // On one name they are queued.
   let inside = 0;

@@ -1,4 +1,4 @@
-// The complete examples of docs/node.md.
+// The complete examples of docs/node.md and docs/once.md.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -10,12 +10,13 @@ import { startRedis } from "./helpers/redis.mjs";
 import { startWebdis } from "./helpers/webdis.mjs";
 
 // The tests run below the target folder; the runner says where the source is.
-const GUIDE = readFileSync(join(process.env.LEASEHOLD_SOURCE, "docs/node.md"), "utf8");
-const blocks = [...GUIDE.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
-const EXAMPLES = blocks.filter((code) => /leasehold\/(protocol|testing)"|\bobserve\(/.test(code));
+const page = (name) => readFileSync(join(process.env.LEASEHOLD_SOURCE, "docs", name), "utf8");
+const blocks = (text) => [...text.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
+const EXAMPLES = blocks(page("node.md")).filter((code) => /leasehold\/(protocol|testing)"|\bobserve\(/.test(code));
+EXAMPLES.push(...blocks(page("once.md")));
 
 test("there are examples", () => {
-  for (const part of [/leasehold\/protocol"/, /leasehold\/testing"/, /\bobserve\(/]) {
+  for (const part of [/\.once\(/, /leasehold\/protocol"/, /leasehold\/testing"/, /\bobserve\(/]) {
     assert.ok(EXAMPLES.some((code) => part.test(code)), String(part));
   }
 });
@@ -33,7 +34,7 @@ EXAMPLES.forEach((code, n) => {
     t.after(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, "example.mjs");
     writeFileSync(file, program);
-    const { status, stderr } = spawnSync(process.execPath, [file], { encoding: "utf8", timeout: 60_000 });
+    const { status, stderr } = spawnSync(process.execPath, [file], { cwd: folder, encoding: "utf8", timeout: 60_000 });
     assert.deepEqual([status, stderr], [0, ""], code);
   });
 });

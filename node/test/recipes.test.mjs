@@ -6,6 +6,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, test } from "node:test";
+import { Queue } from "bullmq";
 import { Redis } from "ioredis";
 import { StaleTokenError } from "leasehold";
 import pg from "pg";
@@ -23,7 +24,7 @@ before(() => {
   mkdirSync(folder, { recursive: true });
   const modules = [...page.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)];
   for (const [, name, code] of modules) writeFileSync(new URL(name, folder), code);
-  assert.deepEqual(modules.map(([, name]) => name), ["express.mjs", "cron.mjs", "pg.mjs"]);
+  assert.deepEqual(modules.map(([, name]) => name), ["express.mjs", "cron.mjs", "bullmq.mjs", "pg.mjs"]);
   assert.equal(page.match(/^```/gm).length, 2 * modules.length, "all code is run");
 });
 
@@ -93,6 +94,37 @@ test("node-cron: a job runs once, in the process that leads", async (t) => {
   assert.equal((await other.ended).code, 0);
   const seconds = runs().map(([second]) => second);
   assert.equal(new Set(seconds).size, seconds.length, `twice in a second: ${runs().join(" | ")}`);
+});
+
+test("BullMQ: a job is done once, whenever its worker dies", async (t) => {
+  const { url } = await startRedis(t);
+  const { port } = new URL(url);
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
+  undo(t, () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "record");
+  writeFileSync(file, "");
+  const lines = () => readFileSync(file, "utf8").split("\n").filter(Boolean).map((line) => line.split(" "));
+  const of = (what, job) => lines().filter((line) => line[0] === what && line[1] === job);
+  process.env.LEASEHOLD_STORE = url;
+  const workers = [0, 1, 2].map(() => start("bullmq.mjs", recipe("bullmq"), port, file));
+  delete process.env.LEASEHOLD_STORE;
+  for (const { child } of workers) undo(t, () => void child.kill("SIGKILL"));
+  const queue = new Queue("charges", { connection: { host: "127.0.0.1", port } });
+  undo(t, () => queue.close());
+  const jobs = {};
+  for (const name of ["plain", "throws once", "stays", "dies late"].map((name) => name.replaceAll(" ", "-"))) {
+    jobs[name] = await queue.add(name, {}, { attempts: 2 });
+  }
+  const [, , pid, fence] = await until(() => of("begun", "stays")[0]);
+  workers.find(({ child }) => String(child.pid) === pid).child.kill("SIGKILL");
+  const states = async () => Promise.all(Object.values(jobs).map((job) => job.getState()));
+  await until(async () => (await states()).every((state) => state === "completed"));
+  const [[, , by, higher]] = of("done", "stays");
+  assert.ok(by !== pid && Number(higher) > Number(fence));
+  assert.deepEqual(Object.keys(jobs).map((name) => of("done", name).length), [1, 1, 1, 1]);
+  assert.deepEqual(Object.keys(jobs).map((name) => of("begun", name).length), [1, 2, 2, 1]);
+  const late = await queue.getJob(jobs["dies-late"].id);
+  assert.deepEqual([late.stalledCounter, late.returnvalue], [1, null], "its worker died before the acknowledgement");
 });
 
 test("pg: a suspended holder is rejected", async (t) => {

@@ -364,12 +364,14 @@ for (const whose of ["its own", "a given"]) {
     const past = ended(1_000);
     const waiting = redlock.acquire(["a"], LONG, { retryCount: -1 });
     const refused = assert.rejects(waiting, { code: "config", message: /quit/ });
+    let hasBegun = false;
     const running = redlock.using(["b"], LONG, async (signal) => {
+      hasBegun = true;
       await aborted(signal);
       assert.ok(signal.error instanceof LeaseLostError);
     });
     const lost = assert.rejects(running, (error) => error instanceof ExecutionError && error.cause instanceof LeaseLostError);
-    await until(() => client.inspect("b"));
+    await until(() => hasBegun);
     await redlock.quit();
     await Promise.all([refused, lost]);
     for (const name of ["a", "b"]) assert.equal(await client.inspect(name), null);

@@ -23,14 +23,25 @@ const CASES = new Set(["wait", "renewal", "op", "applied", "refusal", "event", "
 /** Cases around another variant, which a file leaves out. */
 const AROUND = { applied: "applied", not_applied: "refusal" };
 const HEX = new Set(["id", "nonce", "version", "expect", "data", "quorum", "fresh", "waited_out", "stamp", "loss", "seed"]);
+/** Operations on a record that a node of a quorum may have forgotten. */
+const REMEMBERED = new Set(["renew", "release", "finish"]);
 const NAMES = new Set(["kind", "durability", "birth", "quorum", "access"]);
 const TEXTS = new Set(["body", "replies"]);
 /** Durations in settings; other times have their unit in their name. */
-const LENGTHS = new Set(["ttl", "wait", "interval", "lock_delay", "max_hold", "request_timeout", "max_ttl", "retention"]);
+const LENGTHS = new Set(
+  ["ttl", "wait", "interval", "lock_delay", "max_hold", "request_timeout", "max_ttl", "retention", "keep"],
+);
+/** Outputs with such durations. */
+const OUTPUTS = new Set(["member", "above_max_ttl", "above_max_keep", "finish"]);
 const INSTANTS = new Set(["at_ns", "deadline_ns", "monotonic_ns"]);
 const EACH = { outcomes: "outcome", outputs: "output", stores: "store" };
 /** Fields that a file leaves out although they exist. */
-const DEFAULTS = { acquire: { owner: "" }, member: { durability: "not-declared", birth: "no", retentionMs: 604_800_000 } };
+const DEFAULTS = {
+  acquire: { owner: "", unlessDone: false },
+  finish: { owner: "" },
+  done: { owner: "" },
+  member: { durability: "not-declared", birth: "no", retentionMs: 604_800_000 },
+};
 
 function one(name, said, within) {
   if (CASES.has(name) && typeof said === "object") return variant(name, said);
@@ -40,8 +51,8 @@ function one(name, said, within) {
   if (name === "sort_key") return { name: said[0], value: said[1] };
   if (name === "holder") return said.foreign ? undefined : fields(said.lease, "lease");
   if (TEXTS.has(name)) return new Uint8Array(Buffer.from(said));
-  // In a renewal and a release it is the knowledge about the node.
-  const isHex = HEX.has(name) && typeof said === "string" && !(name === "quorum" && (within === "renew" || within === "release"));
+  // In some operations `quorum` is the knowledge about the node.
+  const isHex = HEX.has(name) && typeof said === "string" && !(name === "quorum" && REMEMBERED.has(within));
   if (isHex) return new Uint8Array(Buffer.from(said, "hex"));
   if (Array.isArray(said)) return said.map((item) => fields(item, name));
   if (typeof said === "object" && said !== null) return fields(said, name);
@@ -58,7 +69,7 @@ function fields(said, within) {
     } else {
       // Rounded up, as for any host.
       const ms = Math.ceil(value / 1e6);
-      if (within !== "member" && within !== "above_max_ttl" && LENGTHS.has(stem)) made[camel(stem)] = ms;
+      if (LENGTHS.has(stem) && !OUTPUTS.has(within)) made[camel(stem)] = ms;
       else made[camel(`${stem}_ms`)] = ms;
     }
   }
@@ -109,6 +120,7 @@ class Played {
       timeout: () => client.handleTimeout(fresh, now),
       acquire: () => client.acquire(said.lock, said.resource, fields(said.options, "options"), fresh, now),
       release: () => client.release(said.lock, now),
+      finish: () => client.finish(said.lock, now),
       declare_lost: () => client.declareLost(said.lock, now),
       response: () => client.handleResponse(said.id, variant("response", said.result), now),
       http_response: () => this.answer(name, said),

@@ -5,8 +5,10 @@ import {
   observe,
   Lease,
   LeaseholdError,
+  FinishUnconfirmedError,
   LeaseLostError,
   LockBusyError,
+  Run,
   type Client,
   type Election,
   type HolderOptions,
@@ -14,7 +16,11 @@ import {
   type Level,
   type LockInfo,
   type LockOptions,
+  type Mark,
+  type OnceOptions,
+  type OnceOutcome,
   type ReleaseIfOutcome,
+  type RunInfo,
 } from "leasehold";
 import * as protocol from "leasehold/protocol";
 import * as testing from "leasehold/testing";
@@ -87,6 +93,47 @@ export async function all(client: Client): Promise<void> {
   // @ts-expect-error: a token is read-only
   lease.token = 5;
 }
+
+export async function runs(client: Client): Promise<number | string | undefined> {
+  const daily: OnceOptions = { every: 86_400_000, offset: undefined, keep: 604_800_000, wait: 5, renew: false };
+  const outcome = await client.once("a", { ...daily, evenIfDone: true }, async (run) => {
+    same<typeof run, Run>();
+    await fetch("http://127.0.0.1", { signal: run.signal });
+    return run.token;
+  });
+  same<typeof outcome, OnceOutcome<number>>();
+  // @ts-expect-error: there is a value only if it ran
+  outcome.value;
+  if (outcome.ran) return outcome.value;
+  if (outcome.reason === "running") return outcome.holder?.owner;
+  same<typeof outcome.left, number>();
+  // @ts-expect-error: somebody else is at it only while it is not done
+  outcome.holder;
+  same<Awaited<ReturnType<typeof report>>, OnceOutcome<string>>();
+
+  const begun = await client.beginRun("a", { slot: "2026-11-24" });
+  if (begun.run === null) return begun.reason === "done" ? begun.at : begun.holder?.token;
+  await using run = begun.run;
+  const lease: Lease = run;
+  lease.check();
+  await run.finish();
+  await using other = (await client.beginRun("b")).run;
+  same<typeof other, Run | null>();
+  // @ts-expect-error: the slot is a string
+  await client.once("a", { slot: new Date() }, () => 0);
+  // @ts-expect-error: a run needs its work
+  await client.once("a", { slot: "s" });
+  // @ts-expect-error: runs are given, not made
+  new Run();
+
+  const info = await client.inspectRun("a", "s");
+  same<typeof info, RunInfo>();
+  same<typeof info.done, Mark | null>();
+  same<Awaited<ReturnType<typeof client.forgetRun>>, Mark | null>();
+  return new FinishUnconfirmedError("unsure").code;
+}
+
+const report = (client: Client) => client.once("a", () => "text");
 
 const plain = (client: Client) => client.using("a", () => "text");
 

@@ -22,11 +22,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+# aioredlock needs it, and few have it: redis-py would use it too.
+sys.modules["hiredis"] = None  # type: ignore[assignment]
 import pottery
 import redis
 import redis.asyncio
 import redis_lock
 
+del sys.modules["hiredis"]
+import aioredlock
 import leasehold
 import leasehold.aio
 from leasehold.compat.redis_py import Lock as CompatLock
@@ -38,6 +42,7 @@ from servers import start_redis  # noqa: E402
 
 TTL = 30
 FLOOR = "socket, by hand"
+OVERALL = "time per pair, overall"
 RELEASE = b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0"
 
 Pair = Callable[[str], None]
@@ -113,6 +118,12 @@ async def async_pairs(port: int) -> dict[str, AsyncPair]:
         lease = await client.acquire(name, ttl=TTL)
         await lease.release()
 
+    manager = aioredlock.Aioredlock([("127.0.0.1", port)])
+
+    async def aioredlocks(name: str) -> None:
+        lock = await manager.lock(name, lock_timeout=TTL)
+        await manager.unlock(lock)
+
     def of(make: Callable[[str], Any]) -> AsyncPair:
         async def pair(name: str) -> None:
             lock = make(name)
@@ -129,18 +140,23 @@ async def async_pairs(port: int) -> dict[str, AsyncPair]:
         "pottery AIORedlock": of(
             lambda name: pottery.AIORedlock(key=name, masters={server}, auto_release_time=TTL)
         ),
+        "aioredlock": aioredlocks,
     }
 
 
 class Figures:
-    """Of one library: seconds of each pair, and of the processor for all of them."""
+    """Of one library: seconds of each pair, and of the clock and the processor for all of them."""
 
     def __init__(self) -> None:
         self.took: list[float] = []
+        self.wall = 0.0
         self.cpu = 0.0
 
     def p50_us(self) -> float:
         return statistics.median(self.took) * 1e6
+
+    def overall_us(self) -> float:
+        return self.wall / len(self.took) * 1e6
 
     def cpu_us(self) -> float:
         return self.cpu / len(self.took) * 1e6
@@ -152,12 +168,12 @@ def measure(port: int, rounds: int, times: int) -> dict[str, Figures]:
     for number in range(rounds + 1):
         for library, pair in everyone.items():
             now = Figures()
-            began = time.process_time()
+            began, at = time.process_time(), time.perf_counter()
             for n in range(times):
                 start = time.perf_counter()
                 pair(f"bench-{n % 16}")
                 now.took.append(time.perf_counter() - start)
-            now.cpu = time.process_time() - began
+            now.wall, now.cpu = time.perf_counter() - at, time.process_time() - began
             add(figures, library, now, number)
     return figures
 
@@ -175,9 +191,9 @@ async def measure_async(port: int, tasks: int, rounds: int, times: int) -> dict[
                     await pair(f"bench-{task}")
                     now.took.append(time.perf_counter() - start)
 
-            began = time.process_time()
+            began, at = time.process_time(), time.perf_counter()
             await asyncio.gather(*(work(task) for task in range(tasks)))
-            now.cpu = time.process_time() - began
+            now.wall, now.cpu = time.perf_counter() - at, time.process_time() - began
             add(figures, library, now, number)
     return figures
 
@@ -187,6 +203,7 @@ def add(figures: dict[str, Figures], library: str, now: Figures, number: int) ->
     if number > 0:
         known = figures.setdefault(library, Figures())
         known.took += now.took
+        known.wall += now.wall
         known.cpu += now.cpu
 
 
@@ -247,6 +264,50 @@ def holding(port: int, locks: int, seconds: float) -> dict[str, tuple[float, int
     return used
 
 
+def handovers(port: int, processes: int, seconds: float) -> dict[str, float]:
+    """Commands to Redis for each time that a lock is held, where eight workers in all these processes want it."""
+    server = redis.Redis(port=port)
+    each = {}
+    for library in ("leasehold", "python-redis-lock"):
+        server.flushall()
+        before = server.info("stats")["total_commands_processed"]
+        words = [sys.executable, __file__, "--contend", library, str(port), str(8 // processes), str(seconds)]
+        workers = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(processes)]
+        held = sum(int(worker.communicate()[0]) for worker in workers)
+        each[library] = (server.info("stats")["total_commands_processed"] - before) / max(held, 1)
+    return each
+
+
+def contend(library: str, port: str, threads: str, seconds: str) -> None:
+    """One process: holds the lock for 1 ms and pauses for 10 ms, over and over; prints how many times."""
+    server = redis.Redis(port=int(port))
+    client = leasehold.connect(f"redis://127.0.0.1:{port}")
+    counts = []
+    end = time.monotonic() + float(seconds)
+
+    def work() -> None:
+        count = 0
+        while time.monotonic() < end:
+            if library == "leasehold":
+                lease = client.acquire("contended", ttl=TTL, wait=60)
+            else:
+                lease = redis_lock.Lock(server, "contended", expire=TTL)
+                assert lease.acquire()
+            time.sleep(0.001)
+            lease.release()
+            count += 1
+            time.sleep(0.01)
+        counts.append(count)
+
+    workers = [threading.Thread(target=work) for _ in range(int(threads))]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    client.close()
+    print(sum(counts))
+
+
 def failed(releases: list[Callable[[], object]]) -> int:
     count = 0
     for release in releases:
@@ -301,7 +362,7 @@ def write(lines: Iterable[str]) -> None:
 
 
 def tell_versions() -> None:
-    packages = {name: importlib.metadata.version(name) for name in ("redis", "python-redis-lock", "pottery")}
+    packages = {name: importlib.metadata.version(name) for name in ("redis", "python-redis-lock", "pottery", "aioredlock")}
     named = {"python": platform.python_version()} | {f"{name} for Python": found for name, found in packages.items()}
     write(f"version | {name} | {found}" for name, found in named.items())
 
@@ -311,11 +372,13 @@ def show(title: str, figures: dict[str, Figures]) -> None:
     case = title.removeprefix("acquire and release, ")
     tell(case, "p50", "us", {library: now.p50_us() for library, now in figures.items()}, FLOOR)
     tell(case, "CPU", "us", {library: now.cpu_us() for library, now in figures.items()}, FLOOR)
-    print(f"\n{title}\n  {'':28} {'p50':>10} {'to floor':>9}   {'CPU/pair':>10} {'to floor':>9}")
+    tell(case, OVERALL, "us", {library: now.overall_us() for library, now in figures.items()}, FLOOR)
+    print(f"\n{title}\n  {'':28} {'p50':>10} {'to floor':>9}   {'CPU/pair':>10} {'to floor':>9}   {'pairs/s':>7}")
     for library, now in figures.items():
         p50, cpu = now.p50_us(), now.cpu_us()
         ratios = f"{p50 / floor.p50_us():>8.1f}x", f"{cpu / floor.cpu_us():>8.1f}x"
-        print(f"  {library:28} {p50:>7.0f} us {ratios[0]}   {cpu:>7.0f} us {ratios[1]}")
+        rate = 1e6 / now.overall_us()
+        print(f"  {library:28} {p50:>7.0f} us {ratios[0]}   {cpu:>7.0f} us {ratios[1]}   {rate:>7.0f}")
 
 
 def show_ratios(title: str, values: dict[str, float], unit: str) -> None:
@@ -328,7 +391,11 @@ def show_ratios(title: str, values: dict[str, float], unit: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="much less of it, to see that it runs")
-    quick = parser.parse_args().quick
+    parser.add_argument("--contend", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.contend:
+        return contend(*given.contend)
+    quick = given.quick
     # Heartbeats come every ten seconds.
     rounds, times, seconds = (2, 50, 12.0) if quick else (10, 500, 30.0)
     tell_versions()
@@ -339,6 +406,11 @@ def main() -> None:
             for tasks in (1, 64):
                 title = f"acquire and release, asyncio, {tasks} task{'s' if tasks > 1 else ''}"
                 show(title, asyncio.run(measure_async(port, tasks, rounds, times)))
+            for processes in (1, 4):
+                case = f"8 workers want one lock, in {processes} process{'es' if processes > 1 else ''}"
+                each = handovers(port, processes, 2 if quick else 10)
+                show_ratios(f"commands to Redis, {case}", each, "")
+                tell(case, "commands", "1", each, "python-redis-lock")
             locks = 100 if quick else 1_000
             title = f"processor while {locks} locks are held for {seconds:.0f} s"
             held = holding(port, locks, seconds)

@@ -22,6 +22,7 @@ from leasehold._client import Client, connect
 from leasehold._errors import (
     ClosedError,
     ConfigError,
+    FinishUnconfirmedError,
     InternalError,
     LeaseholdError,
     LeaseLostError,
@@ -33,13 +34,20 @@ from leasehold._errors import (
     StoreUnavailableError,
 )
 from leasehold._lock import Lock
-from leasehold._native import Election, Lease, Leases, LockInfo, Lost, ReleaseIfOutcome, __version__
+from leasehold._native import Election, Lease, Leases, LockInfo, Lost, ReleaseIfOutcome, Run, __version__
+from leasehold._once import Once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from leasehold._runs import AlreadyDone, Mark, Ran, RunInfo, RunningElsewhere
 
 __all__ = [
+    "AlreadyDone",
     "Client",
     "ClosedError",
     "ConfigError",
     "Election",
+    "FinishUnconfirmedError",
     "InternalError",
     "Lease",
     "LeaseLostError",
@@ -50,11 +58,32 @@ __all__ = [
     "LockInfo",
     "LockTimeoutError",
     "Lost",
+    "Mark",
     "NotOwnedError",
+    "Once",
+    "Ran",
     "ReleaseIfOutcome",
+    "Run",
+    "RunInfo",
+    "RunningElsewhere",
     "StaleTokenError",
     "StoreRefusedError",
     "StoreUnavailableError",
     "__version__",
     "connect",
 ]
+
+if not TYPE_CHECKING:
+    # They need modules that take long to import.
+    _LAZY = ("AlreadyDone", "Mark", "Ran", "RunInfo", "RunningElsewhere")
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module 'leasehold' has no attribute {name!r}")
+        from leasehold import _runs
+
+        globals().update({lazy: getattr(_runs, lazy) for lazy in _LAZY})
+        return globals()[name]
+
+
+del TYPE_CHECKING

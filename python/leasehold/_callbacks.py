@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Bound now: a later patch of the module could start something other than a thread.
-from _thread import allocate_lock
+# Bound now: a later patch of the module could start something other than a thread, and its locks do not work between threads.
+from _thread import allocate_lock as allocate_lock
 from _thread import start_new_thread as start_new_thread
 
 from leasehold._functions import refuse_deferred, refuse_result

@@ -10,7 +10,8 @@ import threading
 from leasehold import _callbacks, _native
 from leasehold._errors import ConfigError
 from leasehold._lock import Lock
-from leasehold._options import acquiring, acquiring_all, connecting, refuse_name, refuse_unknown, shown_as, trying
+from leasehold._once import Once
+from leasehold._options import acquiring, acquiring_all, connecting, refuse_name, refuse_slot, refuse_unknown, running, shown_as, trying
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from leasehold._errors import LeaseholdError
     from leasehold._native import Election, Lease, Leases, LockInfo, ReleaseIfOutcome
-    from leasehold._types import AllOptions, ConnectOptions, LockOptions, Seconds, Stores, TryOptions
+    from leasehold._runs import Mark, RunInfo
+    from leasehold._types import AllOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, TryOptions
 
 
 
@@ -137,6 +139,33 @@ class Client:
         _refuse_wait(options)
         return self._request(name, options).try_acquire()
 
+    @shown_as(running)
+    def once(self, name: str, **options: Unpack[OnceOptions]) -> Once:
+        """A job that is done once: for ``with``, which gives a :class:`Run` or None, or as a decorator, which answers
+        :class:`Ran`, :class:`AlreadyDone` or :class:`RunningElsewhere`. A lock says "not at the same time"; a run says "not
+        twice": when the body ends, a mark is written that turns away all who come later. An exception leaves no mark.
+
+        slot: the occurrence of the job: a date, an invoice, a batch. Each is done once.
+        every: in place of a slot, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
+            start of the periods, which is 1970 in UTC.
+        cooldown: in place of both: once done, the job is not done again for this long.
+        keep: how long the mark stands: at least the ttl and the period, at most 100 years, on a quorum 7 days. By default 7
+            days, or twice the period if that is longer than 7 days.
+        wait: how long to stand by while somebody else runs, to learn that it is done or to take over; default 0, which
+            steps aside at once.
+        ttl, owner, data, lock_delay, max_hold, renew_every: see :meth:`acquire`.
+        trust_quorum: an operator's word that no mark was lost, for a quorum whose nodes have lost their data.
+        even_if_done: run although a mark stands, which the end of the body replaces; for a repair by hand.
+
+        Work is done at least once until its mark stands, and not again while it stands. A run that lost its lease may overlap
+        its successor: pass ``run.token`` to what it writes to, which rejects older ones.
+
+        Raises ConfigError for settings that cannot be, such as a slot together with a cooldown. Entering raises the errors of
+        :meth:`acquire`, without LockBusyError and LockTimeoutError. Leaving raises LeaseLostError if the lease was lost, so
+        that no mark was written, and FinishUnconfirmedError if no answer says that the mark stands.
+        """
+        return Once(self, name, options)
+
     @shown_as(acquiring_all)
     def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
         """Acquires several locks, all or none, in sorted order, so that two callers with the same locks cannot block
@@ -181,6 +210,21 @@ class Client:
         refuse_name(name)
         return self._native.inspect(name)
 
+    def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+        """The holder and the mark of one occurrence of a job. Raises the errors of :meth:`inspect`."""
+        refuse_name(name)
+        refuse_slot(slot)
+        return self._native.inspect_run(name, slot)
+
+    def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+        """Removes the mark of one occurrence of a job, so that it is done again; returns the mark, if one stood. For
+        people: waits until nobody runs it, up to 10 s, and then raises LockTimeoutError. Otherwise raises the errors of
+        :meth:`inspect`, and FinishUnconfirmedError.
+        """
+        refuse_name(name)
+        refuse_slot(slot)
+        return self._native.forget_run(name, slot)
+
     def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
         """Releases a lock if its holder matches, for a supervisor that knows that this holder is dead. One conditional write
         releases exactly the compared lease, so a new holder keeps the lock.
@@ -198,6 +242,9 @@ class Client:
 
     def _request(self, name: str, options: TryOptions) -> _native.Request:
         return _request(self._native, name, options)
+
+    def _run_request(self, name: str, options: OnceOptions) -> _native.RunRequest:
+        return _run_request(self._native, name, options)
 
     def close(self) -> None:
         """Releases all leases of this client, cancels all its waiters, and waits up to 2 s until the store has confirmed
@@ -231,6 +278,25 @@ def _request(native: _native.Client, name: str, options: TryOptions) -> _native.
     refuse_name(name)
     try:
         return native.request(name, **options)
+    except TypeError:
+        refuse_unknown("acquire", acquiring, options)
+        raise
+
+
+def _run_request(native: _native.Client, name: str, options: OnceOptions) -> _native.RunRequest:
+    refuse_name(name)
+    try:
+        return native.run_request(name, **options)
+    except TypeError:
+        refuse_unknown("once", running, options)
+        refuse_slot(options.get("slot"))
+        raise
+
+
+def _begin_acquire(native: _native.Client, name: str, task: int | None, options: TryOptions) -> _native.Operation:
+    refuse_name(name)
+    try:
+        return native.begin_acquire(name, task, **options)
     except TypeError:
         refuse_unknown("acquire", acquiring, options)
         raise

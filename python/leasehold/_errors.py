@@ -103,6 +103,13 @@ class StaleTokenError(LeaseholdError):
     code = "stale_token"
 
 
+class FinishUnconfirmedError(LeaseholdError):
+    """The work of a run was done, and no answer of the store says that its mark stands: it may be done again."""
+
+    __module__ = "leasehold"
+    code = "finish_unconfirmed"
+
+
 class InternalError(LeaseholdError, RuntimeError):
     """The process cannot go on as it should: no thread could be started, or there is a bug in leasehold."""
 
@@ -122,6 +129,7 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
         ConfigError,
         ClosedError,
         StaleTokenError,
+        FinishUnconfirmedError,
         InternalError,
     )
 }

@@ -1,8 +1,22 @@
-"""Answers of fake clients."""
+"""Answers and lengths of time of fake clients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
+
+from leasehold._errors import ConfigError, LeaseholdError
+from leasehold.protocol import Wait
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from leasehold._types import Seconds
+    from leasehold.testing import FakeLease
 
 
 @dataclass(frozen=True)
@@ -33,3 +47,65 @@ class FakeReleaseIfOutcome:
 
     def __bool__(self) -> bool:
         return self.released
+
+
+class FakeLeases:
+    """Several leases that were acquired together; see :class:`leasehold.Leases`."""
+
+    def __init__(self, leases: list[FakeLease]) -> None:
+        self._leases = leases
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def __getitem__(self, which: int | str) -> FakeLease:
+        if isinstance(which, int):
+            return self._leases[which]
+        return {lease.resource: lease for lease in self._leases}[which]
+
+    def __iter__(self) -> Iterator[FakeLease]:
+        return iter(self._leases)
+
+    def check(self, min: Seconds | None = None) -> None:
+        """Raises LeaseLostError unless each has at least ``min`` seconds left."""
+        for lease in self._leases:
+            lease.check(min)
+
+    def release(self) -> None:
+        """Releases all of them, the last acquired first."""
+        first: LeaseholdError | None = None
+        for lease in reversed(self._leases):
+            try:
+                lease.release()
+            except LeaseholdError as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        first: LeaseholdError | None = None
+        for lease in reversed(self._leases):
+            try:
+                lease.__exit__(kind, error, traceback)
+            except LeaseholdError as lost:
+                first = first or lost
+        if first is not None:
+            raise first
+
+
+def to_wait(wait: object) -> Wait.Case:
+    if wait is None or wait == float("inf"):
+        return Wait.Forever()
+    return Wait.Once() if wait == 0 else Wait.For(wait)  # type: ignore[arg-type]
+
+
+def to_ns(seconds: Seconds) -> int:
+    length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    if not 0 <= length < float("inf"):
+        raise ConfigError(f"{seconds!r} is not a duration: give seconds, 0 or more")
+    return int(length * 1e9)

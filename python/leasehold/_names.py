@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def namer(function: Callable[..., object], template: str) -> Callable[[tuple[object, ...], Mapping[str, object]], str]:
-    """Returns a function that names the lock of each call. Checks now that every field is a parameter of the function.
+def namer(function: Callable[..., object], template: str, what: str = "lock name") -> Callable[[tuple[object, ...], Mapping[str, object]], str]:
+    """Returns a function that fills the template in for each call. Checks now that every field is a parameter of the function.
 
     A literal brace is doubled, as in any format string.
     """
@@ -21,12 +21,12 @@ def namer(function: Callable[..., object], template: str) -> Callable[[tuple[obj
     try:
         fields = _fields(template)
     except ValueError as error:
-        raise ConfigError(f"the lock name {template!r} is not a valid format string: {error}") from None
+        raise ConfigError(f"the {what} {template!r} is not a valid format string: {error}") from None
     for field in fields:
         name = field.partition(".")[0].partition("[")[0]
         if name not in signature.parameters:
             known = ", ".join(signature.parameters) or "none"
-            message = f"the lock name {template!r} has the field {field!r}, which is not a parameter of the function"
+            message = f"the {what} {template!r} has the field {field!r}, which is not a parameter of the function"
             raise ConfigError(f"{message} (it has {known})")
     if not fields:
         constant = template.format()

@@ -7,6 +7,7 @@ import sys
 import threading
 
 from leasehold import _native
+from leasehold._callbacks import allocate_lock, start_new_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,20 +22,22 @@ _LEVELS = (5, 10, 20, 30, 40)
 _NONE = 100
 # The process in which the delivering thread runs; a forked child has none.
 _delivers_in: int | None = None
-_starting = threading.Lock()
-# Fetched items, and whether some are being delivered.
-_changed = threading.Condition()
+_starting = allocate_lock()
+# Fetched items, whether some are being delivered, and locks that are released once all are.
+_guard = allocate_lock()
 _fetched: list[tuple[Any, ...]] = []
 _is_delivering = False
+_waiters: list[Any] = []
 observers: list[Observer] = []
 
 
 def _after_fork() -> None:
     # A thread of the parent may have held them.
-    global _starting, _changed, _is_delivering
-    _starting, _changed, _is_delivering = threading.Lock(), threading.Condition(), False
+    global _starting, _guard, _is_delivering
+    _starting, _guard, _is_delivering = allocate_lock(), allocate_lock(), False
     # The parent delivers these.
     _fetched.clear()
+    _waiters.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -51,7 +54,7 @@ def look() -> None:
     if _delivers_in != os.getpid() and _starting.acquire(blocking=False):
         try:
             if _delivers_in != os.getpid():
-                threading.Thread(target=_deliver_for_ever, args=(bell,), name="leasehold-observe", daemon=True).start()
+                start_new_thread(_deliver_for_ever, (bell,))
                 _delivers_in = os.getpid()
         except RuntimeError:
             # The interpreter is exiting and starts no more threads.
@@ -70,6 +73,7 @@ def _level() -> int:
 
 
 def _deliver_for_ever(bell: int) -> None:
+    threading.current_thread().name = "leasehold-observe"
     while True:
         _deliver()
         os.read(bell, 64)
@@ -78,7 +82,7 @@ def _deliver_for_ever(bell: int) -> None:
 def _deliver() -> None:
     """Delivers recorded events and samples."""
     global _is_delivering
-    with _changed:
+    with _guard:
         _fetch()
         items = _fetched.copy()
         _fetched.clear()
@@ -88,9 +92,12 @@ def _deliver() -> None:
             _log(*item)
         else:
             _observe(*item)
-    with _changed:
+    with _guard:
         _is_delivering = False
-        _changed.notify_all()
+        if not _fetched:
+            for waiter in _waiters:
+                waiter.release()
+            _waiters.clear()
 
 
 def finish(patience: float) -> None:
@@ -99,10 +106,15 @@ def finish(patience: float) -> None:
     """
     if _delivers_in != os.getpid():
         return
-    with _changed:
+    waiter = allocate_lock()
+    waiter.acquire()
+    with _guard:
         # The thread has been woken, and finds the items here.
         _fetch()
-        _changed.wait_for(lambda: not _fetched and not _is_delivering, patience)
+        if not _fetched and not _is_delivering:
+            return
+        _waiters.append(waiter)
+    waiter.acquire(timeout=patience)
 
 
 def _fetch() -> None:

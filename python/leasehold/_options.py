@@ -90,6 +90,27 @@ def watching(
 ) -> None: ...
 
 
+def running(
+    self: object,
+    name: str,
+    *,
+    slot: str | None = None,
+    every: Seconds | None = None,
+    offset: Seconds | None = None,
+    cooldown: Seconds | None = None,
+    keep: Seconds | None = None,
+    wait: Seconds | None = None,
+    ttl: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    lock_delay: Seconds | None = None,
+    max_hold: Seconds | None = None,
+    renew_every: Seconds | None = None,
+    trust_quorum: bool = False,
+    even_if_done: bool = False,
+) -> None: ...
+
+
 def shown_as(signature: Callable[..., object]) -> Callable[[F], F]:
     """Makes ``help()``, ``inspect.signature`` and editors show these parameters instead of ``**options``."""
 
@@ -122,6 +143,12 @@ def refuse_name(name: object) -> None:
     if not isinstance(name, str):
         kind = type(name).__name__
         raise TypeError(f"name must be the name of a lock, a str, not {kind}: {name!r}")
+
+
+def refuse_slot(slot: object) -> None:
+    """Raises TypeError unless the slot is a str or None."""
+    if not (slot is None or isinstance(slot, str)):
+        raise TypeError(f"slot must be a str, such as day.isoformat() for a date, not {type(slot).__name__}: {slot!r}")
 
 
 def warn(message: str) -> None:

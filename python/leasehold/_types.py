@@ -28,6 +28,25 @@ class LockOptions(TryOptions, total=False):
     wait: Seconds | None
 
 
+class OnceOptions(TypedDict, total=False):
+    """Options of a run."""
+
+    slot: str | None
+    every: Seconds | None
+    offset: Seconds | None
+    cooldown: Seconds | None
+    keep: Seconds | None
+    wait: Seconds | None
+    ttl: Seconds | None
+    owner: str | None
+    data: bytes | None
+    lock_delay: Seconds | None
+    max_hold: Seconds | None
+    renew_every: Seconds | None
+    trust_quorum: bool
+    even_if_done: bool
+
+
 class AllOptions(TypedDict, total=False):
     """Options of several locks that are acquired together."""
 

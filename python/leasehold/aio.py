@@ -24,11 +24,24 @@ import os
 import weakref
 
 from leasehold import _native
-from leasehold._client import _connector, _end_with_child, _refuse_wait, _request, _several
+from leasehold._client import _begin_acquire, _connector, _end_with_child, _refuse_wait, _request, _run_request, _several
 from leasehold._errors import ConfigError, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError
 from leasehold._functions import refuse_generator, refuse_plain
 from leasehold._names import namer
-from leasehold._options import acquiring, acquiring_all, connecting, refuse_name, refuse_unknown, shown_as, trying, watching
+from leasehold._once import NOT_A_CONDITION, requester
+from leasehold._options import (
+    acquiring,
+    acquiring_all,
+    connecting,
+    refuse_name,
+    refuse_slot,
+    refuse_unknown,
+    running,
+    shown_as,
+    trying,
+    watching,
+)
+from leasehold._runs import Ran
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,18 +52,23 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from leasehold._native import LockInfo, ReleaseIfOutcome
-    from leasehold._types import AllOptions, ConnectOptions, LockOptions, Seconds, Stores, TryOptions
+    from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
+    from leasehold._types import AllOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, TryOptions
 
     P = ParamSpec("P")
     R = TypeVar("R")
     OnLost = Literal["cancel"] | None
 
-__all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "connect"]
+__all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "Once", "Run", "connect"]
 
 # A reactor belongs to its loop, which drops it when the loop is closed: pending operations there are cancelled.
 # Any other reference to a reactor would keep its operations and its loop alive.
 _reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Reactor]]
 _reactors = weakref.WeakKeyDictionary()
+# The loop and reactor that were used last, as functions that return them: most programs have one loop, and looking it up in a
+# dictionary takes long.
+_latest: tuple[Callable[[], asyncio.AbstractEventLoop | None], Callable[[], _native.Reactor | None]]
+_latest = (lambda: None, lambda: None)
 
 
 # A number for each task that has acquired a lock, to detect a task that would wait for itself.
@@ -58,8 +76,8 @@ _tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDicti
 _numbers = itertools.count()
 
 
-def _task() -> int | None:
-    task = asyncio.current_task()
+def _task(loop: asyncio.AbstractEventLoop) -> int | None:
+    task = asyncio.current_task(loop)
     if task is None:
         return None
     number = _tasks.get(task)
@@ -69,14 +87,21 @@ def _task() -> int | None:
 
 
 def _known_reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
+    global _latest
+    latest_loop, latest = _latest
+    if latest_loop() is loop and (reactor := latest()) is not None:
+        return reactor
     known = _reactors.get(loop)
-    return None if known is None else known()
+    if known is None:
+        return None
+    _latest = (weakref.ref(loop), known)
+    return known()
 
 
 def _reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
     reactor = _known_reactor(loop)
     if reactor is None:
-        reactor = _native.Reactor()
+        reactor = _native.Reactor(loop)
         os.set_blocking(reactor.fileno(), False)
         loop.add_reader(reactor.fileno(), reactor.run)
         _reactors[loop] = weakref.ref(reactor)
@@ -94,11 +119,13 @@ def _cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
         reactor.cancel(task)
 
 
-async def _run(operation: _native.Operation) -> Any:
-    """Runs an operation on the running loop. If the wait ends early, the operation is cancelled."""
-    loop = asyncio.get_running_loop()
+async def _run(operation: _native.Operation, loop: asyncio.AbstractEventLoop | None = None) -> Any:
+    """Runs an operation on the running loop, which is given where it is known, since asking for it takes long on some versions
+    of Python. If the wait ends early, the operation is cancelled."""
+    if loop is None:
+        loop = asyncio.get_running_loop()
     waiter: asyncio.Future[Any] = loop.create_future()
-    task = _start(loop, operation, waiter)
+    task = _reactor(loop).start(operation, waiter)
     try:
         return await waiter
     except BaseException:
@@ -172,7 +199,8 @@ class Client:
     @shown_as(acquiring)
     async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lease:
         """See :meth:`leasehold.Client.acquire`."""
-        return Lease(await _run(_request(self._native, name, options).begin_acquire(_task())))
+        loop = asyncio.get_running_loop()
+        return Lease(await _run(_begin_acquire(self._native, name, _task(loop), options), loop))
 
     @shown_as(trying)
     async def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
@@ -180,6 +208,11 @@ class Client:
         _refuse_wait(options)
         lease = await _run(_request(self._native, name, options).begin_try_acquire())
         return None if lease is None else Lease(lease)
+
+    @shown_as(running)
+    def once(self, name: str, **options: Unpack[OnceOptions]) -> Once:
+        """See :meth:`leasehold.Client.once`; used by ``async with``, or as a decorator of coroutine functions."""
+        return Once(self, name, options)
 
     @shown_as(acquiring_all)
     async def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
@@ -229,6 +262,20 @@ class Client:
         refuse_name(name)
         info: LockInfo | None = await _run(self._native.begin_inspect(name))
         return info
+
+    async def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+        """See :meth:`leasehold.Client.inspect_run`."""
+        refuse_name(name)
+        refuse_slot(slot)
+        info: RunInfo = await _run(self._native.begin_inspect_run(name, slot))
+        return info
+
+    async def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+        """See :meth:`leasehold.Client.forget_run`."""
+        refuse_name(name)
+        refuse_slot(slot)
+        mark: Mark | None = await _run(self._native.begin_forget_run(name, slot))
+        return mark
 
     async def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
         """See :meth:`leasehold.Client.release_if`."""
@@ -355,6 +402,18 @@ class Lease:
         return repr(self._native)
 
 
+class Run(Lease):
+    """A lease under which work is done that is done once; see :class:`leasehold.Run`."""
+
+    _native: _native.Run
+
+    async def finish(self) -> None:
+        """Writes down that the work is done, and releases the lock; see :meth:`leasehold.Run.finish`. Cancelling does not
+        stop it.
+        """
+        await _run(self._native._begin_finish())
+
+
 class Leases:
     """Several leases that were taken together, in the order of their names; see :class:`leasehold.Leases`."""
 
@@ -459,8 +518,9 @@ class Lock:
         return locked
 
     async def _enter(self, on_lost: OnLost) -> Lease:
-        lease = Lease(await _run(self._request.begin_acquire(_task())))
-        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        lease = Lease(await _run(self._request.begin_acquire(_task(loop)), loop))
+        task = asyncio.current_task(loop)
         watch = _Watch(lease, task) if on_lost == "cancel" and task is not None else None
         self._held.append((task, lease, watch))
         return lease
@@ -479,6 +539,78 @@ class Lock:
 
     def __repr__(self) -> str:
         return f"<leasehold.aio.Lock {self._name!r} {'held here' if self._held else 'not held here'}>"
+
+
+class Once:
+    """A job that is done once, with its settings; made by :meth:`Client.once`, and nothing runs until it is entered.
+
+    ``async with once as run:`` gives the run, or None if there is nothing to do; ``once.outcome`` says why then. ``@once``
+    decorates a coroutine function.
+    """
+
+    def __init__(self, client: Client, name: str, options: OnceOptions) -> None:
+        self._client = client
+        self._name = name
+        self._options = options
+        self._request = _run_request(client._native, name, options)
+        self._entered: list[tuple[asyncio.Task[Any] | None, Run | None]] = []
+        self._outcome: AlreadyDone | RunningElsewhere | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the job; for a decorator with fields, the template."""
+        return self._name
+
+    @property
+    def outcome(self) -> AlreadyDone | RunningElsewhere | None:
+        """Why the last ``async with`` had nothing to do; None if it got the run."""
+        return self._outcome
+
+    async def __aenter__(self) -> Run | None:
+        begun: _native.Run | AlreadyDone | RunningElsewhere = await _run(self._request.begin_begin())
+        run, self._outcome = (Run(begun), None) if isinstance(begun, _native.Run) else (None, begun)
+        self._entered.append((asyncio.current_task(), run))
+        return run
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not self._entered:
+            raise NotOwnedError("this run was not entered through this object")
+        me = asyncio.current_task()
+        own = [at for at, (task, _) in enumerate(self._entered) if task is me]
+        _, run = self._entered.pop(own[-1] if own else -1)
+        if run is not None:
+            await run.__aexit__(kind, error, traceback)
+
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, R]]
+    ) -> Callable[P, Coroutine[Any, Any, Ran[R] | AlreadyDone | RunningElsewhere]]:
+        """Decorates: each call is a run; see :meth:`leasehold.Once.__call__`."""
+        refuse_generator(function)
+        refuse_plain(function)
+        request_of = requester(function, self._name, self._options)
+        client = self._client
+
+        @functools.wraps(function)
+        async def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
+            once = Once(client, *request_of(args, kwargs))
+            async with once as run:
+                if run is not None:
+                    result = await function(*args, **kwargs)
+            outcome = once.outcome
+            return Ran(result) if outcome is None else outcome
+
+        return ran
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a run belongs to its client, and both to this process: connect again in the other one")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(NOT_A_CONDITION)
+
+    def __repr__(self) -> str:
+        return f"<leasehold.aio.Once {self._name!r}>"
 
 
 class _Watch:

@@ -13,6 +13,14 @@ True
 >>> rival.acquire("job").token > lease.token
 True
 
+Runs as well, here one that ends without an answer of the store:
+
+>>> with client.once("report", slot="monday") as run:
+...     client.store_down()
+Traceback (most recent call last):
+    ...
+leasehold.FinishUnconfirmedError: ...
+
 A fake client has the interface of :class:`leasehold.Client`, without elections. It runs the real protocol with the clock of
 the test, over the reference store. All clients of one clock share one store, each as a separate process. A wait
 moves the clock, so ``acquire("job", wait=10)`` takes no real time, and each run of a test gives the same result.
@@ -28,7 +36,6 @@ import threading
 from collections import deque
 from copy import copy
 from dataclasses import replace
-from datetime import timedelta
 from hashlib import sha256
 from types import SimpleNamespace
 
@@ -37,6 +44,7 @@ from leasehold._client import Client
 from leasehold._errors import (
     ClosedError,
     ConfigError,
+    FinishUnconfirmedError,
     LeaseholdError,
     LeaseLostError,
     LockBusyError,
@@ -45,7 +53,8 @@ from leasehold._errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from leasehold._fakes import FakeInfo, FakeReleaseIfOutcome
+from leasehold._fake_runs import FakeRunRequest, forget_run, inspect_run
+from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, to_ns, to_wait
 from leasehold._functions import refuse_result
 from leasehold._native import TestStore, is_meant
 from leasehold.protocol import (
@@ -72,11 +81,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from leasehold import _types
+    from leasehold._runs import Mark, RunInfo
     from leasehold._types import AllOptions, Seconds
 
     E = TypeVar("E", bound=LeaseholdError)
 
-__all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "connect"]
+__all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "FakeRun", "connect"]
 
 _PATIENCE = 2.0
 """The wait for a release, as in the real client."""
@@ -114,7 +124,7 @@ class FakeClock:
     def advance(self, seconds: Seconds) -> None:
         """Lets this much time pass, with everything that happens meanwhile: renewals, losses, and callbacks."""
         with self._mutex:
-            self._until(self._ns + _ns(seconds), lambda: False)
+            self._until(self._ns + to_ns(seconds), lambda: False)
 
     def _read(self) -> Now:
         return Now(self._ns, 1_700_000_000_000 + self._ns // 1_000_000)
@@ -166,7 +176,7 @@ class FakeLost:
         """Moves the clock until the lease is over, by at most ``wait`` seconds. Returns True if it was lost."""
         clock = self._lease._process.clock
         with clock._mutex:
-            clock._until(clock._ns + _ns(_ENDLESS if wait is None else wait), lambda: self._lease._is_over())
+            clock._until(clock._ns + to_ns(_ENDLESS if wait is None else wait), lambda: self._lease._is_over())
         return self.is_set()
 
 
@@ -186,6 +196,7 @@ class FakeLease:
         self._why: LeaseholdError | None = None
         self._is_released = False
         self._is_free = False
+        self._is_unconfirmed = False
         self._callbacks: list[Callable[[LeaseholdError], object]] = []
 
     def remaining(self) -> float:
@@ -200,7 +211,7 @@ class FakeLease:
             raise loss
         if self._is_released:
             raise _about(NotOwnedError(f"the lease of {self.resource!r} was released"), self.resource)
-        least, left = _ns(min or 0) / 1e9, self.remaining()
+        least, left = to_ns(min or 0) / 1e9, self.remaining()
         if left <= 0 or left < least:
             raise _about(LeaseLostError(f"{self.resource!r} has only {left:.3f} s left"), self.resource)
 
@@ -230,7 +241,7 @@ class FakeLease:
             self._is_released = True
             self._callbacks.clear()
             self._process.machine.release(self._lock, clock._read())
-            clock._until(clock._ns + _ns(_PATIENCE), lambda: self._is_free or self._why is not None)
+            clock._until(clock._ns + to_ns(_PATIENCE), lambda: self._is_free or self._why is not None)
         if (loss := self._loss()) is not None:
             raise loss
         if not self._is_free:
@@ -276,53 +287,35 @@ class FakeLease:
             self._callbacks.clear()
 
 
-class FakeLeases:
-    """Several leases that were acquired together; see :class:`leasehold.Leases`."""
+class FakeRun(FakeLease):
+    """A lease under which work is done that is done once; see :class:`leasehold.Run`."""
 
-    def __init__(self, leases: list[FakeLease]) -> None:
-        self._leases = leases
-
-    def __len__(self) -> int:
-        return len(self._leases)
-
-    def __getitem__(self, which: int | str) -> FakeLease:
-        if isinstance(which, int):
-            return self._leases[which]
-        return {lease.resource: lease for lease in self._leases}[which]
-
-    def __iter__(self) -> Iterator[FakeLease]:
-        return iter(self._leases)
-
-    def check(self, min: Seconds | None = None) -> None:
-        """Raises LeaseLostError unless each has at least ``min`` seconds left."""
-        for lease in self._leases:
-            lease.check(min)
-
-    def release(self) -> None:
-        """Releases all of them, the last acquired first."""
-        first: LeaseholdError | None = None
-        for lease in reversed(self._leases):
-            try:
-                lease.release()
-            except LeaseholdError as error:
-                first = first or error
-        if first is not None:
-            raise first
-
-    def __enter__(self) -> Self:
-        return self
+    def finish(self) -> None:
+        """Writes the mark that the work is done, and releases the lock. Raises the errors of
+        :meth:`leasehold.Run.finish`; a store that is down makes it FinishUnconfirmedError, once the clock has reached the
+        end of the lease.
+        """
+        clock = self._process.clock
+        with clock._mutex:
+            self.check()
+            end = clock._ns + to_ns(self.remaining() + _PATIENCE)
+            self._is_released = True
+            self._callbacks.clear()
+            self._process.machine.finish(self._lock, clock._read())
+            clock._until(end, lambda: self._is_free or self._why is not None)
+        if (loss := self._loss()) is not None:
+            raise loss
+        if self._is_unconfirmed or not self._is_free:
+            message = f"the work of {self.resource!r} was done, and the store has not confirmed that its mark stands"
+            raise _about(FinishUnconfirmedError(message), self.resource)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        first: LeaseholdError | None = None
-        for lease in reversed(self._leases):
-            try:
-                lease.__exit__(kind, error, traceback)
-            except LeaseholdError as lost:
-                first = first or lost
-        if first is not None:
-            raise first
+        if kind is not None:
+            super().__exit__(kind, error, traceback)
+        elif self._why is not None or not self._is_released:
+            self.finish()
 
 
 class FakeClient(Client):
@@ -363,7 +356,7 @@ class _Process:
         self._owner = owner
         self._locks = 0
         self._failed: dict[int, Failure.Case] = {}
-        self._pending: dict[int, tuple[str, str]] = {}
+        self._pending: dict[int, tuple[str, LockOptions]] = {}
         self._leases: dict[int, FakeLease] = {}
         # A callback may end a lease before its owner has it.
         self._granted: dict[int, FakeLease] = {}
@@ -389,8 +382,9 @@ class _Process:
     def _happened(self, lock: int, event: Event.Case) -> None:
         match event:
             case Event.Acquired(token=token):
-                resource, owner = self._pending.pop(lock)
-                self._leases[lock] = self._granted[lock] = FakeLease(self, lock, resource, owner, token)
+                resource, options = self._pending.pop(lock)
+                kind = FakeLease if options.run is None else FakeRun
+                self._leases[lock] = self._granted[lock] = kind(self, lock, resource, options.owner or "", token)
             case Event.Failed(failure):
                 del self._pending[lock]
                 self._failed[lock] = failure
@@ -399,13 +393,25 @@ class _Process:
                 lease._end(LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}"))
             case Event.Released():
                 self._leases.pop(lock)._is_free = True
+            case Event.Finished(confirmed):
+                run = self._leases.pop(lock)
+                run._is_free, run._is_unconfirmed = True, not confirmed
             case _:
                 pass
 
     def request(self, name: str, **options: Unpack[_types.LockOptions]) -> _Request:
         return _Request(self, name, options)
 
+    def run_request(self, name: str, **options: Unpack[_types.OnceOptions]) -> FakeRunRequest:
+        return FakeRunRequest(self, name, options)
+
     def acquire(self, name: str, options: LockOptions) -> FakeLease:
+        answer = self.attempt(name, options)
+        if isinstance(answer, FakeLease):
+            return answer
+        raise self.error(name, answer)
+
+    def attempt(self, name: str, options: LockOptions) -> FakeLease | Failure.Case:
         clock = self.clock
         with clock._mutex:
             if self._is_closed:
@@ -413,9 +419,9 @@ class _Process:
             self._refuse_deadlock(name, options)
             self._locks += 1
             lock = self._locks
-            patience = _ns(options.wait.wait) + _ns(_ENDLESS) if isinstance(options.wait, Wait.For) else _ns(_ENDLESS)
+            patience = to_ns(options.wait.wait) + to_ns(_ENDLESS) if isinstance(options.wait, Wait.For) else to_ns(_ENDLESS)
             self.machine.acquire(lock, name, options, clock._random(16), clock._read())
-            self._pending[lock] = (name, options.owner or "")
+            self._pending[lock] = (name, options)
             try:
                 clock._until(clock._ns + patience, lambda: lock not in self._pending)
             except BaseException:
@@ -429,7 +435,7 @@ class _Process:
                 raise RuntimeError(message)
             if lock in self._granted:
                 return self._granted.pop(lock)
-            raise self._error(name, self._failed.pop(lock))
+            return self._failed.pop(lock)
 
     def _refuse_deadlock(self, name: str, options: LockOptions) -> None:
         if not isinstance(options.wait, Wait.Forever):
@@ -444,7 +450,7 @@ class _Process:
         self.drive()
         self._failed.pop(lock, None)
 
-    def _error(self, name: str, failure: Failure.Case) -> LeaseholdError:
+    def error(self, name: str, failure: Failure.Case) -> LeaseholdError:
         error: LeaseholdError
         match failure:
             case Failure.Busy(holding):
@@ -465,7 +471,7 @@ class _Process:
         leases: list[FakeLease] = []
         options: _types.LockOptions = {**given}  # type: ignore[typeddict-item]
         wait = options.get("wait")
-        end = None if wait is None else self.clock._ns + _ns(wait)
+        end = None if wait is None else self.clock._ns + to_ns(wait)
         try:
             for name in sorted(set(names)):
                 if end is not None:
@@ -483,6 +489,14 @@ class _Process:
                 raise _about(StoreUnavailableError(f"{name!r}: the test has taken the store down"), name)
             holding = clock._store.holder(name, clock._read())
         return None if holding is None else _info(name, holding)
+
+    def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+        with self.clock._mutex:
+            return inspect_run(self, name, slot)
+
+    def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+        with self.clock._mutex:
+            return forget_run(self, name, slot)
 
     def release_if(self, name: str, *, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
         with self.clock._mutex:
@@ -516,7 +530,7 @@ class _Process:
                     message = f"{lease.resource!r}: the client was closed, and the lease released with it"
                     lease._end(NotOwnedError(message))
             self.machine.close(clock._read())
-            clock._until(clock._ns + _ns(_PATIENCE), self.machine.is_idle)
+            clock._until(clock._ns + to_ns(_PATIENCE), self.machine.is_idle)
             if not self.machine.is_idle():
                 raise StoreUnavailableError("the store has not confirmed that everything is released")
 
@@ -532,7 +546,7 @@ class _Request:
         self._process = process
         self._name = name
         given["owner"] = given.get("owner") or process._owner
-        given["wait"] = _wait(wait)
+        given["wait"] = to_wait(wait)
         if renew is False:
             given["renewal"] = Renewal.Off()
         elif every is not None:
@@ -570,19 +584,6 @@ def _call(callback: Callable[[LeaseholdError], object], loss: LeaseholdError) ->
             sys.unraisablehook(
                 SimpleNamespace(exc_type=kind, exc_value=error, exc_traceback=trace, err_msg=None, object=callback)
             )
-
-
-def _wait(wait: object) -> Wait.Case:
-    if wait is None or wait == float("inf"):
-        return Wait.Forever()
-    return Wait.Once() if wait == 0 else Wait.For(wait)  # type: ignore[arg-type]
-
-
-def _ns(seconds: Seconds) -> int:
-    length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
-    if not 0 <= length < float("inf"):
-        raise ConfigError(f"{seconds!r} is not a duration: give seconds, 0 or more")
-    return int(length * 1e9)
 
 
 def _about(error: E, resource: str) -> E:

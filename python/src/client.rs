@@ -14,7 +14,8 @@ use crate::info::{self, LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
-use crate::request::{Request, Settings};
+use crate::request::{self, Request, Settings};
+use crate::run::{self, RunRequest};
 use crate::signals::{self, Signals};
 
 /// The stores and settings of a client.
@@ -157,7 +158,68 @@ impl Client {
         renew: bool,
     ) -> PyResult<Request> {
         let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew };
-        settings.request(py, self.0.lock(name))
+        settings.apply(py, self.0.lock(name)).map(Request::new)
+    }
+
+    /// Begins to acquire, as [`Client::request`] and [`Request::begin_acquire`] do.
+    #[pyo3(signature = (name, task, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn begin_acquire(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        task: Option<u64>,
+        ttl: Option<Seconds>,
+        wait: Option<Seconds>,
+        owner: Option<String>,
+        data: Option<Bound<'_, PyBytes>>,
+        lock_delay: Option<Seconds>,
+        max_hold: Option<Seconds>,
+        renew_every: Option<Seconds>,
+        renew: bool,
+    ) -> PyResult<Operation> {
+        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew };
+        request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
+    }
+
+    #[pyo3(signature = (name, *, slot=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, trust_quorum=false, even_if_done=false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn run_request(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        slot: Option<String>,
+        every: Option<Seconds>,
+        offset: Option<Seconds>,
+        cooldown: Option<Seconds>,
+        keep: Option<Seconds>,
+        wait: Option<Seconds>,
+        ttl: Option<Seconds>,
+        owner: Option<String>,
+        data: Option<Bound<'_, PyBytes>>,
+        lock_delay: Option<Seconds>,
+        max_hold: Option<Seconds>,
+        renew_every: Option<Seconds>,
+        trust_quorum: bool,
+        even_if_done: bool,
+    ) -> PyResult<RunRequest> {
+        let settings = run::Settings {
+            slot,
+            every,
+            offset,
+            cooldown,
+            keep,
+            wait,
+            ttl,
+            owner,
+            data,
+            lock_delay,
+            max_hold,
+            renew_every,
+            trust_quorum,
+            even_if_done,
+        };
+        settings.apply(py, self.0.once(name)).map(RunRequest::new)
     }
 
     #[pyo3(signature = (names, *, ttl=None, wait=None, owner=None, max_hold=None))]
@@ -217,6 +279,32 @@ impl Client {
     fn begin_inspect(&self, name: String) -> Operation {
         let client = leasehold::Client::clone(&self.0);
         Operation::new(async move { client.inspect(name).await.map(Outcome::Info) })
+    }
+
+    #[pyo3(signature = (name, slot=None))]
+    fn inspect_run<'py>(&self, py: Python<'py>, name: &str, slot: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let seen = py.detach(|| ffi::inspect_run(&self.0, name, slot));
+        run::info(py, seen.map_err(|error| raised(py, &error))?)
+    }
+
+    #[pyo3(signature = (name, slot=None))]
+    fn begin_inspect_run(&self, name: String, slot: Option<String>) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.inspect_run(&name, slot.as_deref()).await.map(Outcome::RunInfo) })
+    }
+
+    #[pyo3(signature = (name, slot=None))]
+    fn forget_run<'py>(&self, py: Python<'py>, name: &str, slot: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let mut signals = Signals::default();
+        let forgotten = py.detach(|| ffi::forget_run(&self.0, name, slot, || signals.interrupt()));
+        signals.check()?;
+        run::mark(py, forgotten.map_err(|error| raised(py, &error))?)
+    }
+
+    #[pyo3(signature = (name, slot=None))]
+    fn begin_forget_run(&self, name: String, slot: Option<String>) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.forget_run(&name, slot.as_deref()).await.map(Outcome::Mark) })
     }
 
     #[pyo3(signature = (name, *, token=None, owner=None))]

@@ -131,6 +131,13 @@ impl<T: Send> Kept<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(ManuallyDrop::new(value))
     }
+
+    /// The value, for code that drops it elsewhere.
+    pub(crate) fn into_inner(self) -> T {
+        let mut kept = ManuallyDrop::new(self);
+        // SAFETY: nothing uses the field again, since `kept` is not dropped.
+        unsafe { ManuallyDrop::take(&mut kept.0) }
+    }
 }
 
 impl<T: Send> Deref for Kept<T> {

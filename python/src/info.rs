@@ -84,6 +84,10 @@ impl LockInfo {
     pub(crate) fn new(info: leasehold::LockInfo) -> Self {
         Self(info)
     }
+
+    pub(crate) fn native(&self) -> &leasehold::LockInfo {
+        &self.0
+    }
 }
 
 #[pymethods]

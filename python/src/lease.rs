@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::callback;
 use crate::convert::{Kept, Seconds};
 use crate::errors::raised;
+use crate::info::LockInfo;
 use crate::reactor::{Operation, Outcome};
 use crate::signals::{self, Signals};
 
@@ -20,7 +21,7 @@ use crate::signals::{self, Signals};
 /// Dropping the last reference to a lease releases it. A lease is no proof: any amount of time can pass between a check
 /// and the write that it guards. Only the resource itself closes that gap, by rejecting tokens older than it has seen:
 /// see `leasehold.fence`.
-#[pyclass(frozen, module = "leasehold", weakref)]
+#[pyclass(frozen, subclass, module = "leasehold", weakref)]
 pub(crate) struct Lease(Kept<Held>);
 
 impl Lease {
@@ -103,6 +104,11 @@ impl Lease {
     fn _end_after(&self, py: Python<'_>, seconds: Seconds) -> PyResult<bool> {
         let after = seconds.finite(py, "the time")?;
         Ok(py.detach(|| ffi::end_after(&self.0, after)))
+    }
+
+    /// Tells if the holder that a store shows is this lease.
+    fn _is_shown_by(&self, py: Python<'_>, info: &LockInfo) -> bool {
+        py.detach(|| ffi::is_shown_by(&self.0, info.native()))
     }
 
     /// Ends the lease now, because its record is known to be gone.
@@ -195,7 +201,7 @@ fn warn_of_drops<'a>(leases: impl IntoIterator<Item = &'a leasehold::Lease>) {
     });
 }
 
-fn shown(lease: &leasehold::Lease) -> String {
+pub(crate) fn shown(lease: &leasehold::Lease) -> String {
     let (resource, token) = (lease.resource(), lease.token());
     match lease.remaining().as_secs_f64() {
         0.0 if lease.is_lost() => format!("<Lease {resource:?} token={token} lost>"),
@@ -206,13 +212,13 @@ fn shown(lease: &leasehold::Lease) -> String {
 
 /// The end of the body of a `with` statement.
 #[derive(Clone, Copy)]
-enum Body {
+pub(crate) enum Body {
     Done,
     Raised,
 }
 
 impl Body {
-    fn of(has_raised: bool) -> Self {
+    pub(crate) fn of(has_raised: bool) -> Self {
         if has_raised { Self::Raised } else { Self::Done }
     }
 }

@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod asyncio;
 mod callback;
 mod client;
 mod command;
@@ -18,14 +19,19 @@ mod info;
 mod lease;
 mod lock;
 mod observe;
+mod once;
 mod protocol;
 mod reactor;
 mod request;
+mod run;
 mod signals;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+
+#[global_allocator]
+static MEMORY: leasehold::ffi::KeptMemory = leasehold::ffi::KeptMemory;
 
 /// The contents of `leasehold._native`. All of it is private to the package, which exports it under better names.
 #[pymodule]
@@ -54,11 +60,15 @@ mod _native {
     #[pymodule_export]
     use super::observe::{observe, observed};
     #[pymodule_export]
-    use super::protocol::{Protocol, TestStore, clocks, protocol_redis};
+    use super::once::OnceBase;
+    #[pymodule_export]
+    use super::protocol::{Protocol, TestStore, clocks, protocol_redis, protocol_runs};
     #[pymodule_export]
     use super::reactor::{Operation, Reactor};
     #[pymodule_export]
     use super::request::Request;
+    #[pymodule_export]
+    use super::run::{Run, RunRequest};
     use super::{Bound, PyModule, PyModuleMethods, PyResult, refuse_subinterpreters};
 
     #[pymodule_init]

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use leasehold::ffi;
 use leasehold_protocol::testing::{Reach, Store};
-use leasehold_protocol::wit::{client, fence, redis};
+use leasehold_protocol::wit::{client, fence, redis, runs};
 use leasehold_protocol::{Problem, Sink, Source, Unfit, UnfitKind, contained};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -93,6 +93,19 @@ impl TestStore {
         contained(|| store.free(&Given(resource))).map_err(|problem| raised(py, problem))
     }
 
+    fn forget(&self, resource: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = resource.py();
+        let store = alone(&self.0)?;
+        contained(|| store.forget(&Given(resource))).map_err(|problem| raised(py, problem))
+    }
+
+    fn mark<'py>(&self, resource: Bound<'py, PyAny>, now: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (store, to) = (alone(&self.0)?, Values::of(now.py())?);
+        let py = now.py();
+        contained(|| store.mark([&Given(resource), &Given(now)], &to))
+            .unwrap_or_else(|problem| Err(raised(py, problem)))
+    }
+
     fn holder<'py>(&self, resource: Bound<'py, PyAny>, now: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (store, to) = (alone(&self.0)?, Values::of(now.py())?);
         let py = now.py();
@@ -122,6 +135,14 @@ pub(crate) fn clocks() -> (u64, u64) {
 pub(crate) fn protocol_redis<'py>(name: &str, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let to = Values::of(args.py())?;
     contained(|| redis::call(name, &given(args), &to)).unwrap_or_else(|problem| Err(raised(args.py(), problem)))
+}
+
+/// Functions of the interface `runs`.
+#[pyfunction]
+#[pyo3(signature = (name, *args))]
+pub(crate) fn protocol_runs<'py>(name: &str, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let to = Values::of(args.py())?;
+    contained(|| runs::call(name, &given(args), &to)).unwrap_or_else(|problem| Err(raised(args.py(), problem)))
 }
 
 fn given<'py>(args: &Bound<'py, PyTuple>) -> Vec<Given<'py>> {

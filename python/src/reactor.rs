@@ -1,25 +1,28 @@
 //! Futures of the client on an asyncio event loop.
 //!
-//! The loop's own thread polls them: between the thread that reads a reply from the store and the task that waits for it
-//! there is no other thread. A wake-up writes to a pipe that the loop watches; the loop then polls all futures that can go on.
+//! The loop's own thread polls them. It also watches the sockets of requests: a readable one polls all futures whose replies
+//! have arrived. Other wake-ups write to a pipe that the loop watches as well.
 
 use std::future::Future;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use leasehold::Error;
-use leasehold::ffi::{self, Executor, Mutex, Task};
+use leasehold::ffi::{Ended, Executor, Mutex, Task};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
+use crate::asyncio::{Asyncio, Callee};
 use crate::client::Client;
 use crate::convert::Kept;
 use crate::election::{Election, Tie};
 use crate::errors::raised;
 use crate::info::{LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
+use crate::run;
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -31,28 +34,34 @@ pub(crate) enum Outcome {
     Leases(leasehold::Leases),
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
+    Once(leasehold::Once),
+    RunInfo(leasehold::RunInfo),
+    Mark(Option<leasehold::Mark>),
     Loss(Error),
 }
 
 type End = Result<Outcome, Error>;
+/// The future of asyncio that waits for an operation, and its result.
+type Told = Ended<Py<PyAny>, Outcome, Error>;
 
 /// An operation that a reactor can run.
 #[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct Operation(Kept<Mutex<Option<Task<End>>>>);
+pub(crate) struct Operation(Mutex<Option<Kept<Task<Outcome, Error>>>>);
 
 impl Operation {
     pub(crate) fn new(future: impl Future<Output = End> + Send + 'static) -> Self {
-        Self(Kept::new(Mutex::new(Some(ffi::task(future)))))
+        Self(Mutex::new(Some(Kept::new(Box::pin(future)))))
     }
 }
 
 /// Runs operations on one event loop.
 #[pyclass(frozen, module = "leasehold._native", weakref)]
 pub(crate) struct Reactor {
-    /// The output of a task is the future of asyncio that waits for it, and the result.
-    executor: Kept<Executor<(Py<PyAny>, End)>>,
+    /// The waiters are futures of asyncio.
+    executor: Kept<Executor<Py<PyAny>, Outcome, Error>>,
     /// Both ends live as long as any task can be woken.
     pipe: Arc<(PipeReader, PipeWriter)>,
+    callee: Arc<Callee>,
     /// Candidacies whose callbacks run on the loop, and which end with it.
     ties: Kept<Mutex<Vec<Tie>>>,
 }
@@ -60,14 +69,17 @@ pub(crate) struct Reactor {
 #[pymethods]
 impl Reactor {
     #[new]
-    fn new() -> PyResult<Self> {
+    fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
         let pipe = Arc::new(pipe()?);
         let ends = Arc::clone(&pipe);
+        let callee = Arc::new(Callee::default());
         // The pipe holds a few bytes at most, so it takes one more; a failure could be reported to nobody.
         let executor = Executor::new(move || {
             let _ = (&ends.1).write(&[1]);
         });
-        Ok(Self { executor: Kept::new(executor), pipe, ties: Kept::new(Mutex::default()) })
+        let poller = Asyncio::new(event_loop, Arc::clone(&callee))?;
+        let executor = Kept::new(executor.with_poller(poller));
+        Ok(Self { executor, pipe, callee, ties: Kept::new(Mutex::default()) })
     }
 
     /// The descriptor that the loop watches: it becomes readable when [`Reactor::run`] has something to do.
@@ -81,12 +93,14 @@ impl Reactor {
     }
 
     /// Starts an operation. `waiter` gets its result, perhaps before this returns.
-    fn start(&self, py: Python<'_>, operation: &Operation, waiter: Py<PyAny>) -> PyResult<u64> {
+    fn start(slf: &Bound<'_, Self>, operation: &Operation, waiter: Py<PyAny>) -> PyResult<u64> {
+        let (py, reactor) = (slf.py(), slf.get());
         let Some(task) = operation.0.lock().take() else {
             return Err(PyRuntimeError::new_err("the operation was started before"));
         };
-        let task = Box::pin(async move { (waiter, task.await) });
-        let (id, ended) = py.detach(|| self.executor.start(task));
+        reactor.callee.set(slf)?;
+        // Attached, as in all later turns: it does not wait.
+        let (id, ended) = reactor.executor.start(waiter, task.into_inner());
         ended.map_or(Ok(()), |(waiter, end)| tell(waiter.bind(py), end))?;
         Ok(id)
     }
@@ -109,9 +123,34 @@ impl Reactor {
     fn run(&self, py: Python<'_>) -> PyResult<()> {
         // Before the executor looks, so that a later wake-up writes again.
         let _ = (&self.pipe.0).read(&mut [0; 64]);
-        let ended = py.detach(|| self.executor.run());
+        self.tell_all(py, self.executor.run())
+    }
+
+    /// Reads replies from a socket, and polls the operations that wait for them.
+    fn on_ready(&self, py: Python<'_>, socket: RawFd) -> PyResult<()> {
+        self.tell_all(py, self.executor.on_ready(socket))
+    }
+
+    /// Writes the requests that were made in this turn of the loop.
+    fn end_turn(&self, py: Python<'_>) -> PyResult<()> {
+        self.tell_all(py, self.executor.end_turn())
+    }
+
+    /// Ends requests that have waited too long.
+    fn on_timer(&self, py: Python<'_>) -> PyResult<()> {
+        self.tell_all(py, self.executor.on_timer())
+    }
+}
+
+impl Reactor {
+    fn tell_all(&self, py: Python<'_>, ended: Vec<(u64, Told)>) -> PyResult<()> {
+        if ended.is_empty() {
+            return Ok(());
+        }
         // An error for one waiter must not keep the others from their results.
         let told: Vec<_> = ended.into_iter().map(|(_, (waiter, end))| tell(waiter.bind(py), end)).collect();
+        // After the tasks that have waited, so that their next requests are written without another turn of the loop.
+        self.executor.expect_requests();
         told.into_iter().collect()
     }
 }
@@ -119,13 +158,13 @@ impl Reactor {
 /// Gives a waiter its result. If the waiter was cancelled, the result is dropped, which releases a granted lock.
 fn tell(waiter: &Bound<'_, PyAny>, end: End) -> PyResult<()> {
     let py = waiter.py();
-    if waiter.call_method0("done")?.extract()? {
+    if waiter.call_method0(intern!(py, "done"))?.extract()? {
         py.detach(|| drop(end));
         return Ok(());
     }
     match end {
-        Ok(outcome) => waiter.call_method1("set_result", (shown(py, outcome)?,))?,
-        Err(error) => waiter.call_method1("set_exception", (raised(py, &error),))?,
+        Ok(outcome) => waiter.call_method1(intern!(py, "set_result"), (shown(py, outcome)?,))?,
+        Err(error) => waiter.call_method1(intern!(py, "set_exception"), (raised(py, &error),))?,
     };
     Ok(())
 }
@@ -140,6 +179,9 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Leases(leases) => Ok(Leases::new(leases).into_pyobject(py)?.into_any()),
         Outcome::Info(info) => info.map(LockInfo::new).into_pyobject(py),
         Outcome::ReleaseIf(outcome) => Ok(ReleaseIfOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
+        Outcome::Once(once) => run::begun(py, once),
+        Outcome::RunInfo(info) => run::info(py, info),
+        Outcome::Mark(mark) => run::mark(py, mark),
         Outcome::Loss(error) => Ok(raised(py, &error).into_pyobject(py)?.into_any()),
     }
 }

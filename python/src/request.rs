@@ -29,7 +29,7 @@ pub(crate) struct Settings<'py> {
 }
 
 impl Settings<'_> {
-    pub(crate) fn request(self, py: Python<'_>, mut request: LockRequest) -> PyResult<Request> {
+    pub(crate) fn apply(self, py: Python<'_>, mut request: LockRequest) -> PyResult<LockRequest> {
         convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
         if let Some(ttl) = self.ttl {
             request = request.ttl(ttl.finite(py, "ttl")?);
@@ -57,8 +57,24 @@ impl Settings<'_> {
                 return Err(errors::config(py, "renew=False and renew_every contradict each other: leave one out"));
             }
         }
-        Ok(Request(Kept::new(request)))
+        Ok(request)
     }
+}
+
+impl Request {
+    pub(crate) fn new(request: LockRequest) -> Self {
+        Self(Kept::new(request))
+    }
+}
+
+/// Begins to acquire. `task` is the number of the task that does.
+pub(crate) fn begin_acquire(py: Python<'_>, request: LockRequest, task: Option<u64>) -> PyResult<Operation> {
+    observe::begin(py)?;
+    let request = match task {
+        Some(task) => ffi::by_task(request, task),
+        None => request,
+    };
+    Ok(Operation::new(async move { ffi::acquire_async(request).await.map(Outcome::Lease) }))
 }
 
 #[pymethods]
@@ -81,16 +97,10 @@ impl Request {
         result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
     }
 
-    /// `task` is the number of the task that acquires.
+    /// See [`begin_acquire`].
     #[pyo3(signature = (task = None))]
     fn begin_acquire(&self, py: Python<'_>, task: Option<u64>) -> PyResult<Operation> {
-        observe::begin(py)?;
-        let request = LockRequest::clone(&self.0);
-        let request = match task {
-            Some(task) => ffi::by_task(request, task),
-            None => request,
-        };
-        Ok(Operation::new(async move { request.await.map(Outcome::Lease) }))
+        begin_acquire(py, LockRequest::clone(&self.0), task)
     }
 
     fn begin_try_acquire(&self, py: Python<'_>) -> PyResult<Operation> {

@@ -402,7 +402,8 @@ def test_one_failing_waiter_leaves_the_others_not_waiting(memory: str, name: str
             raise ValueError(self.number)
 
     held = client.acquire(name, ttl=TTL)
-    reactor = leasehold._native.Reactor()
+    loop = asyncio.new_event_loop()
+    reactor = leasehold._native.Reactor(loop)
     for number in range(4):
         reactor.start(client._native.request(name).begin_acquire(), Failing(number))
     # It ends all four before the loop checks them.
@@ -411,6 +412,7 @@ def test_one_failing_waiter_leaves_the_others_not_waiting(memory: str, name: str
         reactor.run()
     assert sorted(told) == [0, 1, 2, 3]
     assert held.remaining() == 0
+    loop.close()
 
 
 def test_a_blocked_loop_loses_no_lease(run: Run, sqlite: str, name: str) -> None:

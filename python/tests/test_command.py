@@ -24,7 +24,7 @@ from leasehold.compat import redis_py
 from leasehold.compat.redis_py import asyncio as redis_py_asyncio
 
 COMMAND = str(Path(sys.executable).parent / "leasehold")
-GUIDES = [Path(__file__).parents[2] / "docs" / name for name in ("python.md", "migrating-python.md")]
+GUIDES = [Path(__file__).parents[2] / "docs" / name for name in ("python.md", "migrating-python.md", "once.md")]
 MODULES = [leasehold, leasehold.aio, leasehold.fence, leasehold.metrics, leasehold.protocol, leasehold.testing, redis_py, redis_py_asyncio]
 EXAMPLES: list[str] = re.findall(r"```python\n(.*?)```", "".join(guide.read_text() for guide in GUIDES), re.DOTALL)
 
@@ -60,7 +60,8 @@ def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
 def test_the_package_has_its_version_and_names() -> None:
     assert metadata.version("leasehold") == leasehold.__version__
     assert metadata.requires("leasehold") is None
-    modules = {"aio", "compat", "fence", "metrics", "protocol", "testing"}
+    modules = {"aio", "compat", "contrib", "fence", "metrics", "protocol", "testing"}
+    assert all(hasattr(leasehold, name) for name in leasehold.__all__), "some are imported on demand"
     names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations"} - modules
     assert names | {"__version__"} == set(leasehold.__all__)
     files = {str(file) for file in metadata.files("leasehold") or []}

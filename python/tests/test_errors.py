@@ -26,6 +26,7 @@ import leasehold
         (leasehold.LeaseLostError, Exception, "lost", False),
         (leasehold.ClosedError, ValueError, "closed", False),
         (leasehold.StaleTokenError, Exception, "stale_token", False),
+        (leasehold.FinishUnconfirmedError, Exception, "finish_unconfirmed", False),
         (leasehold.InternalError, RuntimeError, "internal", False),
     ],
 )

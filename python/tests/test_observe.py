@@ -413,7 +413,7 @@ assert told.wait(60)
 held, forked = threading.Event(), threading.Event()
 def hold():
     # As the delivering thread does, at any moment.
-    with _observe._starting, _observe._changed:
+    with _observe._starting, _observe._guard:
         _observe._fetched.append(("lock.acquired", 20, None, "of the parent's", {}))
         held.set()
         forked.wait(60)

@@ -29,15 +29,23 @@ from leasehold import _observe
 RECIPES = Path(__file__).resolve().parents[2] / "docs" / "recipes-python.md"
 
 
-def recipe(heading: str) -> str:
+def blocks(heading: str) -> list[str]:
     section = RECIPES.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
+    return re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+
+
+def recipe(heading: str) -> str:
+    return "\n".join(blocks(heading))
 
 
 def worker(heading: str) -> SimpleNamespace:
     """The names that the recipe defines, as in one of several processes."""
+    return run(recipe(heading), heading)
+
+
+def run(code: str, heading: str) -> SimpleNamespace:
     names: dict[str, Any] = {"__name__": heading}
-    exec(compile(recipe(heading), f"{RECIPES}: {heading}", "exec"), names)
+    exec(compile(code, f"{RECIPES}: {heading}", "exec"), names)
     return SimpleNamespace(**names)
 
 
@@ -121,6 +129,48 @@ def test_opentelemetry(memory: str, name: str) -> None:
     assert isinstance(waited, HistogramDataPoint) and (unit, waited.count) == ("s", 3)
 
 
+def test_work_is_done_once(its_store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datetime import datetime, timezone
+
+    import django
+    from django.conf import settings
+    from django.core.management import call_command
+
+    from leasehold.contrib import _clients
+
+    monkeypatch.setattr(_clients, "_clients", {})
+    of_apscheduler, of_celery, of_django = blocks("Work that is done once")
+
+    schedulers = [run(of_apscheduler, "APScheduler").scheduler for _ in range(2)]
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        at = datetime.now(timezone.utc)
+        for scheduler in schedulers:
+            scheduler.modify_job("nightly-report", next_run_time=at)
+
+        def have_looked() -> bool:
+            return all(scheduler.get_job("nightly-report").next_run_time > at for scheduler in schedulers)
+
+        eventually("both have begun", have_looked)
+        for scheduler in schedulers:
+            scheduler.shutdown()
+    assert said.getvalue() == "reporting\n"
+
+    shop = run(of_celery, "Celery")
+    assert [shop.bill_once.apply(args=[42]).get() for _ in range(2)] == ["billed 42", None]
+    shop.app.close()
+
+    if not settings.configured:
+        settings.configure()
+        django.setup()
+    said, complained = io.StringIO(), io.StringIO()
+    for _ in range(2):
+        call_command(run(of_django, "Django").Command(), stdout=said, stderr=complained)
+    assert said.getvalue().count("rebuilding, with fencing token") == 1
+    assert complained.getvalue().startswith("rebuild-index: done already by ")
+    for client in _clients._clients.values():
+        client.close()
+
+
 def test_apscheduler(its_store: str) -> None:
     from datetime import datetime, timezone
 
@@ -191,8 +241,9 @@ def test_django(its_store: str) -> None:
     from django.conf import settings
     from django.core.management import CommandError, call_command
 
-    settings.configure()
-    django.setup()
+    if not settings.configured:
+        settings.configure()
+        django.setup()
     said = io.StringIO()
     call_command(worker("Django").Command(), stdout=said)
     assert "rebuilding, with fencing token" in said.getvalue()

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: programs of the benchmark crates.
 
+mod aims;
 mod machine;
 mod page;
 mod pictures;
@@ -23,61 +24,35 @@ const PLOT: &str = "--plot";
 
 pub fn bench(args: &[String]) -> Result {
     let (plots, args): (Vec<String>, Vec<String>) = args.iter().cloned().partition(|arg| arg == PLOT);
-    if !plots.is_empty() {
-        return plot::plot(&args);
-    }
-    let (names, rest) = selected(&args)?;
-    let mut steps = Steps::default();
-    let programs: Vec<&str> = names.iter().copied().filter(|name| PROGRAMS.contains(name)).collect();
-    run_programs(&mut steps, &programs, rest)?;
-    names.into_iter().try_for_each(|name| run_elsewhere(&mut steps, name, rest))
+    if plots.is_empty() { plot::measure_all(&args, false) } else { plot::plot(&args) }
 }
 
 fn run_one(steps: &mut Steps, name: &str, rest: &[String]) -> Result {
-    if PROGRAMS.contains(&name) { run_programs(steps, &[name], rest) } else { run_elsewhere(steps, name, rest) }
-}
-
-fn run_elsewhere(steps: &mut Steps, name: &str, rest: &[String]) -> Result {
     match name {
         "component" => component::bench(steps),
         "python" => python::bench(steps, rest),
         "node" => node::bench(steps, rest),
-        _ => Ok(()),
+        program => run_program(steps, &format!("bench-{program}"), rest),
     }
 }
 
-fn run_programs(steps: &mut Steps, names: &[&str], rest: &[String]) -> Result {
-    let programs: Vec<String> = names.iter().map(|name| format!("bench-{name}")).collect();
-    let (peers, own): (Vec<&str>, Vec<&str>) =
-        programs.iter().map(String::as_str).partition(|program| BESIDE_PEERS.contains(program));
-    if !own.is_empty() {
-        setup::c_compiler()?;
-        let mut build = released();
-        build.args(["-p", "leasehold-bench"]);
-        own.iter().for_each(|program| _ = build.args(["--bin", program]));
-        steps.run(&format!("build {}", own.join(" ")), build)?;
-    }
-    let mut others = None;
-    if !peers.is_empty() {
+fn run_program(steps: &mut Steps, program: &str, rest: &[String]) -> Result {
+    let mut build = released();
+    let mut command = Command::new(run::target()?.join("release").join(program));
+    if BESIDE_PEERS.contains(&program) {
         setup::install(steps)?;
-        let mut build = released();
-        build.args(["-p", "leasehold-chaos"]);
-        peers.iter().for_each(|program| _ = build.args(["--bin", program]));
-        steps.run(&format!("build {}", peers.join(" ")), build)?;
-        others = Some(interop::install(steps)?);
+        build.args(["-p", "leasehold-chaos", "--bin", program]);
+        interop::install(steps)?.tell(&mut command);
+    } else {
+        setup::c_compiler()?;
+        build.args(["-p", "leasehold-bench", "--bin", program]);
     }
-    for program in &programs {
-        let mut command = Command::new(run::target()?.join("release").join(program));
-        command.args(rest);
-        if let Some(others) = &others {
-            others.tell(&mut command);
-        }
-        steps.run(program, command)?;
-    }
-    Ok(())
+    steps.run(&format!("build {program}"), build)?;
+    command.args(rest);
+    steps.run(program, command)
 }
 
-/// As users build it. Everything else here shares one profile with debug assertions, which cost time.
+/// As Rust users build it. Everything else here shares one profile with debug assertions, which cost time.
 fn released() -> Command {
     let mut build = run::cargo("build");
     build.arg("--release");

@@ -35,7 +35,10 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     let python = python::install(steps)?;
     let mut chaos = build(steps, peers, &python)?;
     chaos.args(LONG);
-    steps.run("chaos, long", chaos)
+    steps.run("chaos, long", chaos)?;
+    let mut cron = Command::new(run::built()?.join("chaos"));
+    cron.arg("cron");
+    steps.run("chaos, cron", cron)
 }
 
 /// Builds the program and the Node package; answers the command that starts it.

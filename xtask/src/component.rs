@@ -12,7 +12,7 @@ use crate::test::Suite;
 use crate::{dynamodb, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use c_host::Build;
 pub use locks::build as build_locks;
@@ -37,6 +37,11 @@ const TRANSPILER: &str = "node/tools/component";
 /// In the folder of what is built here: what npm has.
 const TOOLS: &str = "tools";
 const VECTORS: &str = "core/vectors";
+/// Of binaryen: `npm install --global binaryen`.
+const OPTIMIZER: &str = "wasm-opt";
+/// Those that the compiler uses as well.
+const FEATURES: [&str; 6] =
+    ["bulk-memory", "multivalue", "mutable-globals", "nontrapping-float-to-int", "reference-types", "sign-ext"];
 const PRECOMPILE: &str = "bindings/wasmtime/precompile.py";
 
 /// A component, and what it is made of.
@@ -85,12 +90,25 @@ fn make(steps: &mut Steps, guest: &Guest) -> Result<PathBuf> {
     setup::install_wasm(steps)?;
     compile(steps, guest)?;
     let folder = folder()?;
-    let module = format!("{}.wasm", guest.package.replace('-', "_"));
+    let module = folder.join(TARGET).join("release").join(format!("{}.wasm", guest.package.replace('-', "_")));
+    let module = optimize(steps, module)?;
     let component = folder.join(guest.component);
     let mut wrap = componentize(steps)?;
-    wrap.arg("component").arg(folder.join(TARGET).join("release").join(module)).arg(&component).args(guest.imports);
+    wrap.arg("component").arg(module).arg(&component).args(guest.imports);
     steps.run(&format!("make {}", guest.component), wrap)?;
     Ok(component)
+}
+
+/// Makes a module a tenth smaller, where binaryen is installed; answers the file to use.
+fn optimize(steps: &mut Steps, module: PathBuf) -> Result<PathBuf> {
+    if Command::new(OPTIMIZER).arg("--version").stdout(Stdio::null()).status().is_err() {
+        return Ok(module);
+    }
+    let output = module.with_extension("small.wasm");
+    let mut command = Command::new(OPTIMIZER);
+    command.arg("-Oz").args(FEATURES.map(|feature| format!("--enable-{feature}"))).arg(&module).arg("-o").arg(&output);
+    steps.run(OPTIMIZER, command)?;
+    Ok(output)
 }
 
 /// Compiles both guests, for which nothing else has to be built.
@@ -236,7 +254,7 @@ pub fn bench(steps: &mut Steps) -> Result {
     }
     let transpiled = transpile(steps, &component)?;
     let mut calls = Command::new("node");
-    calls.arg(run::root().join(JAVASCRIPT_HOST).join("calls.mjs")).arg(transpiled);
+    calls.arg(run::root().join(JAVASCRIPT_HOST).join("calls.mjs")).arg(transpiled).arg(component);
     steps.run("calls, in Node", calls)
 }
 

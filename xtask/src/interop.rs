@@ -83,7 +83,8 @@ pub fn install(steps: &mut Steps) -> Result<Peers> {
 
 fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let requirements = REQUIREMENTS.iter().map(|name| sources.join(name)).collect();
-    Environment { folder: folder.to_owned(), requirements, imports: "redis, hcl2, wasmtime" }.install()
+    Environment { folder: folder.to_owned(), requirements, imports: "redis, hcl2, kubernetes_validate, wasmtime" }
+        .install()
 }
 
 /// A Python environment with pinned libraries.

@@ -27,6 +27,7 @@ mod sim;
 mod steps;
 mod test;
 mod tidy;
+mod valkey;
 mod vectors;
 
 use std::process::ExitCode;
@@ -51,8 +52,9 @@ Usage: cargo xtask <command> [arguments]
                            anew, or run the components in their hosts
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
   bench [--plot] [core|sqlite|redis|quorum|dynamodb|component|python|node...] [--quick]
-                           measure; all benchmarks without a name. With --plot the figures are kept, and drawn, in
-                           docs/benchmarks; `bench --plot --draw` draws what is kept again
+                           measure, and show what was measured last beside the aims; all benchmarks without a name.
+                           With --plot the figures are kept, and drawn, in docs/benchmarks; `bench --plot --draw`
+                           draws what is kept again
   interop                  install the lock libraries of other languages that tests share keys with
   node                     build the Node package and what npm would publish, and run its tests
   python [sdist]           build the Python package, and run its tests; or build it from its source distribution
@@ -61,6 +63,9 @@ Usage: cargo xtask <command> [arguments]
   chaos [sqlite|redis|quorum|dynamodb] [--minutes M | --seconds N] [--seed S] [--json FILE] [--html FILE]
                            workers in Rust, Python and Node on real stores while they, the servers and the ways to
                            them are stopped, killed and cut; counts what was lost, and draws it (60 s)
+  chaos cron [STORE...] [--slots N] [--seed S]
+                           eight processes start a job in each of 200 slots while they are killed and stopped: as runs
+                           and under locks
   fuzz [TARGET...] [--seconds N] [--keep] [--list]
                            libFuzzer on decoders, records, urls, files and sequences of inputs (15 s each); what
                            reaches something new is kept in the repository with --keep
@@ -72,7 +77,7 @@ Usage: cargo xtask <command> [arguments]
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, stores, release, chaos, sim, fuzz, search,
+                           of its parts: test, deny, stores, valkey, release, chaos, sim, fuzz, search,
                            mutants, races, properties, handovers, shell-mutants
   help                     this text
 

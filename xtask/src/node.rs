@@ -15,7 +15,7 @@ const PACKAGE: &str = "node";
 const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
 pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
-const MODULES: [&str; 5] = ["index", "fence", "protocol", "testing", "compat/redlock"];
+const MODULES: [&str; 7] = ["index", "fence", "protocol", "testing", "node-cron", "nestjs", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// The guide whose code the tests run.
@@ -45,7 +45,7 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
     steps.build("node, addon", build)?;
     let target = install(steps, &run::built()?, transpiled)?;
 
-    for project in ["types", "types/edge"] {
+    for project in ["types", "types/edge", "types/nestjs"] {
         let mut types = Command::new("node");
         types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", project]);
         steps.run(&format!("node, {project}"), types)?;
@@ -77,12 +77,12 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
 /// `cargo xtask bench node`: beside other lock libraries, as users build it.
 pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     setup::install(steps)?;
-    let mut build = run::cargo("build");
-    build.args(["--release", "-p", "leasehold-node"]);
+    let mut build = run::cargo_dist("build");
+    build.args(["-p", "leasehold-node"]);
     steps.run("node, addon", build)?;
     let component = component::build(steps)?;
     let transpiled = component::transpile(steps, &component)?;
-    let target = install(steps, &run::target()?.join("release"), &transpiled)?;
+    let target = install(steps, &run::distributed()?, &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
     steps.run("node, benchmark", bench)
@@ -90,10 +90,10 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
 
 /// The packages as they are published, which work alone, with the licences of what is compiled in.
 pub fn release(steps: &mut Steps, folder: &Path, transpiled: &Path, notices: &Path) -> Result {
-    let mut build = run::cargo("build");
-    build.args(["--release", "-p", "leasehold-node"]);
+    let mut build = run::cargo_dist("build");
+    build.args(["-p", "leasehold-node"]);
     steps.run("node, addon", build)?;
-    let target = install(steps, &run::target()?.join("release"), transpiled)?;
+    let target = install(steps, &run::distributed()?, transpiled)?;
     for package in ["package", "platform"] {
         copy(notices, &target.join(package).join(notices.file_name().unwrap_or_default()))?;
     }
@@ -150,7 +150,7 @@ fn install_workerd(steps: &mut Steps) -> Result<PathBuf> {
 /// Installs the compiler of TypeScript and other people's packages where the tests will lie.
 fn install_compiler(steps: &mut Steps) -> Result<PathBuf> {
     let target = run::target()?.join(PACKAGE);
-    let packages = ["typescript", "@types/node", "ioredis", "redlock"];
+    let packages = ["typescript", "@types/node", "@nestjs/core", "bullmq", "ioredis", "node-cron", "redlock"];
     let sources = run::root().join(PACKAGE).join("tools");
     steps.timed("node, tools", || interop::install_npm(&sources, &target, &packages))?;
     Ok(target)

@@ -5,7 +5,7 @@
 
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{chaos, deny, fuzz, interop, release, setup, shell_mutants, sim, test};
+use crate::{chaos, deny, fuzz, interop, release, setup, shell_mutants, sim, test, valkey};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -18,10 +18,11 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     TEST,
     ("deny", agreed_on),
     ("stores", test::each_store_alone),
+    ("valkey", valkey::run),
     ("release", all_that_is_published),
     ("chaos", chaos_for_long),
     ("sim", sim::run_long),

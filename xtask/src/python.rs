@@ -125,10 +125,10 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     let peers = Environment {
         folder: target.join("bench"),
         requirements: vec![run::root().join(PEERS)],
-        imports: "redis, redis_lock, pottery",
+        imports: "redis, redis_lock, pottery, aioredlock",
     };
     let python = steps.timed("python, other locks", || peers.install())?;
-    let wheel = build_wheel(steps, &tools, &target.join("bench-wheels"), &["--release"])?;
+    let wheel = build_wheel(steps, &tools, &target.join("bench-wheels"), &["--profile", run::DIST])?;
     steps.run("python, installation", pip_install(&tools, &python, &wheel))?;
     let mut command = Command::new(&python);
     command.arg(run::root().join(BENCHMARK)).args(args).env("PYTHONDONTWRITEBYTECODE", "1");
@@ -143,7 +143,7 @@ pub fn release(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
     let name = notices.file_name().unwrap_or_default();
     let beside = run::root().join(PACKAGE).join("leasehold").join(name);
     fs::copy(notices, &beside).map_err(|error| Failure::new(format!("cannot write {}: {error}", beside.display())))?;
-    let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--release"]);
+    let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--profile", run::DIST]);
     let removed = fs::remove_file(&beside);
     let wheel = wheel?;
     removed.map_err(|error| Failure::new(format!("cannot remove {}: {error}", beside.display())))?;

@@ -99,17 +99,15 @@ fn portable(steps: &mut Steps, folder: &Path, dirty: &[&str]) -> Result<PathBuf>
     Ok(component)
 }
 
-/// The program alone, without symbols.
+/// The program alone.
 fn command(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
-    let mut build = run::cargo("build");
-    build.args(["--release", "-p", "leasehold-cli"]);
+    let mut build = run::cargo_dist("build");
+    build.args(["-p", "leasehold-cli"]);
     steps.run("command", build)?;
-    let stripped = run::target()?.join("release-command");
-    fs::create_dir_all(&stripped).map_err(|error| fail("make", &stripped, &error))?;
-    let program = stripped.join("leasehold");
-    let mut strip = Command::new("strip");
-    strip.args(["-S", "-x", "-o"]).arg(&program).arg(run::target()?.join("release/leasehold"));
-    run::quietly("command without its symbols", strip)?;
+    let packed = run::target()?.join("release-command");
+    fs::create_dir_all(&packed).map_err(|error| fail("make", &packed, &error))?;
+    let program = packed.join("leasehold");
+    copy(&run::distributed()?.join("leasehold"), &program)?;
     let mut says = Command::new(&program);
     let said = says.arg("--version").output().map_err(|error| fail("run", &program, &error))?;
     if String::from_utf8_lossy(&said.stdout).trim() != format!("leasehold {VERSION}") {
@@ -119,13 +117,13 @@ fn command(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
         )));
     }
     for text in LICENSES {
-        copy(&run::root().join(text), &stripped.join(text))?;
+        copy(&run::root().join(text), &packed.join(text))?;
     }
-    copy(notices, &stripped.join(NOTICES))?;
+    copy(notices, &packed.join(NOTICES))?;
     let mut tar = Command::new("tar");
     let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
     tar.arg("-czf").arg(folder.join(format!("leasehold-cli-{VERSION}-{platform}.tar.gz")));
-    tar.arg("-C").arg(&stripped).arg("leasehold").args(LICENSES).arg(NOTICES);
+    tar.arg("-C").arg(&packed).arg("leasehold").args(LICENSES).arg(NOTICES);
     run::quietly("archive of the command", tar)
 }
 

@@ -79,6 +79,16 @@ pub fn cargo_ci(subcommand: &str) -> Command {
     command
 }
 
+/// The profile of what users install as machine code.
+pub const DIST: &str = "dist";
+
+/// `cargo <subcommand> --locked --profile dist`: small and fast machine code, as users install it.
+pub fn cargo_dist(subcommand: &str) -> Command {
+    let mut command = cargo(subcommand);
+    command.args(["--profile", DIST]);
+    command
+}
+
 static LINTS: AtomicBool = AtomicBool::new(false);
 
 /// From now on clippy compiles the crates of this workspace, and each of its warnings is an error.
@@ -250,6 +260,11 @@ fn processor_time(stat: &str, fields: usize) -> Option<Duration> {
 /// The folder with what the `ci` profile built.
 pub fn built() -> Result<PathBuf> {
     Ok(target()?.join("ci"))
+}
+
+/// The folder with what the `dist` profile built.
+pub fn distributed() -> Result<PathBuf> {
+    Ok(target()?.join(DIST))
 }
 
 /// The target folder. Asked of cargo, because variables and configuration may move it.

@@ -11,10 +11,12 @@ const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
 /// Compiles libFuzzer.
 const CXX_PACKAGE: &str = "g++";
 /// Servers that tests start for themselves, and the Debian packages that have them.
-const SERVERS: [(&str, &str); 4] = [
+const SERVERS: [(&str, &str); 6] = [
     ("redis-server", "redis-server"),
     ("webdis", "webdis"),
     ("postgres", "postgresql"),
+    ("pgbouncer", "pgbouncer"),
+    ("etcd", "etcd-server"),
     // DynamoDB Local comes with the lock libraries; this runs it.
     ("java", "default-jre-headless"),
 ];
@@ -36,10 +38,12 @@ const PYTHON_PACKAGE: &str = "python3-venv";
 /// Debian packages of compilers, which macOS has in Xcode's command line tools.
 const XCODE: [&str; 3] = ["gcc", "libc6-dev", CXX_PACKAGE];
 /// Debian packages, and those of Homebrew that have the same programs.
-const HOMEBREW: [(&str, &str); 8] = [
+const HOMEBREW: [(&str, &str); 10] = [
     ("redis-server", "redis"),
     ("webdis", "webdis"),
     ("postgresql", "postgresql@17"),
+    ("pgbouncer", "pgbouncer"),
+    ("etcd-server", "etcd"),
     ("default-jre-headless", "temurin"),
     ("nodejs", "node"),
     ("npm", "node"),
@@ -220,10 +224,12 @@ fn servers() -> Result {
     )))
 }
 
-/// Packages of the servers that are not there. Debian keeps PostgreSQL's programs off the path.
+/// Packages of the servers that are not there. Debian keeps PostgreSQL's programs off the path, and PgBouncer off that of
+/// users other than root.
 fn missing_servers() -> Vec<&'static str> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let mut missing = missing_programs(&SERVERS, versions.map(|version| version.path().join("bin")));
+    let mut missing =
+        missing_programs(&SERVERS, versions.map(|version| version.path().join("bin")).chain(["/usr/sbin".into()]));
     // The `java` that comes with macOS only says that there is none.
     let mut java = Command::new("java");
     java.arg("-version");
@@ -355,8 +361,8 @@ mod tests {
         ];
         assert_eq!(
             on_macos(&everything.concat()),
-            "xcode-select --install && brew install redis webdis postgresql@17 temurin node python google-chrome \
-             && brew link --force postgresql@17"
+            "xcode-select --install && brew install redis webdis postgresql@17 pgbouncer etcd temurin node python \
+             google-chrome && brew link --force postgresql@17"
         );
         assert_eq!(on_macos(&["g++"]), "xcode-select --install");
         assert_eq!(on_macos(&["nodejs", "npm"]), "brew install node");

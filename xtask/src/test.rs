@@ -171,6 +171,7 @@ pub fn each_store_alone(steps: &mut Steps) -> Result {
         ("Redis alone", &["--no-default-features", "--features=redis"]),
         ("HTTP alone", &["--no-default-features", "--features=http"]),
         ("DynamoDB alone", &["--no-default-features", "--features=dynamodb"]),
+        ("PostgreSQL alone", &["--no-default-features", "--features=postgres"]),
         ("metrics", &["--features=metrics"]),
     ] {
         let mut clippy = run::cargo_ci("clippy");
@@ -190,6 +191,11 @@ pub fn races() -> Command {
 /// The test runner, to be told which packages.
 pub fn packages() -> Command {
     runner("computing", 1)
+}
+
+/// The test runner for tests that mostly wait for servers.
+pub fn with_servers() -> Command {
+    runner("default", 4)
 }
 
 /// Tests of some packages, from what has been built for all.
@@ -222,7 +228,7 @@ impl Suite {
     /// All tests of other packages. They mostly wait: for leases to run out, and for servers.
     pub fn waiting() -> Command {
         let apart = [Self::COMPUTING.packages, Self::COMPONENT.packages].concat();
-        let mut tests = runner("default", 4);
+        let mut tests = with_servers();
         tests.args(ALL).arg("--tests");
         if has_nextest() {
             tests.arg("-E").arg(format!("not ({})", among(&apart)));

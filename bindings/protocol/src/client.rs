@@ -58,6 +58,10 @@ impl wit::GuestClient for Client {
         self.0.borrow_mut().release(LockId::new(lock), now(at)).map_err(error)
     }
 
+    fn finish(&self, lock: u64, at: Now) -> Result<(), wit::Error> {
+        self.0.borrow_mut().finish(LockId::new(lock), now(at)).map_err(error)
+    }
+
     fn declare_lost(&self, lock: u64, at: Now) -> Result<(), wit::Error> {
         self.0.borrow_mut().declare_lost(LockId::new(lock), now(at)).map_err(error)
     }

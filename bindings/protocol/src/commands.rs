@@ -53,6 +53,7 @@ fn command(input: wit::Input) -> Result<Command, ConfigError> {
             }
         }
         wit::Input::Release(lock) => Input::Release { lock: LockId::new(lock.lock) },
+        wit::Input::Finish(lock) => Input::Finish { lock: LockId::new(lock.lock) },
         wit::Input::DeclareLost(lock) => Input::DeclareLost { lock: LockId::new(lock.lock) },
         wit::Input::Response(reply) => {
             let (id, response) = (RequestId::new(reply.id), response(reply.response));

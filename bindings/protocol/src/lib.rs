@@ -41,6 +41,7 @@ mod ops;
 mod outcomes;
 mod outputs;
 mod redis;
+mod runs;
 mod settings;
 mod stores;
 

@@ -51,6 +51,7 @@ fn operation(op: op::Op) -> wit::Op {
             owner: acquire.owner.as_str().into(),
             data: acquire.data.map(|data| data.as_bytes().to_vec()),
             member: acquire.member.map(membership),
+            unless_done: acquire.unless_done,
         }),
         op::Op::Renew(renew) => wit::Op::Renew(wit::Renew {
             nonce: renew.nonce.as_bytes().to_vec(),
@@ -61,6 +62,13 @@ fn operation(op: op::Op) -> wit::Op {
         op::Op::Release(release) => wit::Op::Release(wit::Release {
             nonce: release.nonce.as_bytes().to_vec(),
             quorum: release.quorum.map(Into::into),
+        }),
+        op::Op::Finish(finish) => wit::Op::Finish(wit::Finish {
+            nonce: finish.nonce.as_bytes().to_vec(),
+            token: finish.token.get(),
+            keep_ms: ms_up(finish.keep),
+            owner: finish.owner.as_str().into(),
+            quorum: finish.quorum.map(Into::into),
         }),
         op::Op::Raise(raise) => wit::Op::Raise(wit::Raise {
             nonce: raise.nonce.as_bytes().to_vec(),
@@ -105,6 +113,15 @@ pub(crate) fn holding(holding: &op::Holding) -> wit::Holding {
     }
 }
 
+pub(crate) fn mark(mark: &op::Mark) -> wit::Mark {
+    wit::Mark {
+        token: mark.token.get(),
+        owner: mark.owner.as_str().into(),
+        at_unix_ms: mark.at_unix_ms,
+        left_ms: ms_up(mark.left),
+    }
+}
+
 pub(crate) fn fault(fault: &op::Fault) -> wit::Fault {
     wit::Fault { kind: fault.kind.into(), detail: fault.detail.as_deref().map(Into::into) }
 }
@@ -131,6 +148,6 @@ pub(crate) fn small(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-pub(crate) fn all<T, U>(items: Vec<T>, convert: impl FnMut(T) -> U) -> Vec<U> {
+pub(crate) fn all<T, U>(items: impl IntoIterator<Item = T>, convert: impl FnMut(T) -> U) -> Vec<U> {
     items.into_iter().map(convert).collect()
 }

@@ -7,7 +7,9 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use leasehold_core::member::LossId;
-use leasehold_core::op::{Applied, Denial, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault};
+use leasehold_core::op::{
+    Applied, Denial, Fault, FaultKind, Holder, Holding, Mark, Outcome, Refusal, Seen, TransportFault,
+};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 use leasehold_wire::{client as wire, resp};
 
@@ -46,6 +48,7 @@ fn applied(applied: wit::Applied) -> Option<Outcome> {
         }
         wit::Applied::Renewed => Applied::Renewed,
         wit::Applied::Released => Applied::Released,
+        wit::Applied::Finished => Applied::Finished,
         wit::Applied::Raised(node) => Applied::Raised { counter: Token::new(node.counter)? },
         wit::Applied::Read(shown) => match seen(shown)? {
             Ok(seen) => Applied::Read(seen),
@@ -61,6 +64,7 @@ fn refusal(refusal: wit::Refusal) -> Option<Refusal> {
             Ok(seen) => Refusal::Conflict(seen),
             Err(denial) => Refusal::Denied(denial),
         },
+        wit::Refusal::Done(shown) => Refusal::Done(Box::new(mark(shown)?)),
         wit::Refusal::Throttled(reason) => Refusal::Throttled(fault(reason)),
         wit::Refusal::Unavailable(reason) => Refusal::Unavailable(fault(reason)),
         wit::Refusal::Abstains(lost) => Refusal::Abstains { stamp: optional(lost.stamp.as_deref(), stamp)? },
@@ -72,7 +76,8 @@ fn refusal(refusal: wit::Refusal) -> Option<Refusal> {
 /// The record that a store shows, or why it is denied; `None` where it cannot be read.
 fn seen(seen: wit::Seen) -> Option<Result<Seen, Denial>> {
     let holding = optional(seen.holding, holding)?.map(Box::new);
-    Some(Seen { holding }.checked())
+    let done = optional(seen.done, mark)?.map(Box::new);
+    Some(Seen { holding, done }.checked())
 }
 
 fn holding(holding: wit::Holding) -> Option<Holding> {
@@ -90,6 +95,16 @@ fn holding(holding: wit::Holding) -> Option<Holding> {
         left: holding.left_ms.map(Duration::from_millis),
         since_unix_ms: holding.since_unix_ms,
         data: holding.data.and_then(|bytes| Payload::new(&bytes).ok()),
+    })
+}
+
+fn mark(mark: wit::Mark) -> Option<Mark> {
+    Some(Mark {
+        token: Token::new(mark.token)?,
+        // For people only, as in a record.
+        owner: Owner::new(&mark.owner).unwrap_or_default(),
+        at_unix_ms: mark.at_unix_ms,
+        left: Duration::from_millis(mark.left_ms),
     })
 }
 

@@ -4,7 +4,7 @@ use leasehold_core::op::Holding;
 use leasehold_core::{Error, Event, Failure, LostReason, Monotonic, Output, Stats};
 use leasehold_wire::client as wire;
 
-use crate::ops::{all, denial, fault, holding, lock_op, ms_up, ns, small};
+use crate::ops::{all, denial, fault, holding, lock_op, mark, ms_up, ns, small};
 use crate::stores::{http_request, redis_commands};
 use crate::wit::client as wit;
 
@@ -63,6 +63,7 @@ fn told(event: Event) -> wit::Event {
         Event::Expiring { lock: _, deadline } => wit::Event::Expiring(wit::Expiring { deadline_ns: deadline.ns() }),
         Event::Lost { lock: _, reason } => wit::Event::Lost(wit::Lost { reason: lost(reason) }),
         Event::Released { lock: _, confirmed } => wit::Event::Released(wit::Released { confirmed }),
+        Event::Finished { lock: _, confirmed } => wit::Event::Finished(wit::Finished { confirmed }),
     }
 }
 
@@ -75,6 +76,8 @@ fn failure(failure: Failure) -> wit::Failure {
         Failure::Unavailable(why) => wit::Failure::Unavailable(fault(&why)),
         Failure::Abstains { left } => wit::Failure::Abstains(wit::Abstention { left_ms: ms_up(left) }),
         Failure::Refused(why) => wit::Failure::Refused(denial(&why)),
+        Failure::Done(shown) => wit::Failure::Done(mark(&shown)),
+        Failure::MarksInDoubt => wit::Failure::MarksInDoubt,
         Failure::Cancelled => wit::Failure::Cancelled,
     }
 }
@@ -97,6 +100,10 @@ pub(crate) fn error(error: Error) -> wit::Error {
         Error::AboveMaxTtl { record_ttl, max_ttl } => {
             wit::Error::AboveMaxTtl(wit::AboveMaxTtl { record_ttl_ms: ms_up(record_ttl), max_ttl_ms: ms_up(max_ttl) })
         }
+        Error::AboveMaxKeep { keep, max_keep } => {
+            wit::Error::AboveMaxKeep(wit::AboveMaxKeep { keep_ms: ms_up(keep), max_keep_ms: ms_up(max_keep) })
+        }
+        Error::NotARun => wit::Error::NotARun,
         Error::Closed => wit::Error::Closed,
     }
 }

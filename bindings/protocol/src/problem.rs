@@ -72,6 +72,8 @@ impl From<Error> for Problem {
             | Error::UnknownLock
             | Error::TooManyLocks(_)
             | Error::AboveMaxTtl(_)
+            | Error::AboveMaxKeep(_)
+            | Error::NotARun
             | Error::Closed
             | Error::Other(_)) => Self::Command(error),
         }
@@ -107,6 +109,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyResource => f.write_str("a resource has a name"),
+            Self::EmptySlot => f.write_str("the slot is empty; name the occurrence of the job, such as its date"),
             Self::TooLong(it) => write!(f, "{} of {} bytes is longer than {}", it.what, it.bytes, it.max_bytes),
             Self::ControlCharacter(it) => {
                 write!(f, "{} has the control character U+{:04X} at byte {}", it.what, it.code, it.at)
@@ -115,6 +118,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "{} of {} ms is below the smallest, {} ms", it.what, it.value_ms, it.min_ms)
             }
             Self::TooFar(it) => write!(f, "{} of {} ms is above the largest, {} ms", it.what, it.value_ms, it.max_ms),
+            Self::KeepBelowTtl(it) => {
+                write!(f, "a mark that stands for {} ms, less than the ttl of {} ms", it.keep_ms, it.ttl_ms)
+            }
             Self::Drift(it) => write!(f, "drift of {} ppm is outside {} to {} ppm", it.ppm, it.min_ppm, it.max_ppm),
             Self::Nodes(it) => write!(f, "{} nodes where there are 1 to {}", it.count, it.max),
             Self::ZeroLimit(it) => write!(f, "a limit of 0 {} allows nothing", it.what),
@@ -137,6 +143,10 @@ impl fmt::Display for Error {
                 "the record would stand for {} ms, longer than the quorum's max_ttl of {} ms",
                 it.record_ttl_ms, it.max_ttl_ms
             ),
+            Self::AboveMaxKeep(it) => {
+                write!(f, "keep is {} ms, the most in a quorum is {} ms", it.keep_ms, it.max_keep_ms)
+            }
+            Self::NotARun => f.write_str("this is a plain lock, which has no mark; release it, or acquire it as a run"),
             Self::Closed => f.write_str("the client was closed"),
             Self::Invalid(it) => it.error.fmt(f),
             Self::Other(it) => f.write_str(&it.message),

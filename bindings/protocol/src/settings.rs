@@ -99,6 +99,11 @@ pub(crate) fn options(options: wit::LockOptions) -> Result<LockOptions, wit::Con
     if let Some(data) = &options.data {
         builder = builder.data(data);
     }
+    if let Some(run) = options.run {
+        let keep = run.keep_ms.map_or(config::RunOptions::default().keep, Duration::from_millis);
+        builder =
+            builder.run(config::RunOptions { keep, trust_quorum: run.trust_quorum, even_if_done: run.even_if_done });
+    }
     builder = builder.owner(&options.owner).wait(match options.wait {
         wit::Wait::Once => core_::Wait::Once,
         wit::Wait::For(wait) => core_::Wait::For(Duration::from_millis(wait.wait_ms)),
@@ -116,6 +121,7 @@ pub(crate) fn refused(error: ConfigError) -> wit::ConfigError {
     let what = String::from;
     match error {
         ConfigError::EmptyResource => wit::ConfigError::EmptyResource,
+        ConfigError::EmptySlot => wit::ConfigError::EmptySlot,
         ConfigError::TooLong { what: name, bytes, max } => {
             let (bytes, max_bytes) = (small(bytes), small(max));
             wit::ConfigError::TooLong(wit::TooLong { what: what(name), bytes, max_bytes })
@@ -130,6 +136,10 @@ pub(crate) fn refused(error: ConfigError) -> wit::ConfigError {
         ConfigError::TooFar { what: name, value, max } => {
             let (value_ms, max_ms) = (ms_down(value), ms_down(max));
             wit::ConfigError::TooFar(wit::TooFar { what: what(name), value_ms, max_ms })
+        }
+        ConfigError::KeepBelowTtl { keep, ttl } => {
+            let (keep_ms, ttl_ms) = (ms_down(keep), ms_down(ttl));
+            wit::ConfigError::KeepBelowTtl(wit::KeepBelowTtl { keep_ms, ttl_ms })
         }
         ConfigError::Drift { ppm, min: min_ppm, max: max_ppm } => {
             wit::ConfigError::Drift(wit::DriftOutOfBounds { ppm, min_ppm, max_ppm })

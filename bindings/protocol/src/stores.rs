@@ -120,10 +120,12 @@ pub(crate) fn redis_commands(request: RedisCommands) -> client::RedisCommands {
         id: request.id.get(),
         node: request.node.get(),
         deadline_ns: request.deadline.ns(),
-        commands: all(request.commands, |command| wit::RedisCommand { args: command.args }),
+        commands: all(request.commands, |command| wit::RedisCommand {
+            args: command.words().map(<[u8]>::to_vec).collect(),
+        }),
     }
 }
 
 pub(crate) fn redis_command(command: wit::RedisCommand) -> Command {
-    Command { args: command.args }
+    Command::new(command.args)
 }

@@ -70,6 +70,7 @@ fn cycles(client: &mut Client, what: &str) -> Result<String, Box<dyn Error>> {
         renewal: Renewal::Automatic,
         owner: "example".into(),
         data: None,
+        run: None,
     };
     let (start, mut pairs, mut calls) = (Instant::now(), 0_u64, 0_u64);
     let (mut fastest, mut since) = (Duration::MAX, start);
@@ -114,7 +115,7 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
                 let outcomes = request.ops.iter().map(|op| match &op.op {
                     Op::Acquire(wish) => Applied::Acquired(NodeCounter { counter: wish.floor }),
                     Op::Release(_) => Applied::Released,
-                    Op::Renew(_) | Op::Raise(_) | Op::Read => Applied::Renewed,
+                    Op::Renew(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => Applied::Renewed,
                 });
                 let outcomes = outcomes.map(|applied| Outcome::Applied(AppliedOutcome { applied })).collect();
                 client.handle_response(request.id, &Response::Outcomes(Outcomes { outcomes }), now)?;

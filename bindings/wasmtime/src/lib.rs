@@ -18,6 +18,7 @@ mod guard;
 mod instance;
 mod machine;
 mod redis;
+mod runs;
 mod size;
 
 pub use bindings::exports::leasehold::protocol::redis::Malformed;
@@ -28,3 +29,4 @@ pub use guard::Guard;
 pub use instance::Limits;
 pub use machine::Client;
 pub use redis::{Reader, Redis};
+pub use runs::Runs;

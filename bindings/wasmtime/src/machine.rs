@@ -87,6 +87,14 @@ impl Client {
         self.refusing(0, |guest, store, client| guest.call_release(store, client, lock, now))
     }
 
+    /// Finishes a run that is held: the mark that the work is done is written, and the resource freed, at once.
+    ///
+    /// # Errors
+    /// A lock that is no run, or is not held.
+    pub fn finish(&mut self, lock: LockId, now: Now) -> Result<(), CallError<Error>> {
+        self.refusing(0, |guest, store, client| guest.call_finish(store, client, lock, now))
+    }
+
     /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
     ///
     /// # Errors

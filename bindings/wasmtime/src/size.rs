@@ -1,7 +1,7 @@
 //! About how many bytes an argument takes in the component: what is refused here costs it nothing.
 
 use crate::client::{HttpHeader, Input, Response};
-use crate::ops::{Applied, AppliedOutcome, Denial, Fault, Holding, NotAppliedOutcome, Outcome, Refusal, Seen};
+use crate::ops::{Applied, AppliedOutcome, Denial, Fault, Holding, Mark, NotAppliedOutcome, Outcome, Refusal, Seen};
 use crate::stores::{Credentials, RedisCommand, Store};
 use crate::types::{Config, LockOptions};
 
@@ -57,7 +57,7 @@ impl Size for Input {
             Self::SetCredentials(new) => new.credentials.size(),
             Self::NodeVotes(vote) => vote.loss.size(),
             Self::Reseed(new) => new.seed.len(),
-            Self::Release(_) | Self::DeclareLost(_) | Self::CredentialsRenewed(_) | Self::Close => 0,
+            Self::Release(_) | Self::Finish(_) | Self::DeclareLost(_) | Self::CredentialsRenewed(_) | Self::Close => 0,
         }
     }
 }
@@ -124,7 +124,7 @@ impl Size for Applied {
         match self {
             Self::AcquiredInDoubt(node) => node.stamp.len(),
             Self::Read(seen) => seen.size(),
-            Self::Acquired(_) | Self::Renewed | Self::Released | Self::Raised(_) => 0,
+            Self::Acquired(_) | Self::Renewed | Self::Released | Self::Finished | Self::Raised(_) => 0,
         }
     }
 }
@@ -133,6 +133,7 @@ impl Size for Refusal {
     fn size(&self) -> usize {
         match self {
             Self::Conflict(seen) => seen.size(),
+            Self::Done(mark) => mark.size(),
             Self::Throttled(fault) | Self::Unavailable(fault) | Self::NeedsCredentials(fault) => fault.size(),
             Self::Abstains(lost) => lost.stamp.size(),
             Self::Denied(denial) => denial.size(),
@@ -142,7 +143,13 @@ impl Size for Refusal {
 
 impl Size for Seen {
     fn size(&self) -> usize {
-        self.holding.size()
+        self.holding.size() + self.done.size()
+    }
+}
+
+impl Size for Mark {
+    fn size(&self) -> usize {
+        self.owner.len()
     }
 }
 

@@ -1,4 +1,4 @@
-//! `leasehold exec`: runs a command while holding a lock.
+//! `leasehold exec`: runs a command while holding a lock. `leasehold once` uses the same parts for a run.
 
 mod command;
 mod guard;
@@ -9,7 +9,8 @@ mod signals;
 mod supervise;
 mod terminal;
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
 use std::future::{Future, IntoFuture, poll_fn};
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -17,10 +18,10 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use leasehold::{Client, ClientBuilder, ErrorKind, Lease, LockInfo, LockRequest, ffi};
+use leasehold::{Client, ClientBuilder, Error, ErrorKind, Lease, LockInfo, ffi};
 use rustix::process::Signal;
 
-use crate::args::{ExecArgs, OnLost};
+use crate::args::{ExecArgs, HoldArgs, OnLost};
 use crate::output::{Failure, say};
 use crate::store::Target;
 use crate::{status, store, warnings};
@@ -32,40 +33,76 @@ use signals::Signals;
 use supervise::{Ending, Supervisor};
 use terminal::Terminal;
 
-/// One run of `exec`. Its fields are dropped in order: first leases are released, then pending messages are written,
-/// and only then are the former signal handlers restored.
-struct Exec<'a> {
-    client: Client,
+/// One command under a lease. Its fields are dropped in order: first leases are released, then pending messages are
+/// written, and only then are the former signal handlers restored.
+pub(crate) struct Exec<'a> {
+    pub client: Client,
     messages: Messages,
     signals: Signals,
     inbox: Inbox,
-    args: &'a ExecArgs,
+    pub job: Job<'a>,
     target: &'a Target,
     patience: Patience,
+}
+
+/// The command, and the lock or run that it needs.
+pub(crate) struct Job<'a> {
+    pub resource: String,
+    pub hold: &'a HoldArgs,
+    /// `None` waits for ever.
+    pub wait: Option<Duration>,
+    pub command: &'a [OsString],
+}
+
+/// The end of a command.
+#[derive(Clone, Copy)]
+pub(crate) struct Ended {
+    /// That of leasehold.
+    pub status: u8,
+    /// It ran, and its lease lasted.
+    pub by_itself: bool,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
-    let inbox = Inbox::new();
-    let patience = Patience::start(args.wait());
-    let client = connect(&target.settings(), target, &inbox, &patience)?;
-    store::must_be_shared(client.stores())?;
-    warn_of_waiting_for_itself(args, &client, &inbox);
-    let refused = |error| Failure::system("cannot catch signals", &error);
-    let signals = Signals::catch(inbox.sender()).map_err(refused)?;
-    let messages = Messages::start().map_err(|error| Failure::system("cannot start a thread", &error))?;
-    Exec { client, messages, signals, inbox, args, target, patience }.run()
+    let job = |_: &Client| {
+        let (resource, wait) = (args.resource.clone(), args.wait());
+        Ok(Job { resource, hold: &args.hold, wait, command: &args.command })
+    };
+    let mut exec = Exec::start(target, args.wait(), job)?;
+    let mut request = exec.client.lock(&args.resource).ttl(args.hold.ttl);
+    if let Some(left) = exec.left() {
+        request = request.wait(left);
+    }
+    if let Some(owner) = &args.hold.owner {
+        request = request.owner(owner);
+    }
+    if let Some(max_hold) = args.hold.max_hold {
+        request = request.max_hold(max_hold);
+    }
+    let lease = match exec.acquire(request.into_future()) {
+        ControlFlow::Continue(Ok(lease)) => lease,
+        ControlFlow::Continue(Err(error)) => return not_had(error.into(), args.busy_status),
+        ControlFlow::Break(signal) => return Ok(exec.gave_up(signal)),
+    };
+    let outcome = exec.under(&lease).map(|ended| ended.status);
+    exec.release(&lease, outcome)
+}
+
+/// The result of a lock or run that somebody else has: `busy` is the status for that.
+pub(crate) fn not_had(failure: Failure, busy: u8) -> Result<u8, Failure> {
+    match (failure.status, busy) {
+        // With status 0 it counts as success, and cron would mail any output.
+        (status::BUSY, status::DONE) => Ok(status::DONE),
+        (status::BUSY, busy) => Err(failure.with_status(busy)),
+        _ => Err(failure),
+    }
 }
 
 /// Connects, and tries again while there is time: a server that is being restarted comes back.
-fn connect(
-    settings: &ClientBuilder,
-    target: &Target,
-    inbox: &Inbox,
-    patience: &Patience,
-) -> Result<Client, leasehold::Error> {
+fn connect(settings: &ClientBuilder, target: &Target, inbox: &Inbox, patience: &Patience) -> Result<Client, Error> {
     let (mut pause, mut is_announced) = (FIRST_PAUSE, false);
     loop {
         let error = match warnings::said(|| inbox.finish(settings.clone().connect(target))) {
@@ -89,33 +126,72 @@ fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(0.5 + f64::from(now.subsec_nanos()) / 2e9)
 }
 
-impl Exec<'_> {
-    fn run(mut self) -> Result<u8, Failure> {
-        let lease = match self.acquire() {
-            ControlFlow::Continue(Ok(lease)) => lease,
-            ControlFlow::Continue(Err(error)) => return self.not_had(error),
-            ControlFlow::Break(signal) => {
-                // Clean up what was given up, or the next client would wait for its ttl.
-                if let Err(error) = self.inbox.finish(self.client.clone().close()) {
-                    self.messages.say(error);
-                }
-                return Ok(status::of_signal(signal.as_raw()));
-            }
+impl<'a> Exec<'a> {
+    pub(crate) fn start(
+        target: &'a Target,
+        wait: Option<Duration>,
+        job: impl FnOnce(&Client) -> Result<Job<'a>, Error>,
+    ) -> Result<Self, Failure> {
+        let inbox = Inbox::new();
+        let patience = Patience::start(wait);
+        let client = connect(&target.settings(), target, &inbox, &patience)?;
+        store::must_be_shared(client.stores())?;
+        let job = job(&client)?;
+        warn_of_waiting_for_itself(&job, &client, &inbox);
+        let refused = |error| Failure::system("cannot catch signals", &error);
+        let signals = Signals::catch(inbox.sender()).map_err(refused)?;
+        let messages = Messages::start().map_err(|error| Failure::system("cannot start a thread", &error))?;
+        Ok(Self { client, messages, signals, inbox, job, target, patience })
+    }
+
+    pub(crate) fn say(&self, what: impl Display) {
+        self.messages.say(what);
+    }
+
+    /// The rest of the wait; `None` is for ever.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.patience.left()
+    }
+
+    /// Waits for the answer to a request. A signal ends the wait. If it comes together with a grant, that is given back.
+    pub(crate) fn acquire<T>(
+        &self,
+        request: impl Future<Output = Result<T, Error>>,
+    ) -> ControlFlow<Signal, Result<T, Error>> {
+        let interrupted = |event| match event {
+            Event::Signal(signal) => ControlFlow::Break(signal),
+            Event::Stopped(_) | Event::Ended | Event::Expiring | Event::Lost | Event::Wake => ControlFlow::Continue(()),
         };
-        // leasehold may have been stopped while the grant was under way.
-        if let Err(error) = lease.check(Duration::ZERO) {
-            return Err(Failure::from(error).with_status(self.args.lost_status));
+        let result = self.inbox.drive(self.announced(request), interrupted)?;
+        while let Some(event) = self.inbox.next(Duration::ZERO) {
+            interrupted(event)?;
         }
-        let outcome = self.under(&lease);
+        ControlFlow::Continue(result)
+    }
+
+    /// The status after a signal ended the wait. Cleans up what was given up, or the next client would wait for its ttl.
+    pub(crate) fn gave_up(&self, signal: Signal) -> u8 {
+        if let Err(error) = self.inbox.finish(self.client.clone().close()) {
+            self.messages.say(error);
+        }
+        status::of_signal(signal.as_raw())
+    }
+
+    /// Releases the lease after its command has ended.
+    pub(crate) fn release(&self, lease: &Lease, outcome: Result<u8, Failure>) -> Result<u8, Failure> {
         if lease.is_lost() {
             return outcome;
         }
-        match self.inbox.finish(lease.release()) {
+        match self.finish(lease.release()) {
             Ok(()) => outcome,
             Err(error) if error.kind() == ErrorKind::Lost => {
                 self.messages.say(&error);
                 self.messages.say("the command has ended, and a part of its work may not have been protected");
-                if self.args.on_lost == OnLost::Ignore { outcome } else { outcome.and(Ok(self.args.lost_status)) }
+                if self.job.hold.on_lost == OnLost::Ignore {
+                    outcome
+                } else {
+                    outcome.and(Ok(self.job.hold.lost_status))
+                }
             }
             Err(error) => {
                 self.messages.say(error);
@@ -124,23 +200,28 @@ impl Exec<'_> {
         }
     }
 
-    /// Waits for the lock. A signal ends the wait. If it comes together with the grant, the lock is released.
-    fn acquire(&self) -> ControlFlow<Signal, Result<Lease, leasehold::Error>> {
-        let interrupted = |event| match event {
-            Event::Signal(signal) => ControlFlow::Break(signal),
+    /// Runs a future to its end, ignoring signals.
+    pub(crate) fn finish<F: Future>(&self, future: F) -> F::Output {
+        self.inbox.finish(future)
+    }
+
+    /// Runs a future to its end, or to the second signal. The first one has `meanwhile` said.
+    pub(crate) fn patiently<F: Future>(&self, future: F, meanwhile: &str) -> ControlFlow<Signal, F::Output> {
+        let mut is_told = false;
+        self.inbox.drive(future, |event| match event {
+            Event::Signal(signal) if std::mem::replace(&mut is_told, true) => ControlFlow::Break(signal),
+            Event::Signal(_) => {
+                self.say(format_args!("{meanwhile}: another signal ends the wait"));
+                ControlFlow::Continue(())
+            }
             Event::Stopped(_) | Event::Ended | Event::Expiring | Event::Lost | Event::Wake => ControlFlow::Continue(()),
-        };
-        let result = self.inbox.drive(self.wait_for_lock(), interrupted)?;
-        while let Some(event) = self.inbox.next(Duration::ZERO) {
-            interrupted(event)?;
-        }
-        ControlFlow::Continue(result)
+        })
     }
 
     /// Announces the holder once, on a terminal.
-    async fn wait_for_lock(&self) -> Result<Lease, leasehold::Error> {
-        let mut request = pin!(self.request().into_future());
-        let mut look = pin!(self.client.inspect(&self.args.resource));
+    async fn announced<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let mut request = pin!(request);
+        let mut look = pin!(self.client.inspect(&self.job.resource));
         let mut looked = false;
         poll_fn(|context| {
             if let Poll::Ready(result) = request.as_mut().poll(context) {
@@ -158,41 +239,21 @@ impl Exec<'_> {
         .await
     }
 
-    fn say_for_whom(&self, holder: Result<Option<LockInfo>, leasehold::Error>) {
+    fn say_for_whom(&self, holder: Result<Option<LockInfo>, Error>) {
         match holder {
-            Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}", self.args.resource)),
+            Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}", self.job.resource)),
             // The lock is about to be granted.
             Ok(None) => {}
             Err(error) => self.messages.say(format_args!("waiting: {error}")),
         }
     }
 
-    fn request(&self) -> LockRequest {
-        let mut request = self.client.lock(&self.args.resource).ttl(self.args.ttl);
-        if let Some(left) = self.patience.left() {
-            request = request.wait(left);
-        }
-        if let Some(owner) = &self.args.owner {
-            request = request.owner(owner);
-        }
-        if let Some(max_hold) = self.args.max_hold {
-            request = request.max_hold(max_hold);
-        }
-        request
-    }
-
-    fn not_had(&self, error: leasehold::Error) -> Result<u8, Failure> {
-        let failure = Failure::from(error);
-        match (failure.status, self.args.busy_status) {
-            // With status 0 a busy lock counts as success, and cron would mail any output.
-            (status::BUSY, status::DONE) => Ok(status::DONE),
-            (status::BUSY, busy) => Err(failure.with_status(busy)),
-            _ => Err(failure),
-        }
-    }
-
     /// Runs the command while the lease lasts.
-    fn under(&mut self, lease: &Lease) -> Result<u8, Failure> {
+    pub(crate) fn under(&mut self, lease: &Lease) -> Result<Ended, Failure> {
+        // leasehold may have been stopped while the grant was under way.
+        if let Err(error) = lease.check(Duration::ZERO) {
+            return Err(Failure::from(error).with_status(self.job.hold.lost_status));
+        }
         let events = self.inbox.sender();
         lease.on_expiring(move || tell(&events, Event::Expiring));
         let events = self.inbox.sender();
@@ -201,44 +262,44 @@ impl Exec<'_> {
         self.signals.catch_stops().map_err(|error| Failure::system("cannot catch signals", &error))?;
         let terminal = Terminal::open();
         let environment = [
-            ("LEASEHOLD_RESOURCE", self.args.resource.as_str().into()),
+            ("LEASEHOLD_RESOURCE", lease.resource().into()),
             ("LEASEHOLD_TOKEN", lease.token().to_string().into()),
             (store::STORE, self.target.handed_on(self.client.stores())),
         ];
         let environment = environment.into_iter().chain(self.target.environment());
-        let command = match Running::start(&self.args.command, environment, &terminal, self.inbox.sender()) {
+        let command = match Running::start(self.job.command, environment, &terminal, self.inbox.sender()) {
             Ok(command) => command,
             Err(error) => {
                 terminal.reclaim();
-                let (status, message) = not_started(&self.args.command, &error);
+                let (status, message) = not_started(self.job.command, &error);
                 self.messages.say(message);
-                return Ok(status);
+                return Ok(Ended { status, by_itself: false });
             }
         };
         match Supervisor::new(self, lease, command, terminal).run() {
-            Ending::Command(Ok(status)) => Ok(status),
+            Ending::Command(Ok(status)) => Ok(Ended { status, by_itself: true }),
             Ending::Command(Err(error)) => Err(Failure::system("the status of the command is not known", &error)),
-            Ending::Endangered => Ok(self.args.lost_status),
+            Ending::Endangered => Ok(Ended { status: self.job.hold.lost_status, by_itself: false }),
         }
     }
 }
 
 /// Detects a command that asks for the lock under which it runs: it would wait for its own end.
-fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
+fn warn_of_waiting_for_itself(job: &Job<'_>, client: &Client, inbox: &Inbox) {
     let is_set = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|set| set == value);
     let runs_under_it =
-        is_set("LEASEHOLD_RESOURCE", OsStr::new(&args.resource)) && store::is_in_environment(client.stores());
-    if !runs_under_it || args.wait() == Some(Duration::ZERO) {
+        is_set("LEASEHOLD_RESOURCE", OsStr::new(&job.resource)) && store::is_in_environment(client.stores());
+    if !runs_under_it || job.wait == Some(Duration::ZERO) {
         return;
     }
     // A daemon that outlived its lock may ask again. Only while the token is still the holder's is the lock its own.
-    if let Ok(Some(holder)) = inbox.finish(client.inspect(&args.resource))
+    if let Ok(Some(holder)) = inbox.finish(client.inspect(&job.resource))
         && holder.token.is_some_and(|token| is_set("LEASEHOLD_TOKEN", OsStr::new(&token.to_string())))
     {
         say(format_args!(
             "{:?}: this runs under the very lock that it asks for, and waits until its own parent ends: locks are not \
              reentrant",
-            args.resource
+            job.resource
         ));
     }
 }
@@ -259,10 +320,12 @@ mod tests {
         let client = inbox.finish(Client::connect("memory:")).unwrap();
         let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());
         let patience = Patience::start(None);
-        let exec = Exec { client, messages, signals, inbox, args, target, patience };
+        let (resource, command) = (args.resource.clone(), args.command.as_slice());
+        let job = Job { resource, hold: &args.hold, wait: None, command };
+        let exec = Exec { client, messages, signals, inbox, job, target, patience };
         // A store in memory grants at once, before any event is handled.
         tell(&exec.inbox.sender(), Event::Signal(Signal::INT));
-        match exec.acquire() {
+        match exec.acquire(exec.client.lock("job").into_future()) {
             ControlFlow::Break(signal) => assert_eq!(signal, Signal::INT),
             ControlFlow::Continue(result) => panic!("{result:?}"),
         }

@@ -58,7 +58,7 @@ pub(super) struct Supervisor<'a> {
 
 impl<'a> Supervisor<'a> {
     pub(super) fn new(exec: &'a Exec<'a>, lease: &'a Lease, command: Running, terminal: Terminal) -> Self {
-        let margin = margin(exec.args.ttl);
+        let margin = margin(exec.job.hold.ttl);
         Self {
             exec,
             lease,
@@ -99,10 +99,10 @@ impl<'a> Supervisor<'a> {
         let left = self.lease.remaining();
         let lost_now = left.is_zero() && !self.lost;
         self.lost |= lost_now;
-        if lost_now && self.exec.args.on_lost == OnLost::Ignore {
+        if lost_now && self.exec.job.hold.on_lost == OnLost::Ignore {
             self.tell_loss("the command goes on");
         }
-        if self.exec.args.on_lost == OnLost::Ignore || self.push == Push::Kill {
+        if self.exec.job.hold.on_lost == OnLost::Ignore || self.push == Push::Kill {
             return LONGEST_NAP;
         }
         if left > self.margin {
@@ -160,7 +160,7 @@ impl<'a> Supervisor<'a> {
             return;
         }
         let left = seconds(left);
-        if self.exec.args.on_lost == OnLost::Ignore {
+        if self.exec.job.hold.on_lost == OnLost::Ignore {
             self.say(format_args!("the lease ends in {left} unless a renewal succeeds"));
             return;
         }
@@ -223,7 +223,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn about(&self, what: impl Display) -> String {
-        format!("{:?}: {what}", self.exec.args.resource)
+        format!("{:?}: {what}", self.exec.job.resource)
     }
 
     /// The command has ended, but others of its group may still work. They have time until the margin.

@@ -7,13 +7,18 @@ use leasehold_core::{LockId, NodeId, RequestId, Transmit};
 
 use super::report::Stopwatch;
 use super::{Caller, Driver};
+#[cfg(feature = "network")]
+use crate::ffi::event_loop::{self, EventLoop};
 use crate::sync::Arc;
+#[cfg(feature = "network")]
+use crate::sync::Weak;
 use crate::transport::{Answer, Answering, Network};
 
 /// The requests of one lock that its caller has in flight. They go on while [`CallerRequests::poll`] is called.
 ///
 /// Dropping them tells the core that their outcome is unknown. Those to the nodes of a quorum go on by themselves instead:
-/// a majority has decided, or the caller has gone, and the core must hear of a grant that a slower node still makes.
+/// a majority has decided, or the caller has gone, and the core must hear of a grant that a slower node still makes. So do
+/// those of an event loop, which may not have been written yet: what the core sends next would overtake them.
 #[derive(Default)]
 pub(crate) struct CallerRequests(Vec<CallerRequest>);
 
@@ -21,8 +26,9 @@ struct CallerRequest {
     lock: LockId,
     request: (RequestId, NodeId),
     answering: Answering,
+    /// Where it goes on by itself, once its caller has gone.
     #[cfg(feature = "network")]
-    runtime: Option<tokio::runtime::Handle>,
+    home: Option<Home>,
     stopwatch: Option<Stopwatch>,
     /// `None` once the core knows the outcome.
     driver: Option<Arc<Driver>>,
@@ -47,7 +53,7 @@ impl CallerRequests {
             request: id,
             answering,
             #[cfg(feature = "network")]
-            runtime: tokio::runtime::Handle::try_current().ok().filter(|_| driver.is_quorum()),
+            home: Home::current().filter(|home| driver.is_quorum() || matches!(home, Home::Loop(_))),
             stopwatch,
             driver: Some(Arc::clone(driver)),
         });
@@ -74,16 +80,44 @@ impl Drop for CallerRequests {
     fn drop(&mut self) {
         let mut requests = std::mem::take(&mut self.0);
         // Taken, because they are dropped a second time if that runtime ends.
-        let runtimes = requests.iter_mut().filter_map(|request| request.runtime.take());
-        let Some(runtime) = runtimes.last() else { return };
+        let homes = requests.iter_mut().filter_map(|request| request.home.take());
+        let Some(home) = homes.last() else { return };
         if requests.iter().any(CallerRequest::is_inherited) {
             return;
         }
         let mut rest = Self(requests);
-        runtime.spawn(std::future::poll_fn(move |context| {
+        home.spawn(std::future::poll_fn(move |context| {
             rest.poll(context);
             if rest.0.is_empty() { Poll::Ready(()) } else { Poll::Pending }
         }));
+    }
+}
+
+/// The runtime or event loop whose task makes a request.
+#[cfg(feature = "network")]
+enum Home {
+    Runtime(tokio::runtime::Handle),
+    Loop(Weak<EventLoop>),
+}
+
+#[cfg(feature = "network")]
+impl Home {
+    fn current() -> Option<Self> {
+        let event_loop = event_loop::current().map(|current| Self::Loop(Arc::downgrade(&current)));
+        event_loop.or_else(|| tokio::runtime::Handle::try_current().ok().map(Self::Runtime))
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        match self {
+            Self::Runtime(runtime) => {
+                runtime.spawn(future);
+            }
+            Self::Loop(event_loop) => {
+                if let Some(event_loop) = event_loop.upgrade() {
+                    event_loop.spawn(future);
+                }
+            }
+        }
     }
 }
 

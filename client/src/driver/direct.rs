@@ -1,7 +1,7 @@
 //! Requests beside the core, such as a look at a record.
 
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome};
-use leasehold_core::{LockId, NodeId, RequestId, Resource, Transmit};
+use leasehold_core::{LockId, NodeId, OneOrMany, RequestId, Resource, Transmit};
 
 use super::route::{Reach, Route};
 use super::{Caller, Driver};
@@ -61,7 +61,7 @@ impl Driver {
         let deadline = clock::monotonic().plus(self.request_timeout);
         // The core counts up from 0, so that no two requests in flight have the same id.
         let id = RequestId::new(u64::MAX - self.direct_requests.fetch_add(1, Ordering::Relaxed));
-        Transmit { id, node: NodeId::new(u16::try_from(node).unwrap_or(u16::MAX)), deadline, ops: vec![op] }
+        Transmit { id, node: NodeId::new(u16::try_from(node).unwrap_or(u16::MAX)), deadline, ops: OneOrMany::one(op) }
     }
 }
 

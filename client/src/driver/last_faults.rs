@@ -32,7 +32,9 @@ impl LastFaults {
             ) => Some(fault.clone()),
             Some(
                 Outcome::Applied(_)
-                | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Denied(_) | Refusal::Abstains { .. }),
+                | Outcome::NotApplied(
+                    Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Denied(_) | Refusal::Abstains { .. },
+                ),
             )
             | None => None,
         };

@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leasehold_core::op::Fault;
-use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic, Owner, Resource};
+use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic, OneOrMany, Owner, Resource};
 
 use super::callbacks::{Callback, OnLost};
 use super::notifications::Notifications;
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, ThreadId};
-use crate::sync::{Arc, HashMap, Mutex, MutexGuard};
+use crate::sync::{Arc, Mutex, MutexGuard};
 
 /// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits.
 pub(crate) struct LeaseState {
@@ -34,6 +34,9 @@ pub(crate) struct LeaseState {
     is_record_gone: AtomicBool,
     /// The token of the grant; 0 before it.
     token: AtomicU64,
+    purpose: Purpose,
+    /// Somebody else was seen to hold the lock before.
+    was_contended: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -47,7 +50,8 @@ struct Inner {
     is_expiring: bool,
     /// Why the last renewal failed, if it did.
     renew_fault: Option<Fault>,
-    wakers: HashMap<u64, Waker>,
+    /// One for each wait; hardly ever more than one.
+    wakers: OneOrMany<(u64, Waker)>,
     next_waker: u64,
     on_expiring: Vec<Callback>,
     on_lost: Vec<OnLost>,
@@ -66,6 +70,8 @@ pub(crate) enum Phase {
     ReleaseOverdue,
     /// Released, or run out by itself since.
     Released,
+    /// Finished: a mark says that the work is done, or else `confirmed` is false and it may stand.
+    Finished { confirmed: bool },
     /// Never held.
     Failed(Failure),
     /// Ended without a release.
@@ -74,19 +80,33 @@ pub(crate) enum Phase {
     Closed,
 }
 
+/// The use of a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Lock,
+    /// Work that is done once.
+    Run,
+    /// The removal of a mark of work that was done.
+    Forgetting,
+}
+
+impl Purpose {
+    pub(crate) fn of(options: &LockOptions) -> Self {
+        match options.run() {
+            None => Self::Lock,
+            Some(run) if run.even_if_done && run.keep.is_zero() => Self::Forgetting,
+            Some(_) => Self::Run,
+        }
+    }
+}
+
 impl LeaseState {
-    pub(crate) fn new(
-        lock: LockId,
-        resource: Resource,
-        options: &LockOptions,
-        generation: u64,
-        now: Monotonic,
-    ) -> Self {
+    pub(crate) fn new(lock: LockId, resource: Resource, owner: Owner, purpose: Purpose, generation: u64) -> Self {
         let inner = Inner {
             phase: Phase::Pending,
             is_expiring: false,
             renew_fault: None,
-            wakers: HashMap::default(),
+            wakers: OneOrMany::new(),
             next_waker: 0,
             on_expiring: Vec::new(),
             on_lost: Vec::new(),
@@ -94,21 +114,28 @@ impl LeaseState {
         Self {
             lock,
             resource,
-            owner: options.owner().clone(),
+            owner,
             generation,
             taken_by: thread::current().id(),
             task: AtomicU64::new(NO_TASK),
-            since: AtomicU64::new(now.ns()),
+            since: AtomicU64::new(0),
             deadline: AtomicU64::new(PENDING),
             ends_at: AtomicU64::new(PENDING),
             is_record_gone: AtomicBool::new(false),
             token: AtomicU64::new(0),
+            purpose,
+            was_contended: AtomicBool::new(false),
             inner: Mutex::new(inner),
         }
     }
 
     pub(crate) fn lock(&self) -> LockId {
         self.lock
+    }
+
+    /// Notes when the acquisition begins.
+    pub(crate) fn begin(&self, now: Monotonic) {
+        self.since.store(now.ns(), Ordering::Relaxed);
     }
 
     pub(crate) fn resource(&self) -> &Resource {
@@ -126,6 +153,14 @@ impl LeaseState {
     pub(crate) fn was_taken_by(&self, task: Option<u64>) -> bool {
         let own = self.task.load(Ordering::Relaxed);
         task.map_or_else(|| own == NO_TASK && self.taken_by == thread::current().id(), |task| own == task)
+    }
+
+    pub(crate) fn purpose(&self) -> Purpose {
+        self.purpose
+    }
+
+    pub(crate) fn was_contended(&self) -> bool {
+        self.was_contended.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -206,11 +241,11 @@ impl LeaseState {
     }
 
     /// Applies an event of the core. Answers `false` when it came too late: the deadline that it moves was read as passed.
-    pub(crate) fn apply(&self, event: Event, notifications: &mut Notifications) -> bool {
+    pub(crate) fn apply(&self, event: Event, now: Monotonic, notifications: &mut Notifications) -> bool {
         let mut inner = self.inner();
         match event {
             Event::Acquired { token, deadline, .. } => {
-                self.since.store(clock::monotonic().ns(), Ordering::Relaxed);
+                self.since.store(now.ns(), Ordering::Relaxed);
                 self.token.store(token.get(), Ordering::Relaxed);
                 self.deadline.store(deadline.ns().max(LOST + 1), Ordering::Release);
                 inner.phase = Phase::Held { token: token.get() };
@@ -244,11 +279,19 @@ impl LeaseState {
                 }
                 inner.discard_callbacks(notifications);
             }
+            Event::Finished { confirmed, .. } => {
+                self.deadline.store(LOST, Ordering::Release);
+                inner.phase = Phase::Finished { confirmed };
+                inner.discard_callbacks(notifications);
+            }
             Event::RenewDelayed { fault, .. } => {
                 inner.renew_fault = Some(fault);
                 return true;
             }
-            Event::Contended { .. } => return true,
+            Event::Contended { .. } => {
+                self.was_contended.store(true, Ordering::Relaxed);
+                return true;
+            }
         }
         inner.wake_all(notifications);
         true
@@ -311,7 +354,9 @@ impl LeaseState {
                 None
             }
             Phase::Pending | Phase::Held { .. } | Phase::Lost(_) | Phase::Closed => Some(callback),
-            Phase::Releasing | Phase::ReleaseOverdue | Phase::Released | Phase::Failed(_) => None,
+            Phase::Releasing | Phase::ReleaseOverdue | Phase::Released | Phase::Finished { .. } | Phase::Failed(_) => {
+                None
+            }
         }
     }
 
@@ -329,6 +374,7 @@ impl LeaseState {
             | Phase::Releasing
             | Phase::ReleaseOverdue
             | Phase::Released
+            | Phase::Finished { .. }
             | Phase::Failed(_) => None,
         }
     }
@@ -360,7 +406,14 @@ impl LeaseState {
 
 impl Inner {
     fn wake_all(&mut self, notifications: &mut Notifications) {
-        notifications.wakers.extend(self.wakers.drain().map(|(_, waker)| waker));
+        for (_, waker) in std::mem::take(&mut self.wakers) {
+            notifications.wakers.push(waker);
+        }
+    }
+
+    fn take_waker(&mut self, id: u64) -> Option<Waker> {
+        let at = self.wakers.iter().position(|(known, _)| *known == id)?;
+        Some(self.wakers.remove(at).1)
     }
 
     fn discard_callbacks(&mut self, notifications: &mut Notifications) {
@@ -381,17 +434,29 @@ impl Inner {
 /// A wait for another phase. Dropping it removes its waker.
 pub(crate) struct PhaseWait {
     lease: Arc<LeaseState>,
+    /// Where its waker is kept.
     id: Option<u64>,
+    /// The waker, while it is not kept there.
+    own: Option<Waker>,
 }
 
 impl PhaseWait {
     pub(crate) fn on(lease: &Arc<LeaseState>) -> Self {
-        Self { lease: Arc::clone(lease), id: None }
+        Self { lease: Arc::clone(lease), id: None, own: None }
+    }
+
+    /// Takes the waker back until the next [`PhaseWait::poll`], for a task that may end its own wait meanwhile: it is
+    /// awake, and would be polled once more for nothing.
+    pub(crate) fn pause(&mut self) {
+        if let Some(id) = self.id.take() {
+            self.own = self.lease.inner().take_waker(id);
+        }
     }
 
     /// Ready once `look` answers; it is given the phase, and whether the lease is expiring.
     pub(crate) fn poll<R>(&mut self, context: &Context<'_>, look: impl FnOnce(&Phase, bool) -> Option<R>) -> Poll<R> {
-        let waker = context.waker().clone();
+        let own = self.own.take().filter(|own| own.will_wake(context.waker()));
+        let waker = own.unwrap_or_else(|| context.waker().clone());
         // Checked and registered under one lock, so that no change is missed. The old waker is dropped after it.
         let mut inner = self.lease.inner();
         if let Some(found) = look(&inner.phase, inner.is_expiring) {
@@ -401,7 +466,13 @@ impl PhaseWait {
             inner.next_waker += 1;
             inner.next_waker
         });
-        let replaced = inner.wakers.insert(id, waker);
+        let replaced = match inner.wakers.iter_mut().find(|(known, _)| *known == id) {
+            Some((_, known)) => Some(std::mem::replace(known, waker)),
+            None => {
+                inner.wakers.push((id, waker));
+                None
+            }
+        };
         drop(inner);
         drop(replaced);
         Poll::Pending
@@ -411,7 +482,7 @@ impl PhaseWait {
 impl Drop for PhaseWait {
     fn drop(&mut self) {
         if let Some(id) = self.id.filter(|_| !self.lease.is_inherited()) {
-            let removed = self.lease.inner().wakers.remove(&id);
+            let removed = self.lease.inner().take_waker(id);
             drop(removed);
         }
     }

@@ -36,7 +36,7 @@ use std::time::Duration;
 use leasehold_core::config::Drift;
 use leasehold_core::member::LossId;
 use leasehold_core::op::Fault;
-use leasehold_core::{Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Now, Resource};
+use leasehold_core::{Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, Resource};
 
 use crate::clock;
 use crate::entropy::fill;
@@ -50,7 +50,7 @@ use crate::transport::Transport;
 use callbacks::{Callback, Callbacks};
 pub(crate) use caller_requests::CallerRequests;
 use last_faults::LastFaults;
-pub(crate) use lease_state::{LeaseState, Phase, PhaseWait};
+pub(crate) use lease_state::{LeaseState, Phase, PhaseWait, Purpose};
 pub(crate) use notifications::Notifications;
 pub(crate) use route::Caller;
 use state::State;
@@ -73,6 +73,7 @@ pub(crate) struct Driver {
     unreported: AtomicU64,
     /// It was closed, and a caller may wait for the last of those.
     is_ending: AtomicBool,
+    next_lock: AtomicU64,
     /// Requests made beside the core.
     direct_requests: AtomicU64,
     /// How long one of those is awaited.
@@ -99,6 +100,7 @@ impl Driver {
             callbacks: Callbacks::default(),
             unreported: AtomicU64::new(0),
             is_ending: AtomicBool::new(false),
+            next_lock: AtomicU64::new(0),
             direct_requests: AtomicU64::new(0),
             request_timeout,
             drift,
@@ -119,12 +121,13 @@ impl Driver {
         self.check_process()?;
         let mut fresh: Entropy = [0; 16];
         fill(&mut fresh)?;
-        let mut state = self.state.lock();
-        let now = clock::now();
-        let lease = state.acquire(resource, options, &fresh, self.generation, now)?;
-        let work = self.drain(&mut state, now);
-        drop(state);
-        let requests = self.carry_out(work, caller, Some(lease.lock()));
+        let lock = LockId::new(self.next_lock.fetch_add(1, Ordering::Relaxed));
+        let lease =
+            Arc::new(LeaseState::new(lock, resource, options.owner().clone(), Purpose::of(&options), self.generation));
+        let acquired = Arc::clone(&lease);
+        let acquire = |state: &mut State, now| state.acquire(acquired, options, &fresh, now);
+        let (result, requests) = self.turn(caller, Some(lock), acquire);
+        result.map_err(|error| Error::from(error).on(lease.resource().as_str()))?;
         Ok((lease, requests))
     }
 
@@ -135,6 +138,20 @@ impl Driver {
         }
         let release = |state: &mut State, now| state.release(lease, is_awaited, now);
         self.turn(caller, Some(lease.lock()), release).1
+    }
+
+    /// Finishes a run.
+    ///
+    /// # Errors
+    /// It is over, or no run.
+    pub(crate) fn finish(
+        self: &Arc<Self>,
+        lease: &LeaseState,
+        caller: Caller,
+    ) -> Result<CallerRequests, leasehold_core::Error> {
+        let ((_notifications, result), requests) =
+            self.turn(caller, Some(lease.lock()), |state, now| state.finish(lease, now));
+        result.map(|()| requests)
     }
 
     /// Ends a lease at that instant, earlier or later than was said before. Answers whether there is a lease to end.
@@ -201,6 +218,11 @@ impl Driver {
 
     pub(crate) fn is_quorum(&self) -> bool {
         self.transports.len() > 1
+    }
+
+    /// The attempt by which a lease is held; `None` once it is over.
+    pub(crate) fn nonce(&self, lease: &LeaseState) -> Option<Nonce> {
+        self.state.lock().nonce(lease.lock())
     }
 
     /// Tells if an acquisition is queued behind another one of this client.

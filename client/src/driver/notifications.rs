@@ -2,12 +2,14 @@
 
 use std::task::Waker;
 
+use leasehold_core::OneOrMany;
+
 use super::callbacks::{Callback, OnLost};
 
 /// Collected while the driver is locked, and delivered after it.
 #[derive(Default)]
 pub(crate) struct Notifications {
-    pub(crate) wakers: Vec<Waker>,
+    pub(crate) wakers: OneOrMany<Waker>,
     pub(crate) callbacks: Vec<Callback>,
     /// To be dropped, which may run code as well.
     pub(crate) unused_on_expiring: Vec<Callback>,

@@ -8,7 +8,7 @@ use leasehold_core::op::Op;
 use leasehold_core::{Event, Failure, LockId, Monotonic, Transmit};
 use tracing::Level;
 
-use super::lease_state::LeaseState;
+use super::lease_state::{LeaseState, Purpose};
 use crate::sync::Arc;
 use crate::{clock, metrics, reports};
 
@@ -29,7 +29,7 @@ impl Report {
     /// `last_late_warning` is when this client last warned of a late renewal.
     pub(super) fn of(
         event: Event,
-        lease: &Arc<LeaseState>,
+        lease: Arc<LeaseState>,
         now: Monotonic,
         last_late_warning: &mut Option<Monotonic>,
     ) -> Self {
@@ -38,7 +38,12 @@ impl Report {
         if is_late && !is_repeated {
             *last_late_warning = Some(now);
         }
-        Self { event, lease: Arc::clone(lease), age: lease.age(now), is_repeated }
+        let age = lease.age(now);
+        Self { event, lease, age, is_repeated }
+    }
+
+    pub(super) fn lease(&self) -> &LeaseState {
+        &self.lease
     }
 
     pub(super) fn lock(&self) -> LockId {
@@ -48,13 +53,18 @@ impl Report {
     pub(super) fn level(&self) -> Level {
         match self.event {
             Event::Renewed { recovered: false, .. } => Level::TRACE,
+            Event::Failed { failure: Failure::Done(_), .. } => Level::INFO,
             Event::Contended { .. } | Event::Failed { .. } => Level::DEBUG,
             Event::RenewDelayed { .. } if self.is_repeated => Level::DEBUG,
-            Event::Acquired { .. } | Event::Renewed { .. } | Event::Released { confirmed: true, .. } => Level::INFO,
+            Event::Acquired { .. }
+            | Event::Renewed { .. }
+            | Event::Released { confirmed: true, .. }
+            | Event::Finished { confirmed: true, .. } => Level::INFO,
             Event::RenewDelayed { .. }
             | Event::Shortened { .. }
             | Event::Expiring { .. }
-            | Event::Released { confirmed: false, .. } => Level::WARN,
+            | Event::Released { confirmed: false, .. }
+            | Event::Finished { confirmed: false, .. } => Level::WARN,
             Event::Lost { .. } => Level::ERROR,
         }
     }
@@ -70,12 +80,23 @@ impl Report {
                     tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, the record tells that the lock is ours");
                 }
                 tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
+                if lease.purpose() == Purpose::Run && lease.was_contended() {
+                    tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the runner before is gone, and no mark stands");
+                    metrics::run("taken_over");
+                }
                 metrics::acquire("acquired");
                 metrics::wait(age);
             }
             Event::Contended { holding, .. } => {
                 let holder = holding.owner.as_ref().map_or("", |owner| owner.as_str());
                 tracing::debug!(name: "lock.contended", target: "leasehold", resource, owner, holder, "lock.contended");
+            }
+            Event::Failed { failure: Failure::Done(mark), .. } => {
+                let (done_by, done_token) = (mark.owner.as_str(), mark.token.get());
+                tracing::info!(name: "run.skipped", target: "leasehold", resource, owner, done_by, done_token, wait_s = age_s, "run.skipped: the work is done");
+                metrics::run("skipped");
+                metrics::acquire("done");
+                metrics::wait(age);
             }
             Event::Failed { failure, .. } => {
                 let outcome = outcome_name(&failure);
@@ -110,6 +131,21 @@ impl Report {
                 let why = reason.name();
                 tracing::error!(name: "lock.lost", target: "leasehold", resource, owner, token, reason = why, held_s = age_s, "lock.lost: the work must stop");
                 metrics::lost(why);
+                metrics::hold(age);
+            }
+            Event::Finished { confirmed: true, .. } if lease.purpose() == Purpose::Forgetting => {
+                tracing::info!(name: "run.forgotten", target: "leasehold", resource, owner, token, "run.forgotten: the mark is gone, and the work may be done again");
+                metrics::run("forgotten");
+                metrics::hold(age);
+            }
+            Event::Finished { confirmed: true, .. } => {
+                tracing::info!(name: "run.finished", target: "leasehold", resource, owner, token, held_s = age_s, "run.finished");
+                metrics::run("finished");
+                metrics::hold(age);
+            }
+            Event::Finished { confirmed: false, .. } => {
+                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "run.finish_unconfirmed: the work was done, and no answer says that its mark stands");
+                metrics::run("finish_unconfirmed");
                 metrics::hold(age);
             }
             Event::Released { confirmed: true, .. } => {
@@ -151,6 +187,8 @@ fn outcome_name(failure: &Failure) -> &'static str {
         Failure::Unavailable(_) => "unavailable",
         Failure::Abstains { .. } => "abstains",
         Failure::Refused(_) => "refused",
+        Failure::Done(_) => "done",
+        Failure::MarksInDoubt => "marks_in_doubt",
         Failure::Cancelled => "cancelled",
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
-use leasehold_core::{LockId, NodeId, Now, RequestId, Transmit};
+use leasehold_core::op::Op;
+use leasehold_core::{LockId, NodeId, Now, OneOrMany, RequestId, Transmit};
 
 use super::report::{Report, Stopwatch};
 use super::route::{Reach, Route};
-use super::state::{State, Work};
+use super::state::{RELEASE_WAIT, State, Work};
 use super::{Caller, CallerRequests, Driver, Notifications};
 use crate::clock;
 use crate::reports;
@@ -28,16 +29,21 @@ impl Driver {
     /// hang: only callers wait for it, and last of all.
     pub(super) fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) -> CallerRequests {
         let mut caller_requests = CallerRequests::default();
-        let (mut inline, mut own_reports) = (VecDeque::new(), Vec::new());
+        // A single request needs no queue.
+        let (mut next, mut inline, mut own_reports) = (None, VecDeque::new(), OneOrMany::new());
         let reporting = own.filter(|_| caller != Caller::Background);
         loop {
             for transmit in std::mem::take(&mut work.transmits) {
                 if let Some(transmit) = self.dispatch(transmit, caller, own, &mut caller_requests) {
-                    inline.push_back(transmit);
+                    if next.is_none() && inline.is_empty() {
+                        next = Some(transmit);
+                    } else {
+                        inline.push_back(transmit);
+                    }
                 }
             }
-            own_reports.extend(self.notify(work, reporting));
-            let Some(transmit) = inline.pop_front() else { break };
+            self.notify(work, reporting, &mut own_reports);
+            let Some(transmit) = next.take().or_else(|| inline.pop_front()) else { break };
             work = self.perform(&transmit, Pool::Caller);
         }
         for report in own_reports {
@@ -49,7 +55,7 @@ impl Driver {
     /// Puts a request on its route. Answers those that this thread has to send itself.
     fn dispatch(
         self: &Arc<Self>,
-        transmit: Transmit,
+        mut transmit: Transmit,
         caller: Caller,
         own: Option<LockId>,
         caller_requests: &mut CallerRequests,
@@ -58,7 +64,13 @@ impl Driver {
         let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own));
         let route = Route::choose(caller, own.is_some(), Reach::of(&**transport), self.is_quorum());
         match (route, own, transport.network()) {
-            (Route::Inline, _, _) => return Some(transmit),
+            (Route::Inline, _, _) => {
+                // A caller waits no longer than that for a release: it goes on in the background.
+                if caller == Caller::Blocking && transmit.ops.iter().all(|op| matches!(op.op, Op::Release(_))) {
+                    transmit.deadline = transmit.deadline.min(clock::monotonic().plus(RELEASE_WAIT));
+                }
+                return Some(transmit);
+            }
             (Route::CallerFuture, Some(lock), Some(network)) => {
                 if let Err(transmit) = caller_requests.send(self, lock, network, transmit) {
                     self.send_in_background(transmit, true);
@@ -116,14 +128,16 @@ impl Driver {
         self.turn(caller, own, |state, now| state.handle_answer(id, answer, now)).1
     }
 
-    /// Queues reports, and wakes the timer thread and the callers. Answers the reports of the caller's own lock, which it makes
-    /// itself.
-    fn notify(&self, work: Work, own: Option<LockId>) -> Vec<Report> {
+    /// Queues reports, and wakes the timer thread and the callers. The reports of the caller's own lock are left for the caller.
+    fn notify(&self, work: Work, own: Option<LockId>, own_reports: &mut OneOrMany<Report>) {
         let Work { transmits: _, notifications, reports, wakes_timer } = work;
         let count = reports.len() as u64;
-        let (own, others): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| Some(report.lock()) == own);
-        for report in others {
-            reports::queue(report.level(), move || report.emit());
+        for report in reports {
+            if Some(report.lock()) == own {
+                own_reports.push(report);
+            } else {
+                reports::queue(report.level(), move || report.emit());
+            }
         }
         let was_last = count > 0
             && self.unreported.fetch_sub(count, Ordering::SeqCst) == count
@@ -132,10 +146,72 @@ impl Driver {
             self.timer_wakeup.wake();
         }
         self.deliver(notifications);
-        own
     }
 
     pub(super) fn deliver(&self, notifications: Notifications) {
         notifications.deliver(|callback| self.call_back(callback));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{Config, LockOptions, NodeConfig, Resource};
+
+    use super::*;
+    use crate::doctor::Finding;
+    use crate::error::Error;
+    use crate::sync::Mutex;
+    use crate::transport::{self, Found, Transport};
+    use leasehold_core::member::Marker;
+
+    /// A store that the calling thread waits for. It notes how long each request would be awaited if it did not answer.
+    struct Awaited {
+        memory: Arc<dyn Transport>,
+        waits: Mutex<Vec<(bool, Duration)>>,
+    }
+
+    impl Transport for Awaited {
+        fn config(&self) -> NodeConfig {
+            self.memory.config()
+        }
+
+        fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
+            let is_release = request.ops.iter().all(|op| matches!(op.op, Op::Release(_)));
+            self.waits.lock().push((is_release, request.deadline.since(clock::monotonic())));
+            self.memory.perform(request, pool)
+        }
+
+        fn diagnose(&self) -> Vec<Finding> {
+            self.memory.diagnose()
+        }
+
+        fn look(&self) -> Result<Found, Error> {
+            self.memory.look()
+        }
+
+        fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
+            self.memory.mark(found, marker)
+        }
+    }
+
+    #[test]
+    fn blocking_release_waits_no_longer_for_a_store_than_for_its_confirmation() {
+        let url = "memory:".parse().unwrap();
+        let store = Arc::new(Awaited { memory: transport::open(&url).unwrap(), waits: Mutex::default() });
+        let patience = Duration::from_secs(60);
+        let config = Config::new(vec![NodeConfig::default()]).unwrap().with_request_timeout(patience).unwrap();
+        let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
+        let options = LockOptions::builder().ttl(Duration::from_secs(3600)).build().unwrap();
+        let (lease, _) = driver.acquire(Resource::new("a").unwrap(), options, Caller::Blocking).unwrap();
+        assert!(lease.is_held());
+        driver.release(&lease, Caller::Blocking, true);
+        driver.close();
+        let waits = store.waits.lock();
+        assert!(
+            matches!(waits[..], [(false, acquire), (true, release)] if acquire > RELEASE_WAIT && release <= RELEASE_WAIT),
+            "{waits:?}"
+        );
     }
 }

@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use leasehold_core::member::LossId;
 use leasehold_core::{
-    Client as Core, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output, RequestId, Resource, Transmit,
+    Client as Core, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output, RequestId,
+    Resource, Transmit,
 };
 
 use super::lease_state::LeaseState;
 use super::notifications::Notifications;
 use super::report::Report;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
-use crate::error::Error;
 use crate::sync::{Arc, HashMap};
 use crate::transport::{Answer, Transport, Watcher};
 
 /// How long a release is awaited before the caller is told that it goes on in the background.
-const RELEASE_WAIT: Duration = Duration::from_secs(2);
+pub(super) const RELEASE_WAIT: Duration = Duration::from_secs(2);
 /// The core's name for the state of an acquisition that waits for another one of its client.
 const QUEUED: &str = "Idle";
 
@@ -27,7 +27,6 @@ pub(super) struct State {
     /// One for each store. A store keeps no client alive by watching for it.
     forwarders: Vec<Arc<dyn Watcher>>,
     leases: HashMap<LockId, Arc<LeaseState>>,
-    next_lock: u64,
     /// When the core wants to be called again.
     core_wake: Monotonic,
     /// When the timer thread will look again, unless it is awake.
@@ -45,10 +44,10 @@ pub(super) struct State {
 /// Work to do once the mutex is free.
 #[derive(Default)]
 pub(super) struct Work {
-    pub(super) transmits: VecDeque<Transmit>,
+    pub(super) transmits: OneOrMany<Transmit>,
     pub(super) notifications: Notifications,
     /// They hold the leases as well, so that none is dropped while the mutex is held.
-    pub(super) reports: Vec<Report>,
+    pub(super) reports: OneOrMany<Report>,
     pub(super) wakes_timer: bool,
 }
 
@@ -61,7 +60,6 @@ impl State {
             forwarders: (0..).map(forwarder).take(transports.len()).collect(),
             transports,
             leases: HashMap::default(),
-            next_lock: 0,
             core_wake: Monotonic::FAR,
             planned_wake: Monotonic::FAR,
             is_timer_awake: true,
@@ -81,6 +79,11 @@ impl State {
         self.is_closing && self.core.is_idle()
     }
 
+    /// The attempt by which a lease is held.
+    pub(super) fn nonce(&self, lock: LockId) -> Option<Nonce> {
+        self.core.nonce(lock)
+    }
+
     /// Tells if an acquisition is queued behind another one of this client.
     pub(super) fn is_queued(&self, lock: LockId) -> bool {
         self.core.state(lock) == Some(QUEUED)
@@ -96,24 +99,22 @@ impl State {
     /// The client is closed, or the core does not accept it.
     pub(super) fn acquire(
         &mut self,
-        resource: Resource,
+        lease: Arc<LeaseState>,
         options: LockOptions,
         fresh: &Entropy,
-        generation: u64,
         now: Now,
-    ) -> Result<Arc<LeaseState>, Error> {
+    ) -> Result<(), leasehold_core::Error> {
         if self.is_closing {
-            return Err(Error::from(leasehold_core::Error::Closed).on(resource.as_str()));
+            return Err(leasehold_core::Error::Closed);
         }
-        let lock = LockId::new(self.next_lock);
-        self.next_lock += 1;
-        let lease = Arc::new(LeaseState::new(lock, resource.clone(), &options, generation, now.monotonic));
-        self.leases.insert(lock, Arc::clone(&lease));
-        if let Err(error) = self.core.acquire(lock, resource, options, fresh, now) {
+        lease.begin(now.monotonic);
+        let (lock, resource) = (lease.lock(), lease.resource().clone());
+        self.leases.insert(lock, lease);
+        let result = self.core.acquire(lock, resource, options, fresh, now);
+        if result.is_err() {
             self.leases.remove(&lock);
-            return Err(Error::from(error).on(lease.resource().as_str()));
         }
-        Ok(lease)
+        result
     }
 
     /// Ends a lease here, and begins to release it. Callers that wait for the release are told if it takes long.
@@ -125,6 +126,17 @@ impl State {
             self.release_waits.push_back((now.monotonic.plus(RELEASE_WAIT), lease.lock()));
         }
         notifications
+    }
+
+    /// Ends a run here, and begins to write the mark that its work is done.
+    pub(super) fn finish(
+        &mut self,
+        lease: &LeaseState,
+        now: Now,
+    ) -> (Notifications, Result<(), leasehold_core::Error>) {
+        let mut ended = Notifications::default();
+        lease.end_locally(&mut ended);
+        (ended, self.core.finish(lease.lock(), now))
     }
 
     /// Moves the instant at which a lease ends whatever its renewals say. Answers whether there is a lease to end.
@@ -198,7 +210,7 @@ impl State {
     fn drain_core(&mut self, now: Now, work: &mut Work) {
         loop {
             match self.core.poll_output(now) {
-                Output::Transmit(transmit) => work.transmits.push_back(transmit),
+                Output::Transmit(transmit) => work.transmits.push(transmit),
                 Output::Event(event) => self.apply(event, now, work),
                 Output::Subscribe { node, resource } => self.watch(node, &resource),
                 Output::Unsubscribe { node, resource } => self.unwatch(node, &resource),
@@ -214,14 +226,19 @@ impl State {
 
     fn apply(&mut self, event: Event, now: Now, work: &mut Work) {
         let lock = event.lock();
-        let Some(lease) = self.leases.get(&lock).map(Arc::clone) else { return };
-        work.reports.push(Report::of(event.clone(), &lease, now.monotonic, &mut self.last_late_warning));
-        let has_ended = matches!(event, Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. });
-        let stands = lease.apply(event, &mut work.notifications);
-        if has_ended {
-            self.leases.remove(&lock);
-            self.ends.remove(&(lease.ends_at(), lock));
-        } else if !stands {
+        let has_ended = matches!(
+            event,
+            Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. } | Event::Finished { .. }
+        );
+        let lease = if has_ended { self.leases.remove(&lock) } else { self.leases.get(&lock).map(Arc::clone) };
+        let Some(lease) = lease else { return };
+        let report = Report::of(event.clone(), lease, now.monotonic, &mut self.last_late_warning);
+        let stands = report.lease().apply(event, now.monotonic, &mut work.notifications);
+        if has_ended && !self.ends.is_empty() {
+            self.ends.remove(&(report.lease().ends_at(), lock));
+        }
+        work.reports.push(report);
+        if !has_ended && !stands {
             // A reader has seen the old deadline pass, and the core has to agree.
             let _ = self.core.declare_lost(lock, now);
         }

@@ -6,10 +6,13 @@
 //! calling thread. Calls that may wait long can be **interrupted**: while a call waits, and sends no request, it asks every
 //! 50 ms whether the caller wants to give up, because of a signal, for example.
 
+pub(crate) mod event_loop;
 mod events;
 mod executor;
+mod memory;
 #[cfg(feature = "metrics")]
 pub mod observe;
+mod runs;
 #[cfg(feature = "metrics")]
 mod samples;
 
@@ -36,8 +39,11 @@ use crate::sync::{Arc, Weak};
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
 pub use crate::sync::Mutex;
+pub use event_loop::{Interest, Poller};
 pub use events::{EventSubscriber, LogEvent};
-pub use executor::{Executor, Task, task};
+pub use executor::{Ended, Executor, Task};
+pub use memory::KeptMemory;
+pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
 
 /// See [`ClientBuilder::connect`].
 ///
@@ -54,6 +60,14 @@ pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<Client, Er
 /// interrupted.
 pub fn acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Result<Lease, Error> {
     exec::block_on_until(request.acquire(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+}
+
+/// Awaits the request without an allocation for its future.
+///
+/// # Errors
+/// As awaiting the request.
+pub fn acquire_async(request: LockRequest) -> impl Future<Output = Result<Lease, Error>> + Send {
+    request.acquire(Caller::Async)
 }
 
 /// See [`LockRequest::try_acquire`].
@@ -158,6 +172,12 @@ pub fn end_gone(lease: &Lease) {
     lease.end_gone();
 }
 
+/// Tells if the holder that a store shows is this lease, as long as it is held. Others that try may make the store show a
+/// higher token.
+pub fn is_shown_by(lease: &Lease, info: &LockInfo) -> bool {
+    lease.is_shown_by(info)
+}
+
 /// Tells if the store shows the lease. Its record then stands for `record_ttl` from now on, however somebody has changed
 /// that by hand. The lease itself lasts no longer for it. On a quorum nothing is changed. For locks of other libraries.
 ///
@@ -242,6 +262,16 @@ pub fn close(clients: impl IntoIterator<Item = Client>) -> Result<(), Error> {
         }
     };
     confirm_closed(confirmed)
+}
+
+/// The label of leases that this thread acquires without giving one.
+pub fn owner(client: &Client) -> String {
+    client.shared.with_owner(str::to_owned)
+}
+
+/// The error of a lease that was released before.
+pub fn already_released(resource: &str) -> Error {
+    Error::new(ErrorKind::NotOwned, "this lease was already released").on(resource)
 }
 
 /// From now on [`close_tracked`] closes the client, as long as it or a lease of it is there.

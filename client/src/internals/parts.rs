@@ -3,7 +3,7 @@
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leasehold_core::{Event, LockId, LockOptions, LostReason, Monotonic, NodeId, Resource, Token};
+use leasehold_core::{Event, LockId, LostReason, Monotonic, NodeId, Owner, Resource, Token};
 
 use crate::clock;
 use crate::driver::{Notifications, Phase, PhaseWait, callbacks, lease_state, timer_wakeup, worker};
@@ -23,9 +23,14 @@ pub struct LeaseState(Arc<lease_state::LeaseState>);
 impl LeaseState {
     /// Not decided yet.
     pub fn pending() -> Self {
-        let options = LockOptions::builder().owner("a test").build().expect("invariant: valid settings");
-        let (resource, now) = (resource("a"), clock::monotonic());
-        Self(Arc::new(lease_state::LeaseState::new(LOCK, resource, &options, fork::generation(), now)))
+        let owner = Owner::new("a test").expect("invariant: a valid label");
+        Self(Arc::new(lease_state::LeaseState::new(
+            LOCK,
+            resource("a"),
+            owner,
+            lease_state::Purpose::Lock,
+            fork::generation(),
+        )))
     }
 
     /// Granted until then, with token 1.
@@ -37,7 +42,7 @@ impl LeaseState {
 
     fn apply(&self, event: Event) -> bool {
         let mut notifications = Notifications::default();
-        let stands = self.0.apply(event, &mut notifications);
+        let stands = self.0.apply(event, clock::monotonic(), &mut notifications);
         notifications.deliver(|callback| callback());
         stands
     }

@@ -85,7 +85,8 @@ impl Store {
     pub fn is_held(&self, name: &str) -> bool {
         let resource = Resource::new(name).expect("invariant: tests use valid names");
         let ops = vec![LockOp { lock: LockId::new(0), resource, op: Op::Read }];
-        let request = Transmit { id: RequestId::new(0), node: NodeId::new(0), deadline: Monotonic::FAR, ops };
+        let request =
+            Transmit { id: RequestId::new(0), node: NodeId::new(0), deadline: Monotonic::FAR, ops: ops.into() };
         match self.memory.perform(&request, Pool::Caller).expect("invariant: memory answers").as_slice() {
             [Outcome::Applied(Applied::Read(seen))] => is_held(seen),
             other => panic!("a read was answered with {other:?}"),

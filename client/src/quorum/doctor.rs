@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::member::Durability;
+use leasehold_core::member::{Durability, Phase};
 
 use super::check::even;
 use super::identity::{KnownServers, register};
@@ -52,6 +52,7 @@ impl Nodes {
             Finding::warning("quorum.size", what, "add or take away a node: stop all clients, then mark the nodes anew")
         }));
         findings.push(self.votes(&statuses));
+        findings.extend(self.runs(&statuses, &examined));
         findings.extend(statuses.iter().filter_map(membership));
         findings.extend(self.independence(&examined));
         findings.extend(self.durability(&examined));
@@ -85,6 +86,38 @@ impl Nodes {
         } else {
             Finding::problem(CHECK, what, "no lock can be had: bring the nodes back that do not answer")
         }
+    }
+
+    /// Nodes that may have lost marks of finished work do not count for runs, though they vote on locks. `None` while too few
+    /// vote on those.
+    fn runs(&self, statuses: &[NodeStatus], examined: &[Examined]) -> Option<Finding> {
+        const CHECK: &str = "quorum.runs";
+        let now = clock::unix_ms();
+        let doubt_ms = |(status, one): (&NodeStatus, &Examined)| {
+            let phase = one.found.as_ref().ok()?.marker.as_ref()?.phase;
+            match (status.standing, phase) {
+                (Standing::Rejoined, Phase::Rejoined { trusted_from_unix_ms }) => {
+                    Some(trusted_from_unix_ms.saturating_sub(now))
+                }
+                (standing, _) => (standing == Standing::Member).then_some(0),
+            }
+        };
+        let mut doubts: Vec<u64> = statuses.iter().zip(examined).filter_map(doubt_ms).collect();
+        doubts.sort_unstable();
+        let count = doubts.iter().filter(|left| **left == 0).count();
+        let what = format!("{count} of {} nodes count for runs, {} are needed", statuses.len(), self.majority());
+        Some(match *doubts.get(self.majority().checked_sub(1)?)? {
+            0 => Finding::good(CHECK, what),
+            left => Finding::warning(
+                CHECK,
+                format!(
+                    "{what}: the others may have lost marks of finished work, so runs fail for another {:.1} days",
+                    Duration::from_millis(left).as_secs_f64() / 86_400.0
+                ),
+                "bring back the nodes that are away; or, if you know that no mark was lost, run `leasehold once \
+                 --trust-quorum` meanwhile",
+            ),
+        })
     }
 
     fn independence(&self, examined: &[Examined]) -> Vec<Finding> {

@@ -46,8 +46,13 @@ impl Nodes {
         majority(self.names.len())
     }
 
+    /// The longest ttl of their locks.
+    pub(crate) fn max_ttl(&self) -> Duration {
+        self.agreed.max_ttl()
+    }
+
     pub(super) fn abstention(&self) -> Duration {
-        abstention(self.agreed.max_ttl(), self.drift)
+        abstention(self.max_ttl(), self.drift)
     }
 }
 

@@ -124,7 +124,7 @@ impl Nodes {
                     } else {
                         format!(
                             "votes; it lost its memory, and until {:.1} days from now its counter for a lock is believed \
-                             only once that lock was granted anew",
+                             only once that lock was granted anew, and it does not count for runs",
                             left.as_secs_f64() / 86_400.0
                         )
                     }

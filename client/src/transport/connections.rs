@@ -9,7 +9,7 @@
 //! end.
 
 use std::panic;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -19,8 +19,10 @@ use tokio::runtime::{self, Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tracing::Level;
 
-use super::{Answer, Answering, Done};
+use super::{Answer, Answering, Done, Network};
 use crate::clock;
+use crate::exec;
+use crate::ffi::event_loop::{self, EventLoop};
 use crate::fork;
 use crate::reports;
 use crate::sync::Mutex;
@@ -33,22 +35,52 @@ const MOST_RUNTIMES: usize = 256;
 /// A link to the store, made of connections that live in one runtime.
 pub(super) trait Link: Send + Sync + 'static {
     /// Performs a request, and gives up at its deadline.
-    fn ask(self: Arc<Self>, request: Transmit) -> impl Future<Output = Answer> + Send + 'static;
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering;
 
     /// Tells if a request could leave at once.
     fn is_ready(&self) -> bool;
 
-    /// Begins to make a connection in the current runtime, unless there is one or it is being made.
+    /// Begins to make a connection, unless there is one or it is being made.
     fn prepare(self: Arc<Self>);
+
+    /// Runs a future to its end on the calling thread, which drives the connections of links with [`Home::Thread`].
+    fn drive<R>(work: impl Future<Output = R>) -> R {
+        exec::block_on(work)
+    }
+}
+
+/// The thread or task that waits for the sockets of a link.
+#[derive(Clone)]
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(dead_code, reason = "the links of other stores are driven by runtimes alone")
+)]
+pub(super) enum Home {
+    /// Tasks of the runtime that uses the link.
+    Runtime,
+    /// The thread that uses it. Connections are made in this runtime.
+    Thread(Handle),
+    /// An event loop of another language. Connections are made in this runtime.
+    Loop(Handle, Weak<EventLoop>),
+}
+
+/// The homes that links to a store can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Homes {
+    /// Every blocking caller has a runtime of its own, and callers of other event loops use the background.
+    Runtimes,
+    /// All of them.
+    Any,
 }
 
 /// All links to one store.
 pub(super) struct Connections<L> {
-    make: Box<dyn Fn() -> L + Send + Sync>,
+    homes: Homes,
+    make: Box<dyn Fn(Home) -> L + Send + Sync>,
     background: Mutex<Option<Background<L>>>,
     /// `None` for a runtime without sockets.
-    here: Mutex<Vec<(runtime::Id, Option<Arc<L>>)>>,
-    idle: Mutex<Vec<LocalRuntime<L>>>,
+    here: Mutex<Vec<(Place, Option<Arc<L>>)>>,
+    idle: Mutex<Vec<Private<L>>>,
     generation: u64,
 }
 
@@ -59,15 +91,49 @@ struct Background<L> {
     _alive: oneshot::Sender<()>,
 }
 
-/// A runtime that runs on its caller's thread.
-struct LocalRuntime<L> {
+/// A link that one blocking caller uses at a time.
+struct Private<L> {
+    /// It runs on the caller's thread; `None` where that thread drives the connections itself.
     runtime: Option<Runtime>,
     link: Arc<L>,
 }
 
+/// The runtime or event loop of an async caller.
+enum Place {
+    Runtime(runtime::Id),
+    Loop(Weak<EventLoop>),
+}
+
+impl Place {
+    /// The place that polls the future that runs now.
+    fn current(homes: Homes) -> Option<Self> {
+        if homes == Homes::Any
+            && let Some(event_loop) = event_loop::current()
+        {
+            return Some(Self::Loop(Arc::downgrade(&event_loop)));
+        }
+        Handle::try_current().ok().map(|runtime| Self::Runtime(runtime.id()))
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Loop(event_loop) if event_loop.strong_count() == 0)
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Runtime(one), Self::Runtime(other)) => one == other,
+            (Self::Loop(one), Self::Loop(other)) => one.ptr_eq(other),
+            (Self::Runtime(_), Self::Loop(_)) | (Self::Loop(_), Self::Runtime(_)) => false,
+        }
+    }
+}
+
 impl<L: Link> Connections<L> {
-    pub(super) fn new(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
+    pub(super) fn new(homes: Homes, make: impl Fn(Home) -> L + Send + Sync + 'static) -> Self {
         Self {
+            homes,
             make: Box::new(make),
             background: Mutex::default(),
             here: Mutex::default(),
@@ -78,8 +144,12 @@ impl<L: Link> Connections<L> {
 
     /// Performs a request on the calling thread.
     pub(super) fn perform(&self, request: &Transmit) -> Answer {
-        let (request, behind) = (request.clone(), self.ready_background());
-        self.block_on(|link| ask(link, behind, request)).map_err(|fault| match fault.kind {
+        let request = request.clone();
+        let answer = match self.homes {
+            Homes::Runtimes => self.block_on(|link| self.ask(link, request)),
+            Homes::Any => self.drive(|link| self.ask(link, request)),
+        };
+        answer.map_err(|fault| match fault.kind {
             FaultKind::Cancelled => TransportFault::Unknown(fault),
             FaultKind::Timeout
             | FaultKind::Reset
@@ -90,37 +160,18 @@ impl<L: Link> Connections<L> {
         })?
     }
 
-    /// Performs a request on the runtime of the calling task.
-    ///
-    /// # Errors
-    /// The request, where there is no such runtime.
-    pub(super) fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
-        let Some(id) = Handle::try_current().ok().filter(|_| !self.is_inherited()).map(|runtime| runtime.id()) else {
-            return Err(request);
-        };
-        let mut here = self.here.lock();
-        let known = here.iter().find(|(runtime, _)| *runtime == id).map(|(_, link)| link.clone());
-        let link = known.unwrap_or_else(|| {
-            if here.len() == MOST_RUNTIMES {
-                here.remove(0);
-            }
-            let link = has_sockets().then(|| Arc::new((self.make)()));
-            here.push((id, link.clone()));
-            link
-        });
-        drop(here);
-        let Some(link) = link else { return Err(request) };
-        Ok(Box::pin(ask(link, self.ready_background(), request)))
-    }
-
-    /// Performs a request on the background thread.
-    pub(super) fn call_in_background(&self, request: Transmit, done: Done) {
-        match self.background() {
-            Ok((runtime, link)) => {
-                runtime.spawn(async move { done(link.ask(request).await) });
-            }
-            Err(fault) => done(Err(TransportFault::NotSent(fault))),
-        }
+    /// Performs a request over a link. One that has no connection yet begins to make one, and leaves the request to the
+    /// background, if that is ready.
+    fn ask(&self, link: Arc<L>, request: Transmit) -> Answering {
+        let behind = if link.is_ready() { None } else { self.ready_background() };
+        let Some((runtime, behind)) = behind else { return link.ask(request) };
+        Box::pin(async move {
+            link.prepare();
+            let (sender, receiver) = oneshot::channel();
+            runtime.spawn(async move { sender.send(behind.ask(request).await) });
+            let gone = |_| Err(TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
+            receiver.await.unwrap_or_else(gone)
+        })
     }
 
     /// The background runtime, started when it is first needed, and the link that lives in it.
@@ -131,7 +182,7 @@ impl<L: Link> Connections<L> {
         self.check_process()?;
         let mut background = self.background.lock();
         if background.is_none() {
-            *background = Some(Background::start((self.make)())?);
+            *background = Some(Background::start((self.make)(Home::Runtime))?);
         }
         let started = background.as_ref().map(|started| (started.runtime.clone(), Arc::clone(&started.link)));
         started.ok_or_else(|| Fault::new(FaultKind::Unreachable, "no background thread"))
@@ -160,15 +211,35 @@ impl<L: Link> Connections<L> {
         let idle = self.idle.lock().pop();
         let private = match idle {
             Some(private) => private,
-            None => LocalRuntime { runtime: Some(new_runtime()?), link: Arc::new((self.make)()) },
+            None => Private { runtime: Some(new_runtime()?), link: Arc::new((self.make)(Home::Runtime)) },
         };
         let Some(runtime) = &private.runtime else { return Err(Fault::new(FaultKind::Unreachable, "no runtime")) };
         let result = runtime.block_on(work(Arc::clone(&private.link)));
+        self.keep(private);
+        Ok(result)
+    }
+
+    /// Runs a future to its end on the calling thread, which drives the connections of a link that is in use nowhere else.
+    ///
+    /// # Errors
+    /// No thread or no file descriptor is available, or the store was inherited through a fork.
+    fn drive<F: Future>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<F::Output, Fault> {
+        self.check_process()?;
+        let idle = self.idle.lock().pop();
+        let private = match idle {
+            Some(private) => private,
+            None => Private { runtime: None, link: Arc::new((self.make)(Home::Thread(self.background()?.0))) },
+        };
+        let result = L::drive(work(Arc::clone(&private.link)));
+        self.keep(private);
+        Ok(result)
+    }
+
+    fn keep(&self, private: Private<L>) {
         let mut idle = self.idle.lock();
         if idle.len() < MOST_IDLE {
             idle.push(private);
         }
-        Ok(result)
     }
 
     /// Runs a future to its end in the background. Blocking calls from inside a runtime need this too: its thread
@@ -201,6 +272,47 @@ impl<L: Link> Connections<L> {
     }
 }
 
+impl<L: Link> Network for Connections<L> {
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
+        let Some(place) = Place::current(self.homes).filter(|_| !self.is_inherited()) else {
+            return Err(request);
+        };
+        let mut here = self.here.lock();
+        let known = here.iter().find(|(other, _)| *other == place).map(|(_, link)| link.clone());
+        let link = match known {
+            Some(link) => link,
+            None => {
+                here.retain(|(place, _)| !place.is_over());
+                if here.len() == MOST_RUNTIMES {
+                    here.remove(0);
+                }
+                let home = match &place {
+                    Place::Runtime(_) => has_sockets().then_some(Home::Runtime),
+                    Place::Loop(event_loop) => {
+                        let background = self.background().ok();
+                        background.map(|(runtime, _)| Home::Loop(runtime, Weak::clone(event_loop)))
+                    }
+                };
+                let link = home.map(|home| Arc::new((self.make)(home)));
+                here.push((place, link.clone()));
+                link
+            }
+        };
+        drop(here);
+        let Some(link) = link else { return Err(request) };
+        Ok(self.ask(link, request))
+    }
+
+    fn call_in_background(&self, request: Transmit, done: Done) {
+        match self.background() {
+            Ok((runtime, link)) => {
+                runtime.spawn(async move { done(link.ask(request).await) });
+            }
+            Err(fault) => done(Err(TransportFault::NotSent(fault))),
+        }
+    }
+}
+
 impl<L: Link> Background<L> {
     fn start(link: L) -> Result<Self, Fault> {
         let runtime = new_runtime()?;
@@ -217,7 +329,7 @@ impl<L: Link> Background<L> {
     }
 }
 
-impl<L> Drop for LocalRuntime<L> {
+impl<L> Drop for Private<L> {
     fn drop(&mut self) {
         // A plain drop would panic inside another runtime.
         if let Some(runtime) = self.runtime.take() {
@@ -238,19 +350,6 @@ pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Fut
         if left <= LONGEST_NAP {
             return None;
         }
-    }
-}
-
-async fn ask<L: Link>(link: Arc<L>, behind: Option<(Handle, Arc<L>)>, request: Transmit) -> Answer {
-    match behind {
-        Some((runtime, behind)) if !link.is_ready() => {
-            link.prepare();
-            let (sender, receiver) = oneshot::channel();
-            runtime.spawn(async move { sender.send(behind.ask(request).await) });
-            let gone = |_| Err(TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
-            receiver.await.unwrap_or_else(gone)
-        }
-        Some(_) | None => link.ask(request).await,
     }
 }
 
@@ -293,18 +392,20 @@ mod tests {
     }
 
     impl Link for EchoLink {
-        async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-            self.threads.lock().insert(thread::current().name().map(str::to_owned));
-            let answer = async {
-                if request.deadline <= clock::monotonic() {
-                    std::future::pending::<()>().await;
-                }
-                self.readiness.wait().await;
-                tokio::task::yield_now().await;
-            };
-            let answered = until(request.deadline, answer).await;
-            let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
-            Ok(vec![Outcome::Unknown(fault)])
+        fn ask(self: Arc<Self>, request: Transmit) -> Answering {
+            Box::pin(async move {
+                self.threads.lock().insert(thread::current().name().map(str::to_owned));
+                let answer = async {
+                    if request.deadline <= clock::monotonic() {
+                        std::future::pending::<()>().await;
+                    }
+                    self.readiness.wait().await;
+                    tokio::task::yield_now().await;
+                };
+                let answered = until(request.deadline, answer).await;
+                let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
+                Ok(vec![Outcome::Unknown(fault)])
+            })
         }
 
         fn is_ready(&self) -> bool {
@@ -331,7 +432,7 @@ mod tests {
         fn for_meeting(callers: usize) -> Self {
             let (made, threads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
             let (count, seen, readiness) = (Arc::clone(&made), Arc::clone(&threads), Arc::new(Barrier::new(callers)));
-            let connections = Connections::new(move || {
+            let connections = Connections::new(Homes::Runtimes, move |_| {
                 count.fetch_add(1, Ordering::Relaxed);
                 let (readiness, threads) = (Arc::clone(&readiness), Arc::clone(&seen));
                 EchoLink { readiness, threads, prepared: AtomicUsize::new(0) }
@@ -346,7 +447,7 @@ mod tests {
 
     fn request(left: Duration) -> Transmit {
         let deadline = clock::monotonic().plus(left);
-        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline, ops: Vec::new() }
+        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline, ops: [].into_iter().collect() }
     }
 
     fn soon() -> Transmit {

@@ -63,7 +63,8 @@ pub(in crate::transport) fn items(reply: &Value) -> &[Value] {
 /// The text of a reply, if it has one.
 pub(in crate::transport) fn text(reply: &Value) -> Option<String> {
     match reply {
-        Value::Simple(text) | Value::Double(text) | Value::BigNumber(text) => Some(text.clone()),
+        Value::Simple(text) => Some(text.clone().into_owned()),
+        Value::Double(text) | Value::BigNumber(text) => Some(text.clone()),
         Value::Bulk(bytes) | Value::Verbatim(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         Value::Integer(number) => Some(number.to_string()),
         Value::Nil

@@ -249,6 +249,10 @@ fn is_network(url: &StoreUrl) -> bool {
         StoreUrl::Http(_) => true,
         #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(_) => true,
+        #[cfg(feature = "etcd")]
+        StoreUrl::Etcd(_) => true,
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => true,
     }
 }
 
@@ -269,7 +273,12 @@ mod tests {
     }
 
     fn nothing() -> Transmit {
-        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: Monotonic::FAR, ops: Vec::new() }
+        Transmit {
+            id: RequestId::new(1),
+            node: NodeId::new(0),
+            deadline: Monotonic::FAR,
+            ops: [].into_iter().collect(),
+        }
     }
 
     #[test]

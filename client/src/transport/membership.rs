@@ -33,7 +33,7 @@ pub(super) fn mark(
 
 /// The offset of the server's clock from ours, and its error, in milliseconds.
 pub(super) fn clock_offset(ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>) -> Option<(i64, u64)> {
-    let time = || ask(vec![Command { args: vec![b"TIME".to_vec()] }]);
+    let time = || ask(vec![Command::new(["TIME"])]);
     // The first answer may have waited for a connection.
     time().ok()?;
     let sent = clock::unix_ms();
@@ -51,7 +51,7 @@ pub(super) fn refused(url: &dyn Display, refusal: &Refusal) -> Error {
         Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault) => {
             Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}"))
         }
-        Refusal::Conflict(_) | Refusal::Abstains { .. } => {
+        Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. } => {
             Error::new(ErrorKind::StoreUnavailable, format!("{url}: the server is not ready"))
         }
     }

@@ -111,7 +111,7 @@ impl Transport for Memory {
         }
         let outcomes = self.apply(&request.ops, &clock::store_now(BOOT));
         for (op, outcome) in request.ops.iter().zip(&outcomes) {
-            if matches!(outcome, Outcome::Applied(Applied::Released)) {
+            if matches!(outcome, Outcome::Applied(Applied::Released | Applied::Finished)) {
                 self.wakeups.released(&op.resource);
             }
         }
@@ -159,8 +159,8 @@ fn forget_neighbours(records: &mut BTreeMap<Resource, Entry>, name: &Resource, n
         .chain(records.iter())
         .take(LOOKED_AT)
         .filter(|(_, entry)| {
-            let held = store::seen(Some(&entry.record), now).held().is_some();
-            !held && now.uptime.since(entry.touched) > RETENTION
+            let seen = store::seen(Some(&entry.record), now);
+            seen.held().is_none() && seen.done.is_none() && now.uptime.since(entry.touched) > RETENTION
         })
         .map(|(name, _)| name.clone())
         .collect();
@@ -202,6 +202,7 @@ mod tests {
                 owner: Owner::new("me").unwrap(),
                 data: None,
                 member: None,
+                unless_done: false,
             })),
         )
     }
@@ -211,7 +212,7 @@ mod tests {
     }
 
     fn request(ops: Vec<LockOp>) -> Transmit {
-        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: Monotonic::FAR, ops }
+        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: Monotonic::FAR, ops: ops.into() }
     }
 
     fn perform(store: &Arc<dyn Transport>, op: LockOp) -> Outcome {

@@ -3,11 +3,17 @@
 #![allow(clippy::disallowed_types, reason = "only transports know sockets and SQLite")]
 
 #[cfg(feature = "network")]
+#[cfg_attr(
+    not(any(feature = "redis", feature = "http", feature = "dynamodb", feature = "etcd")),
+    allow(dead_code, reason = "callers of PostgreSQL share the connections of the background")
+)]
 mod connections;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod durability;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
+#[cfg(feature = "etcd")]
+mod etcd;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(feature = "redis", feature = "http"))]
@@ -17,7 +23,9 @@ mod lazy_store;
 mod membership;
 mod memory;
 mod pauses;
-#[cfg(any(feature = "http", feature = "dynamodb"))]
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+#[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod readiness;
 #[cfg(feature = "redis")]
 mod redis;
@@ -26,7 +34,7 @@ pub(crate) mod sqlite;
 #[cfg(feature = "network")]
 mod tls;
 mod wakeups;
-#[cfg(any(feature = "http", feature = "dynamodb"))]
+#[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
 mod web;
 
 use std::fmt;
@@ -55,7 +63,9 @@ pub(crate) trait Transport: Send + Sync {
     fn config(&self) -> NodeConfig;
 
     /// Tells if requests are answered within microseconds and without waiting, so that any thread may perform them.
-    fn is_instant(&self) -> bool;
+    fn is_instant(&self) -> bool {
+        false
+    }
 
     /// Performs a request on the calling thread, and gives up at its deadline.
     ///
@@ -68,11 +78,11 @@ pub(crate) trait Transport: Send + Sync {
     }
 
     /// Notifies `watcher` of each release of the resource that is seen here, until [`Transport::unwatch`]. It is called
-    /// with the driver locked, so it must neither block nor wait for the store.
-    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>);
+    /// with the driver locked, so it must neither block nor wait for the store. Where no release is seen, waiters poll.
+    fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
     /// Ends [`Transport::watch`].
-    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>);
+    fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
     /// Checks for conditions that could make locks fail, with advice.
     fn diagnose(&self) -> Vec<Finding>;
@@ -163,6 +173,10 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         StoreUrl::Http(url) => Ok(Arc::new(http::Http::open(url)?)),
         #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(url) => Ok(Arc::new(dynamodb::Dynamodb::open(url)?)),
+        #[cfg(feature = "etcd")]
+        StoreUrl::Etcd(url) => Ok(Arc::new(etcd::Etcd::open(url)?)),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(url) => Ok(Arc::new(postgres::Postgres::open(url)?)),
     }
 }
 
@@ -186,5 +200,9 @@ pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
         StoreUrl::Http(url) => http::config(url),
         #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(url) => dynamodb::config(url),
+        #[cfg(feature = "etcd")]
+        StoreUrl::Etcd(url) => etcd::config(url),
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(url) => postgres::config(url),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
@@ -11,6 +12,9 @@ use super::Answer;
 use super::connections::until;
 use super::pauses::LastAttempt;
 use crate::sync::Mutex;
+
+/// The time limit for the first answer of a server, connecting included.
+pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The reason why there is no server to ask.
 #[derive(Clone, Debug)]
@@ -149,6 +153,12 @@ pub(super) async fn in_time<T>(
     until(deadline, asked).await.unwrap_or_else(|| Err(NoServer::timeout()))
 }
 
+/// Lets a runtime that was blocked notice which of its connections have been closed; a request written to one of those
+/// would have an unknown fate.
+pub(super) async fn catch_up() {
+    tokio::task::yield_now().await;
+}
+
 impl fmt::Display for NoServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -157,7 +167,9 @@ impl fmt::Display for NoServer {
                 Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault),
             ) => fault.fmt(f),
             Self::Refused(Refusal::Denied(denial)) => denial.fmt(f),
-            Self::Refused(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. })) => write!(f, "{refusal:?}"),
+            Self::Refused(refusal @ (Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. })) => {
+                write!(f, "{refusal:?}")
+            }
         }
     }
 }

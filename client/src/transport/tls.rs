@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustls::client::WantsClientCert;
 use rustls::pki_types::CertificateDer;
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "etcd"))]
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
@@ -31,7 +31,7 @@ pub(super) fn trusting(ca: Option<&Path>) -> Result<ConfigBuilder<ClientConfig, 
 ///
 /// # Errors
 /// A file cannot be read, or the two do not belong together.
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "etcd"))]
 pub(super) fn showing(
     tls: ConfigBuilder<ClientConfig, WantsClientCert>,
     certificate: &Path,

@@ -9,10 +9,9 @@ use reqwest::header::HeaderName;
 use reqwest::{Client, ClientBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
 
+use super::readiness::CONNECT_PATIENCE;
 use super::tls;
 
-/// The time limit for the first answer, connecting included.
-pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Idle connections are closed on this side first: servers and proxies close them after about a minute.
 const IDLE: Duration = Duration::from_secs(30);
 /// The most connections of one pool; more requests wait. All are kept, so that many callers do not make new ones all the time.
@@ -81,12 +80,6 @@ pub(super) fn innermost(error: &reqwest::Error) -> String {
         cause = deeper;
     }
     cause.to_string()
-}
-
-/// Lets a runtime that was blocked notice which of its connections have been closed; a request written to one of those
-/// would have an unknown fate.
-pub(super) async fn catch_up() {
-    tokio::task::yield_now().await;
 }
 
 /// The body, up to one byte more than an answer may have. The length that the head declares is ignored.

@@ -2,8 +2,12 @@
 
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
+#[cfg(feature = "etcd")]
+pub(crate) mod etcd;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 
@@ -13,8 +17,12 @@ use std::str::FromStr;
 
 #[cfg(feature = "dynamodb")]
 pub use self::dynamodb::DynamodbUrl;
+#[cfg(feature = "etcd")]
+pub use self::etcd::EtcdUrl;
 #[cfg(feature = "http")]
 pub use self::http::HttpUrl;
+#[cfg(feature = "postgres")]
+pub use self::postgres::PostgresUrl;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisUrl;
 use crate::error::Error;
@@ -65,10 +73,26 @@ pub enum StoreUrl {
     ///   that a restart may lose records, which is otherwise assumed only of endpoints on loopback.
     #[cfg(feature = "dynamodb")]
     Dynamodb(DynamodbUrl),
+    /// `etcd://[user:password@]host[:2379][,host...]`, or `etcds://` with TLS: the keys of one etcd (3.4 or newer), by any of
+    /// its members. Parameters: `prefix` of the keys (default `leasehold/`), `user` and `password`, `plaintext=allow`
+    /// (otherwise a password goes only to loopback without TLS), and for TLS `ca`, `cert`, `key` (PEM files).
+    #[cfg(feature = "etcd")]
+    Etcd(EtcdUrl),
+    /// `postgres://user:password@host[:5432]/database` or `postgresql://`: the table `leasehold` of a PostgreSQL server,
+    /// directly or by way of PgBouncer in any mode; `leasehold store create` makes it. Parameters:
+    ///
+    /// - `schema`, where the table is (default `public`); `host=/run/postgresql`, the folder of a socket;
+    /// - `sslmode`: `verify-full`, which is the default beyond loopback, or `disable`; `ca` or `sslrootcert`, a PEM file
+    ///   that is trusted instead of the operating system's certificates;
+    /// - `listen=HOST:PORT`, the server's own address past a pooler, or `listen=yes`: releases are notified, so that
+    ///   waiters need not poll. All clients of a table should name it;
+    /// - `durable=yes` (in a quorum: a failover loses nothing, which is true only with synchronous replication).
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresUrl),
 }
 
 /// The exposure of requests on the network.
-#[cfg(any(feature = "http", feature = "dynamodb"))]
+#[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reach {
     /// Only the server can read requests.
@@ -119,6 +143,10 @@ impl StoreUrl {
             Self::Http(_) => self.to_string(),
             #[cfg(feature = "dynamodb")]
             Self::Dynamodb(_) => self.to_string(),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(_) => self.to_string(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => self.to_string(),
         }
     }
 }
@@ -139,6 +167,10 @@ impl StoreUrl {
             // Tables of one region fail together.
             #[cfg(feature = "dynamodb")]
             Self::Dynamodb(url) => url.host().as_deref().map(machine),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(url) => url.host().map(machine),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => Some(url.place.host().map_or_else(|| HERE.to_owned(), machine)),
         }
     }
 }
@@ -224,10 +256,20 @@ impl FromStr for StoreUrl {
             "dynamodb" => Ok(Self::Dynamodb(DynamodbUrl::parse(url, &crate::aws::EnvVars::of_process())?)),
             #[cfg(not(feature = "dynamodb"))]
             "dynamodb" => Err(Error::config("this build has no DynamoDB: enable the feature `dynamodb`")),
+            #[cfg(feature = "etcd")]
+            "etcd" | "etcds" => Ok(Self::Etcd(EtcdUrl::parse(url)?)),
+            #[cfg(not(feature = "etcd"))]
+            "etcd" | "etcds" => Err(Error::config("this build has no etcd: enable the feature `etcd`")),
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => Ok(Self::Postgres(PostgresUrl::parse(url)?)),
+            #[cfg(not(feature = "postgres"))]
+            "postgres" | "postgresql" => {
+                Err(Error::config("this build has no PostgreSQL: enable the feature `postgres`"))
+            }
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
                  rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, \
-                 webdis+http:// and dynamodb://",
+                 webdis+http://, dynamodb://, etcd:// and postgres://",
                 without_secrets(url)
             ))),
         }
@@ -245,6 +287,10 @@ impl fmt::Display for StoreUrl {
             Self::Http(url) => url.fmt(f),
             #[cfg(feature = "dynamodb")]
             Self::Dynamodb(url) => url.fmt(f),
+            #[cfg(feature = "etcd")]
+            Self::Etcd(url) => url.fmt(f),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(url) => url.fmt(f),
         }
     }
 }
@@ -267,7 +313,7 @@ fn without_secrets(url: &str) -> String {
 
 /// Tells if an `@` stands in the path, or in the name of a parameter. Then the host is not one, but the beginning of a
 /// user, token or password that was not encoded, and no part of the url can be shown.
-#[cfg(any(feature = "redis", feature = "http"))]
+#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
 fn has_unencoded_login(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
@@ -277,7 +323,7 @@ fn has_unencoded_login(url: &str) -> bool {
 
 /// Tells if an `@` stands among the parameters. Then a parameter may be the rest of a password that was not encoded,
 /// and must not be shown in an error.
-#[cfg(any(feature = "redis", feature = "http"))]
+#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
 fn has_doubtful_parameters(url: &str) -> bool {
     url.split_once('?').is_some_and(|(_, parameters)| parameters.contains('@'))
 }
@@ -296,7 +342,7 @@ fn durability(value: &str) -> Result<leasehold_core::member::Durability, String>
 }
 
 /// A decoded part of a url; `Some(None)` where it is empty, `None` where it is not UTF-8.
-#[cfg(any(feature = "redis", feature = "http"))]
+#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
 fn decoded(text: &str) -> Option<Option<String>> {
     let bytes: Vec<u8> = percent(text);
     let text = String::from_utf8(bytes).ok()?;
@@ -304,7 +350,7 @@ fn decoded(text: &str) -> Option<Option<String>> {
 }
 
 /// Undoes percent-encoding, the only encoding of a path or password in a url.
-#[cfg(any(feature = "redis", feature = "http"))]
+#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
 fn percent(text: &str) -> Vec<u8> {
     let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
     let mut bytes = text.bytes();
@@ -388,13 +434,13 @@ mod tests {
         assert!(refused("sqlite:").contains("no path"));
         assert!(refused("sqlite::memory:").contains("memory:"));
         assert!(refused("sqlite:a?mode=ro").contains("without parameters"));
-        assert!(refused("etcd://host").contains("\"etcd\""));
+        assert!(refused("consul://host").contains("\"consul\""));
     }
 
     #[test]
     fn secrets_in_a_url_are_not_repeated() {
-        let message = refused("etcd://user:hunter2@host/0?password=hunter2");
-        assert!(!message.contains("hunter2") && message.contains("etcd://host/0"), "{message}");
+        let message = refused("consul://user:hunter2@host/0?password=hunter2");
+        assert!(!message.contains("hunter2") && message.contains("consul://host/0"), "{message}");
         for url in [
             "redis:user:hunter2@host",
             "redis:/:hunter2@host/0",

@@ -5,9 +5,10 @@
 pub(crate) mod log;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod on_dynamodb;
+#[cfg(feature = "postgres")]
+pub(crate) mod on_postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod on_redis;
-pub(crate) mod postgres_server;
 #[cfg(feature = "redis")]
 pub(crate) mod quorum;
 

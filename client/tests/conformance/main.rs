@@ -13,9 +13,10 @@ mod bounds;
 mod crowds;
 mod grants;
 mod holding;
-#[cfg(feature = "dynamodb")]
+#[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod on_tables;
 mod processes;
+mod runs;
 mod waiting;
 
 use std::any::Any;
@@ -47,6 +48,8 @@ pub(crate) enum Can {
     NameTokenInErrors,
     /// Is the same store for all processes that know its url.
     ServeSeveralProcesses,
+    /// Ends a mark on time; elsewhere it stands a minute longer, since the clocks of clients decide.
+    EndMarksOnTime,
 }
 
 impl Store {
@@ -57,7 +60,7 @@ impl Store {
         let open = Client::connect(&url).unwrap();
         Self {
             url,
-            can: &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors],
+            can: &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors, Can::EndMarksOnTime],
             _behind: Box::new(open),
         }
     }
@@ -65,14 +68,26 @@ impl Store {
     fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = common::url(&folder.path().join("locks.db"));
-        let can =
-            &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
+        let can = &[
+            Can::WakeOtherClients,
+            Can::ShowTtl,
+            Can::ShowLeft,
+            Can::NameTokenInErrors,
+            Can::ServeSeveralProcesses,
+            Can::EndMarksOnTime,
+        ];
         Self { url, can, _behind: Box::new(folder) }
     }
 
     fn redis() -> Self {
         let server = RedisServer::start();
-        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
+        let can = &[
+            Can::WakeOtherClients,
+            Can::ShowLeft,
+            Can::NameTokenInErrors,
+            Can::ServeSeveralProcesses,
+            Can::EndMarksOnTime,
+        ];
         Self { url: server.url(), can, _behind: Box::new(server) }
     }
 
@@ -83,7 +98,7 @@ impl Store {
         let url = format!("webdis+http://{}", server.address());
         Self {
             url,
-            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses, Can::EndMarksOnTime],
             _behind: Box::new((server, redis)),
         }
     }
@@ -95,7 +110,7 @@ impl Store {
         let url = format!("upstash+http://:{}@{}", server.token(), server.address());
         Self {
             url,
-            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses, Can::EndMarksOnTime],
             _behind: Box::new((server, redis)),
         }
     }
@@ -105,7 +120,7 @@ impl Store {
         let servers = [(); 3].map(|()| RedisServer::start());
         let url = servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(" ");
         Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
-        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses];
+        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses, Can::EndMarksOnTime];
         Self { url, can, _behind: Box::new(servers) }
     }
 
@@ -114,6 +129,38 @@ impl Store {
     fn dynamodb(server: &leasehold_servers::dynamodb::Server) -> Self {
         let url = common::on_dynamodb::new_table(server);
         Self { url, can: &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses], _behind: Box::new(()) }
+    }
+
+    /// One more prefix of a server that outlives it.
+    #[cfg(feature = "etcd")]
+    fn etcd(server: &leasehold_servers::etcd::Server) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let url = format!("{}?prefix=test-{}/", server.url(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let can = &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
+        Self { url, can, _behind: Box::new(()) }
+    }
+
+    /// One more schema of a server that outlives it.
+    #[cfg(feature = "postgres")]
+    fn postgres(server: &leasehold_servers::postgres::Server) -> Self {
+        let can = &[
+            Can::WakeOtherClients,
+            Can::ShowTtl,
+            Can::ShowLeft,
+            Can::NameTokenInErrors,
+            Can::ServeSeveralProcesses,
+            Can::EndMarksOnTime,
+        ];
+        let url = common::on_postgres::new_table(server, server.port());
+        Self { url: format!("{url}&listen=yes"), can, _behind: Box::new(()) }
+    }
+
+    /// The same by way of a pooler in transaction mode, without notifications.
+    #[cfg(feature = "postgres")]
+    fn pgbouncer(server: &leasehold_servers::postgres::Server, port: u16) -> Self {
+        let can =
+            &[Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses, Can::EndMarksOnTime];
+        Self { url: common::on_postgres::new_table(server, port), can, _behind: Box::new(()) }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -202,6 +249,17 @@ macro_rules! behaviours {
             holding::a_release_of_a_lock_that_a_rival_took_is_a_loss
             holding::a_release_of_several_tells_that_one_was_broken
             processes::a_process_that_dies_is_replaced
+            runs::finished_work_is_not_done_again
+            runs::slots_are_done_once_each
+            runs::work_that_was_not_finished_is_done_by_the_next
+            runs::the_run_of_another_is_left_alone
+            runs::who_stands_by_learns_that_it_is_done
+            runs::who_stands_by_takes_over_when_the_runner_is_gone
+            runs::a_run_is_finished_once_and_only_while_it_is_held
+            runs::a_mark_ends_when_it_was_kept_long_enough
+            runs::marks_are_shown_and_removed_by_people
+            runs::a_plain_lock_does_not_look_at_marks
+            runs::bad_settings_of_runs_are_refused_alike_everywhere
             waiting::a_wait_ends_and_names_the_holder
             waiting::a_release_ends_the_wait_of_another_client
             waiting::an_expiry_ends_the_wait_of_another_client
@@ -224,13 +282,13 @@ macro_rules! tests {
 }
 
 /// Names and functions.
-#[cfg(feature = "dynamodb")]
+#[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 macro_rules! list {
     (: $($topic:ident::$behaviour:ident)*) => {
         [$((stringify!($behaviour), crate::$topic::$behaviour as fn(&crate::Store))),*]
     };
 }
-#[cfg(feature = "dynamodb")]
+#[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 pub(crate) use {behaviours, list};
 
 suite!(memory sqlite redis quorum);

@@ -1,13 +1,11 @@
-//! All behaviours on one DynamoDB Local, which takes seconds and 120 MB to start: each on a table of its own.
+//! All behaviours in one test for each store whose server takes seconds to start: each on a table of its own.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use leasehold_servers::dynamodb::Server;
 use leasehold_servers::is_for_want_of_time;
 
-use crate::common::on_dynamodb::server;
 use crate::{Store, behaviours, list};
 
 /// At a time; more only wait for each other's processors.
@@ -15,16 +13,44 @@ const WORKERS: usize = 3;
 
 type Behaviour = (&'static str, fn(&Store));
 
+#[cfg(feature = "dynamodb")]
 #[test]
 fn dynamodb() {
-    let server = server();
+    let server = crate::common::on_dynamodb::server();
+    all_behaviours("dynamodb", || Store::dynamodb(&server));
+}
+
+#[cfg(feature = "etcd")]
+#[test]
+fn etcd() {
+    let server = leasehold_servers::etcd::Server::start();
+    all_behaviours("etcd", || Store::etcd(&server));
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn postgres() {
+    let server = leasehold_servers::postgres::Server::start();
+    all_behaviours("postgres", || Store::postgres(&server));
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn pgbouncer() {
+    let server = leasehold_servers::postgres::Server::start();
+    let pooler = leasehold_servers::postgres::Pooler::start(&server);
+    all_behaviours("pgbouncer", || Store::pgbouncer(&server, pooler.port()));
+}
+
+#[allow(clippy::print_stdout, reason = "a run of all tests counts what is flaky")]
+fn all_behaviours(store: &str, new_table: impl Fn() -> Store + Sync) {
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let behaviours: &[Behaviour] = &behaviours!(list);
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(behaviour) = behaviours.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(why) = show(behaviour, &server) {
+                    if let Err(why) = show(store, behaviour, &new_table) {
                         failed.lock().unwrap().push((behaviour, why));
                     }
                 }
@@ -37,7 +63,7 @@ fn dynamodb() {
         let mut is_excused = is_for_want_of_time(why);
         let mut passes = false;
         for _ in 0..3 {
-            match show(behaviour, &server) {
+            match show(store, behaviour, &new_table) {
                 Ok(()) => passes = true,
                 Err(why) => is_excused &= is_for_want_of_time(&why),
             }
@@ -46,19 +72,19 @@ fn dynamodb() {
             }
         }
         if passes && is_excused {
-            println!("FLAKY on DynamoDB: {}", behaviour.0);
+            println!("FLAKY on {store}: {}", behaviour.0);
         }
         !(passes && is_excused)
     });
     let failed: Vec<_> = failed.iter().map(|((name, _), _)| name).collect();
-    assert!(failed.is_empty(), "on DynamoDB these fail, see above why: {failed:?}");
+    assert!(failed.is_empty(), "on {store} these fail, see above why: {failed:?}");
 }
 
 /// On a table of its own. Its name stands in what it says when it panics, which is the error.
-fn show((name, behaviour): &Behaviour, server: &Server) -> Result<(), String> {
+fn show(store: &str, (name, behaviour): &Behaviour, new_table: &(impl Fn() -> Store + Sync)) -> Result<(), String> {
     let ended = thread::scope(|scope| {
-        let running = thread::Builder::new().name(format!("dynamodb::{name}"));
-        running.spawn_scoped(scope, || behaviour(&Store::dynamodb(server))).unwrap().join()
+        let running = thread::Builder::new().name(format!("{store}::{name}"));
+        running.spawn_scoped(scope, || behaviour(&new_table())).unwrap().join()
     });
     ended.map_err(|panic| match panic.downcast::<String>() {
         Ok(message) => *message,

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Once};
 use leasehold::table::{self, Billing, NewTable};
 use leasehold::{ErrorKind, Finding, Severity};
 use leasehold_servers::answers::{self, Reply};
 
+use crate::common::on_dynamodb::put;
 use crate::{new_table, new_url, server, set_keys};
 
 fn of<'a>(findings: &'a [Finding], check: &str) -> Vec<&'a Finding> {
@@ -61,6 +62,7 @@ impl Aws {
                 "DescribeTimeToLive" => {
                     answer(200, r#"{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}"#.to_owned())
                 }
+                "Scan" => answer(200, r#"{"Items":[]}"#.to_owned()),
                 "GetItem" => answer(200, "{}".to_owned()),
                 "UpdateItem" => error("ConditionalCheckFailedException", "The conditional request failed"),
                 _ => answer(200, "healthy: dynamodb".to_owned()),
@@ -135,7 +137,7 @@ fn a_real_table_in_order_gets_no_advice_and_no_row() {
     let url = new_table(&server);
     let findings = Client::connect(&url).unwrap().doctor().unwrap();
     assert!(findings.iter().all(|one| one.severity == Severity::Good && one.advice.is_empty()), "{findings:?}");
-    for check in ["way", "keys", "identity", "table", "billing", "replicas", "expiry", "rights", "clock"] {
+    for check in ["way", "keys", "identity", "table", "billing", "replicas", "expiry", "rights", "marks", "clock"] {
         one(&findings, &format!("dynamodb.{check}"));
     }
     assert!(one(&findings, "dynamodb.keys").what.contains("the environment"));
@@ -213,7 +215,7 @@ fn throttling_during_the_check_is_reported() {
     ];
     let findings = Aws::start(&Oddities { failing: SLOW, ..Oddities::default() }).doctor();
     let throttling = one(&findings, "dynamodb.throttling");
-    assert!(throttling.severity == Severity::Warning && throttling.what.contains("2 of the 4"), "{throttling:?}");
+    assert!(throttling.severity == Severity::Warning && throttling.what.contains("2 of the 5"), "{throttling:?}");
     let rights = of(&findings, "dynamodb.rights");
     assert!(rights.len() == 2 && rights.iter().all(|one| one.severity == Severity::Warning), "{rights:?}");
 }
@@ -284,4 +286,44 @@ fn a_table_that_is_gone_or_a_server_that_is_away_is_a_problem() {
     let table = one(&findings, "dynamodb.table");
     assert!(table.severity == Severity::Problem && table.advice.contains("endpoint"), "{table:?}");
     assert!(of(&findings, "dynamodb.rights").is_empty(), "one complaint is enough: {findings:?}");
+}
+
+#[test]
+fn a_foreign_row_with_a_name_of_a_run_is_reported() {
+    let server = server();
+    let url = new_table(&server);
+    let client = Client::connect(&url).unwrap();
+    let marks = || one(&client.doctor().unwrap(), "dynamodb.marks").clone();
+    let Once::Run(run) = client.once("report").slot("monday").begin().unwrap() else { panic!("it is to be done") };
+    run.finish().unwrap();
+    client.lock("plain").acquire().unwrap().release().unwrap();
+    let ours = marks();
+    assert!(ours.severity == Severity::Good && ours.what.contains("of 2 rows, none"), "{ours:?}");
+
+    let java = |name: &str| {
+        put(
+            &server,
+            &url,
+            &serde_json::json!({
+                "key": {"S": name}, "ownerName": {"S": "java-1"}, "leaseDuration": {"S": "1000"},
+                "recordVersionNumber": {"S": "7f3ac5f6-9d0e-4dc3-8f1e-0242ac120002"},
+            }),
+        );
+    };
+    java("others");
+    let beside = marks();
+    assert!(beside.severity == Severity::Good && beside.what.contains("of 3 rows, 1 were last written"), "{beside:?}");
+    // As Java's client takes a released row.
+    java("report@monday");
+    assert!(client.inspect_run("report", Some("monday")).unwrap().done.is_none(), "the mark is gone");
+    let wiped = marks();
+    assert_eq!(wiped.severity, Severity::Warning);
+    assert!(wiped.what.contains("\"report@monday\"") && wiped.advice.contains("NAME@SLOT"), "{wiped:?}");
+}
+
+#[test]
+fn rows_that_may_not_be_looked_through_are_no_finding() {
+    const SCAN: &[(&str, &str, &str)] = &[("Scan", "AccessDeniedException", "User: worker is not authorized")];
+    let marks = one(&Aws::start(&Oddities { failing: SCAN, ..Oddities::default() }).doctor(), "dynamodb.marks").clone();
+    assert!(marks.severity == Severity::Good && marks.what.contains("dynamodb:Scan is not allowed"), "{marks:?}");
 }

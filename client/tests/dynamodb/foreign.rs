@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::on_dynamodb::{attribute, counter, is_held, put, row, table_of};
 use crate::common::{PATIENCE, connect_patiently, ms};
 use crate::{new_table, server};
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Once};
 use leasehold::{Error, ErrorKind};
 use leasehold_servers::dynamodb::Server;
 use serde_json::{Value, json};
@@ -320,4 +320,32 @@ fn a_table_of_terraforms_own_is_refused_lock_by_lock() {
         is_told(&client.lock(name).try_acquire().unwrap_err(), name, &["Terraform", "a table of its own"]);
     }
     client.lock("other").acquire().unwrap().release().unwrap();
+}
+
+#[test]
+fn a_mark_stands_in_the_row_until_java_puts_it_anew() {
+    let server = server();
+    let url = new_table(&server);
+    let (client, java) = (Client::connect(&url).unwrap(), Java { server: &server, table: table_of(&url) });
+    let begin = || match client.once("job").slot("monday").owner("worker 7").ttl(ms(20_000)).begin().unwrap() {
+        Once::Run(run) => Some(run),
+        Once::Done(_) | Once::Running(_) => None,
+    };
+    let run = begin().expect("nobody has done it");
+    run.finish().unwrap();
+    let marked = row(&server, &url, "job@monday");
+    assert_eq!(attribute(&marked, "doneToken"), run.token().to_string());
+    assert_eq!(attribute(&marked, "doneOwner"), "worker 7");
+    let [at, until] = ["doneAt", "doneUntil"].map(|name| attribute(&marked, name).parse::<u64>().unwrap());
+    assert_eq!(until - at, 7 * 86_400_000 + 60_000, "the errors of clocks are added");
+    assert!(begin().is_none() && !is_held(&marked));
+    // What Java changes in place leaves it alone.
+    let version = attribute(&marked, "recordVersionNumber").to_owned();
+    assert!(!java.heartbeat("job@monday", &version, UUID[1]), "it is not Java's");
+    assert!(begin().is_none());
+    assert!(java.acquire_released("job@monday", UUID[0]));
+    assert!(row(&server, &url, "job@monday").get("doneUntil").is_none());
+    assert!(java.release_and_keep("job@monday", UUID[0]));
+    let again = begin().expect("the mark is gone");
+    assert!(again.token() > run.token());
 }

@@ -19,6 +19,7 @@ mod processes;
 #[cfg(feature = "redis")]
 mod quorum;
 mod replies_lost;
+mod runs;
 mod tables;
 mod troubles;
 

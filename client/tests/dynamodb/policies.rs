@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Once};
 use leasehold::table::{self, NewTable};
 use leasehold::{Error, ErrorKind, Severity, cas};
 use leasehold_servers::answers::Request;
@@ -103,7 +103,13 @@ fn work(urls: &[&str]) -> Result<(), Error> {
     let next = one.lock(NAME).wait(PATIENCE).acquire()?;
     assert!(two.break_lock(NAME)?.is_some_and(|broken| broken.token == Some(next.token())));
     drop(next);
-    two.lock(NAME).wait(PATIENCE).acquire()?.release()
+    two.lock(NAME).wait(PATIENCE).acquire()?.release()?;
+    let run = || one.once(NAME).slot("1").ttl(ms(60_000)).begin();
+    if let Once::Run(run) = run()? {
+        run.finish()?;
+    }
+    assert!(matches!(run()?, Once::Done(_)) && one.inspect_run(NAME, Some("1"))?.done.is_some());
+    Ok(())
 }
 
 #[test]
@@ -172,14 +178,14 @@ fn workers_without_one_right_get_an_error_or_need_it_not() {
     }
 }
 
-/// It may ask for one thing more, and does without.
+/// It asks for two things more, and does without.
 #[test]
 fn the_doctor_finds_the_rights_of_the_sample_sufficient() {
     let server = Arc::new(server());
     let account = Account::new(&server, &new_table(&server), rights(WORKER));
     let findings = Client::connect(&account.url).unwrap().doctor().unwrap();
     assert!(findings.iter().all(|finding| finding.severity < Severity::Problem), "{findings:#?}");
-    assert_eq!(account.refused(), ["DescribeTimeToLive"]);
+    assert_eq!(account.refused(), ["DescribeTimeToLive", "Scan"]);
 }
 
 #[test]

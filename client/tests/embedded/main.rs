@@ -17,4 +17,5 @@ mod holding;
 #[cfg(feature = "sqlite")]
 mod hung;
 mod processes;
+mod runs;
 mod several;

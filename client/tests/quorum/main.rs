@@ -13,3 +13,4 @@ mod faults;
 mod join;
 mod marks;
 mod memory;
+mod runs;

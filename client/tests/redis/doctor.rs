@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold::blocking::Client;
-use leasehold::{Finding, Severity};
+use leasehold::blocking::{Client, Once};
+use leasehold::{ErrorKind, Finding, Severity};
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::{Connection, Reply};
 use leasehold_servers::wait_until;
@@ -68,7 +68,7 @@ fn a_good_server_is_good_and_stays_as_it_was() {
     }
     expect(&findings, "redis.persistence", Severity::Good, "before it is answered");
     expect(&findings, "redis.rights", Severity::Good, "all permissions that locks need");
-    expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released");
+    expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released, and a run was begun and finished");
     expect(&findings, "redis.wakeups", Severity::Good, "are notified");
     let version = server.info("redis_version").unwrap();
     expect(&findings, "redis.version", Severity::Good, &format!("Redis {version}"));
@@ -223,7 +223,29 @@ fn least_rights_suffice_for_locks_and_for_nothing_else() {
     expect(&findings, "redis.persistence", Severity::Warning, "'info'");
     expect(&findings, "redis.replicas", Severity::Warning, "'info'");
     expect(&findings, "redis.role", Severity::Good, "a master");
-    expect(&findings, "redis.version", Severity::Good, "Redis");
+    let server = if std::env::var_os("LEASEHOLD_REDIS_SERVER").is_some() { "valkey" } else { "Redis" };
+    expect(&findings, "redis.version", Severity::Good, server);
+}
+
+#[test]
+fn a_user_who_may_not_write_marks_can_lock_and_not_run() {
+    let server = Server::start();
+    let narrow = ["+acl|whoami", "+acl|getuser", "~{jobs/*fence?of?name"];
+    set_sample(&server, Some("~{jobs/*"), &narrow);
+    let findings = doctor(&sample_url(&server));
+    expect(&findings, "redis.rights", Severity::Warning, "\\x1fdone of name is refused");
+    assert!(find(&findings, "redis.rights").advice.contains("leasehold ~{jobs/*"), "{findings:#?}");
+    expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released");
+    let client = Client::connect(sample_url(&server)).unwrap();
+    client.lock("jobs/a").acquire().unwrap().release().unwrap();
+    let error = client.once("jobs/a").slot("monday").begin().unwrap_err();
+    assert!(error.kind() == ErrorKind::StoreRefused && error.to_string().contains("NOPERM"), "{error}");
+    assert!(server.command(&["KEYS", "*doctor*"]).array().is_empty());
+
+    set_sample(&server, None, &narrow);
+    let Once::Run(run) = client.once("jobs/a").slot("monday").begin().unwrap() else { panic!("it is to be done") };
+    run.finish().unwrap();
+    assert!(matches!(client.once("jobs/a").slot("monday").begin().unwrap(), Once::Done(_)));
 }
 
 #[test]
@@ -254,8 +276,8 @@ fn each_right_that_is_missing_is_named_by_the_doctor() {
 fn without_any_one_right_something_fails() {
     let server = Server::start();
     for right in rights() {
-        if ["+publish", "+subscribe", "+unsubscribe", "&{jobs/*"].contains(&right) {
-            // Waiters poll without; that the doctor tells so is tested above.
+        if ["+publish", "+subscribe", "+unsubscribe", "&{jobs/*", "+multi", "+incr", "+exec"].contains(&right) {
+            // Waiters poll without, and locks go by scripts; that the doctor tells so is tested above.
             continue;
         }
         server.command(&["SCRIPT", "FLUSH"]);

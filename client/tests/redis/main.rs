@@ -21,8 +21,11 @@ mod http;
 mod processes;
 mod refusals;
 mod replies_lost;
+mod rig;
+mod runs;
 #[cfg(feature = "http")]
 mod secrets;
 mod servers;
 mod slow_ways;
+mod transactions;
 mod waiters;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::on_redis::{HIGH, count_grants, counter, is_taken, load_scripts, request, wait_for_renewals};
+use super::rig::Rig;
+use crate::common::on_redis::{HIGH, count_grants, counter, is_taken, request, wait_for_renewals};
 use crate::common::{PATIENCE, eventually, ms};
+use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
-use leasehold::{Client as AsyncClient, ErrorKind};
-use leasehold_servers::proxy::{Fault, Proxy, Request};
-use leasehold_servers::redis::Server;
+use leasehold_servers::proxy::{Fault, Request};
 
 /// How an answer gets lost, or the request with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,23 +23,7 @@ enum Loss {
 
 const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
 
-struct Rig {
-    server: Server,
-    proxy: Proxy,
-    client: Client,
-}
-
 impl Rig {
-    fn new() -> Self {
-        let server = Server::start();
-        load_scripts(&server);
-        let proxy = Proxy::to(server.address());
-        // Silence is to be noticed soon; a machine that is slower only asks more often.
-        let settings = AsyncClient::builder().request_timeout(ms(250));
-        let client = Client::connect_with(settings, server.url_at(proxy.port())).unwrap();
-        Self { server, proxy, client }
-    }
-
     fn lose(&self, loss: Loss, request: Request) -> Fault {
         match loss {
             Loss::ResetAfterwards => self.proxy.reset_after_forwarding(request),

@@ -23,6 +23,8 @@ pub(super) struct Env {
     unix_high_us: u64,
     /// Tokens seen that our wall clock has not passed; only these raise a floor.
     tokens_ahead: BTreeMap<Resource, Token>,
+    /// None of them is lower, so there is nothing to forget before the wall clock has passed it.
+    lowest_ahead: Token,
 }
 
 /// The largest floor that a wall clock may ask for: half of the token space, so that a wall clock that is far ahead cannot
@@ -40,7 +42,16 @@ impl Env {
         let observations = Observations::new(config.limits().observations);
         let nodes = config.nodes().iter().map(|_| NodeState::default()).collect();
         let unix_high_us = floor_at(now.unix_ms);
-        Self { config, seed, now, observations, nodes, unix_high_us, tokens_ahead: BTreeMap::new() }
+        Self {
+            config,
+            seed,
+            now,
+            observations,
+            nodes,
+            unix_high_us,
+            tokens_ahead: BTreeMap::new(),
+            lowest_ahead: Token::MAX,
+        }
     }
 
     /// Sets the time. A monotonic clock that runs backwards counts as standing still.
@@ -63,7 +74,6 @@ impl Env {
         options: &LockOptions,
         out: &mut Effects,
     ) -> Machine {
-        let floor = self.floor(resource);
         let mut ctx = Ctx {
             now: self.now,
             config: &self.config,
@@ -72,7 +82,6 @@ impl Env {
             lock,
             resource,
             options,
-            floor,
             observations: &mut self.observations,
             out,
         };
@@ -107,10 +116,12 @@ impl Env {
             return;
         }
         let (unix_high_us, limit) = (self.unix_high_us, self.config.limits().observations);
-        if self.tokens_ahead.len() >= limit {
+        if self.tokens_ahead.len() >= limit && self.lowest_ahead.get() < unix_high_us {
             self.tokens_ahead.retain(|_, token| token.get() >= unix_high_us);
+            self.lowest_ahead = self.tokens_ahead.values().copied().min().unwrap_or(Token::MAX);
         }
         if self.tokens_ahead.len() < limit {
+            self.lowest_ahead = self.lowest_ahead.min(token);
             let known = self.tokens_ahead.entry(resource.clone()).or_insert(token);
             *known = token.max(*known);
         }
@@ -118,7 +129,7 @@ impl Env {
 
     /// The smallest token for a grant requested now: it passes every token minted before by an honest clock, even if
     /// the store has forgotten it.
-    fn floor(&self, resource: &Resource) -> Token {
+    pub(super) fn floor(&self, resource: &Resource) -> Token {
         let wall = Token::new(self.unix_high_us).unwrap_or(Token::MAX);
         let seen = self.tokens_ahead.get(resource).copied();
         seen.and_then(Token::next).map_or(wall, |next| next.max(wall))

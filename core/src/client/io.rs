@@ -8,6 +8,7 @@ use crate::config::LockOptions;
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, RequestId, Resource};
 use crate::member::LossId;
+use crate::one_or_many::OneOrMany;
 use crate::op::{LockOp, Outcome, TransportFault};
 use crate::prf::Seed;
 use crate::time::Monotonic;
@@ -64,7 +65,7 @@ pub struct Transmit {
     #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
     pub deadline: Monotonic,
     /// The operations, in order; more than one only for renewals.
-    pub ops: Vec<LockOp>,
+    pub ops: OneOrMany<LockOp>,
 }
 
 /// The same commands as the methods of [`Client`](super::Client), for embedders where a call is expensive.
@@ -82,6 +83,11 @@ pub enum Input {
     },
     /// See [`release`](super::Client::release).
     Release {
+        /// The lock.
+        lock: LockId,
+    },
+    /// See [`finish`](super::Client::finish).
+    Finish {
         /// The lock.
         lock: LockId,
     },
@@ -158,6 +164,18 @@ pub enum Error {
         #[cfg_attr(feature = "serde", serde(rename = "max_ttl_ns", with = "crate::json::nanos"))]
         max_ttl: Duration,
     },
+    /// The mark would stand for longer than the quorum allows.
+    AboveMaxKeep {
+        /// The time that was asked for.
+        #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
+        keep: Duration,
+        /// The largest allowed.
+        #[cfg_attr(feature = "serde", serde(rename = "max_keep_ns", with = "crate::json::nanos"))]
+        max_keep: Duration,
+    },
+    /// A plain lock cannot be finished.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
+    NotARun,
     /// The client was closed.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Closed,
@@ -176,6 +194,12 @@ impl fmt::Display for Error {
                 "ttl + lock_delay is {record_ttl:?}, the most in this quorum is {max_ttl:?} (max_ttl, which all its \
                  clients share: a node that has lost its data abstains for so long)"
             ),
+            Self::AboveMaxKeep { keep, max_keep } => write!(
+                f,
+                "the mark would stand for {keep:?}, the most in a quorum is {max_keep:?}, since a node that has lost its \
+                 data is in doubt about marks for so long: make keep, cooldown or the period shorter"
+            ),
+            Self::NotARun => f.write_str("this is a plain lock, which has no mark; release it, or acquire it as a run"),
             Self::Closed => f.write_str("the client is closed"),
         }
     }

@@ -5,6 +5,7 @@ mod io;
 mod locks;
 mod run;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -13,11 +14,12 @@ use env::Env;
 pub use io::{Error, Input, Output, Stats, Transmit};
 use locks::{Lock, Locks, Place};
 
-use crate::config::{Config, LockOptions, Quorum, Wait};
+use crate::config::{Config, LockOptions, MAX_KEEP, Quorum, Wait};
 use crate::event::{Event, Failure};
-use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
+use crate::ids::{LockId, NodeId, Nonce, RequestId, Resource, Seq, Version};
 use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send};
 use crate::member::LossId;
+use crate::one_or_many::OneOrMany;
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
 use crate::time::{Monotonic, Now};
@@ -70,7 +72,7 @@ struct Orphan {
     lock: LockId,
     resource: Resource,
     options: LockOptions,
-    releasing: Releasing,
+    releasing: Box<Releasing>,
     timer: Entry,
 }
 
@@ -78,7 +80,7 @@ struct Orphan {
 struct Request {
     node: NodeId,
     timer: Entry,
-    targets: Vec<(Target, Seq)>,
+    targets: OneOrMany<(Target, Seq)>,
 }
 
 /// The receiver of an outcome.
@@ -132,7 +134,8 @@ impl Client {
     /// `fresh` are 16 bytes that the embedder drew from the operating system for this call.
     ///
     /// # Errors
-    /// [`Error::DuplicateLock`], [`Error::TooManyLocks`], [`Error::AboveMaxTtl`], [`Error::Closed`].
+    /// [`Error::DuplicateLock`], [`Error::TooManyLocks`], [`Error::AboveMaxTtl`], [`Error::AboveMaxKeep`],
+    /// [`Error::Closed`].
     pub fn acquire(
         &mut self,
         lock: LockId,
@@ -151,6 +154,10 @@ impl Client {
         let (record_ttl, quorum) = (options.record_ttl(), self.env.config.quorum());
         if let Some(max_ttl) = quorum.map(Quorum::max_ttl).filter(|max_ttl| record_ttl > *max_ttl) {
             return Err(Error::AboveMaxTtl { record_ttl, max_ttl });
+        }
+        let max_keep = quorum.map_or(MAX_KEEP, Quorum::max_keep);
+        if let Some(run) = options.run().filter(|run| run.keep > max_keep) {
+            return Err(Error::AboveMaxKeep { keep: run.keep, max_keep });
         }
         let limit = self.env.config.limits().locks;
         if self.locks.len() >= limit {
@@ -204,6 +211,25 @@ impl Client {
         Ok(())
     }
 
+    /// Finishes a run: the store writes the mark that the work is done and frees the resource, at once. It ends with
+    /// [`Event::Finished`], or with [`Event::Lost`] if the record was not ours any more and no mark was written.
+    ///
+    /// # Errors
+    /// [`Error::NotARun`]; [`Error::UnknownLock`], also when the lease was lost or released before, or is not held yet.
+    pub fn finish(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
+        self.advance(now, None);
+        let place = self.locks.find(lock).ok_or(Error::UnknownLock)?;
+        let state = self.locks.get(place).ok_or(Error::UnknownLock)?;
+        if state.options.run().is_none() {
+            return Err(Error::NotARun);
+        }
+        if !matches!(state.machine, Machine::Held(_)) {
+            return Err(Error::UnknownLock);
+        }
+        self.drive(place, LeaseInput::Finish);
+        Ok(())
+    }
+
     /// Ends a lease because the embedder has already reported it as lost, by its own reading of the deadline.
     ///
     /// # Errors
@@ -229,7 +255,12 @@ impl Client {
     /// Takes the result of a request: one outcome for each operation, in order. Missing ones count as unknown.
     ///
     /// A response that belongs to no open request is counted and ignored.
-    pub fn handle_response(&mut self, id: RequestId, result: Result<Vec<Outcome>, TransportFault>, now: Now) {
+    pub fn handle_response(
+        &mut self,
+        id: RequestId,
+        result: Result<impl IntoIterator<Item = Outcome>, TransportFault>,
+        now: Now,
+    ) {
         self.advance(now, None);
         let Some(mut request) = self.requests.remove(&id) else {
             self.ignored_responses += 1;
@@ -338,6 +369,11 @@ impl Client {
         self.find(lock)?.machine.holder()
     }
 
+    /// The attempt by which a lease is held: what tells it from all others in a store. `None` when the lock is not held.
+    pub fn nonce(&self, lock: LockId) -> Option<Nonce> {
+        self.find(lock).and_then(|lock| lock.machine.nonce())
+    }
+
     /// The name of the state that a lock is in, `None` when it is not alive.
     pub fn state(&self, lock: LockId) -> Option<&'static str> {
         self.find(lock).map(|lock| lock.machine.name())
@@ -378,6 +414,7 @@ impl Client {
         let (lock, result) = match input {
             Input::Acquire { lock, resource, options } => (lock, self.acquire(lock, resource, options, fresh, now)),
             Input::Release { lock } => (lock, self.release(lock, now)),
+            Input::Finish { lock } => (lock, self.finish(lock, now)),
             Input::DeclareLost { lock } => (lock, self.declare_lost(lock, now)),
             Input::Response { id, result } => return self.handle_response(id, result, now),
             Input::Notified { resource } => return self.notified(&resource, now),

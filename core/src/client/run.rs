@@ -7,6 +7,7 @@ use super::{Client, Orphan, OrphanId, Output, Place, Queued, Request, Target, Ti
 use crate::event::Event;
 use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
+use crate::one_or_many::OneOrMany;
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
 use crate::time::{Monotonic, Now, batch_window, retry_cap};
@@ -55,7 +56,8 @@ impl Client {
     }
 
     pub(super) fn start(&mut self, place: Place, fresh: &Entropy) {
-        self.drive(place, LeaseInput::Start(fresh));
+        let Some(floor) = self.locks.get(place).map(|state| self.env.floor(&state.resource)) else { return };
+        self.drive(place, LeaseInput::Start { fresh, floor });
     }
 
     /// Passes one input to the machine of one lock, and carries out the effects.
@@ -163,12 +165,20 @@ impl Client {
             Timer::Lock(near) if near != place => Some(near),
             Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) => None,
         };
-        let near: Vec<Place> = self.timers.up_to(until).filter_map(near).take(most).collect();
+        // In a quorum, some of those that are near are only due to ask a node that fails, and queue nothing.
+        let candidates = most.saturating_mul(self.env.config.nodes().len());
+        let near: Vec<Place> = self.timers.up_to(until).filter_map(near).take(candidates).collect();
+        let mut left = most;
         for near in near {
+            if left == 0 {
+                break;
+            }
             let timer = self.locks.get(near).and_then(|state| state.timer);
             // A timer that is due may be that of the deadline, which comes before any renewal.
             let is_due = timer.is_some_and(|at| at <= self.env.now.monotonic);
-            self.drive_alone(near, if is_due { LeaseInput::Timeout } else { LeaseInput::RenewAlong(until) });
+            let renewed =
+                self.drive_alone(near, if is_due { LeaseInput::Timeout } else { LeaseInput::RenewAlong(until) });
+            left -= usize::from(renewed);
         }
     }
 
@@ -247,25 +257,43 @@ impl Client {
     fn request(&mut self, first: Queued) -> Transmit {
         let (node, deadline) = (first.send.node, first.send.deadline);
         let is_renewal = matches!(first.send.op, Op::Renew(_));
-        let mut transmit = Transmit { id: RequestId::new(self.next_request), node, deadline, ops: Vec::new() };
-        let mut request = Request { node, timer: None, targets: Vec::new() };
+        let mut transmit = Transmit { id: RequestId::new(self.next_request), node, deadline, ops: OneOrMany::new() };
+        let mut request = Request { node, timer: None, targets: OneOrMany::new() };
         self.next_request += 1;
-        let most = if is_renewal { self.env.config.nodes().get(node.index()).map_or(1, |node| node.batch) } else { 1 };
-        let mut next = Some(first);
-        while let Some(Queued { target, lock, resource, send }) = next {
+        let mut add = |Queued { target, lock, resource, send }: Queued| {
             transmit.deadline = transmit.deadline.min(send.deadline);
             transmit.ops.push(LockOp { lock, resource, op: send.op });
             request.targets.push((target, send.seq));
-            let fits = |next: &Queued| {
-                transmit.ops.len() < most
-                    && next.send.node == node
+            transmit.ops.len()
+        };
+        let mut count = add(first);
+        let nodes = self.env.config.nodes();
+        let most = if is_renewal { nodes.get(node.index()).map_or(1, |node| node.batch) } else { 1 };
+        // The renewals of a quorum's other nodes stand between those of this one. They are passed and wait for their own
+        // request; no send to this node is.
+        let (mut passed, most_passed) = (Vec::new(), most.saturating_mul(nodes.len() - 1));
+        while count < most
+            && let Some(next) = self.sends.front()
+        {
+            let is_other = next.send.node != node && passed.len() < most_passed;
+            let fits = || {
+                next.send.node == node
                     && matches!(next.send.op, Op::Renew(_))
                     && next.send.deadline > self.env.now.monotonic
+                    && !self.is_stale(next)
             };
-            next = match self.sends.front() {
-                Some(next) if fits(next) && !self.is_stale(next) => self.sends.pop_front(),
-                Some(_) | None => None,
-            };
+            if !is_other && !fits() {
+                break;
+            }
+            let Some(next) = self.sends.pop_front() else { break };
+            if is_other {
+                passed.push(next);
+            } else {
+                count = add(next);
+            }
+        }
+        for passed in passed.into_iter().rev() {
+            self.sends.push_front(passed);
         }
         self.timers.set(Timer::Request(transmit.id), &mut request.timer, Some(transmit.deadline));
         self.requests.insert(transmit.id, request);

@@ -9,6 +9,8 @@ use core::time::Duration;
 pub enum ConfigError {
     /// A resource without a name.
     EmptyResource,
+    /// A slot of a run without a name.
+    EmptySlot,
     /// A text or payload above its bound.
     TooLong {
         /// Which setting.
@@ -45,6 +47,13 @@ pub enum ConfigError {
         /// The largest allowed.
         max: Duration,
     },
+    /// A mark of finished work that would end before the lease of its run.
+    KeepBelowTtl {
+        /// How long the mark would stand.
+        keep: Duration,
+        /// The ttl of the lease.
+        ttl: Duration,
+    },
     /// A drift outside its bounds, in parts per million.
     Drift {
         /// The value given.
@@ -72,12 +81,18 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyResource => f.write_str("the resource has no name; give it 1 to 1024 bytes"),
+            Self::EmptySlot => f.write_str("the slot is empty; name the occurrence of the job, such as its date"),
             Self::TooLong { what, bytes, max } => write!(f, "{what} has {bytes} bytes, the most is {max}"),
             Self::ControlCharacter { what, at, code } => {
                 write!(f, "{what} has the control character U+{code:04X} at byte {at}; names hold printable text only")
             }
             Self::TooShort { what, value, min } => write!(f, "{what} {value:?} is below the smallest, {min:?}"),
             Self::TooFar { what, value, max } => write!(f, "{what} {value:?} is above the largest, {max:?}"),
+            Self::KeepBelowTtl { keep, ttl } => write!(
+                f,
+                "the mark would stand for {keep:?}, less than the ttl of {ttl:?}: make keep or cooldown longer, or the ttl \
+                 shorter"
+            ),
             Self::Drift { ppm, min, max } => write!(f, "drift of {ppm} ppm is outside {min} to {max} ppm"),
             Self::Nodes { count, max } => write!(f, "{count} nodes configured; there must be 1 to {max}"),
             Self::ZeroLimit { what } => write!(f, "{what} is 0, which would allow nothing; the smallest is 1"),
@@ -89,6 +104,6 @@ impl core::error::Error for ConfigError {}
 
 /// # Errors
 /// A value above the largest.
-pub(super) fn at_most(what: &'static str, value: Duration, max: Duration) -> Result<(), ConfigError> {
+pub(crate) fn at_most(what: &'static str, value: Duration, max: Duration) -> Result<(), ConfigError> {
     if value > max { Err(ConfigError::TooFar { what, value, max }) } else { Ok(()) }
 }

@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use error::ConfigError;
-pub use options::{LockOptions, LockOptionsBuilder};
-pub use ttl::{Drift, MAX_RECORD_TTL, Ttl};
+pub use options::{LockOptions, LockOptionsBuilder, RunOptions};
+pub use ttl::{Drift, MAX_KEEP, MAX_RECORD_TTL, Ttl};
 
-use crate::member::{Durability, QuorumId};
+use crate::member::{Durability, QuorumId, RETENTION};
 use crate::quorum::MAX_NODES;
 use error::at_most;
 
@@ -30,6 +30,13 @@ pub enum Wait {
     #[default]
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Forever,
+}
+
+impl Wait {
+    /// The same, with the one name for a single attempt.
+    fn or_once(self) -> Self {
+        if self == Self::For(Duration::ZERO) { Self::Once } else { self }
+    }
 }
 
 /// The way to find out that a lock became free.
@@ -97,6 +104,12 @@ impl Quorum {
     /// The longest `ttl + lock_delay`.
     pub const fn max_ttl(&self) -> Duration {
         self.max_ttl
+    }
+
+    /// The longest that a mark of finished work may stand: a node that has lost its data may have lost a mark, and is in doubt
+    /// about marks for so long.
+    pub const fn max_keep(&self) -> Duration {
+        RETENTION
     }
 }
 

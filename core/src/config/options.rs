@@ -5,8 +5,9 @@ use core::time::Duration;
 
 use super::Wait;
 use super::error::{ConfigError, at_most};
-use super::ttl::Ttl;
+use super::ttl::{MAX_KEEP, Ttl};
 use crate::ids::{Owner, Payload};
+use crate::member::RETENTION;
 use crate::time;
 
 /// The options of one acquisition; built by [`LockOptionsBuilder`], so always consistent.
@@ -42,6 +43,30 @@ pub struct LockOptions {
     pub(crate) owner: Owner,
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub(crate) data: Option<Payload>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub(crate) run: Option<RunOptions>,
+}
+
+/// The options of a run: an acquisition that is refused where a mark says that the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct RunOptions {
+    /// How long the mark of a finished run stands: at least the ttl, at most [`MAX_KEEP`], 7 days by default. Zero, which goes
+    /// with `even_if_done`, removes the mark that stands, in Redis within a few ms.
+    #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
+    pub keep: Duration,
+    /// An operator's word that no mark was lost: nodes of a quorum that have lost their data count all the same.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub trust_quorum: bool,
+    /// Runs although a mark may say that the work is done.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub even_if_done: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { keep: RETENTION, trust_quorum: false, even_if_done: false }
+    }
 }
 
 impl LockOptions {
@@ -85,6 +110,22 @@ impl LockOptions {
         self.data.as_ref()
     }
 
+    /// The options of the run; `None` for a plain lock.
+    pub const fn run(&self) -> Option<RunOptions> {
+        self.run
+    }
+
+    /// Returns true if the acquisition is refused where a mark stands.
+    pub(crate) fn is_unless_done(&self) -> bool {
+        self.run.is_some_and(|run| !run.even_if_done)
+    }
+
+    /// The same options, to try for another time.
+    #[must_use]
+    pub fn with_wait(self, wait: Wait) -> Self {
+        Self { wait: wait.or_once(), ..self }
+    }
+
     /// How long the store keeps the record: `ttl + lock_delay`.
     pub(crate) fn record_ttl(&self) -> Duration {
         self.ttl.get().saturating_add(self.lock_delay)
@@ -101,6 +142,7 @@ pub struct LockOptionsBuilder {
     renewal: Renewal,
     owner: alloc::string::String,
     data: Option<Vec<u8>>,
+    run: Option<RunOptions>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -169,9 +211,16 @@ impl LockOptionsBuilder {
         self
     }
 
+    /// Makes it a run: refused where a mark says that the work is done. A plain lock by default.
+    #[must_use]
+    pub fn run(mut self, run: RunOptions) -> Self {
+        self.run = Some(run);
+        self
+    }
+
     /// # Errors
     /// A ttl outside its bounds, a renewal interval of 0 or above half the ttl, a lock delay above 24 h, a `max_hold`
-    /// below the ttl, an owner or data above its bound.
+    /// below the ttl, an owner or data above its bound, marks kept for less than the ttl or more than 100 years.
     pub fn build(self) -> Result<LockOptions, ConfigError> {
         let ttl = self.ttl.map_or(Ok(Ttl::default()), Ttl::new)?;
         at_most("lock_delay", self.lock_delay, Ttl::MAX)?;
@@ -190,14 +239,22 @@ impl LockOptionsBuilder {
         if let Some(value) = self.max_hold.filter(|max_hold| *max_hold < ttl.get()) {
             return Err(ConfigError::TooShort { what: "max_hold", value, min: ttl.get() });
         }
+        if let Some(run) = self.run {
+            let removes = run.even_if_done && run.keep.is_zero();
+            if run.keep < ttl.get() && !removes {
+                return Err(ConfigError::KeepBelowTtl { keep: run.keep, ttl: ttl.get() });
+            }
+            at_most("keep", run.keep, MAX_KEEP)?;
+        }
         Ok(LockOptions {
             ttl,
-            wait: if self.wait == Wait::For(Duration::ZERO) { Wait::Once } else { self.wait },
+            wait: self.wait.or_once(),
             lock_delay: Duration::new(self.lock_delay.as_secs(), self.lock_delay.subsec_millis() * 1_000_000),
             max_hold: self.max_hold,
             renew_every,
             owner: Owner::new(&self.owner)?,
             data: self.data.as_deref().map(Payload::new).transpose()?,
+            run: self.run,
         })
     }
 }

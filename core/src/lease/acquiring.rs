@@ -1,5 +1,6 @@
 //! An attempt under way: every node has been asked, and their answers are counted.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -17,6 +18,7 @@ use crate::lease::{
     unknown_send,
 };
 use crate::member::LossId;
+use crate::one_or_many::OneOrMany;
 use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
 use crate::prf::{Domain, Entropy, nonce};
 use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
@@ -31,8 +33,8 @@ pub(crate) struct Acquiring {
     floor: Token,
     began: Monotonic,
     /// The losses of each node that were known to be over when the attempt began.
-    known_losses: Vec<KnownLoss>,
-    nodes: Vec<NodeAttempt>,
+    known_losses: OneOrMany<KnownLoss>,
+    nodes: OneOrMany<NodeAttempt>,
     tally: Tally,
     recovered: bool,
     /// A wake-up came during this attempt, perhaps after the store had refused it.
@@ -152,13 +154,13 @@ impl NodeAttempt {
 }
 
 impl Acquiring {
-    pub(crate) fn start(mut acquisition: Acquisition, fresh: &Entropy, ctx: &mut Ctx<'_>) -> Self {
+    pub(crate) fn start(mut acquisition: Acquisition, fresh: &Entropy, floor: Token, ctx: &mut Ctx<'_>) -> Box<Self> {
         acquisition.attempt += 1;
         let nodes = ctx.config.nodes().len();
-        let mut attempt = Self {
+        let mut attempt = Box::new(Self {
             nonce: nonce(ctx.seed, fresh, ctx.lock, acquisition.attempt),
             acquisition,
-            floor: ctx.floor,
+            floor,
             began: ctx.now.monotonic,
             known_losses: known_losses(ctx.nodes, ctx.now.monotonic, ctx.config),
             nodes: node_ids(nodes).map(NodeAttempt::new).collect(),
@@ -166,7 +168,7 @@ impl Acquiring {
             recovered: false,
             woken: false,
             renewed: Vec::new(),
-        };
+        });
         for at in 0..nodes {
             attempt.ask(at, ctx);
         }
@@ -181,7 +183,7 @@ impl Acquiring {
         self.nodes.iter().filter_map(|node| node.retry_at).min()
     }
 
-    pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+    pub(crate) fn handle(mut self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
             Input::Outcome { node: id, seq, outcome } => {
                 match self.nodes.iter().position(|node| node.id == id && node.in_flight == Some(seq)) {
@@ -194,15 +196,20 @@ impl Acquiring {
                 self.release_in_background(ctx);
                 (Acquisition::cancel(ctx), Some(Row::AcquiringCancelled))
             }
-            Input::Wake => (Machine::Acquiring(Self { woken: true, ..self }), None),
-            Input::FreshCredentials(id) => {
-                let mut attempt = self;
-                attempt.renewed.push(id);
-                (Machine::Acquiring(attempt), None)
-            }
-            Input::Start(_) | Input::Turn | Input::RenewAlong(_) | Input::Late { .. } | Input::DeclareLost => {
+            Input::Wake => {
+                self.woken = true;
                 (Machine::Acquiring(self), None)
             }
+            Input::FreshCredentials(id) => {
+                self.renewed.push(id);
+                (Machine::Acquiring(self), None)
+            }
+            Input::Start { .. }
+            | Input::Turn
+            | Input::RenewAlong(_)
+            | Input::Late { .. }
+            | Input::Finish
+            | Input::DeclareLost => (Machine::Acquiring(self), None),
         }
     }
 
@@ -229,7 +236,7 @@ impl Acquiring {
         ctx.send(node.id, seq, op);
     }
 
-    fn answered(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn answered(mut self: Box<Self>, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
         self.nodes[at].in_flight = None;
         let is_raise = self.nodes[at].deadline.is_some();
         match outcome {
@@ -244,7 +251,7 @@ impl Acquiring {
         }
     }
 
-    fn acquire_applied(mut self, at: usize, seq: Seq, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
+    fn acquire_applied(mut self: Box<Self>, at: usize, seq: Seq, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
         let node = &mut self.nodes[at];
         let sent = node.sends.sent_at(seq);
         match *applied {
@@ -255,6 +262,10 @@ impl Acquiring {
             }
             Applied::AcquiredInDoubt { counter, stamp } => {
                 ctx.note_vote(node.id, Some(stamp));
+                if asks_for_marks(ctx) {
+                    self.granted_for_nothing(at, BlockReason::MarksInDoubt);
+                    return self.count(ctx);
+                }
                 // An attempt that did not know of the loss may have heard from other nodes before the loss was over.
                 if self.known_losses[at].loss == Some(stamp) {
                     node.sends.settle_through(seq);
@@ -264,15 +275,22 @@ impl Acquiring {
                     self.granted_for_nothing(at, BlockReason::InDoubt);
                 }
             }
-            Applied::Renewed | Applied::Released | Applied::Raised { .. } | Applied::Read(_) => {
+            Applied::Renewed | Applied::Released | Applied::Finished | Applied::Raised { .. } | Applied::Read(_) => {
                 return self.unknown(at, misfit(), ctx);
             }
         }
         self.count(ctx)
     }
 
-    fn acquire_refused(mut self, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
-        if let Refusal::Conflict(Seen { holding: Some(holding) }) = &refusal
+    fn acquire_refused(mut self: Box<Self>, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
+        if let Refusal::Done(mark) = refusal {
+            // Any node's mark shows that the work was done, whatever the others have seen of it.
+            self.nodes[at].sends.settle(seq);
+            ctx.note_vote(self.nodes[at].id, None);
+            self.release_in_background(ctx);
+            return (Acquisition::done(mark, ctx), Some(Row::AcquiringDone));
+        }
+        if let Refusal::Conflict(Seen { holding: Some(holding), .. }) = &refusal
             && holding.is_of(&self.nonce)
             && !holding.released
         {
@@ -283,7 +301,7 @@ impl Acquiring {
     }
 
     /// The node shows a record of this attempt: an earlier acquire took effect, and its reply was lost.
-    fn recovered(mut self, at: usize, holding: &Holding, ctx: &mut Ctx<'_>) -> Step {
+    fn recovered(mut self: Box<Self>, at: usize, holding: &Holding, ctx: &mut Ctx<'_>) -> Step {
         let node = &self.nodes[at];
         ctx.note_vote(node.id, None);
         let sent = match holding.seq() {
@@ -298,7 +316,8 @@ impl Acquiring {
             }
             // A node in doubt shows no counter.
             (Some(_), None) if ctx.config.quorum().is_some() => {
-                self.granted_for_nothing(at, BlockReason::InDoubt);
+                let marks = asks_for_marks(ctx);
+                self.granted_for_nothing(at, if marks { BlockReason::MarksInDoubt } else { BlockReason::InDoubt });
             }
             (Some(_), None) | (None, _) => {
                 return self.unknown(at, unknown_send(), ctx);
@@ -307,7 +326,7 @@ impl Acquiring {
         self.count(ctx)
     }
 
-    fn raise_applied(mut self, at: usize, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
+    fn raise_applied(mut self: Box<Self>, at: usize, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
         let Applied::Raised { counter } = *applied else { return self.unknown(at, misfit(), ctx) };
         let node = &mut self.nodes[at];
         node.tries = 0;
@@ -316,7 +335,7 @@ impl Acquiring {
         self.count(ctx)
     }
 
-    fn raise_refused(mut self, at: usize, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
+    fn raise_refused(mut self: Box<Self>, at: usize, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
         let node = &mut self.nodes[at];
         match refusal {
             // Not ours any more: this node can neither acknowledge the token nor vouch for the lease.
@@ -326,6 +345,7 @@ impl Acquiring {
                 self.tally.refuse(node.id);
             }
             Refusal::Denied(_) => self.tally.refuse(node.id),
+            Refusal::Done(_) => return self.unknown(at, misfit(), ctx),
             Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
                 return self.unknown(at, fault, ctx);
             }
@@ -378,6 +398,7 @@ impl Acquiring {
         self.nodes[at].block_reason = Some(match refusal {
             Refusal::Abstains { stamp } => BlockReason::Abstains(ctx.note_abstention(id, stamp)),
             refusal @ (Refusal::Conflict(_)
+            | Refusal::Done(_)
             | Refusal::Throttled(_)
             | Refusal::Unavailable(_)
             | Refusal::NeedsCredentials(_)
@@ -386,7 +407,7 @@ impl Acquiring {
         self.tally.refuse(id);
     }
 
-    fn unknown(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
+    fn unknown(mut self: Box<Self>, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
         let node = &mut self.nodes[at];
         if node.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
             // After a timeout enough time has passed; a broken connection breaks again if asked at once.
@@ -411,7 +432,7 @@ impl Acquiring {
         self.count(ctx)
     }
 
-    fn resend(mut self, ctx: &mut Ctx<'_>) -> Step {
+    fn resend(mut self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
         let due = |node: &NodeAttempt| node.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
         let Some(at) = self.nodes.iter().position(due) else { return (Machine::Acquiring(self), None) };
         if self.acquisition.is_past_wait(ctx.now.monotonic) {
@@ -427,7 +448,7 @@ impl Acquiring {
         (Machine::Acquiring(self), Some(Row::AcquiringResent))
     }
 
-    fn count(mut self, ctx: &mut Ctx<'_>) -> Step {
+    fn count(mut self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
         // An ack counts as long as the record behind it stands. Once the record may be gone, a node that forgot it may
         // vote for others.
         for node in &self.nodes {
@@ -460,7 +481,7 @@ impl Acquiring {
             && !ctx.nodes.iter().any(|node| node.memory.is_known_to_vote())
     }
 
-    fn hold(self, token: Token, ctx: &mut Ctx<'_>) -> Step {
+    fn hold(self: Box<Self>, token: Token, ctx: &mut Ctx<'_>) -> Step {
         let q = majority(self.nodes.len());
         let deadline = shared_deadline(self.nodes.iter().map(|node| node.deadline), q);
         let Some(deadline) = deadline.filter(|deadline| *deadline > ctx.now.monotonic) else {
@@ -472,7 +493,7 @@ impl Acquiring {
         (Machine::Held(Held::new(self.nonce, token, deadline, next_seq, self.nodes, ctx)), Some(row))
     }
 
-    fn fail(self, ctx: &mut Ctx<'_>) -> Step {
+    fn fail(self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
         self.release_in_background(ctx);
         if self.nodes.iter().all(|node| matches!(node.block_reason, Some(BlockReason::Abstains(_)))) {
             note_all_abstained(ctx.nodes, self.began, ctx.config);
@@ -485,8 +506,8 @@ impl Acquiring {
         // A wake-up that came during this attempt is older than that release, but may come from an earlier one. It is not
         // believed while a node that has not answered may have granted.
         let left_something = self.nodes.iter().any(NodeAttempt::may_have_granted);
-        let Self { mut acquisition, nodes, woken, renewed, .. } = self;
-        let nodes: Vec<NodeWait> = nodes.into_iter().map(|node| node.into_wait(ctx)).collect();
+        let Self { mut acquisition, nodes, woken, renewed, .. } = *self;
+        let nodes: OneOrMany<NodeWait> = nodes.into_iter().map(|node| node.into_wait(ctx)).collect();
         let block_reason = BlockReason::of_all(nodes.iter().map(|node| &node.last_reply));
         acquisition.note_block_reason(block_reason.unwrap_or_else(|| BlockReason::Unavailable(too_late())), ctx);
         if not_denied < q {
@@ -510,11 +531,16 @@ impl Acquiring {
 
     fn release_in_background(&self, ctx: &mut Ctx<'_>) {
         let may_hold = self.nodes.iter().filter(|node| node.may_hold());
-        let nodes: Vec<NodeRelease> = may_hold.map(|node| node.to_release(ctx.now.monotonic)).collect();
+        let nodes: OneOrMany<NodeRelease> = may_hold.map(|node| node.to_release(ctx.now.monotonic)).collect();
         if !nodes.is_empty() {
             ctx.out.orphan = Some(Releasing::of_attempt(self.nonce, nodes, self.acquisition.upcoming_seq(), ctx));
         }
     }
+}
+
+/// Returns true if the votes of nodes that may have lost marks are worth nothing.
+fn asks_for_marks(ctx: &Ctx<'_>) -> bool {
+    ctx.options.is_unless_done() && !ctx.options.run.is_some_and(|run| run.trust_quorum)
 }
 
 fn no_token() -> Fault {

@@ -8,7 +8,7 @@ use crate::config::Wait;
 use crate::event::{Event, Failure};
 use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
-use crate::op::{Denial, Fault, Holding, Refusal, Seen};
+use crate::op::{Denial, Fault, Holding, Mark, Refusal, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
 use crate::time::{Monotonic, Now, fraction_of};
@@ -28,6 +28,8 @@ pub(crate) enum BlockReason {
     Abstains(Duration),
     /// It votes, but its vote counts only from the next attempt on.
     InDoubt,
+    /// It votes, but may have lost marks of finished work, which the run asks for.
+    MarksInDoubt,
     Denied(Denial),
 }
 
@@ -42,6 +44,8 @@ impl From<Refusal> for BlockReason {
             Refusal::Unavailable(fault) => Self::Unavailable(fault),
             Refusal::NeedsCredentials(fault) => Self::Credentials(fault),
             Refusal::Abstains { .. } => Self::Abstains(Duration::ZERO),
+            // The acquisition has ended by then, unless this answers something else than an acquire of a run.
+            Refusal::Done(_) => Self::Vacant,
             Refusal::Denied(denial) => Self::Denied(denial),
         }
     }
@@ -51,8 +55,9 @@ impl BlockReason {
     /// The rank among the reasons of several nodes: the highest is the one that a person has to look at first.
     fn weight(&self) -> (u8, Duration) {
         match self {
-            Self::Denied(_) => (6, Duration::ZERO),
-            Self::Busy(_) => (5, Duration::ZERO),
+            Self::Denied(_) => (7, Duration::ZERO),
+            Self::Busy(_) => (6, Duration::ZERO),
+            Self::MarksInDoubt => (5, Duration::ZERO),
             Self::Throttled(_) => (4, Duration::ZERO),
             Self::Credentials(_) => (3, Duration::ZERO),
             Self::Unavailable(_) => (2, Duration::ZERO),
@@ -91,7 +96,7 @@ pub(crate) struct NodeReply {
 impl NodeReply {
     fn seen(&self) -> Option<Seen> {
         match &self.block_reason {
-            Some(BlockReason::Busy(holding)) => Some(Seen { holding: Some(holding.clone()) }),
+            Some(BlockReason::Busy(holding)) => Some(Seen { holding: Some(holding.clone()), done: None }),
             Some(BlockReason::Vacant) => Some(Seen::default()),
             Some(
                 BlockReason::Throttled(_)
@@ -99,6 +104,7 @@ impl NodeReply {
                 | BlockReason::Credentials(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
+                | BlockReason::MarksInDoubt
                 | BlockReason::Denied(_),
             )
             | None => self.is_ours.then(Seen::default),
@@ -129,6 +135,7 @@ impl From<Option<&BlockReason>> for NodeHealth {
                 | BlockReason::Unavailable(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
+                | BlockReason::MarksInDoubt
                 | BlockReason::Denied(_),
             ) => Self::Unusable,
             None => Self::NoRefusal,
@@ -208,6 +215,7 @@ impl Acquisition {
                 | BlockReason::Credentials(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
+                | BlockReason::MarksInDoubt
                 | BlockReason::Denied(_),
             )
             | None => None,
@@ -234,6 +242,7 @@ impl Acquisition {
                 | BlockReason::Credentials(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
+                | BlockReason::MarksInDoubt
                 | BlockReason::Denied(_),
             )
             | None => Backoff::NORMAL,
@@ -283,9 +292,16 @@ impl Acquisition {
             Some(BlockReason::Throttled(fault)) => Failure::Throttled(fault),
             Some(BlockReason::Unavailable(fault) | BlockReason::Credentials(fault)) => Failure::Unavailable(fault),
             Some(BlockReason::Abstains(left)) => Failure::Abstains { left },
+            Some(BlockReason::MarksInDoubt) => Failure::MarksInDoubt,
             Some(BlockReason::Denied(denial)) => Failure::Refused(denial),
         };
         ctx.event(Event::Failed { lock: ctx.lock, failure });
+        Machine::Ended
+    }
+
+    /// Ends the acquisition of a run whose work is done.
+    pub(crate) fn done(mark: Box<Mark>, ctx: &mut Ctx<'_>) -> Machine {
+        ctx.event(Event::Failed { lock: ctx.lock, failure: Failure::Done(mark) });
         Machine::Ended
     }
 
@@ -315,8 +331,8 @@ impl Idle {
 
     pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
-            Input::Start(fresh) if self.its_turn => {
-                (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, ctx)), Some(Row::IdleStarted))
+            Input::Start { fresh, floor } if self.its_turn => {
+                (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, floor, ctx)), Some(Row::IdleStarted))
             }
             Input::Turn => {
                 self.its_turn = true;
@@ -326,13 +342,14 @@ impl Idle {
                 (self.acquisition.fail(ctx), Some(Row::IdleWaitOver))
             }
             Input::Release => (Acquisition::cancel(ctx), Some(Row::IdleCancelled)),
-            Input::Start(_)
+            Input::Start { .. }
             | Input::Timeout
             | Input::RenewAlong(_)
             | Input::Outcome { .. }
             | Input::Wake
             | Input::FreshCredentials(_)
             | Input::Late { .. }
+            | Input::Finish
             | Input::DeclareLost => (Machine::Idle(self), None),
         }
     }
@@ -370,6 +387,7 @@ mod tests {
         let fault = || Fault::of(FaultKind::Server);
         let in_order = [
             BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")),
+            BlockReason::MarksInDoubt,
             BlockReason::Throttled(fault()),
             BlockReason::Credentials(fault()),
             BlockReason::Unavailable(fault()),

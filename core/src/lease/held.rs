@@ -1,6 +1,6 @@
 //! A lease: valid until its deadline, renewed node by node, lost by the clock alone.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
 use crate::backoff::Backoff;
 use crate::event::{Event, LostReason};
@@ -11,6 +11,7 @@ use crate::lease::releasing::{NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, misfit, unknown_send};
 use crate::member::LossId;
+use crate::one_or_many::OneOrMany;
 use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::prf::Domain;
 use crate::quorum::{majority, shared_deadline};
@@ -28,7 +29,7 @@ pub(crate) struct Held {
     /// No automatic renewal is due from here on.
     renew_until: Monotonic,
     next_seq: u32,
-    nodes: Vec<NodeLease>,
+    nodes: OneOrMany<NodeLease>,
 }
 
 /// The part of one node in a lease.
@@ -108,7 +109,9 @@ impl NodeLease {
                 node.breaker.failed(self.sends.sent_at(seq).unwrap_or(now), now, throttled);
             }
             Outcome::Applied(_)
-            | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::Denied(_)) => {
+            | Outcome::NotApplied(
+                Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. } | Refusal::Denied(_),
+            ) => {
                 node.breaker.served();
             }
         }
@@ -136,12 +139,13 @@ impl Held {
         token: Token,
         deadline: Monotonic,
         next_seq: u32,
-        nodes: Vec<NodeAttempt>,
+        nodes: OneOrMany<NodeAttempt>,
         ctx: &Ctx<'_>,
-    ) -> Self {
+    ) -> Box<Self> {
         let warn_at = Some(danger_at(deadline, ctx.options.ttl));
         let renew_until = ctx.options.max_hold.map_or(Monotonic::FAR, |max_hold| ctx.after(max_hold));
-        let mut lease = Self { nonce, token, deadline, warn_at, renew_until, next_seq, nodes: Vec::new() };
+        let nobody = OneOrMany::new();
+        let mut lease = Box::new(Self { nonce, token, deadline, warn_at, renew_until, next_seq, nodes: nobody });
         lease.nodes = nodes
             .into_iter()
             .map(|node| {
@@ -169,7 +173,7 @@ impl Held {
         due.chain(self.warn_at).fold(self.deadline, Monotonic::min)
     }
 
-    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+    pub(crate) fn handle(mut self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         let now = ctx.now.monotonic;
         match input {
             Input::Timeout if now >= self.deadline => {
@@ -203,20 +207,27 @@ impl Held {
                 }
             }
             Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(Row::HeldLost)),
-            Input::Release => {
-                let nodes = self.nodes.into_iter().filter_map(|node| node.into_release(now)).collect();
-                let releasing = Releasing::of_lease(self.nonce, nodes, self.next_seq, ctx);
-                (Machine::Releasing(releasing), Some(Row::HeldReleased))
+            Input::Release => (Machine::Releasing(self.end(None, ctx)), Some(Row::HeldReleased)),
+            Input::Finish => {
+                let token = self.token;
+                (Machine::Releasing(self.end(Some(token), ctx)), Some(Row::HeldFinished))
             }
-            Input::Start(_) | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
+            Input::Start { .. } | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
                 (Machine::Held(self), None)
             }
         }
     }
 
+    /// The release of the lease; `finished` is the token of a run whose work is done.
+    fn end(self: Box<Self>, finished: Option<Token>, ctx: &Ctx<'_>) -> Box<Releasing> {
+        let now = ctx.now.monotonic;
+        let nodes = self.nodes.into_iter().filter_map(|node| node.into_release(now)).collect();
+        Releasing::of_lease(self.nonce, nodes, self.next_seq, finished, ctx)
+    }
+
     /// Renews on every node whose time comes up to `until`, and asks those for their vote that have no record of ours, so
     /// that the majority outlives nodes that restart one after the other.
-    fn ask_due_nodes(mut self, until: Monotonic, ctx: &mut Ctx<'_>) -> Step {
+    fn ask_due_nodes(mut self: Box<Self>, until: Monotonic, ctx: &mut Ctx<'_>) -> Step {
         let capped = ctx.now.monotonic >= self.renew_until;
         let known_losses = known_losses(ctx.nodes, ctx.now.monotonic, ctx.config);
         let mut row = None;
@@ -269,7 +280,7 @@ impl Held {
         (Machine::Held(self), row)
     }
 
-    fn renewed(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn renewed(mut self: Box<Self>, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
         self.nodes[at].in_flight = None;
         self.nodes[at].note(seq, &outcome, ctx);
         match outcome {
@@ -301,6 +312,7 @@ impl Held {
                         Fault::new(FaultKind::Server, "the node has lost its data")
                     }
                     Refusal::Abstains { .. } | Refusal::Conflict(_) => Fault::of(FaultKind::Busy),
+                    Refusal::Done(_) => misfit(),
                 };
                 self.delayed(at, fault, ctx)
             }
@@ -309,7 +321,14 @@ impl Held {
         }
     }
 
-    fn confirmed(mut self, at: usize, seq: Seq, sent: Monotonic, recovered: bool, ctx: &mut Ctx<'_>) -> Step {
+    fn confirmed(
+        mut self: Box<Self>,
+        at: usize,
+        seq: Seq,
+        sent: Monotonic,
+        recovered: bool,
+        ctx: &mut Ctx<'_>,
+    ) -> Step {
         let due = self.next_renewal(sent, ctx);
         let node = &mut self.nodes[at];
         node.failures = 0;
@@ -324,7 +343,7 @@ impl Held {
     }
 
     /// The deadline does not move; another try follows while there is time.
-    fn delayed(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
+    fn delayed(mut self: Box<Self>, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
         let node = &mut self.nodes[at];
         node.failures = node.failures.saturating_add(1);
         node.due = retry_at(node.id, node.failures, self.deadline, ctx);
@@ -332,7 +351,7 @@ impl Held {
         (Machine::Held(self), Some(Row::HeldDelayed))
     }
 
-    fn not_ours(mut self, at: usize, seen: Seen, ctx: &mut Ctx<'_>) -> Step {
+    fn not_ours(mut self: Box<Self>, at: usize, seen: Seen, ctx: &mut Ctx<'_>) -> Step {
         // Somebody removed the record before its time, on purpose. Another acquire would undo that.
         let broken = self.nodes[at].record.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
         self.nodes[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };

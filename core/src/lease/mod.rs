@@ -18,11 +18,13 @@
 //! | Acquiring | count lost, wait left | Waiting | Contended, background release | `AcquiringBlocked` |
 //! | Acquiring | count lost, no wait left | Ended | Failed, background release | `AcquiringFailed` |
 //! | Acquiring | denied for good | Ended | Failed: refused, background release | `AcquiringDenied` |
+//! | Acquiring | a mark stands | Ended | Failed: done, background release | `AcquiringDone` |
 //! | Acquiring | release | Ended | Failed: cancelled, background release | `AcquiringCancelled` |
 //! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
 //! | Waiting | the answer to a look | Waiting | | `WaitingSaw` |
 //! | Waiting | a look was denied for good | Ended | Failed: refused | `WaitingDenied` |
+//! | Waiting | a look shows a mark that stands | Ended | Failed: done | `WaitingDone` |
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
@@ -39,13 +41,16 @@
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or reported as lost by the embedder | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
+//! | Held | finish | Releasing | | `HeldFinished` |
 //! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, background release | `ReleasingConfirmed` |
 //! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, background release | `ReleasingUnconfirmed` |
+//! | Releasing | finish: a majority has the mark | Ended | Finished, confirmed, background release | `ReleasingFinished` |
+//! | Releasing | finish: too few nodes are left for a majority, some have the mark or may have had it | Ended | Finished, unconfirmed, background release | `ReleasingUnfinished` |
 //! | Releasing | the record was not ours any more | Ended | Lost, background release | `ReleasingTaken` |
 //! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
 //! | Releasing | an acquire that was given up has landed | Releasing | | `ReleasingLanded` |
-//! | Releasing | time to send, at first at once | Releasing | Release | `ReleasingSent` |
-//! | Releasing | the record has run out by itself | Ended | Released, unconfirmed | `ReleasingRanOut` |
+//! | Releasing | time to send, at first at once | Releasing | Release, or Finish | `ReleasingSent` |
+//! | Releasing | the record has run out by itself | Ended | Released, unconfirmed; of a finish: Finished, unconfirmed | `ReleasingRanOut` |
 
 mod acquiring;
 mod acquisition;
@@ -108,11 +113,13 @@ rows! {
         AcquiringBlocked,
         AcquiringFailed,
         AcquiringDenied,
+        AcquiringDone,
         AcquiringCancelled,
         WaitingStarted,
         WaitingLooked,
         WaitingSaw,
         WaitingDenied,
+        WaitingDone,
         WaitingWoken,
         WaitingOver,
         WaitingCancelled,
@@ -129,8 +136,11 @@ rows! {
         HeldExpiring,
         HeldLost,
         HeldReleased,
+        HeldFinished,
         ReleasingConfirmed,
         ReleasingUnconfirmed,
+        ReleasingFinished,
+        ReleasingUnfinished,
         ReleasingTaken,
         ReleasingOpen,
         ReleasingLanded,
@@ -139,14 +149,14 @@ rows! {
     }
 }
 
-/// The state of one lock.
+/// The state of one lock. Those behind the first are in boxes: every input moves the machine, and boxes are small.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Machine {
     Idle(Idle),
-    Acquiring(Acquiring),
-    Waiting(Waiting),
-    Held(Held),
-    Releasing(Releasing),
+    Acquiring(Box<Acquiring>),
+    Waiting(Box<Waiting>),
+    Held(Box<Held>),
+    Releasing(Box<Releasing>),
     Ended,
 }
 
@@ -155,8 +165,8 @@ pub(crate) enum Machine {
 pub(crate) enum Input<'a> {
     /// An ordinary timer is due.
     Timeout,
-    /// A new attempt may start; these bytes make its nonce.
-    Start(&'a Entropy),
+    /// A new attempt may start: `fresh` makes its nonce, and its grant must not have a smaller token than `floor`.
+    Start { fresh: &'a Entropy, floor: Token },
     /// The lock is first in the local queue.
     Turn,
     /// A renewal of another lock leaves now, and those that are due by then may travel with it.
@@ -171,6 +181,8 @@ pub(crate) enum Input<'a> {
     FreshCredentials(NodeId),
     /// The caller releases the lock, or cancels its acquisition.
     Release,
+    /// The caller has done the work of the run.
+    Finish,
     /// The embedder has reported the lease as lost.
     DeclareLost,
 }
@@ -184,8 +196,6 @@ pub(crate) struct Ctx<'a> {
     pub(crate) lock: LockId,
     pub(crate) resource: &'a Resource,
     pub(crate) options: &'a LockOptions,
-    /// The smallest token that a grant requested now may have.
-    pub(crate) floor: Token,
     pub(crate) observations: &'a mut Observations,
     pub(crate) out: &'a mut Effects,
 }
@@ -196,7 +206,7 @@ pub(crate) struct Effects {
     pub(crate) sends: Vec<Send>,
     pub(crate) events: Vec<Event>,
     /// A release that outlives the machine of the lock.
-    pub(crate) orphan: Option<Releasing>,
+    pub(crate) orphan: Option<Box<Releasing>>,
     /// The highest counter of a record in the way.
     pub(crate) counter_seen: Option<Token>,
 }
@@ -310,6 +320,7 @@ impl Ctx<'_> {
             owner: self.options.owner.clone(),
             data: self.options.data.clone(),
             member: self.membership(node, &nonce, seq, known_loss),
+            unless_done: self.options.is_unless_done(),
         }))
     }
 

@@ -1,10 +1,9 @@
 //! The knowledge about each node that all locks of a client share.
 
-use alloc::vec::Vec;
-
 use crate::config::{Config, Quorum};
 use crate::lease::breaker::CircuitBreaker;
 use crate::member::{Bootstrap, LossId};
+use crate::one_or_many::OneOrMany;
 use crate::time::{Monotonic, abstention};
 
 /// The knowledge about a node.
@@ -89,7 +88,7 @@ pub(crate) struct KnownLoss {
 ///
 /// Where no node is known to vote, the quorum may be new: abstentions are respected until all nodes were seen to abstain
 /// at once. A node that is asked to vote before stays in doubt for days.
-pub(crate) fn known_losses(nodes: &[NodeState], now: Monotonic, config: &Config) -> Vec<KnownLoss> {
+pub(crate) fn known_losses(nodes: &[NodeState], now: Monotonic, config: &Config) -> OneOrMany<KnownLoss> {
     let somebody_votes = nodes.iter().any(|node| node.memory.is_known_to_vote());
     let known = |node: &NodeState| {
         let (loss, bootstrap) = match node.memory {

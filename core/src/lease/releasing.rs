@@ -1,17 +1,22 @@
-//! A release: repeated until the store has answered for certain, or the record has run out by itself.
+//! A release, or the finish of a run: repeated until the store has answered for certain, or the record has run out by itself.
 //!
 //! If a node granted, and answers the first release before its deadline with "not ours", somebody broke the lock or
 //! deleted its record. If no majority of the lease is left then, the lease was lost, and is reported as lost. The same
 //! answer to a release that was repeated may be due to the release before it, so it only leaves the lease unconfirmed.
+//!
+//! A finish writes the mark that the work is done with the same write that frees the record. It is confirmed once a majority
+//! has the mark, and lost if no node can have had it. In between, some nodes have it or may have had it: the work may be done
+//! again.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
 use crate::backoff::Backoff;
 use crate::event::{Event, LostReason};
-use crate::ids::{NodeId, Nonce, Seq};
+use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Row, Step};
-use crate::op::{Applied, Op, Outcome, Refusal, Release, Seen};
+use crate::one_or_many::OneOrMany;
+use crate::op::{Applied, Finish, Op, Outcome, Refusal, Release, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
 use crate::time::Monotonic;
@@ -37,8 +42,22 @@ pub(crate) struct Releasing {
     is_background: bool,
     /// The evidence of the answers about a lease; `None` for an attempt that was given up.
     evidence: Option<Evidence>,
+    /// The finish of a run whose end is open.
+    finish: Option<Marks>,
     /// Nodes that have not answered for certain.
-    nodes: Vec<NodeRelease>,
+    nodes: OneOrMany<NodeRelease>,
+}
+
+/// The marks of a finish.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Marks {
+    /// The token of the lease.
+    token: Token,
+    /// Nodes that have confirmed the mark.
+    written: usize,
+    /// Nodes that showed nothing of ours to a finish that was repeated: an earlier one may have written a mark there that is
+    /// gone again.
+    doubtful: usize,
 }
 
 /// Evidence that a lease was ours until its release, counted in nodes.
@@ -120,16 +139,34 @@ impl NodeRelease {
 
 impl Releasing {
     /// The release of an attempt that was given up.
-    pub(super) fn of_attempt(nonce: Nonce, nodes: Vec<NodeRelease>, next_seq: u32, ctx: &Ctx<'_>) -> Self {
+    pub(super) fn of_attempt(nonce: Nonce, nodes: OneOrMany<NodeRelease>, next_seq: u32, ctx: &Ctx<'_>) -> Box<Self> {
         let until = ctx.after(ctx.options.record_ttl());
-        Self { nonce, until, next_seq, tries: 0, answered: false, is_background: false, evidence: None, nodes }
+        Box::new(Self {
+            nonce,
+            until,
+            next_seq,
+            tries: 0,
+            answered: false,
+            is_background: false,
+            evidence: None,
+            finish: None,
+            nodes,
+        })
     }
 
-    /// The release of a lease.
-    pub(super) fn of_lease(nonce: Nonce, nodes: Vec<NodeRelease>, next_seq: u32, ctx: &Ctx<'_>) -> Self {
+    /// The release of a lease; `finished` is the token of a run whose work is done.
+    pub(super) fn of_lease(
+        nonce: Nonce,
+        nodes: OneOrMany<NodeRelease>,
+        next_seq: u32,
+        finished: Option<Token>,
+        ctx: &Ctx<'_>,
+    ) -> Box<Self> {
         let held = nodes.iter().filter(|node| node.held_until.is_some()).count();
-        let evidence = Some(Evidence { held, ..Evidence::default() });
-        Self { evidence, ..Self::of_attempt(nonce, nodes, next_seq, ctx) }
+        let mut release = Self::of_attempt(nonce, nodes, next_seq, ctx);
+        release.evidence = Some(Evidence { held, ..Evidence::default() });
+        release.finish = finished.map(|token| Marks { token, written: 0, doubtful: 0 });
+        release
     }
 
     /// From then on others in the local queue may try: the definite answer may take as long as the ttl.
@@ -141,7 +178,7 @@ impl Releasing {
         self.nodes.iter().filter_map(|node| node.retry_at).fold(self.until, Monotonic::min)
     }
 
-    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+    pub(crate) fn handle(mut self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
             Input::Outcome { node: id, seq, outcome } => {
                 match self.nodes.iter().position(|node| node.id == id && node.in_flight == Some(seq)) {
@@ -156,7 +193,10 @@ impl Releasing {
                 }
             }
             Input::Timeout if ctx.now.monotonic >= self.until => {
-                ctx.event(Event::Released { lock: ctx.lock, confirmed: false });
+                ctx.event(match self.finish {
+                    Some(_) => Event::Finished { lock: ctx.lock, confirmed: false },
+                    None => Event::Released { lock: ctx.lock, confirmed: false },
+                });
                 (Machine::Ended, Some(Row::ReleasingRanOut))
             }
             Input::Timeout => {
@@ -169,12 +209,13 @@ impl Releasing {
                     None => (Machine::Releasing(self), None),
                 }
             }
-            Input::Start(_)
+            Input::Start { .. }
             | Input::Turn
             | Input::RenewAlong(_)
             | Input::Wake
             | Input::FreshCredentials(_)
             | Input::Release
+            | Input::Finish
             | Input::DeclareLost => (Machine::Releasing(self), None),
         }
     }
@@ -187,11 +228,21 @@ impl Releasing {
         node.inherited = None;
         node.retry_at = None;
         let quorum = ctx.config.quorum().map(|_| ctx.durability(node.id));
-        ctx.send(node.id, seq, Op::Release(Release { nonce: self.nonce, quorum }));
+        let op = match (&self.finish, ctx.options.run) {
+            (Some(marks), Some(run)) => Op::Finish(Box::new(Finish {
+                nonce: self.nonce,
+                token: marks.token,
+                keep: run.keep,
+                owner: ctx.options.owner.clone(),
+                quorum,
+            })),
+            (Some(_), None) | (None, _) => Op::Release(Release { nonce: self.nonce, quorum }),
+        };
+        ctx.send(node.id, seq, op);
     }
 
     /// Handles a late answer to an acquire of the attempt.
-    fn acquire_answered(mut self, id: NodeId, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn acquire_answered(mut self: Box<Self>, id: NodeId, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
         let Some(at) = self.nodes.iter().position(|node| node.id == id) else {
             return (Machine::Releasing(self), None);
         };
@@ -226,16 +277,24 @@ impl Releasing {
         }
     }
 
-    fn answered(mut self, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn answered(mut self: Box<Self>, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
         self.answered = true;
         let node = &mut self.nodes[at];
         node.in_flight = None;
         node.inherited = None;
         let is_quorum = ctx.config.quorum().is_some();
         match outcome {
-            Outcome::Applied(Applied::Released) => {
+            Outcome::Applied(Applied::Released) if self.finish.is_none() => {
                 let node = self.nodes.remove(at);
                 self.note(&node, Finding::Ours);
+            }
+            // Also the answer to a finish that was under way when its end was reported.
+            Outcome::Applied(Applied::Finished) => {
+                let node = self.nodes.remove(at);
+                self.note(&node, Finding::Ours);
+                if let Some(marks) = &mut self.finish {
+                    marks.written += 1;
+                }
             }
             Outcome::NotApplied(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. }))
                 if is_quorum || matches!(refusal, Refusal::Conflict(_)) =>
@@ -249,6 +308,9 @@ impl Releasing {
                         let in_time = node.held_until.is_some_and(|until| ctx.now.monotonic < until);
                         if let (true, Refusal::Abstains { .. }) = (in_time, refusal) {
                             self.note(&node, Finding::Ours);
+                        }
+                        if let (true, Some(marks)) = (node.repeated, &mut self.finish) {
+                            marks.doubtful += 1;
                         }
                         if let (true, Refusal::Conflict(seen)) = (in_time && !node.repeated, refusal) {
                             self.note(&node, Finding::Taken(seen));
@@ -283,7 +345,7 @@ impl Releasing {
     }
 
     /// Goes on while the end is open. Reports it once others can have the lock; what is left goes on in the background.
-    fn proceed(mut self, ctx: &mut Ctx<'_>) -> Step {
+    fn proceed(mut self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
         let row = match self.end(ctx) {
             Some(row) if self.is_background => row,
             Some(Row::ReleasingTaken) => {
@@ -291,6 +353,10 @@ impl Releasing {
                 let reason = reason.unwrap_or(LostReason::RecordGone);
                 ctx.event(Event::Lost { lock: ctx.lock, reason });
                 Row::ReleasingTaken
+            }
+            Some(row @ (Row::ReleasingFinished | Row::ReleasingUnfinished)) => {
+                ctx.event(Event::Finished { lock: ctx.lock, confirmed: row == Row::ReleasingFinished });
+                row
             }
             Some(row) => {
                 ctx.event(Event::Released { lock: ctx.lock, confirmed: row == Row::ReleasingConfirmed });
@@ -310,6 +376,17 @@ impl Releasing {
         if self.is_background {
             return self.nodes.is_empty().then_some(Row::ReleasingConfirmed);
         }
+        if let Some(marks) = &self.finish {
+            let may_stand = marks.written + marks.doubtful > 0;
+            return if marks.written >= majority(nodes) {
+                Some(Row::ReleasingFinished)
+            } else if may_stand && marks.written + self.nodes.len() < majority(nodes) {
+                Some(Row::ReleasingUnfinished)
+            } else {
+                // A mark that may yet be written would contradict a loss.
+                self.nodes.is_empty().then_some(Row::ReleasingTaken)
+            };
+        }
         let free = self.nodes.len() <= nodes - majority(nodes);
         let Some(evidence) = &self.evidence else { return free.then_some(Row::ReleasingConfirmed) };
         let no_more_evidence =
@@ -327,7 +404,8 @@ impl Releasing {
 
     /// The rest of a release after its lock has ended: rivals can have the lock, so nobody waits for it. A release that is
     /// under way is sent again if no answer comes, since a send that has not left yet ends with its lock.
-    fn into_orphan(mut self, ctx: &Ctx<'_>) -> Self {
+    fn into_orphan(mut self: Box<Self>, ctx: &Ctx<'_>) -> Box<Self> {
+        self.finish = None;
         for node in self.nodes.iter_mut().filter(|node| node.in_flight.is_some()) {
             node.inherited = node.in_flight.take();
             node.retry_at = Some(ctx.after(ctx.request_timeout()));
@@ -336,7 +414,8 @@ impl Releasing {
     }
 
     /// The same release, until every node has answered: nobody waits for its end.
-    pub(crate) fn in_background(self) -> Self {
-        Self { is_background: true, ..self }
+    pub(crate) fn in_background(mut self: Box<Self>) -> Box<Self> {
+        self.is_background = true;
+        self
     }
 }

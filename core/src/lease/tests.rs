@@ -2,6 +2,7 @@
 
 extern crate std;
 
+mod runs;
 mod scripts;
 
 use alloc::collections::BTreeSet;
@@ -10,14 +11,15 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use std::format;
 
+use runs::RUNS;
 use scripts::{Answer, Do, SCRIPTS, Script};
 
 use super::*;
 use crate::config::NodeConfig;
 use crate::event::Failure;
-use crate::ids::Version;
+use crate::ids::{Owner, Version};
 use crate::member::LossId;
-use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Refusal, Seen};
+use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Mark, Refusal, Seen};
 use crate::time::batch_window;
 
 const SOURCE: &str = include_str!("mod.rs");
@@ -60,7 +62,7 @@ impl Bench {
             Do::Start => {
                 self.handle(Input::Turn, &mut taken);
                 assert!(self.machine.start_at().is_some_and(|at| at <= self.now.monotonic), "a start is due");
-                self.handle(Input::Start(&[7; 16]), &mut taken);
+                self.handle(Input::Start { fresh: &[7; 16], floor: Token::ZERO }, &mut taken);
             }
             Do::At(ms) => self.now.monotonic = self.start.monotonic.plus(Duration::from_millis(ms)),
             Do::Say(node, answer) => {
@@ -71,6 +73,7 @@ impl Bench {
                 self.handle(input, &mut taken);
             }
             Do::Release => self.handle(Input::Release, &mut taken),
+            Do::Finish => self.handle(Input::Finish, &mut taken),
             Do::Wake => self.handle(Input::Wake, &mut taken),
             Do::Landed(node) => {
                 let outcome = Outcome::Applied(Applied::Acquired { counter: Token::ZERO });
@@ -109,7 +112,7 @@ impl Bench {
             self.handle(Input::Outcome { node, seq, outcome: outcome(answer, &[]) }, &mut taken);
         }
         if self.machine.start_at().is_none_or(|at| at > self.now.monotonic) {
-            self.handle(Input::Start(&[8; 16]), &mut taken);
+            self.handle(Input::Start { fresh: &[8; 16], floor: Token::ZERO }, &mut taken);
         }
         let rows: Vec<Row> = taken.iter().map(|taken| taken.row).collect();
         assert!(rows.is_empty(), "{rows:?}");
@@ -126,7 +129,6 @@ impl Bench {
             lock: LockId::new(1),
             resource: &self.resource,
             options: &self.options,
-            floor: Token::ZERO,
             observations: &mut self.observations,
             out: &mut out,
         };
@@ -156,7 +158,7 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     let nonce = sends.iter().rev().find_map(|send| match send.op {
         Op::Acquire(ref op) => Some(op.nonce),
         Op::Renew(op) => Some(op.nonce),
-        Op::Raise(_) | Op::Release(_) | Op::Read => None,
+        Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Read => None,
     });
     let holding = |nonce, seq, released| {
         alloc::boxed::Box::new(Holding {
@@ -172,9 +174,13 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         })
     };
     let ours = |back: usize, released| holding(nonce.unwrap(), sends[sends.len() - 1 - back].seq, released);
-    let theirs = || Seen { holding: Some(holding(Nonce::from_bytes([0xee; 16]), Seq::new(3), false)) };
-    let conflict = |holding| Outcome::NotApplied(Refusal::Conflict(Seen { holding }));
+    let theirs = || Seen { holding: Some(holding(Nonce::from_bytes([0xee; 16]), Seq::new(3), false)), done: None };
+    let conflict = |holding| Outcome::NotApplied(Refusal::Conflict(Seen { holding, done: None }));
     let token = |counter| Token::new(counter).unwrap();
+    let mark = || {
+        let (token, left) = (token(5), Duration::from_secs(60));
+        alloc::boxed::Box::new(Mark { token, owner: Owner::default(), at_unix_ms: 0, left })
+    };
     match answer {
         Answer::Granted(counter) => Outcome::Applied(Applied::Acquired { counter: token(counter) }),
         Answer::GrantedInDoubt(counter) => {
@@ -183,6 +189,9 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         Answer::Raised(counter) => Outcome::Applied(Applied::Raised { counter: token(counter) }),
         Answer::Renewed => Outcome::Applied(Applied::Renewed),
         Answer::Released => Outcome::Applied(Applied::Released),
+        Answer::Finished => Outcome::Applied(Applied::Finished),
+        Answer::Done => Outcome::NotApplied(Refusal::Done(mark())),
+        Answer::SawDone => Outcome::Applied(Applied::Read(Seen { done: Some(mark()), ..theirs() })),
         Answer::Timeout => Outcome::Unknown(Fault::of(FaultKind::Timeout)),
         Answer::Reset => Outcome::Unknown(Fault::of(FaultKind::Reset)),
         Answer::Unavailable => Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))),
@@ -203,6 +212,7 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Op::Acquire(_) => "Acquire",
         Op::Renew(_) => "Renew",
         Op::Release(_) => "Release",
+        Op::Finish(_) => "Finish",
         Op::Raise(_) => "Raise",
         Op::Read => "Read",
     });
@@ -212,6 +222,7 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Event::Contended { .. } => "Contended",
         Event::Failed { failure: Failure::Cancelled, .. } => "Failed: cancelled",
         Event::Failed { failure: Failure::Refused(_), .. } => "Failed: refused",
+        Event::Failed { failure: Failure::Done(_), .. } => "Failed: done",
         Event::Failed { .. } => "Failed",
         Event::Renewed { recovered: false, .. } => "Renewed",
         Event::Renewed { recovered: true, .. } => "Renewed, recovered",
@@ -221,6 +232,8 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Event::Lost { .. } => "Lost",
         Event::Released { confirmed: true, .. } => "Released, confirmed",
         Event::Released { confirmed: false, .. } => "Released, unconfirmed",
+        Event::Finished { confirmed: true, .. } => "Finished, confirmed",
+        Event::Finished { confirmed: false, .. } => "Finished, unconfirmed",
     });
     sends.chain(events).chain(out.orphan.iter().map(|_| "background release")).collect()
 }
@@ -258,11 +271,12 @@ fn declared() -> Vec<String> {
 }
 
 /// Every word for an output that the table may use.
-const OUTPUTS: [&str; 21] = [
+const OUTPUTS: [&str; 25] = [
     "Acquire",
     "Raise",
     "Renew",
     "Release",
+    "Finish",
     "Read",
     "Acquired",
     "Acquired, recovered",
@@ -270,6 +284,7 @@ const OUTPUTS: [&str; 21] = [
     "Failed",
     "Failed: cancelled",
     "Failed: refused",
+    "Failed: done",
     "Renewed",
     "Renewed, recovered",
     "RenewDelayed",
@@ -278,6 +293,8 @@ const OUTPUTS: [&str; 21] = [
     "Lost",
     "Released, confirmed",
     "Released, unconfirmed",
+    "Finished, confirmed",
+    "Finished, unconfirmed",
     "background release",
     "Released",
 ];
@@ -306,7 +323,7 @@ fn every_row_of_the_table_is_taken_as_documented() {
     let mut not_taken: BTreeSet<&str> = table.iter().map(|doc| &*doc.row).collect();
     let mut not_seen: BTreeSet<(&str, &str)> =
         table.iter().flat_map(|doc| named(&doc.outputs).into_iter().map(|output| (&*doc.row, output))).collect();
-    for script in SCRIPTS {
+    for script in SCRIPTS.iter().chain(RUNS) {
         let mut bench = Bench::new(script);
         for (at, (step, expected)) in script.steps.iter().enumerate() {
             let place = format!("{:?}, step {at}, {step:?}", script.name);

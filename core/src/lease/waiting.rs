@@ -1,11 +1,12 @@
 //! Between attempts: asleep until the record in the way runs out, a wake-up comes, or the backoff is over.
 
-use alloc::vec::Vec;
+use alloc::boxed::Box;
 
 use crate::ids::{NodeId, Seq};
 use crate::lease::acquisition::NodeReply;
 use crate::lease::{Acquiring, Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Row, Step, misfit};
-use crate::op::{Applied, FaultKind, Op, Outcome, Refusal};
+use crate::one_or_many::OneOrMany;
+use crate::op::{Applied, FaultKind, Op, Outcome, Refusal, Seen};
 use crate::quorum::majority;
 use crate::time::Monotonic;
 
@@ -17,7 +18,7 @@ pub(crate) struct Waiting {
     next_try: Monotonic,
     /// The last attempt is being released. The wake-up that this causes says nothing of others.
     echoes: bool,
-    nodes: Vec<NodeWait>,
+    nodes: OneOrMany<NodeWait>,
 }
 
 /// The part of one node in a wait.
@@ -38,8 +39,8 @@ pub(super) struct NodeWait {
 
 impl Waiting {
     /// A wait on all nodes, in their order.
-    pub(super) fn new(acquisition: Acquisition, nodes: Vec<NodeWait>, echoes: bool, ctx: &Ctx<'_>) -> Self {
-        let mut waiting = Self { acquisition, next_try: Monotonic::FAR, echoes, nodes };
+    pub(super) fn new(acquisition: Acquisition, nodes: OneOrMany<NodeWait>, echoes: bool, ctx: &Ctx<'_>) -> Box<Self> {
+        let mut waiting = Box::new(Self { acquisition, next_try: Monotonic::FAR, echoes, nodes });
         waiting.sleep(ctx);
         waiting
     }
@@ -57,7 +58,7 @@ impl Waiting {
         (!self.must_look(self.next_try)).then_some(self.next_try)
     }
 
-    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+    pub(crate) fn handle(mut self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         let now = ctx.now.monotonic;
         match input {
             Input::Timeout if self.acquisition.is_past_wait(now) => {
@@ -67,8 +68,8 @@ impl Waiting {
                 self.look(ctx);
                 (Machine::Waiting(self), Some(Row::WaitingLooked))
             }
-            Input::Start(fresh) if !self.must_look(self.next_try) && now >= self.next_try => {
-                (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, ctx)), Some(Row::WaitingStarted))
+            Input::Start { fresh, floor } if !self.must_look(self.next_try) && now >= self.next_try => {
+                (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, floor, ctx)), Some(Row::WaitingStarted))
             }
             Input::Outcome { node: id, seq, outcome } => {
                 match self.nodes.iter().position(|node| node.id == id && node.looking == Some(seq)) {
@@ -100,10 +101,11 @@ impl Waiting {
             }
             Input::Release => (Acquisition::cancel(ctx), Some(Row::WaitingCancelled)),
             Input::Timeout
-            | Input::Start(_)
+            | Input::Start { .. }
             | Input::Turn
             | Input::RenewAlong(_)
             | Input::Late { .. }
+            | Input::Finish
             | Input::DeclareLost => (Machine::Waiting(self), None),
         }
     }
@@ -159,11 +161,14 @@ impl Waiting {
         }
     }
 
-    fn saw(mut self, at: usize, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn saw(mut self: Box<Self>, at: usize, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
         let node = &mut self.nodes[at];
         node.looking = None;
         let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
         let block_reason = match outcome {
+            Outcome::Applied(Applied::Read(Seen { done: Some(mark), .. })) if ctx.options.is_unless_done() => {
+                return (Acquisition::done(mark, ctx), Some(Row::WaitingDone));
+            }
             Outcome::Applied(Applied::Read(seen)) => {
                 ctx.counter_seen(&seen);
                 node.blocked_until = match seen.held() {
@@ -202,7 +207,7 @@ impl Waiting {
     }
 
     fn sleep(&mut self, ctx: &Ctx<'_>) {
-        let mut ends: Vec<Monotonic> = self.nodes.iter().filter_map(|node| node.blocked_until).collect();
+        let mut ends: OneOrMany<Monotonic> = self.nodes.iter().filter_map(|node| node.blocked_until).collect();
         ends.sort_unstable();
         let may_stay = self.nodes.len() - majority(self.nodes.len());
         let runs_out = ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied();

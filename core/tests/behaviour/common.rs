@@ -113,6 +113,7 @@ pub(crate) fn kind(op: &Op) -> &'static str {
         Op::Acquire(_) => "acquire",
         Op::Renew(_) => "renew",
         Op::Release(_) => "release",
+        Op::Finish(_) => "finish",
         Op::Raise(_) => "raise",
         Op::Read => "read",
     }
@@ -174,7 +175,7 @@ pub(crate) struct Host {
     /// Every other output since it was last looked at.
     pub(crate) others: Vec<Output>,
     /// Every attempt, and the number of its last send.
-    last_send: BTreeMap<Nonce, Seq>,
+    last_send: BTreeMap<(Nonce, NodeId), Seq>,
     pub(crate) wake_at: Monotonic,
     pub(crate) rate_ppm: i64,
     /// The offset of the clock, so that hosts do not agree on the time.
@@ -191,15 +192,16 @@ impl Host {
         }
     }
 
-    /// Every acquire and renewal has a number of its own: a record that shows it tells which one took effect.
+    /// Every acquire and renewal of an attempt has a number of its own, and those to one node leave in that order: a record
+    /// that shows the number tells which one took effect.
     fn count_sends(&mut self, transmit: &Transmit) {
         for op in &transmit.ops {
             let (nonce, seq) = match &op.op {
                 Op::Acquire(acquire) => (acquire.nonce, acquire.seq),
                 Op::Renew(renew) => (renew.nonce, renew.seq),
-                Op::Release(_) | Op::Raise(_) | Op::Read => continue,
+                Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => continue,
             };
-            let before = self.last_send.insert(nonce, seq);
+            let before = self.last_send.insert((nonce, transmit.node), seq);
             assert!(before.is_none_or(|before| before < seq), "{before:?} and then {seq:?}");
         }
     }
@@ -500,7 +502,7 @@ impl World {
 
 /// A refusal that shows the holder of the record.
 pub(crate) fn conflict(holding: Option<Holding>) -> Outcome {
-    Outcome::NotApplied(Refusal::Conflict(leasehold_core::op::Seen { holding: holding.map(Box::new) }))
+    Outcome::NotApplied(Refusal::Conflict(leasehold_core::op::Seen { holding: holding.map(Box::new), done: None }))
 }
 
 pub(crate) fn acquired(counter: u64) -> Outcome {

@@ -30,6 +30,7 @@ fn record(counter: u64, record_ttl: Duration, boot: BootId) -> Record {
             owner: Owner::new("hostile").unwrap(),
             data: None,
         }),
+        mark: None,
     }
 }
 
@@ -100,7 +101,7 @@ fn exhausted_counter_grants_nothing() {
 #[test]
 fn the_last_token_is_the_largest_that_javascript_holds() {
     let mut world = World::new(1);
-    plant(&mut world, Record { counter: Token::new(Token::MAX.get() - 1).unwrap(), lease: None });
+    plant(&mut world, Record { counter: Token::new(Token::MAX.get() - 1).unwrap(), lease: None, mark: None });
     assert_eq!(world.hold(0, 1, "r", options()), Token::MAX);
     assert_eq!(Token::MAX.get(), 9_007_199_254_740_991);
     assert_eq!(Token::new(1 << 53), None);
@@ -117,7 +118,7 @@ fn the_last_token_is_the_largest_that_javascript_holds() {
 #[test]
 fn hostile_record_is_rejected_before_waiting() {
     let honest = holding(Nonce::from_bytes([1; 16]), Some(1));
-    let check = |holding: Holding| Seen { holding: Some(holding.into()) }.checked();
+    let check = |holding: Holding| Seen { holding: Some(holding.into()), done: None }.checked();
     assert!(check(honest.clone()).is_ok());
     assert!(Seen::default().checked().is_ok());
     for hostile in [

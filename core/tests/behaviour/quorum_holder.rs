@@ -101,7 +101,9 @@ fn unreachable_node_does_not_hide_the_holder() {
         for transmit in sent {
             let outcome = match (&transmit.ops[0].op, transmit.node.get()) {
                 (Op::Release(_), _) => Outcome::Applied(Applied::Released),
-                (Op::Read, 0) => Outcome::Applied(Applied::Read(Seen { holding: Some(Box::new(record(1, 7))) })),
+                (Op::Read, 0) => {
+                    Outcome::Applied(Applied::Read(Seen { holding: Some(Box::new(record(1, 7))), done: None }))
+                }
                 _ => unavailable(),
             };
             world.answer(0, transmit.id, Ok(vec![outcome]));

@@ -59,7 +59,7 @@ fn is_back(world: &World, node: usize) -> bool {
 }
 
 /// The node has lost its data, and a client has waited that out.
-fn rejoin(world: &mut World, node: usize) {
+pub(crate) fn rejoin(world: &mut World, node: usize) {
     world.stores[node].lose_data();
     world.stores[node].marker = Some(marker(QUORUM, 60_000, Phase::Rejoined { trusted_from_unix_ms: u64::MAX }));
 }

@@ -1,8 +1,11 @@
 //! `step` does the same as the calls one by one.
 
 use crate::common::*;
-use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::{Client, Config, Error, Input, Monotonic, NodeConfig, NodeId, Now, Output, RequestId};
+use leasehold_core::config::RunOptions;
+use leasehold_core::op::{Applied, Fault, FaultKind, Outcome, TransportFault};
+use leasehold_core::{
+    Client, Config, Error, Input, LockOptions, Monotonic, NodeConfig, NodeId, Now, Output, RequestId,
+};
 
 fn client() -> (Client, Now) {
     let now = Now { monotonic: Monotonic::from_ns(0).plus(EPOCH), unix_ms: EPOCH_UNIX_MS };
@@ -25,10 +28,15 @@ fn drain(client: &mut Client, now: Now) -> (Vec<Output>, Monotonic) {
     }
 }
 
+fn run() -> LockOptions {
+    LockOptions::builder().run(RunOptions::default()).build().unwrap()
+}
+
 fn call(client: &mut Client, input: Input, fresh: &[u8; 16], now: Now) {
     match input {
         Input::Acquire { lock, resource, options } => client.acquire(lock, resource, options, fresh, now).unwrap(),
         Input::Release { lock } => client.release(lock, now).unwrap(),
+        Input::Finish { lock } => client.finish(lock, now).unwrap(),
         Input::DeclareLost { lock } => client.declare_lost(lock, now).unwrap(),
         Input::Response { id, result } => client.handle_response(id, result, now),
         Input::Notified { resource } => client.notified(&resource, now),
@@ -52,12 +60,16 @@ fn step_and_the_methods_give_the_same_outputs() {
     let inputs = [
         acquire(1, "a"),
         respond(0, acquired(7)),
+        Input::Acquire { lock: lock(4), resource: resource("d"), options: run() },
+        respond(1, acquired(8)),
+        Input::Finish { lock: lock(4) },
+        respond(2, Outcome::Applied(Applied::Finished)),
         acquire(2, "b"),
-        respond(1, busy()),
+        respond(3, busy()),
         Input::Notified { resource: resource("b") },
-        respond(2, busy()),
+        respond(4, busy()),
         Input::Subscribed { node, resource: resource("b") },
-        Input::Response { id: RequestId::new(3), result: Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout))) },
+        Input::Response { id: RequestId::new(5), result: Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout))) },
         Input::CredentialsRenewed { node },
         Input::NodeVotes { node, loss: None },
         Input::Reseed { seed: [8; 32] },
@@ -79,6 +91,7 @@ fn step_and_the_methods_give_the_same_outputs() {
         match &input {
             Input::Acquire { .. } => call(&mut called, input, &own, now),
             Input::Release { .. }
+            | Input::Finish { .. }
             | Input::DeclareLost { .. }
             | Input::Response { .. }
             | Input::Notified { .. }

@@ -1,8 +1,8 @@
 //! A store that fails gets no more requests than one that works, with any number of leases.
 
 use crate::common::*;
-use leasehold_core::NodeConfig;
 use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::{LockId, NodeConfig, Transmit};
 use std::time::Duration;
 
 const TTL: Duration = secs(30);
@@ -77,4 +77,28 @@ fn quorum_with_a_node_down_gets_no_more_requests() {
             assert!(sick <= healthy + 1, "{leases} leases: {sick} requests, {healthy} where all serve");
         }
     }
+}
+
+#[test]
+fn renewals_of_a_quorum_travel_together_as_those_of_one_store_do() {
+    let [one, three] = [1, 3].map(|nodes| requests(1_000, &vec![Node::Serves; nodes], 100));
+    assert!(three <= 3 * one, "{three} requests to three nodes, {one} to one");
+}
+
+/// The sends of one lease stand in the order of the nodes, and so between those of the next lease.
+#[test]
+fn renewals_of_one_node_leave_in_the_order_of_their_leases() {
+    let mut world = World::of(vec![NodeConfig::default(); 3], 1);
+    for id in 0..5 {
+        world.acquire(0, id, &format!("r{id}"), options());
+        world.deliver_all();
+    }
+    while world.hosts[0].wire.is_empty() {
+        world.jump(ms(100));
+        world.tick(0);
+    }
+    let of_node = |transmit: &Transmit| (transmit.node.index(), transmit.ops.iter().map(|op| op.lock).collect());
+    let sent: Vec<(usize, Vec<LockId>)> = world.hosts[0].wire.iter().map(of_node).collect();
+    let first = sent[0].1.clone();
+    assert_eq!((first.len(), sent), (5, (0..3).map(|node| (node, first.clone())).collect()));
 }

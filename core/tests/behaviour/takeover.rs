@@ -134,7 +134,7 @@ fn foreign_holder_is_observed_for_longer() {
     let show = |world: &mut World, id: u64| {
         world.acquire(0, id, "r", once());
         let Op::Acquire(op) = world.hosts[0].wire[0].ops[0].op.clone() else { panic!("an acquire") };
-        let seen = Seen { holding: Some(Box::new(foreign.clone())) };
+        let seen = Seen { holding: Some(Box::new(foreign.clone())), done: None };
         world.answer_with(0, Outcome::NotApplied(Refusal::Conflict(seen)));
         op.expect
     };

@@ -103,7 +103,7 @@ fn finished_observation_causes_no_spinning() {
             assert!(tries < 1_200, "{tries} tries in {:?}", world.time - began);
             let shown = Holding { left: None, ..holding(other_nonce(), Some(1)) };
             let outcome = if kind(&transmit.ops[0].op) == "read" {
-                let seen = leasehold_core::op::Seen { holding: Some(Box::new(shown)) };
+                let seen = leasehold_core::op::Seen { holding: Some(Box::new(shown)), done: None };
                 Outcome::Applied(leasehold_core::op::Applied::Read(seen))
             } else {
                 conflict(Some(shown))
@@ -302,7 +302,8 @@ fn expired_record_is_not_read_again() {
     world.answer_with(0, busy(Some(secs(3600))));
     world.pass_until_sent(0);
     assert_eq!(world.on_the_wire(0), ["read"]);
-    let seen = Seen { holding: Some(Box::new(Holding { left: Some(ms(0)), ..holding(other_nonce(), Some(1)) })) };
+    let seen =
+        Seen { holding: Some(Box::new(Holding { left: Some(ms(0)), ..holding(other_nonce(), Some(1)) })), done: None };
     world.answer_with(0, Outcome::Applied(Applied::Read(seen)));
     assert_eq!(world.on_the_wire(0), ["acquire"]);
 }
@@ -321,8 +322,10 @@ fn look_that_shows_a_free_lock_resets_the_backoff() {
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());
     world.answer_with(0, busy(Some(secs(3600))));
-    let held =
-        || Seen { holding: Some(Box::new(Holding { left: Some(secs(3600)), ..holding(other_nonce(), Some(1)) })) };
+    let held = || Seen {
+        holding: Some(Box::new(Holding { left: Some(secs(3600)), ..holding(other_nonce(), Some(1)) })),
+        done: None,
+    };
     for _ in 0..9 {
         world.pass_until_sent(0);
         world.answer_with(0, Outcome::Applied(Applied::Read(held())));

@@ -22,6 +22,7 @@
 //!     owner: Owner::new("docs")?,
 //!     data: None,
 //!     member: None,
+//!     unless_done: false,
 //! }));
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op }];
 //!
@@ -52,6 +53,8 @@
 //! |---|---|
 //! | Redis, Valkey | [`redis`] over [`resp`], or over HTTP by [`rest`] |
 //! | DynamoDB | [`dynamodb`], signed by [`sigv4`] |
+//! | etcd | [`etcd`]: its JSON gateway |
+//! | PostgreSQL | [`postgres`]: statements for a driver of the host's |
 //!
 //! [`client`] does all of that for a host that has no use for the parts: it is the core's own client with a session for
 //! each node, and hands out requests that are ready to be sent.
@@ -66,7 +69,9 @@ extern crate alloc;
 
 pub mod client;
 pub mod dynamodb;
+pub mod etcd;
 pub mod fence;
+pub mod postgres;
 pub mod redis;
 pub mod resp;
 pub mod rest;

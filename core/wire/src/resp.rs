@@ -1,5 +1,6 @@
 //! RESP, the protocol of Redis: commands out, replies in, versions 2 and 3.
 
+use alloc::borrow::Cow;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -13,12 +14,12 @@ mod tests;
 pub use reader::{Reader, decode_all};
 
 /// A reply.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     /// Nothing, in each of its spellings.
     Nil,
     /// A short line, such as `OK`.
-    Simple(String),
+    Simple(Cow<'static, str>),
     /// Bytes.
     Bulk(Vec<u8>),
     /// An integer.
@@ -60,18 +61,46 @@ impl Value {
 
 /// Appends a command as a list of byte strings.
 pub fn encode(command: &Command, out: &mut Vec<u8>) {
-    header(b'*', command.args.len(), out);
-    for arg in &command.args {
-        header(b'$', arg.len(), out);
-        out.extend_from_slice(arg);
-        out.extend_from_slice(b"\r\n");
-    }
+    out.extend_from_slice(Digits::header(b'*', command.len()).as_bytes());
+    out.extend_from_slice(command.encoded_words());
 }
 
-fn header(kind: u8, count: usize, out: &mut Vec<u8>) {
-    out.push(kind);
-    out.extend_from_slice(count.to_string().as_bytes());
-    out.extend_from_slice(b"\r\n");
+/// The decimal digits of a number, without memory of their own.
+pub(crate) struct Digits {
+    bytes: [u8; Self::ROOM],
+    begin: usize,
+    end: usize,
+}
+
+impl Digits {
+    /// For the longest number, and what a header has around it.
+    const ROOM: usize = 24;
+
+    pub(crate) fn of(number: u64) -> Self {
+        let end = Self::ROOM - 2;
+        let (mut bytes, mut begin, mut rest) = ([0; Self::ROOM], end, number);
+        loop {
+            begin -= 1;
+            // A digit fits into a byte.
+            bytes[begin] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                return Self { bytes, begin, end };
+            }
+        }
+    }
+
+    /// The line that begins a list or a byte string.
+    pub(crate) fn header(kind: u8, count: usize) -> Self {
+        let Self { mut bytes, begin, end } = Self::of(count as u64);
+        bytes[begin - 1] = kind;
+        bytes[end..].copy_from_slice(b"\r\n");
+        Self { bytes, begin: begin - 1, end: Self::ROOM }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.begin..self.end]
+    }
 }
 
 /// How much a server may make us keep.
@@ -172,6 +201,11 @@ impl Decoder {
         self.at < self.buffer.len() || self.bytes > 0
     }
 
+    /// The bytes behind the last whole reply that have come: those of a reply whose end has not.
+    pub fn pending(&self) -> usize {
+        self.bytes.saturating_add(self.unread())
+    }
+
     /// How many bytes behind the last whole reply have come.
     fn unread(&self) -> usize {
         self.buffer.len() - self.at
@@ -243,13 +277,13 @@ impl Decoder {
             // Errors repeat what they were sent, which another client may have chosen.
             let text = String::from_utf8_lossy(&line[1..]).into_owned();
             return match kind {
-                b'+' => self.done(length, Value::Simple(text)),
+                b'+' => self.done(length, Value::Simple(Cow::Owned(text))),
                 b'-' => self.done(length, Value::Error(text)),
                 _ => malformed("a header that is no text"),
             };
         };
         let value = match kind {
-            b'+' => Value::Simple(rest.to_string()),
+            b'+' => Value::Simple(simple(rest)),
             b'-' => Value::Error(rest.to_string()),
             b':' => Value::Integer(integer(rest)?),
             b'_' if rest.is_empty() => Value::Nil,
@@ -355,6 +389,15 @@ impl List {
             }
             Kind::Attribute => None,
         }
+    }
+}
+
+/// The usual lines take no memory.
+fn simple(text: &str) -> Cow<'static, str> {
+    match text {
+        "OK" => Cow::Borrowed("OK"),
+        "QUEUED" => Cow::Borrowed("QUEUED"),
+        _ => Cow::Owned(text.to_string()),
     }
 }
 

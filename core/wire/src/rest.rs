@@ -60,10 +60,10 @@ impl fmt::Debug for HttpRequest {
 /// Of several commands only the first is sent, and the exchange calls all unknown for want of replies: see above for
 /// which exchanges have more than one. Arguments are UTF-8, as all of ours are.
 pub fn request(dialect: Dialect, commands: &[Command], token: Option<&str>) -> HttpRequest {
-    let args = commands.first().map_or(&[][..], |command| &command.args);
+    let args = commands.first().into_iter().flat_map(Command::words);
     let (content_type, body) = match dialect {
         Dialect::Upstash => {
-            let args = args.iter().map(|arg| Json::String(String::from_utf8_lossy(arg).into_owned())).collect();
+            let args = args.map(|arg| Json::String(String::from_utf8_lossy(arg).into_owned())).collect();
             // Exactly this: servers compare the whole text.
             ("application/json", Json::Array(args).to_string())
         }
@@ -75,9 +75,9 @@ pub fn request(dialect: Dialect, commands: &[Command], token: Option<&str>) -> H
 }
 
 /// Nothing but letters, digits, `-` and `_` stands for itself: a dot could begin what Webdis takes for an extension.
-fn path_of(args: &[Vec<u8>]) -> String {
+fn path_of<'a>(args: impl Iterator<Item = &'a [u8]>) -> String {
     let mut path = String::new();
-    for (index, arg) in args.iter().enumerate() {
+    for (index, arg) in args.enumerate() {
         if index > 0 {
             path.push('/');
         }
@@ -244,7 +244,7 @@ fn webdis(json: Json) -> Result<Value, &'static str> {
         && let [Json::Bool(fine), rest @ ..] = items.as_slice()
     {
         return match (fine, rest) {
-            (true, [Json::String(text)]) => Ok(Value::Simple(text.clone())),
+            (true, [Json::String(text)]) => Ok(Value::Simple(text.clone().into())),
             (false, [Json::String(text)]) => Ok(Value::Error(text.clone())),
             _ => Err("a status without text"),
         };

@@ -41,7 +41,9 @@ const RENAMED_TYPES: [(&str, &str); 3] = [
 ];
 
 /// Fields and parameters of a type or method that are called otherwise, or (an empty name) stand elsewhere.
-const RENAMED_FIELDS: [(&str, &str, &str); 8] = [
+const RENAMED_FIELDS: [(&str, &str, &str); 9] = [
+    // The same in every quorum.
+    ("Quorum", "max_keep", ""),
     ("Membership", "bootstrap", "birth"),
     // Once beside the event instead of once in each.
     ("Event", "lock", ""),
@@ -56,13 +58,15 @@ const RENAMED_FIELDS: [(&str, &str, &str); 8] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 4] = [
+const RENAMED_METHODS: [(&str, &str); 5] = [
     ("new", "create"),
     ("with_high_water", "create"),
     // The host wrote the settings and knows them.
     ("config", ""),
     // A step of the component takes all of its inputs at once.
     ("handle_input", ""),
+    // Knowing an attempt is enough to release it. A host sees it in the requests that it sends.
+    ("nonce", ""),
 ];
 
 /// Integers that are plain numbers and so have no unit.

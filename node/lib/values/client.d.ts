@@ -48,6 +48,20 @@ export type Failure =
       /** The message of the store and advice, without secrets; cut after 512 bytes. */
       detail: string;
     }
+  /** The work of a run is done: the mark that stands. */
+  | {
+      type: "done";
+      /** The fencing token of the lease under which the work was done. */
+      token: number;
+      /** The label of its holder; may be empty. */
+      owner: string;
+      /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
+      atUnixMs: number;
+      /** How much longer the mark stands; rounded up. */
+      leftMs: number;
+    }
+  /** Nodes of the quorum may have lost marks of finished work, and too few others are left to say that none stands. */
+  | { type: "marks-in-doubt" }
   /** Released before it was granted. */
   | { type: "cancelled" }
   /** Anything without a case in this version of the interface. */
@@ -80,7 +94,9 @@ export type LostReason =
       message: string;
     };
 
-/** An event of a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost` or `released`. */
+/**
+ * An event of a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost`, `released` or `finished`.
+ */
 export type Event =
   /** The lock is held. */
   | {
@@ -146,6 +162,15 @@ export type Event =
       /**
        * The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
        * shows no record of ours, or the record has expired by now.
+       */
+      confirmed: boolean;
+    }
+  /** The finish of a run has ended. */
+  | {
+      type: "finished";
+      /**
+       * The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
+       * the mark stands, so the work may be done again.
        */
       confirmed: boolean;
     };
@@ -217,6 +242,16 @@ export type CommandError =
       /** The limit: `maxTtl` of the quorum. */
       maxTtlMs: number;
     }
+  /** The mark would stand for longer than the quorum allows. */
+  | {
+      type: "above-max-keep";
+      /** The time that was asked for. */
+      keepMs: number;
+      /** The limit: a node that has lost its data may have lost marks, and is in doubt about them for so long. */
+      maxKeepMs: number;
+    }
+  /** A plain lock has no mark, so it cannot be finished. */
+  | { type: "not-a-run" }
   /** The client was closed. */
   | { type: "closed" }
   /** An argument was rejected. */
@@ -342,6 +377,12 @@ export type Input =
   /** As `Client.release`. */
   | {
       type: "release";
+      /** Which. */
+      lock: number;
+    }
+  /** As `Client.finish`. */
+  | {
+      type: "finish";
       /** Which. */
       lock: number;
     }

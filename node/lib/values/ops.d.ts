@@ -63,6 +63,8 @@ export type Op =
        * store.
        */
       member?: Membership | undefined;
+      /** Refuse (`done`) if a mark says that the work is done. */
+      unlessDone: boolean;
     }
   /** Extend the expiry, if the record is still ours. Never shortens it, never creates a record. */
   | {
@@ -84,6 +86,20 @@ export type Op =
       type: "release";
       /** The attempt whose record to free. */
       nonce: Uint8Array;
+      /** In a quorum, as in `renew`; absent for a single store. */
+      quorum?: Durability | undefined;
+    }
+  /** Write the mark that the work is done, and free the resource, in one step, if the record is still ours. */
+  | {
+      type: "finish";
+      /** The attempt whose work is done. */
+      nonce: Uint8Array;
+      /** The fencing token of the lease. */
+      token: number;
+      /** How long the mark stands from now on. */
+      keepMs: number;
+      /** The label of the holder; may be empty. */
+      owner: string;
       /** In a quorum, as in `renew`; absent for a single store. */
       quorum?: Durability | undefined;
     }
@@ -156,6 +172,18 @@ export interface Fault {
  */
 export type DenialKind = "permission" | "schema" | "corrupt-record" | "tokens-exhausted" | "storage-full" | "membership" | "other";
 
+/** The mark of finished work: while it stands, nobody does the work again. */
+export interface Mark {
+  /** The fencing token of the lease under which the work was done. */
+  token: number;
+  /** The label of its holder; may be empty. */
+  owner: string;
+  /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
+  atUnixMs: number;
+  /** How much longer the mark stands; rounded up. */
+  leftMs: number;
+}
+
 /** A writer that speaks this protocol. */
 export interface LeaseHolder {
   /** Its attempt. */
@@ -210,6 +238,8 @@ export type Applied =
   | { type: "renewed" }
   /** The resource is free. */
   | { type: "released" }
+  /** The mark stands and the resource is free. */
+  | { type: "finished" }
   /** The counter is at least the requested token. */
   | {
       type: "raised";
@@ -221,15 +251,31 @@ export type Applied =
       type: "read";
       /** The record; absent if the resource is free without a trace of the last holder. */
       holding?: Holding | undefined;
+      /** The mark of finished work, in the answer to `Op read`; absent if none stands. */
+      done?: Mark | undefined;
     };
 
 /** The reason why an operation was not applied. */
 export type Refusal =
-  /** The conflicting record; for renew, release and raise also: no record of ours. */
+  /** The conflicting record; for renew, release, finish and raise also: no record of ours. */
   | {
       type: "conflict";
       /** The record; absent if the resource is free without a trace of the last holder. */
       holding?: Holding | undefined;
+      /** The mark of finished work, in the answer to `Op read`; absent if none stands. */
+      done?: Mark | undefined;
+    }
+  /** The work is done: the mark that stands. */
+  | {
+      type: "done";
+      /** The fencing token of the lease under which the work was done. */
+      token: number;
+      /** The label of its holder; may be empty. */
+      owner: string;
+      /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
+      atUnixMs: number;
+      /** How much longer the mark stands; rounded up. */
+      leftMs: number;
     }
   /** The store throttles requests. */
   | {

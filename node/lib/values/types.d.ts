@@ -85,6 +85,22 @@ export interface Config {
   quorum?: Quorum | undefined;
 }
 
+/** The options of a run. */
+export interface RunOptions {
+  /**
+   * How long the mark of finished work stands: from `ttl` to 3,153,600,000,000 (100 years); in a quorum no more than
+   * the default, 604,800,000 (7 days). In milliseconds.
+   */
+  keep?: number | undefined;
+  /**
+   * True is the word of an operator that no mark was lost: nodes of a quorum that have lost their data count all the
+   * same.
+   */
+  trustQuorum?: boolean | undefined;
+  /** Run although a mark may say that the work is done. Default false. */
+  evenIfDone?: boolean | undefined;
+}
+
 /** How long to try. */
 export type Wait =
   /** One attempt, answered as soon as it is decided. */
@@ -133,12 +149,19 @@ export interface LockOptions {
   owner?: string | undefined;
   /** Bytes that others can read while the lease lasts. */
   data?: Uint8Array | undefined;
+  /**
+   * Makes it a run: work that is done once, so that the acquisition fails if a mark says that it is done. Default: a
+   * plain lock, which neither reads nor writes marks.
+   */
+  run?: RunOptions | undefined;
 }
 
 /** The reason why a setting or an argument was rejected: the value and its bound. */
 export type SettingError =
   /** A resource without a name. */
   | { type: "empty-resource" }
+  /** A slot of a run without a name. */
+  | { type: "empty-slot" }
   /** A text or payload above its bound. */
   | {
       type: "too-long";
@@ -178,6 +201,14 @@ export type SettingError =
       valueMs: number;
       /** The largest allowed. */
       maxMs: number;
+    }
+  /** A mark of finished work that would end before the lease of its run. */
+  | {
+      type: "keep-below-ttl";
+      /** How long the mark would stand. */
+      keepMs: number;
+      /** The ttl of the lease. */
+      ttlMs: number;
     }
   /** A drift outside its bounds. */
   | {

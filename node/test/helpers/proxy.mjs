@@ -37,7 +37,10 @@ export async function startProxy(t, url) {
     for await (const part of request) parts.push(part);
     const { "content-type": type, authorization } = request.headers;
     const headers = Object.fromEntries(Object.entries({ "content-type": type, authorization }).filter(([, value]) => value));
-    const answer = await fetch(new URL(request.url, target), { method: "POST", headers, body: Buffer.concat(parts) });
+    // A server may close a kept connection just when it is used again.
+    const asked = fetch(new URL(request.url, target), { method: "POST", headers, body: Buffer.concat(parts) });
+    const answer = await asked.catch(() => undefined);
+    if (answer === undefined) return response.socket.destroy();
     const body = Buffer.from(await answer.arrayBuffer());
     if (fault === "answer lost") return response.socket.destroy();
     response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "text/plain" }).end(body);

@@ -4,11 +4,16 @@ import { createRequire } from "node:module";
 
 const require = createRequire(import.meta.url);
 const { exports } = require("leasehold/package.json");
+/** What an entry needs beside this package, and is not there. */
+const PEERS = { "./nestjs": "@nestjs/common" };
 
 for (const [entry, conditions] of Object.entries(exports)) {
   const name = `leasehold${entry.slice(1)}`;
   if (name.endsWith(".json")) continue;
-  await import(name);
-  if (conditions.require !== undefined) require(name);
+  const peer = PEERS[entry];
+  for (const load of [() => import(name), async () => conditions.require && require(name)]) {
+    const failed = await load().then(() => false, (error) => error.message.includes(`'${peer}'`) || Promise.reject(error));
+    if (failed !== (peer !== undefined)) throw new Error(`${name} loads without ${peer}`);
+  }
   console.log(name);
 }

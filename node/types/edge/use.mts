@@ -1,6 +1,6 @@
 // What a program for a runtime without Node writes in strict TypeScript, and what it must not. Only compiled, never run.
 
-import { connect, ConfigError, Lease, LeaseholdError, type Client, type LockInfo } from "leasehold/edge";
+import { connect, ConfigError, Lease, LeaseholdError, Run, type Client, type LockInfo, type OnceOutcome } from "leasehold/edge";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(..._: Same<A, B> extends true ? [] : ["the types differ"]): void {}
@@ -21,6 +21,14 @@ export async function all(): Promise<string | undefined> {
   const result = await client.using("a", async (lease) => lease.token);
   same<typeof result, number>();
   same<LockInfo["data"], Uint8Array | undefined>();
+
+  const outcome = await client.once("a", { slot: "s", keep: 30_000 }, (run) => run.token);
+  same<typeof outcome, OnceOutcome<number>>();
+  await using run = (await client.beginRun("a")).run;
+  same<typeof run, Run | null>();
+  await run?.finish();
+  // @ts-expect-error: the slot is a string
+  await client.once("a", { slot: 5 }, () => 0);
 
   // @ts-expect-error: trying once waits for nothing
   await client.tryAcquire("a", { wait: 5 });

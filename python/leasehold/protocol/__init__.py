@@ -14,12 +14,24 @@ from __future__ import annotations
 
 from leasehold._native import clocks
 from leasehold.protocol import _values
-from leasehold.protocol._client import Client, Guard, Reader, channel, encode, released_by
+from leasehold.protocol._client import Client, Guard, Reader, channel, encode, period_slot, released_by, run_resource
 from leasehold.protocol._errors import CommandRejectedError
 from leasehold.protocol._values import *  # noqa: F403
 from leasehold.protocol._values import Now
 
-__all__ = ["Client", "CommandRejectedError", "Guard", "Reader", "channel", "encode", "now", "released_by", *_values.__all__]
+__all__ = [
+    "Client",
+    "CommandRejectedError",
+    "Guard",
+    "Reader",
+    "channel",
+    "encode",
+    "now",
+    "period_slot",
+    "released_by",
+    "run_resource",
+    *_values.__all__,
+]
 
 
 def now() -> Now:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from leasehold._native import Protocol, protocol_redis
+from leasehold._errors import ConfigError
+from leasehold._native import Protocol, protocol_redis, protocol_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from leasehold._types import Seconds
     from leasehold.protocol._values import (
         Config,
         Credentials,
@@ -67,6 +69,13 @@ class Client(_Native):
         :class:`CommandRejectedError` for a lock that is no longer alive.
         """
         self._native.call("release", lock, now)
+
+    def finish(self, lock: int, now: Now) -> None:
+        """Finishes a run that is held: the store writes the mark that the work is done and frees the resource, in one step.
+        It ends with ``Event.Finished``, or with ``Event.Lost`` if the record was not ours any more and no mark was written.
+        Raises :class:`CommandRejectedError` for a lock without ``LockOptions.run``, and for one that is not held.
+        """
+        self._native.call("finish", lock, now)
 
     def declare_lost(self, lock: int, now: Now) -> None:
         """Declares a lease lost: the host has reported the loss from its own reading of the deadline, so the lease must stay
@@ -218,3 +227,24 @@ def released_by(channel: bytes, message: bytes) -> str | None:
     """The resource whose release a message reports, for :meth:`Client.notified`; None if the message is not ours."""
     resource: str | None = protocol_redis("released-by", channel, message)
     return resource
+
+
+def run_resource(name: str, slot: str | None = None) -> str:
+    """The resource of one occurrence of a job: ``name@slot``. Raises ConfigError for names and slots that cannot be."""
+    resource: str = protocol_runs("run-resource", name, slot)
+    return resource
+
+
+def period_slot(unix_ms: int, every: Seconds, offset: Seconds = 0) -> str:
+    """The slot of a job that runs once in every period: the start of the period in UTC, such as ``2026-11-24T00:00:00Z``.
+    Raises ConfigError for a period below 1 s or above 100 years, and for an offset that is not below the period.
+    """
+    slot: str = protocol_runs("period-slot", unix_ms, _ms(every), _ms(offset))
+    return slot
+
+
+def _ms(length: Seconds) -> int:
+    seconds = length if isinstance(length, (int, float)) else length.total_seconds()
+    if not 0 <= seconds < 2**53:
+        raise ConfigError(f"{length!r} is not a length of time: give seconds, from 0 on")
+    return round(seconds * 1000)

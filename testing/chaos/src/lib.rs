@@ -3,6 +3,7 @@
 pub mod bare;
 pub mod chaos;
 pub mod cost;
+pub mod cron;
 pub mod samples;
 
 use std::error::Error;

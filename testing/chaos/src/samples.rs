@@ -60,4 +60,8 @@ pub fn tell(case: &str, all: &[(&str, &Samples)]) {
     let of = |value: &dyn Fn(&Samples) -> f64| all.iter().map(|(who, seen)| (*who, value(seen))).collect::<Vec<_>>();
     Case(case, "p99", "us").side_by_side(&of(&|seen| seen.us(0.99)));
     Case(case, "CPU", "us").side_by_side(&of(&Samples::client_us));
+    // Not every store says what it cost.
+    if base.server_us() > 0.0 {
+        Case(case, "CPU in Redis", "us").side_by_side(&of(&Samples::server_us));
+    }
 }

@@ -77,7 +77,7 @@ fn part(u: &mut Unstructured<'_>) -> Result<Value> {
 fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<Value> {
     Ok(match u.int_in_range(0..=7)? {
         0 => Value::Nil,
-        1 => Value::Simple(values::text(u, 10)?),
+        1 => Value::Simple(values::text(u, 10)?.into()),
         2 => Value::Bulk(values::bytes(u, 40)?),
         3 => Value::Integer(u.arbitrary()?),
         4 => Value::Error((*u.choose(&ERRORS)?).to_owned()),
@@ -105,6 +105,7 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
         return shown(u);
     }
     Ok(match op {
+        Op::Acquire(op) if op.unless_done && u.arbitrary()? => marked(u, "done")?,
         Op::Acquire(op) if op.member.is_some() && u.arbitrary()? => match u.int_in_range(0..=2)? {
             0 => vec![text("doubtful"), text(values::number(u)?.to_string()), text(values::stamp(u)?.to_string())],
             1 => vec![text("abstains"), text(values::stamp(u)?.to_string())],
@@ -113,12 +114,24 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
         Op::Acquire(_) => vec![text("granted"), text(values::number(u)?.to_string())],
         Op::Renew(_) => vec![text(*u.choose(&["renewed", "abstains"])?)],
         Op::Release(_) => vec![text("released")],
+        Op::Finish(_) => vec![text(*u.choose(&["finished", "abstains"])?)],
         Op::Raise(op) => {
             let counter = if u.arbitrary()? { op.token.get() } else { values::number(u)? };
             vec![text("raised"), text(counter.to_string())]
         }
+        Op::Read if u.arbitrary()? => {
+            let mut parts = marked(u, "marked")?;
+            parts.push(text("free"));
+            parts
+        }
         Op::Read => vec![text("free")],
     })
+}
+
+fn marked(u: &mut Unstructured<'_>, word: &str) -> Result<Vec<Value>> {
+    let left = *u.choose(&[-2, -1, 0, 1_000, 3_600_000, i64::MAX])?;
+    let value = format!("{};{}", String::from_utf8_lossy(&lock_value(u)?), values::number(u)?);
+    Ok(vec![text(word), text(value), Value::Integer(left)])
 }
 
 /// The reply to one command that carries these operations. `id` is the request's own for the most part.
@@ -150,7 +163,8 @@ pub(crate) fn reply(u: &mut Unstructured<'_>, id: RequestId, ops: &[LockOp]) -> 
 pub(crate) fn json_of(value: &Value) -> Json {
     match value {
         Value::Nil => Json::Null,
-        Value::Simple(text) | Value::Error(text) | Value::Double(text) | Value::BigNumber(text) => json!(text),
+        Value::Simple(text) => json!(text),
+        Value::Error(text) | Value::Double(text) | Value::BigNumber(text) => json!(text),
         Value::Bulk(bytes) | Value::Verbatim(bytes) => json!(String::from_utf8_lossy(bytes)),
         Value::Integer(number) => json!(number),
         Value::Boolean(flag) => json!(flag),

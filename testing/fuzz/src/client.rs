@@ -159,9 +159,9 @@ impl Story {
         let at = u.choose_index(self.ledger.open().len())?;
         let open = self.ledger.open()[at].clone();
         if values::chance(u, 30) {
-            let fault = values::transport_fault(u)?;
+            let fault = Err::<Vec<Outcome>, _>(values::transport_fault(u)?);
             self.ledger.answered(at, &[]);
-            self.client.handle_response(open.id, Err(fault), self.now);
+            self.client.handle_response(open.id, fault, self.now);
             return Ok(());
         }
         let mut outcomes: Vec<Outcome> =

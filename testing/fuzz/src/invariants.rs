@@ -1,7 +1,7 @@
 //! Invariants of outcomes, for any answer of a server.
 
 use leasehold_core::Token;
-use leasehold_core::config::MAX_RECORD_TTL;
+use leasehold_core::config::{MAX_KEEP, MAX_RECORD_TTL};
 use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal, Release, Renew, Seen};
 
 /// Checks that an outcome is one that the operation can have.
@@ -13,7 +13,9 @@ pub(crate) fn outcome(op: &LockOp, outcome: &Outcome) {
         (Op::Acquire(op), Outcome::Applied(Applied::AcquiredInDoubt { counter, .. })) => {
             assert!(op.member.is_some() && *counter > Token::ZERO);
         }
-        (Op::Renew(_), Outcome::Applied(Applied::Renewed)) | (Op::Release(_), Outcome::Applied(Applied::Released)) => {}
+        (Op::Renew(_), Outcome::Applied(Applied::Renewed))
+        | (Op::Release(_), Outcome::Applied(Applied::Released))
+        | (Op::Finish(_), Outcome::Applied(Applied::Finished)) => {}
         (Op::Raise(op), Outcome::Applied(Applied::Raised { counter })) => assert!(*counter >= op.token),
         (Op::Read, Outcome::Applied(Applied::Read(seen))) => shown(seen),
         (op, outcome) => panic!("{outcome:?} is no answer to {op:?}"),
@@ -35,12 +37,17 @@ fn refused(op: &LockOp, refusal: &Refusal) {
         Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
             short(&fault.to_string());
         }
+        Refusal::Done(mark) => {
+            let asks = matches!(&op.op, Op::Acquire(acquire) if acquire.unless_done);
+            assert!(asks && mark.left <= MAX_KEEP.saturating_mul(2), "{mark:?}");
+        }
         Refusal::Denied(denial) => short(&denial.detail),
         Refusal::Abstains { stamp } => match &op.op {
             Op::Acquire(op) => assert!(op.member.is_some() && stamp.is_some()),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
                 assert!(quorum.is_some() || stamp.is_none());
             }
+            Op::Finish(finish) => assert!(finish.quorum.is_some() || stamp.is_none()),
             op @ (Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
         },
     }

@@ -95,6 +95,8 @@ impl Ledger {
             Err(Error::TooManyLocks { limit }) => assert!(self.locks.len() >= limit && limit == self.limits.locks),
             Err(Error::UnknownLock) => panic!("an acquisition has no lock before it"),
             Err(Error::AboveMaxTtl { record_ttl, max_ttl }) => assert!(record_ttl > max_ttl),
+            Err(Error::AboveMaxKeep { keep, max_keep }) => assert!(keep > max_keep),
+            Err(Error::NotARun) => panic!("nothing was finished"),
             Err(Error::Closed) => {}
         }
     }
@@ -125,7 +127,7 @@ impl Ledger {
                     lock.sent = Some(self.now);
                 }
                 Op::Renew(_) => lock.sent = Some(self.now),
-                Op::Release(_) | Op::Raise(_) | Op::Read => {}
+                Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => {}
             }
         }
         self.open.push(transmit);
@@ -191,7 +193,7 @@ impl Ledger {
                 assert!(was_held, "{event:?} in {lock:?}");
                 self.locks.remove(&id);
             }
-            Event::Released { .. } => {
+            Event::Released { .. } | Event::Finished { .. } => {
                 assert_eq!(lock.state, State::Leaving { was_held: true }, "{event:?}");
                 self.locks.remove(&id);
             }

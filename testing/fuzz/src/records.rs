@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::{Answer, CounterTrust, LossId, Marker, RunId, admit};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
-use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
+use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{LockId, Monotonic, Resource, Token};
 
 use crate::{invariants, values};
@@ -59,6 +59,16 @@ fn boot(u: &mut Unstructured<'_>) -> Result<BootId> {
     Ok(BootId([u.int_in_range(0..=1)?; 16]))
 }
 
+fn mark(u: &mut Unstructured<'_>) -> Result<MarkRecord> {
+    Ok(MarkRecord {
+        nonce: values::nonce(u)?,
+        token: values::token(u)?,
+        owner: values::owner(u)?,
+        at_unix_ms: values::number(u)?,
+        until_unix_ms: values::number(u)?,
+    })
+}
+
 fn record(u: &mut Unstructured<'_>) -> Result<Record> {
     let lease = |u: &mut Unstructured<'_>| {
         Ok(LeaseRecord {
@@ -73,7 +83,7 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
             data: values::maybe(u, values::payload)?,
         })
     };
-    Ok(Record { counter: values::token(u)?, lease: values::maybe(u, lease)? })
+    Ok(Record { counter: values::token(u)?, lease: values::maybe(u, lease)?, mark: values::maybe(u, mark)? })
 }
 
 fn kept(u: &mut Unstructured<'_>) -> Result<()> {

@@ -36,7 +36,7 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
             decode_all(&values::bytes(u, 300)?).unwrap_or_default()
         } else {
             let reply = |u: &mut Unstructured<'_>, command: &Command| {
-                let waits = command.args.first().is_some_and(|name| name == b"WAIT");
+                let waits = command.name() == b"WAIT";
                 if waits { Ok(Value::Integer(u.int_in_range(-1..=3)?)) } else { answers::reply(u, id, &ops) }
             };
             commands.iter().map(|command| reply(u, command)).collect::<Result<_>>()?
@@ -70,7 +70,7 @@ fn names(reply: &Value, id: RequestId) -> bool {
 fn round_trip(command: &Command) {
     let mut bytes = Vec::new();
     encode(command, &mut bytes);
-    let words = command.args.iter().cloned().map(Value::Bulk).collect();
+    let words = command.words().map(|word| Value::Bulk(word.to_vec())).collect();
     assert_eq!(decode_all(&bytes), Ok(vec![Value::Array(words)]));
 }
 
@@ -83,8 +83,9 @@ fn not_in_its_own_way(op: &LockOp, outcome: &Outcome) {
 /// Checks that a client reads what another one's acquire wrote.
 fn reads_back(id: RequestId, ops: &[LockOp], commands: &[Command], unix_ms: u64) {
     let ([LockOp { op: Op::Acquire(acquire), resource, .. }], Some(command)) = (ops, commands.first()) else { return };
-    let keys: usize = std::str::from_utf8(&command.args[2]).expect("a number").parse().expect("a number");
-    let value = command.args[3 + keys].clone();
+    let mut words = command.words().skip(2);
+    let keys = std::str::from_utf8(words.next().expect("a number")).expect("a number");
+    let value = words.nth(keys.parse().expect("a number")).expect("a value").to_vec();
     let read = [LockOp { op: Op::Read, resource: resource.clone(), lock: ops[0].lock }];
     let begun = Session::new(Settings::default()).begin(id, &read, Duration::from_secs(1), 0);
     let mut exchange: Exchange = begun.expect("one server takes every name");

@@ -98,9 +98,8 @@ impl Size {
                 self.add(key, above + 1);
                 self.add(value, above + 1);
             }),
-            Value::Simple(text) | Value::Error(text) | Value::Double(text) | Value::BigNumber(text) => {
-                self.bytes += text.len();
-            }
+            Value::Simple(text) => self.bytes += text.len(),
+            Value::Error(text) | Value::Double(text) | Value::BigNumber(text) => self.bytes += text.len(),
             Value::Bulk(bytes) | Value::Verbatim(bytes) => self.bytes += bytes.len(),
             Value::Nil | Value::Integer(_) | Value::Boolean(_) => {}
         }

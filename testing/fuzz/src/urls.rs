@@ -5,7 +5,7 @@ use leasehold::{StoreUrl, fuzzing};
 
 use crate::values::{self, SECRET};
 
-const SCHEMES: [&str; 16] = [
+const SCHEMES: [&str; 17] = [
     "redis",
     "rediss",
     "valkey",
@@ -22,6 +22,7 @@ const SCHEMES: [&str; 16] = [
     "memory",
     "upstash",
     "etcd",
+    "postgres",
 ];
 
 /// The text as it is, and a url that is made of parts.
@@ -65,6 +66,8 @@ fn read(text: &str, url: std::result::Result<StoreUrl, leasehold::Error>) {
         StoreUrl::Redis(_) => !text.contains('%') && !shown.contains(['?', '#', '@', '\\']),
         // A server that wants a token is shown without it, and is not taken so.
         StoreUrl::Http(_) => text.starts_with("webdis"),
+        // It is shown without its user, which every url must have.
+        StoreUrl::Postgres(_) => false,
         _ => true,
     };
     if is_plain {
@@ -103,6 +106,7 @@ fn made_of_parts(u: &mut Unstructured<'_>) -> Result<()> {
         "/a/b",
         "?sentinel_username=me",
         "?key=id&sort_key=range",
+        "/db?schema=a&listen=b:1",
     ];
     let mut url = format!("{scheme}://{login}@{host}{}", u.choose(&tails)?);
     if values::chance(u, 40) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION, RunId};
 use leasehold_core::op::{
-    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, LockOp, Op, Outcome, Raise, Refusal,
-    Release, Renew, Seen, TransportFault,
+    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
+    Refusal, Release, Renew, Seen, TransportFault,
 };
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
@@ -161,7 +161,7 @@ pub(crate) fn marker(u: &mut Unstructured<'_>) -> Result<Marker> {
 
 /// An operation of any kind, with arguments that need not make sense together.
 pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match u.int_in_range(0..=4)? {
+    Ok(match u.int_in_range(0..=5)? {
         0 => Op::Acquire(Box::new(Acquire {
             nonce: nonce(u)?,
             seq: seq(u)?,
@@ -171,10 +171,18 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             owner: owner(u)?,
             data: maybe(u, payload)?,
             member: maybe(u, membership)?,
+            unless_done: u.arbitrary()?,
         })),
         1 => Op::Renew(Renew { nonce: nonce(u)?, seq: seq(u)?, record_ttl: length(u)?, quorum: maybe(u, durability)? }),
         2 => Op::Release(Release { nonce: nonce(u)?, quorum: maybe(u, durability)? }),
-        3 => Op::Raise(Raise { nonce: nonce(u)?, token: token(u)?, loss: maybe(u, stamp)? }),
+        3 => Op::Finish(Box::new(Finish {
+            nonce: nonce(u)?,
+            token: token(u)?,
+            keep: length(u)?,
+            owner: owner(u)?,
+            quorum: maybe(u, durability)?,
+        })),
+        4 => Op::Raise(Raise { nonce: nonce(u)?, token: token(u)?, loss: maybe(u, stamp)? }),
         _ => Op::Read,
     })
 }
@@ -218,7 +226,14 @@ pub(crate) fn holding(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Hol
 
 /// A node's view of a resource.
 pub(crate) fn seen(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Seen> {
-    Ok(Seen { holding: maybe(u, |u| holding(u, of).map(Box::new))? })
+    let holding = maybe(u, |u| holding(u, of).map(Box::new))?;
+    let done = if chance(u, 60) { Some(Box::new(mark(u)?)) } else { None };
+    Ok(Seen { holding, done })
+}
+
+/// A mark of finished work, honest or not.
+pub(crate) fn mark(u: &mut Unstructured<'_>) -> Result<Mark> {
+    Ok(Mark { token: token(u)?, owner: owner(u)?, at_unix_ms: number(u)?, left: length(u)? })
 }
 
 /// A failure that may pass.
@@ -246,8 +261,9 @@ pub(crate) fn refusal(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Ref
         DenialKind::Membership,
         DenialKind::Other,
     ];
-    Ok(match u.int_in_range(0..=7)? {
+    Ok(match u.int_in_range(0..=8)? {
         0..=2 => Refusal::Conflict(seen(u, of)?),
+        8 => Refusal::Done(Box::new(mark(u)?)),
         3 => Refusal::Throttled(fault(u)?),
         4 => Refusal::Unavailable(fault(u)?),
         5 => Refusal::Abstains { stamp: maybe(u, stamp)? },
@@ -276,18 +292,20 @@ fn fitting(u: &mut Unstructured<'_>, op: Option<&Op>) -> Result<Applied> {
         Op::Acquire(op) => Applied::Acquired { counter: if u.arbitrary()? { op.floor } else { token(u)? } },
         Op::Renew(_) => Applied::Renewed,
         Op::Release(_) => Applied::Released,
+        Op::Finish(_) => Applied::Finished,
         Op::Raise(op) => Applied::Raised { counter: if u.arbitrary()? { op.token } else { token(u)? } },
         Op::Read => Applied::Read(seen(u, None)?),
     })
 }
 
 fn applied(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Applied> {
-    Ok(match u.int_in_range(0..=5)? {
+    Ok(match u.int_in_range(0..=6)? {
         0 => Applied::Acquired { counter: token(u)? },
         1 => Applied::AcquiredInDoubt { counter: token(u)?, stamp: stamp(u)? },
         2 => Applied::Renewed,
         3 => Applied::Released,
         4 => Applied::Raised { counter: token(u)? },
+        5 => Applied::Finished,
         _ => Applied::Read(seen(u, of)?),
     })
 }

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::RETENTION;
 use leasehold_core::op::LockOp;
-use leasehold_core::{LockId, Monotonic, NodeId, Now, Output as Core, RequestId};
+use leasehold_core::{LockId, Monotonic, NodeId, Now, OneOrMany, Output as Core, RequestId};
 use leasehold_wire::client::{
     Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpResponse, Input, Output, Plaintext,
     RedisHttpStore, RedisStore, Response, Store, WireClient,
@@ -75,7 +75,7 @@ enum Kind {
     Http,
     /// A number of commands.
     Redis(usize),
-    Operations(Vec<LockOp>),
+    Operations(OneOrMany<LockOp>),
 }
 
 struct Story {

@@ -6,6 +6,8 @@
 //! - [`rest::Server`]: a server in this process that speaks the REST protocol of Upstash over a real Redis, and answers
 //!   badly on request;
 //! - [`dynamodb::Server`]: a real DynamoDB Local, which a test program shares, since it takes a second to start;
+//! - [`etcd::Server`]: a real etcd, with one member or several;
+//! - [`postgres::Server`]: a real PostgreSQL, with a standby on request, and [`postgres::Pooler`], a PgBouncer in front;
 //! - [`answers::Server`]: an HTTP server in this process whose answers a test makes up;
 //! - [`proxy::Proxy`]: a TCP proxy that loses one reply, or cuts, delays, splits and swallows what passes;
 //! - [`resp::Connection`] and [`http::Connection`]: simple clients, to see the effects of a client under test.
@@ -34,13 +36,15 @@
 //! stays). Nothing here returns an error that a test would only unwrap: what cannot go on panics, and says what the
 //! server wrote last.
 //!
-//! Programs that are missing are named with the Debian package that has them: `redis-server`, `webdis`, `gcc`,
-//! `java`. DynamoDB Local comes with `cargo xtask interop`.
+//! Programs that are missing are named with the Debian package that has them: `redis-server`, `webdis`, `postgresql`,
+//! `pgbouncer`, `etcd-server`, `gcc`, `java`. DynamoDB Local comes with `cargo xtask interop`.
 
 pub mod answers;
 pub mod dynamodb;
+pub mod etcd;
 pub mod http;
 mod ports;
+pub mod postgres;
 mod preload;
 mod process;
 pub mod proxy;

@@ -29,8 +29,10 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Its path is that of the variable `LEASEHOLD_REDIS_SERVER` for `redis-server`, and so on: another server of the same kind.
     pub(crate) fn command(self) -> Command {
-        Command::new(self.name)
+        let variable = format!("LEASEHOLD_{}", self.name.replace('-', "_").to_uppercase());
+        Command::new(std::env::var_os(variable).unwrap_or_else(|| self.name.into()))
     }
 
     /// The message when the program did not start.

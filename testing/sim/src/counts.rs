@@ -179,6 +179,16 @@ counted! {
         Repaired => "majority repaired",
         /// A grant while a node was out of reach.
         MinorityDown => "granted with nodes away",
+        /// A run was finished, and a majority has its mark.
+        Finished => "run finished",
+        /// The finish of a run was never confirmed.
+        FinishUnconfirmed => "run finished, unconfirmed",
+        /// An acquisition that found that the work was done.
+        FoundDone => "run found done",
+        /// A finish that found that the lease was lost.
+        FinishLost => "run lost at its finish",
+        /// A run that nodes which may have lost marks kept waiting.
+        MarksInDoubt => "marks in doubt",
         /// A node that became a member of a quorum without `init`.
         Born => "quorum born without init",
     }
@@ -204,7 +214,7 @@ impl Struck {
 impl Sometimes {
     /// True if it happens only after an assumption was broken.
     pub const fn needs_a_broken_assumption(self) -> bool {
-        matches!(self, Self::LostToOther)
+        matches!(self, Self::LostToOther | Self::FinishLost)
     }
 
     /// True if it can happen in worlds of this kind.
@@ -220,6 +230,7 @@ impl Sometimes {
                     | Self::Repaired
                     | Self::MinorityDown
                     | Self::Born
+                    | Self::MarksInDoubt
                     | Self::Undone
                     | Self::TakenAgain
                     | Self::MadeItsOwn

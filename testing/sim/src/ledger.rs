@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use leasehold_core::config::{Drift, Ttl};
-use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
+use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal, Release};
 use leasehold_core::time::takeover_bound;
 use leasehold_core::{LockId, Monotonic, Nonce, RequestId, Seq, Token, Transmit};
 
@@ -69,6 +69,13 @@ struct Attempt {
     /// then.
     freed: BTreeSet<(ProcessId, usize)>,
     over: bool,
+    /// It asks for work that is not done.
+    is_run: bool,
+    /// The first finish left then.
+    finish_sent: Option<TrueTime>,
+    /// The nodes that have confirmed its mark.
+    marked: BTreeSet<usize>,
+    token: Option<Token>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +95,15 @@ struct Grant {
     token: Token,
 }
 
+/// A finish that was confirmed.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    answered: TrueTime,
+    /// Its mark stands until then at least.
+    until: TrueTime,
+    token: Token,
+}
+
 /// The ledger; see the module.
 #[derive(Debug, Default)]
 pub struct Ledger {
@@ -103,6 +119,10 @@ pub struct Ledger {
     beliefs: BTreeMap<(ProcessId, LockId), Belief>,
     /// The attempts behind leases that are over.
     past: BTreeMap<(ProcessId, LockId), Nonce>,
+    /// Finished work of each resource.
+    dones: BTreeMap<usize, Vec<Done>>,
+    /// Runs that were finished, and then told lost.
+    lost: BTreeSet<(ProcessId, LockId)>,
     grants: BTreeMap<usize, Vec<Grant>>,
     violations: Vec<Violation>,
 }
@@ -194,6 +214,10 @@ impl Ledger {
                     landed: BTreeMap::new(),
                     freed: BTreeSet::new(),
                     over: false,
+                    is_run: acquire.unless_done,
+                    finish_sent: None,
+                    marked: BTreeSet::new(),
+                    token: None,
                 });
                 let is_other = attempt.process != process || attempt.lock != op.lock;
                 *attempt.unaccounted.entry(node).or_default() += 1;
@@ -216,19 +240,12 @@ impl Ledger {
                     self.record_violation(Promise::Orphans, at, Some(process.host), Some(resource), text);
                 }
             }
-            Op::Release(release) => {
-                if let Some(attempt) = self.attempts.get_mut(&release.nonce) {
-                    attempt.released_since = if attempt.release_sent.is_empty() { at } else { attempt.released_since };
-                    attempt.release_sent.insert(node);
-                    attempt.releases += 1;
-                    let passed = at.since(attempt.released_since);
-                    let releases = attempt.releases;
-                    let nodes = attempt.release_sent.len() as u64;
-                    if releases > (15 + u64::try_from(passed.as_millis() / 50).unwrap_or(u64::MAX)) * nodes {
-                        let text = format!("an attempt of lock {lock} was released {releases} times in {passed:?}");
-                        self.record_violation(Promise::Bounds, at, Some(process.host), Some(resource), text);
-                    }
+            Op::Release(Release { nonce, .. }) => self.frees(at, process, op.lock, *nonce, node),
+            Op::Finish(finish) => {
+                if let Some(attempt) = self.attempts.get_mut(&finish.nonce) {
+                    attempt.finish_sent.get_or_insert(at);
                 }
+                self.frees(at, process, op.lock, finish.nonce, node);
             }
             Op::Read => {
                 self.asked.insert((process, id), Asked { lock, node, attempt: None, raises: false, deadline });
@@ -237,6 +254,21 @@ impl Ledger {
                 let attempt = Some(raise.nonce);
                 self.asked.insert((process, id), Asked { lock, node, attempt, raises: true, deadline });
             }
+        }
+    }
+
+    /// A release or finish of an attempt leaves.
+    fn frees(&mut self, at: TrueTime, process: ProcessId, lock: LockId, nonce: Nonce, node: usize) {
+        let Some(attempt) = self.attempts.get_mut(&nonce) else { return };
+        attempt.released_since = if attempt.release_sent.is_empty() { at } else { attempt.released_since };
+        attempt.release_sent.insert(node);
+        attempt.releases += 1;
+        let (resource, releases) = (attempt.resource, attempt.releases);
+        let passed = at.since(attempt.released_since);
+        let nodes = attempt.release_sent.len() as u64;
+        if releases > (15 + u64::try_from(passed.as_millis() / 50).unwrap_or(u64::MAX)) * nodes {
+            let text = format!("an attempt of lock {lock} was released {releases} times in {passed:?}");
+            self.record_violation(Promise::Bounds, at, Some(process.host), Some(resource), text);
         }
     }
 
@@ -333,6 +365,8 @@ impl Ledger {
             return false;
         };
         attempt.granted = true;
+        attempt.token = Some(token);
+        let is_run = attempt.is_run;
         let (first_sent, by_observation) = (attempt.first_sent, attempt.by_observation);
         let grants = self.grants.entry(resource).or_default();
         let twice = grants.iter().any(|grant| grant.token == token);
@@ -340,6 +374,17 @@ impl Ledger {
         grants.push(Grant { answered: at, token });
         let belief = Belief { process, lock, resource, token, nonce, deadline, renewals: 0, granted };
         self.beliefs.insert((process, lock), belief);
+        let asked_later = |done: &&Done| done.answered <= first_sent && at < done.until;
+        if let Some(done) =
+            self.dones.get(&resource).and_then(|dones| dones.iter().find(asked_later)).filter(|_| is_run)
+        {
+            let text = format!(
+                "token {token} was granted to a run that asked {:?} after token {} had finished the work",
+                first_sent.since(done.answered),
+                done.token
+            );
+            self.record_violation(Promise::Once, at, Some(process.host), Some(resource), text);
+        }
         if twice {
             let text = format!("token {token} was granted twice");
             self.record_violation(Promise::Tokens, at, Some(process.host), Some(resource), text);
@@ -391,6 +436,57 @@ impl Ledger {
         let belief = self.beliefs.remove(&(process, lock));
         self.past.extend(belief.iter().map(|belief| ((process, lock), belief.nonce)));
         belief
+    }
+
+    /// A run was told finished. A mark that was confirmed stands for at least this long.
+    pub fn finished(
+        &mut self,
+        at: TrueTime,
+        process: ProcessId,
+        lock: LockId,
+        confirmed: Option<Duration>,
+        majority: usize,
+    ) {
+        let attempt = self.past.get(&(process, lock)).and_then(|nonce| self.attempts.get(nonce));
+        let Some((attempt, began)) = attempt.and_then(|attempt| Some((attempt, attempt.finish_sent?))) else {
+            let text = format!("lock {lock} is told finished, and no finish was sent");
+            return self.record_violation(Promise::Once, at, Some(process.host), None, text);
+        };
+        let (resource, nodes, token) = (attempt.resource, attempt.marked.len(), attempt.token.unwrap_or(Token::ZERO));
+        if self.lost.contains(&(process, lock)) {
+            let text = format!("lock {lock} is told finished, after it was told lost");
+            self.record_violation(Promise::Once, at, Some(process.host), Some(resource), text);
+        }
+        if confirmed.is_some() && nodes < majority {
+            let text = format!("lock {lock} is told finished for certain, and {nodes} nodes have written its mark");
+            self.record_violation(Promise::Once, at, Some(process.host), Some(resource), text);
+        }
+        if let Some(stands_for) = confirmed {
+            let done = Done { answered: at, until: began.plus(stands_for), token };
+            self.dones.entry(resource).or_default().push(done);
+        }
+    }
+
+    /// A node has confirmed the mark of an attempt.
+    pub fn marked(&mut self, nonce: &Nonce, node: usize) {
+        if let Some(attempt) = self.attempts.get_mut(nonce) {
+            attempt.marked.insert(node);
+        }
+    }
+
+    /// Marks need not be remembered any more.
+    pub fn forget_marks(&mut self) {
+        self.dones.clear();
+    }
+
+    /// A lock was told lost. Returns true if it is a run that was being finished.
+    pub fn told_lost(&mut self, process: ProcessId, lock: LockId) -> bool {
+        let attempt = self.past.get(&(process, lock)).and_then(|nonce| self.attempts.get(nonce));
+        let finishing = attempt.is_some_and(|attempt| attempt.finish_sent.is_some());
+        if finishing {
+            self.lost.insert((process, lock));
+        }
+        finishing
     }
 
     /// Notes that a node carried out a release of an attempt, or answered that no attempt gets its vote.

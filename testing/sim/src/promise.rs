@@ -28,11 +28,13 @@ pub enum Promise {
     Loss,
     /// Requests, queues and memory are bounded.
     Bounds,
+    /// Once a finish was answered, no run that asks later is granted while the mark stands; and no mark is made up.
+    Once,
 }
 
 impl Promise {
     /// All of them, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::OneHolder,
         Self::Backed,
         Self::Tokens,
@@ -42,9 +44,10 @@ impl Promise {
         Self::Orphans,
         Self::Loss,
         Self::Bounds,
+        Self::Once,
     ];
 
-    /// Its short name, I1 to I8, and I1b for what I1 stands on.
+    /// Its short name, I1 to I9, and I1b for what I1 stands on.
     pub const fn code(self) -> &'static str {
         match self {
             Self::OneHolder => "I1",
@@ -56,6 +59,7 @@ impl Promise {
             Self::Orphans => "I6",
             Self::Loss => "I7",
             Self::Bounds => "I8",
+            Self::Once => "I9",
         }
     }
 
@@ -71,6 +75,7 @@ impl Promise {
             Self::Orphans => "what was given up does not block for long",
             Self::Loss => "lost means lost, at once and for good",
             Self::Bounds => "requests and memory are bounded",
+            Self::Once => "what is finished is not done again",
         }
     }
 }
@@ -109,6 +114,8 @@ pub struct Assumptions {
     pub nonces: bool,
     /// Guarded items are never deleted.
     pub marks: bool,
+    /// Nobody else removes the marks of finished runs.
+    pub dones: bool,
 }
 
 impl Assumptions {
@@ -136,6 +143,7 @@ impl Assumptions {
             walls: all(|host| host.unix_offset_ms == 0) && stores.iter().all(on_time),
             nonces: all(|host| !host.own_entropy),
             marks: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
+            dones: !foreign_puts,
         };
         for fault in &script.faults {
             match fault.what {
@@ -186,6 +194,7 @@ impl Assumptions {
             Promise::OneHolder | Promise::Backed => {
                 self.rates && self.records && self.suspend && self.manners && self.nonces
             }
+            Promise::Once => self.rates && self.records && self.nonces && self.dones,
             Promise::Tokens => (self.counters || self.walls) && self.nonces,
             Promise::Fencing => (self.counters || self.walls) && self.nonces && self.marks,
             // A clock that stands still keeps records standing, too, where the store goes by it.

@@ -149,6 +149,7 @@ impl Recorder {
             }
             Op::Renew(op) => (ArrowKind::Renew, format!("renew {:?} send {}", op.nonce, op.seq)),
             Op::Release(op) => (ArrowKind::Release, format!("release {:?}", op.nonce)),
+            Op::Finish(op) => (ArrowKind::Release, format!("finish {:?}", op.nonce)),
             Op::Raise(op) => (ArrowKind::Raise, format!("raise to {}", op.token)),
             Op::Read => (ArrowKind::Read, "look".into()),
         };
@@ -344,6 +345,7 @@ fn applied_words(applied: &leasehold_core::op::Applied) -> String {
         Applied::AcquiredInDoubt { counter, .. } => format!("granted, token {counter} in doubt"),
         Applied::Renewed => "renewed".into(),
         Applied::Released => "released".into(),
+        Applied::Finished => "finished".into(),
         Applied::Raised { counter } => format!("raised to {counter}"),
         Applied::Read(seen) if seen.held().is_some() => "held".into(),
         Applied::Read(_) => "free".into(),
@@ -354,6 +356,7 @@ fn refusal_words(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Conflict(seen) if seen.held().is_some() => "held by another".into(),
         Refusal::Conflict(_) => "not ours".into(),
+        Refusal::Done(mark) => format!("done with token {}", mark.token),
         Refusal::Throttled(_) => "throttled".into(),
         Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault.to_string(),
         Refusal::Abstains { .. } => "abstains".into(),

@@ -7,7 +7,7 @@ mod check;
 
 use std::time::Duration;
 
-use leasehold_core::config::{Drift, Poll, Quorum};
+use leasehold_core::config::{Drift, Poll, Quorum, RunOptions};
 use leasehold_core::member::QuorumId;
 use leasehold_core::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 use serde::{Deserialize, Serialize};
@@ -202,6 +202,12 @@ pub struct Job {
     /// Cancelled this long after its start, if still waiting then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_ns: Option<u64>,
+    /// Makes it a run, whose work is done once: the time for which its mark stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_ns: Option<u64>,
+    /// The work of the run fails: the lock is released, without a mark.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub fails: bool,
     /// The time for which the lock is held.
     pub hold_ns: u64,
     /// Guarded writes meanwhile.
@@ -231,6 +237,9 @@ impl Job {
         }
         if self.no_renewal {
             options = options.no_renewal();
+        }
+        if let Some(keep) = self.keep_ns {
+            options = options.run(RunOptions { keep: ns(keep), ..RunOptions::default() });
         }
         options.build()
     }
@@ -474,6 +483,22 @@ impl Script {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
+    }
+
+    /// The most by which wall clocks of hosts can differ.
+    pub fn wall_spread_ms(&self) -> u64 {
+        let (mut least, mut most) = (0_i64, 0_i64);
+        for (n, host) in self.hosts.iter().enumerate() {
+            let jumps = self.faults.iter().filter_map(|fault| {
+                if let What::WallJump { host, by_ms } = fault.what { Some(by_ms).filter(|_| host == n) } else { None }
+            });
+            let (mut low, mut high) = (host.unix_offset_ms, host.unix_offset_ms);
+            for by_ms in jumps {
+                (low, high) = (low + by_ms.min(0), high + by_ms.max(0));
+            }
+            (least, most) = (least.min(low), most.max(high));
+        }
+        most.abs_diff(least)
     }
 
     /// The longest that any record of ours lasts unless it is renewed.

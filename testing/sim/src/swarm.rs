@@ -217,6 +217,8 @@ impl Swarm {
         let (no_renewal, max_hold) = (self.has("no renewal"), self.has("max hold"));
         let (lock_delay, mixed_ttls) = (self.has("lock delay"), self.has("mixed ttls"));
         let (cancels, careless) = (self.has("cancel"), self.has("careless"));
+        let mut runs = self.stream("runs").of(host as u64 * 16 + worker).draws();
+        let has_runs = self.has("runs");
         let count = draws.between(2, 5);
         (0..count)
             .map(|_| {
@@ -226,7 +228,12 @@ impl Swarm {
                     1 if draws.one_in(2) => Some(0),
                     _ => None,
                 };
+                let is_run = has_runs && !runs.one_in(4);
+                // Some marks end in time to be followed by other work.
+                let keep_ns = if runs.one_in(3) { 3_600 * SECOND } else { ttl_ns * runs.between(1, 4) };
                 Job {
+                    keep_ns: is_run.then_some(keep_ns),
+                    fails: is_run && runs.one_in(4),
                     after_ns: draws.below(ttl_ns),
                     resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
                     ttl_ns,

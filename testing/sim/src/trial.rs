@@ -104,6 +104,7 @@ mod tests {
             walls: false,
             nonces: true,
             marks: true,
+            dones: true,
         };
         let lost = BTreeMap::from([(1, TrueTime(500))]);
         let is_due = |promise, resource, at| {

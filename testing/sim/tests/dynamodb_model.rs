@@ -34,7 +34,7 @@ const STEPS: usize = 150;
 const SHOWN: usize = 12;
 
 /// Situations that the runs must meet to prove anything.
-const SOMETIMES: [&str; 35] = [
+const SOMETIMES: [&str; 38] = [
     "granted at the floor",
     "granted one above",
     "granted in doubt",
@@ -59,6 +59,9 @@ const SOMETIMES: [&str; 35] = [
     "renewal in doubt",
     "released",
     "not released",
+    "done",
+    "finished",
+    "not finished",
     "raised",
     "raised in two requests",
     "not raised",
@@ -127,6 +130,9 @@ impl Tally {
             (Op::Renew(_), Outcome::NotApplied(_)) => "not renewed",
             (Op::Release(_), Outcome::Applied(_)) => "released",
             (Op::Release(_), Outcome::NotApplied(_)) => "not released",
+            (Op::Acquire(_), Outcome::NotApplied(Refusal::Done(_))) => "done",
+            (Op::Finish(_), Outcome::Applied(_)) => "finished",
+            (Op::Finish(_), Outcome::NotApplied(_)) => "not finished",
             (Op::Raise(_), Outcome::Applied(_)) if *form == Form::Step => "raised in two requests",
             (Op::Raise(_), Outcome::Applied(_)) => "raised",
             (Op::Raise(_), Outcome::NotApplied(_)) => "not raised",

@@ -101,7 +101,7 @@ impl Node {
                 }
             }
             Op::Raise(raise) => raise.loss = raise.loss.map(|stamp| self.named(stamp)),
-            Op::Renew(_) | Op::Release(_) | Op::Read => {}
+            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Read => {}
         }
         op
     }
@@ -133,6 +133,7 @@ impl Node {
                 owner: Owner::new("A").expect("a short label"),
                 data: None,
                 member: self.is_voter.then(|| self.membership(chance)),
+                unless_done: false,
             })),
             5..=6 => {
                 let quorum = self.is_voter.then_some(Durability::Declared);
@@ -211,6 +212,7 @@ fn losses(node: &mut Node) -> Vec<Value> {
                 bootstrap,
                 retention: RETENTION,
             }),
+            unless_done: false,
         }))
     };
     let raise = |token: u64, loss: Option<LossId>| {

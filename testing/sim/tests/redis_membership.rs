@@ -16,7 +16,7 @@ use leasehold_core::member::{
     RunId, admit,
 };
 use leasehold_core::node::NodeMemory;
-use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Raise, Refusal, Release, Renew};
+use leasehold_core::op::{Acquire, Applied, DenialKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release, Renew};
 use leasehold_core::quorum::Trust;
 use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
 use leasehold_servers::redis::Server;
@@ -34,7 +34,7 @@ const OURS: (QuorumId, u64) = (QuorumId([1; 16]), 60_000);
 const MARKER: &[u8] = b"leasehold\x1fquorum";
 
 /// Situations that a run must meet to prove anything.
-const SOMETIMES: [&str; 15] = [
+const SOMETIMES: [&str; 20] = [
     "marked as joining",
     "marked after another run",
     "abstains",
@@ -50,6 +50,11 @@ const SOMETIMES: [&str; 15] = [
     "trusted by resource",
     "renewal in doubt",
     "gone for certain",
+    "finished",
+    "finished before",
+    "finish in doubt",
+    "done",
+    "doubted for a run",
 ];
 
 /// One resource, as it should be.
@@ -58,6 +63,8 @@ struct Lock {
     holder: Option<Nonce>,
     counter: Option<Token>,
     trust: Option<LossId>,
+    /// The attempt whose mark says that the work is done.
+    done: Option<Nonce>,
 }
 
 struct Node {
@@ -108,6 +115,7 @@ impl Node {
     fn vote(&mut self, name: &'static str, draws: &mut Draws) {
         let (asked, nonce) = (self.membership(draws), nonce(draws));
         let floor = Token::new(draws.below(1_000)).unwrap();
+        let unless_done = draws.one_in(3);
         let (before, now_ms) = (self.marker.clone(), self.now_ms());
         let Admission { write, answer } = admit(before.as_ref(), &asked, Some(&self.run), now_ms);
         let acquire = Acquire {
@@ -119,6 +127,7 @@ impl Node {
             owner: Owner::new("me").unwrap(),
             data: None,
             member: Some(asked.clone()),
+            unless_done,
         };
         let outcome = self.ask(name, Op::Acquire(Box::new(acquire)));
         // The server names a loss after the moment at which it finds it.
@@ -155,7 +164,11 @@ impl Node {
             }
             Answer::Votes(counters) => counters,
         };
-        let trust = counters.trust(lock.trust.as_ref());
+        if unless_done && lock.done.is_some() {
+            assert!(matches!(outcome, Outcome::NotApplied(Refusal::Done(_))), "{outcome:?}");
+            return self.see("done");
+        }
+        let trust = counters.trust(lock.trust.as_ref().filter(|_| !unless_done));
         let marked = self.marker.as_ref().map(|marker| (marker.phase, marker.stamp));
         let mut seen = match (counters, trust, marked) {
             (CounterTrust::ByResource(_), Trust::Trusted, _) => vec!["trusted by resource"],
@@ -165,6 +178,9 @@ impl Node {
             }
             (_, _, _) => vec![],
         };
+        if unless_done && trust != counters.trust(lock.trust.as_ref()) {
+            seen.push("doubted for a run");
+        }
         match (lock.holder.filter(|holder| *holder != nonce), outcome) {
             (None, Outcome::Applied(applied)) => {
                 let counter = match (applied, counters) {
@@ -258,6 +274,29 @@ impl Node {
         lock.holder = lock.holder.filter(|_| !ours);
     }
 
+    fn finish(&mut self, name: &'static str, draws: &mut Draws) {
+        let (nonce, durability) = (nonce(draws), *draws.pick(&[Durability::Declared, Durability::NotDeclared]));
+        let owner = Owner::new("me").unwrap();
+        let finish = Finish { nonce, token: Token::MAX, keep: TTL, owner, quorum: Some(durability) };
+        let memory = NodeMemory { marker: self.marker.as_ref(), trusted: None, run: Some(&self.run) };
+        let in_doubt = memory.is_in_doubt(durability);
+        let outcome = self.ask(name, Op::Finish(Box::new(finish)));
+        let lock = self.locks.get_mut(name).unwrap();
+        let (ours, before) = (lock.holder == Some(nonce), lock.done == Some(nonce));
+        match outcome {
+            Outcome::Applied(Applied::Finished) if ours => {
+                (lock.holder, lock.done) = (None, Some(nonce));
+                self.see("finished");
+            }
+            Outcome::Applied(Applied::Finished) if before => self.see("finished before"),
+            Outcome::NotApplied(Refusal::Abstains { stamp: None }) if !ours && !before && in_doubt => {
+                self.see("finish in doubt");
+            }
+            Outcome::NotApplied(Refusal::Conflict(_)) if !ours && !before && !in_doubt => {}
+            outcome => panic!("{outcome:?} of {ours} {before} {in_doubt}"),
+        }
+    }
+
     fn wipe(&mut self) {
         self.wire.call(&[b"FLUSHALL"]);
         self.marker = None;
@@ -329,7 +368,8 @@ fn redis_membership_agrees_with_admit() {
                 0..=19 => node.vote(name, &mut draws),
                 20..=25 => node.renew(name, &mut draws),
                 26..=30 => node.raise(name, &mut draws),
-                31..=35 => node.release(name, &mut draws),
+                31..=33 => node.release(name, &mut draws),
+                34 | 35 => node.finish(name, &mut draws),
                 36 => node.wipe(),
                 37 => node.tamper(|marker| marker.run = RunId::new("0123456789abcdef")),
                 38 => node.tamper(|marker| {

@@ -28,7 +28,7 @@ const STEPS: usize = 150;
 const SHOWN: usize = 12;
 
 /// Situations that a run must meet to prove anything.
-const SOMETIMES: [&str; 19] = [
+const SOMETIMES: [&str; 22] = [
     "granted",
     "granted at the server's time",
     "granted at the floor",
@@ -42,6 +42,9 @@ const SOMETIMES: [&str; 19] = [
     "not renewed",
     "released",
     "not released",
+    "done",
+    "finished",
+    "not finished",
     "raised",
     "not raised",
     "foreign lock taken",
@@ -93,6 +96,9 @@ impl Tally {
             (Op::Raise(_), Outcome::Applied(_)) => self.count("raised"),
             (Op::Renew(_), Outcome::NotApplied(_)) => self.count("not renewed"),
             (Op::Release(_), Outcome::NotApplied(_)) => self.count("not released"),
+            (Op::Acquire(_), Outcome::NotApplied(Refusal::Done(_))) => self.count("done"),
+            (Op::Finish(_), Outcome::Applied(_)) => self.count("finished"),
+            (Op::Finish(_), Outcome::NotApplied(_)) => self.count("not finished"),
             (Op::Raise(_), Outcome::NotApplied(_)) => self.count("not raised"),
             (Op::Read, Outcome::Applied(Applied::Read(_))) => {}
             (op, outcome) => panic!("{op:?} ends as {outcome:?}"),

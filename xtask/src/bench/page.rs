@@ -1,6 +1,7 @@
 //! `docs/benchmarks/README.md`: the pictures, with all figures, machines and versions.
 
-use super::pictures::{OVERVIEW_TITLE, about};
+use super::aims;
+use super::pictures::{OVERVIEW_TITLE, about, with_unit};
 use super::record::{Figure, Record, Run, significant};
 use super::svg::{Picture, times};
 use std::fmt::Write;
@@ -12,8 +13,8 @@ const HEAD: &str = "\
 `cargo xtask bench --plot` repeats these measurements on your machine, and draws them; `cargo xtask bench --plot redis python`
 only those two. [figures.txt](figures.txt) has the figures, and `cargo xtask bench --plot --draw` draws them again.
 
-Competitors run on one machine, in turns, so that other load affects all alike; only the hosts of the
-component, and node redlock on a quorum, run after each other. A ratio is the cost divided by that of the base:
+Competitors run on one machine, in turns, so that other load affects all alike; only the hosts of the component
+run after each other. A ratio is the cost divided by that of the base:
 **less is better, and 1 is as good as the base**. In Rust it is the median of the ratios of all turns. So it may
 differ from the ratio of the two values, which are medians themselves. \"Time per pair, overall\" is a second
 divided by the pairs in that second, with many pairs at once.
@@ -21,6 +22,10 @@ divided by the pairs in that second, with many pairs at once.
 Each run states how much processor time other programs used. If that is much, compare only ratios, and ignore
 small differences. Servers run on the same machine, without persistence: a network or a disk would hide most of
 the differences.
+";
+
+const AIMS: &str = "\
+What acquire and release shall cost, and what they cost now: as multiples of the peer's, times in µs, sizes in MB.
 ";
 
 pub fn write(record: &Record, pictures: &[(String, Picture)]) -> String {
@@ -33,6 +38,7 @@ pub fn write(record: &Record, pictures: &[(String, Picture)]) -> String {
             details(run, &mut page);
         }
     }
+    let _ = write!(page, "\n## Aims\n\n{AIMS}\n{}", aims::table(record));
     page
 }
 
@@ -55,9 +61,8 @@ fn details(run: &Run, page: &mut String) {
             Some(beside) => (times(beside.ratio), beside.base.as_str()),
             None => Default::default(),
         };
-        let unit = if unit == "1" { String::new() } else { format!(" {unit}") };
-        let value = significant(*value, 4);
-        let _ = writeln!(page, "| {language}, {case} | {measure} | {who} | {value}{unit} | {ratio} | {base} |");
+        let value = with_unit(&significant(*value, 4), unit);
+        let _ = writeln!(page, "| {language}, {case} | {measure} | {who} | {value} | {ratio} | {base} |");
     }
 }
 
@@ -71,9 +76,12 @@ mod tests {
     fn every_figure_has_a_row_and_every_picture_is_shown_with_words() {
         let record = Record::read(SAMPLE).expect("the sample is fine");
         let page = write(&record, &pictures::all(&record));
-        assert!(page.contains("| Rust, one client | p50 | leasehold | 97.5 us | 1.2× | bare commands |\n"), "{page}");
+        assert!(page.contains("| Rust, one client | p50 | leasehold | 97.5 µs | 1.2× | bare commands |\n"), "{page}");
         assert!(page.contains("| Rust, 1000 leases | memory | leasehold | 1034 bytes |  |  |\n"), "{page}");
-        assert!(page.contains("leasehold 1.2×, rslock 2×. 1000 leases: memory 1034 bytes.](redis.svg)\n"), "{page}");
+        assert!(
+            page.contains("leasehold 1.2×, 97.5 µs, rslock 2×, 162 µs. 1000 leases: memory 1034 bytes.](redis.svg)\n"),
+            "{page}"
+        );
         assert!(page.contains("](overview.svg)"), "{page}");
         assert!(!page.contains("only ratios count"), "{page}");
         assert!(page.contains("- `cargo xtask bench --plot redis` on 2026-01-02, at abc1234\n"), "{page}");

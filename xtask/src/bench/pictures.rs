@@ -136,26 +136,31 @@ fn of_run(run: &Run) -> Picture {
 /// All but the base, which is where the line is; ours first. `None` where nothing is held against it.
 fn group(title: String, figures: &[&Figure], facts: &Facts) -> Option<Group> {
     let base = figures.iter().find(|figure| figure.is_base())?;
+    // Where others had the processors, how long it took says nothing.
+    let absolute = |figure: &Figure| if facts.are_calm() { format!(", {}", amount(figure)) } else { String::new() };
     let mut rows: Vec<Row> = figures
         .iter()
         .filter(|figure| !figure.is_base())
         .filter_map(|figure| {
             let Beside { ratio, .. } = figure.beside.as_ref()?;
             let is_ours = figure.who.starts_with("leasehold") || figure.language == COMPONENT;
-            Some(Row { who: figure.who.clone(), ratio: *ratio, is_ours })
+            Some(Row { who: figure.who.clone(), ratio: *ratio, value: absolute(figure), is_ours })
         })
         .collect();
     rows.sort_by_key(|row| !row.is_ours);
-    // Where others had the processors, how long it took says nothing.
-    let absolute = if facts.are_calm() { format!(", {}", amount(base)) } else { String::new() };
-    (!rows.is_empty()).then(|| Group { title, base: format!("{}{absolute}", base.who), rows })
+    (!rows.is_empty()).then(|| Group { title, base: format!("{}{}", base.who, absolute(base)), rows })
 }
 
 /// The value with its unit.
 pub fn amount(figure: &Figure) -> String {
-    let value = significant(figure.value, 3);
-    match figure.unit.as_str() {
-        "1" => value,
+    with_unit(&significant(figure.value, 3), &figure.unit)
+}
+
+/// A number as people write it: lines of figures are plain ASCII.
+pub fn with_unit(value: &str, unit: &str) -> String {
+    match unit {
+        "1" => value.to_owned(),
+        "us" => format!("{value} µs"),
         unit => format!("{value} {unit}"),
     }
 }
@@ -194,9 +199,10 @@ mod tests {
     fn the_base_is_where_the_line_is_and_no_bar() {
         let picture = redis(SAMPLE);
         let [group] = &picture.groups[..] else { panic!("one group: {picture:?}") };
-        assert_eq!((group.title.as_str(), group.base.as_str()), ("one client: p50", "bare commands, 81.2 us"));
-        let rows: Vec<_> = group.rows.iter().map(|row| (row.who.as_str(), row.ratio, row.is_ours)).collect();
-        assert_eq!(rows, [("leasehold", 1.2, true), ("rslock", 2.0, false)]);
+        assert_eq!((group.title.as_str(), group.base.as_str()), ("one client: p50", "bare commands, 81.2 µs"));
+        let rows = group.rows.iter().map(|row| (row.who.as_str(), row.ratio, row.value.as_str(), row.is_ours));
+        let rows: Vec<_> = rows.collect();
+        assert_eq!(rows, [("leasehold", 1.2, ", 97.5 µs", true), ("rslock", 2.0, ", 162 µs", false)]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! `cargo xtask bench --plot`: keeps what benchmarks tell, and draws it.
+//! `cargo xtask bench`: runs benchmarks, and shows what they tell beside the aims; with `--plot` keeps and draws it.
 
 use super::machine::{self, Ticks};
 use super::record::{Beside, Figure, Record, Run, read_told};
-use super::{all, page, pictures, run_one, selected};
+use super::{aims, all, page, pictures, run_one, selected};
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use std::fs;
@@ -23,7 +23,13 @@ pub fn plot(args: &[String]) -> Result {
     if args.iter().any(|arg| arg == DRAW) {
         return Err(Failure::new(format!("`{DRAW}` draws what is kept: nothing else may follow or precede it")));
     }
+    measure_all(args, true)
+}
+
+/// Runs benchmarks one after the other, and prints the aims beside what was measured last.
+pub fn measure_all(args: &[String], is_kept: bool) -> Result {
     let (names, rest) = selected(args)?;
+    let mut record = read()?;
     let kept_as = run::target()?.join("figures.txt");
     for name in names {
         let start = Ticks::now();
@@ -39,17 +45,20 @@ pub fn plot(args: &[String]) -> Result {
         if name == ACROSS.0 {
             relate(&mut figures, ACROSS.1);
         }
-        let words = ["cargo xtask bench --plot", name].into_iter().chain(rest.iter().map(String::as_str));
+        let start_of = if is_kept { "cargo xtask bench --plot" } else { "cargo xtask bench" };
+        let words = [start_of, name].into_iter().chain(rest.iter().map(String::as_str));
         let command = machine::cell(&words.collect::<Vec<_>>().join(" "));
         let facts = machine::facts(command, rest.iter().any(|arg| arg == "--quick"), start);
         let versions = machine::versions(name).into_iter().chain(versions).collect();
-        // Read anew for each, so that a failure loses nothing that was measured before.
-        let mut record = read()?;
         record.keep(Run { benchmark: name.to_owned(), facts, versions, figures }, &all().collect::<Vec<_>>());
-        write(FIGURES, &record.to_string())?;
-        // As it reads: what is drawn now and what is drawn again from the file are the same.
-        draw(&read()?)?;
+        // After each, so that a failure loses nothing that was measured before.
+        if is_kept {
+            write(FIGURES, &record.to_string())?;
+            // As it reads: what is drawn now and what is drawn again from the file are the same.
+            draw(&read()?)?;
+        }
     }
+    println!("\n{}", aims::table(&record));
     Ok(())
 }
 

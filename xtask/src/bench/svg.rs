@@ -13,7 +13,7 @@ const GAP: f64 = 14.0;
 /// Names before the bars take no more.
 const LABELS: f64 = 310.0;
 /// For what stands behind the longest bar.
-const ROOM: f64 = 52.0;
+const ROOM: f64 = 124.0;
 /// How much wider bold letters are.
 const BOLD: f64 = 1.12;
 /// A bar that is longer is cut, and its number says how long it is.
@@ -55,12 +55,18 @@ pub struct Group {
 pub struct Row {
     pub who: String,
     pub ratio: f64,
+    /// How much that is, to stand behind the ratio; may be empty.
+    pub value: String,
     pub is_ours: bool,
 }
 
 impl Row {
     fn width(&self) -> f64 {
         if self.is_ours { BOLD * width(&self.who, 13.0) } else { width(&self.who, 13.0) }
+    }
+
+    fn label(&self) -> String {
+        format!("{}{}", times(self.ratio), self.value)
     }
 
     fn class(&self) -> &'static str {
@@ -108,7 +114,7 @@ impl Picture {
     pub fn in_words(&self) -> String {
         let mut words = self.subtitle.clone();
         for group in &self.groups {
-            let rows = group.rows.iter().map(|row| format!("{} {}", row.who, times(row.ratio)));
+            let rows = group.rows.iter().map(|row| format!("{} {}", row.who, row.label()));
             let rows = rows.collect::<Vec<_>>().join(", ");
             let _ = write!(words, " {}, where 1× is {}: {rows}.", group.title, group.base);
         }
@@ -163,7 +169,7 @@ impl Picture {
             for row in &group.rows {
                 sheet.y += ROW;
                 let class = format!("s13 number on{}", if row.is_ours { " bold" } else { "" });
-                sheet.text(end(row) + 7.0, &class, 13.0, &times(row.ratio));
+                sheet.text(end(row) + 7.0, &class, 13.0, &row.label());
             }
         }
         let mut grid = Sheet::default();
@@ -343,7 +349,7 @@ mod tests {
     }
 
     fn picture(who: &str, ratio: f64) -> Picture {
-        let row = Row { who: who.to_owned(), ratio, is_ours: true };
+        let row = Row { who: who.to_owned(), ratio, value: String::new(), is_ours: true };
         let group = Group { title: "Redis".to_owned(), base: "by hand".to_owned(), rows: vec![row] };
         Picture { title: "T".to_owned(), subtitle: "S.".to_owned(), groups: vec![group], ..Picture::default() }
     }

@@ -26,6 +26,10 @@ pub enum Suite {
     Traces,
     /// The client's run loop, under a scheduler that tries interleavings.
     Races,
+    /// The search of transactions.
+    Transactions,
+    /// The own tests of the formats of stores.
+    Wire,
 }
 
 /// A bug was seen.
@@ -40,8 +44,18 @@ pub struct Catch {
 const SEEDS: u64 = 10_000;
 
 impl Suite {
-    const ALL: [Self; 8] =
-        [Self::Simulator, Self::Core, Self::Sim, Self::Model, Self::Vectors, Self::Traces, Self::Quorums, Self::Races];
+    const ALL: [Self; 10] = [
+        Self::Simulator,
+        Self::Core,
+        Self::Sim,
+        Self::Model,
+        Self::Vectors,
+        Self::Traces,
+        Self::Quorums,
+        Self::Races,
+        Self::Transactions,
+        Self::Wire,
+    ];
     /// For a bug that names nobody.
     pub const USUAL: [Self; 2] = [Self::Simulator, Self::Core];
 
@@ -55,6 +69,8 @@ impl Suite {
             Self::Vectors => "vectors",
             Self::Traces => "traces",
             Self::Races => "races",
+            Self::Transactions => "transactions",
+            Self::Wire => "wire",
         }
     }
 
@@ -73,7 +89,10 @@ impl Suite {
             Self::Quorums => return simulate(tree, &["--quorum"]),
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
-            Self::Model | Self::Vectors | Self::Traces => ("leasehold-sim", &["--test", self.name()]),
+            Self::Wire => ("leasehold-wire", &["--lib"]),
+            Self::Model | Self::Vectors | Self::Traces | Self::Transactions => {
+                ("leasehold-sim", &["--test", self.name()])
+            }
             Self::Races => ("leasehold-concurrency", &["--test", "handoffs"]),
         };
         tree.compiles(package, targets)?;
@@ -134,8 +153,8 @@ fn first_failure(said: &str) -> Option<&str> {
 /// Tells if a suite that lives in a file of its own is there.
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
-        Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races => true,
-        Suite::Model | Suite::Vectors | Suite::Traces => {
+        Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races | Suite::Wire => true,
+        Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions => {
             root.join("testing/sim/tests").join(suite.name()).with_extension("rs").exists()
         }
     }

@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
-/// The part of the workspace that the packages below need. The settings of its tests name packages that are not among them.
+/// The part of the workspace that the packages below need.
 const COPIED: [&str; 8] =
     ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/sim", "testing/servers", "testing/concurrency", "client/src"];
 const MEMBERS: &str =
     "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\", \"testing/concurrency/scheduler\"]";
+/// The profile that these tests are run with, and no more: the settings of the workspace name packages that are not copied.
+const NEXTEST: (&str, &[u8]) = (".config/nextest.toml", b"[profile.computing]\n");
 
 /// Changes to the profile, so that one line is compiled in seconds.
 const QUICKLY: [(&str, &str); 2] = [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_DEBUG", "0")];
@@ -49,6 +51,9 @@ impl Tree {
         for name in COPIED {
             tree.copy_entry(&run::root().join(name), &tree.root.join(name), &mut kept)?;
         }
+        let settings = tree.root.join(NEXTEST.0);
+        write(&settings, NEXTEST.1)?;
+        kept.insert(settings);
         tree.drop_others(&tree.root, &kept)?;
         let mut prune = run::plain_cargo("update");
         prune.args(["--workspace", "--offline"]);

@@ -93,7 +93,8 @@ fn versioned(folder: &str) -> Option<(&str, &str)> {
     let mut dashes = folder.match_indices('-');
     dashes.find_map(|(at, _)| {
         let (name, version) = (&folder[..at], &folder[at + 1..]);
-        (version.starts_with(|c: char| c.is_ascii_digit()) && version.contains('.')).then_some((name, version))
+        let numbers = version.split('-').next().unwrap_or_default();
+        (numbers.starts_with(|c: char| c.is_ascii_digit()) && numbers.contains('.')).then_some((name, version))
     })
 }
 
@@ -129,6 +130,7 @@ mod tests {
         assert_eq!(versioned("serde_json-1.0.145"), Some(("serde_json", "1.0.145")));
         assert_eq!(versioned("wit-bindgen-0.63.0"), Some(("wit-bindgen", "0.63.0")));
         assert_eq!(versioned("linux-raw-sys-0.11.0-rc.1"), Some(("linux-raw-sys", "0.11.0-rc.1")));
+        assert_eq!(versioned("md-5-0.11.0"), Some(("md-5", "0.11.0")));
         assert_eq!(versioned("base64-simd"), None);
         assert_eq!(versioned("leasehold"), None);
     }

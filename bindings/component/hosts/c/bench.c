@@ -23,7 +23,7 @@ static value at(uint64_t instant) {
 
 static value options(void) {
     return RECORD({"ttl-ms", none()}, {"wait", bare("once")}, {"lock-delay-ms", u64(0)}, {"max-hold-ms", none()},
-                  {"renewal", bare("automatic")}, {"owner", text("bench")}, {"data", none()});
+                  {"renewal", bare("automatic")}, {"owner", text("bench")}, {"data", none()}, {"run", none()});
 }
 
 /* What a script says, with the number that stands last in the request. */

@@ -131,7 +131,7 @@ static value options_of(const struct settings *settings) {
                         : variant("every", RECORD({"interval-ms", u64(milliseconds(settings->renew_ms))}));
     return RECORD({"ttl-ms", settings->ttl_ms == NULL ? none() : some(u64(milliseconds(settings->ttl_ms)))},
                   {"wait", wait}, {"lock-delay-ms", u64(0)}, {"max-hold-ms", none()}, {"renewal", renewal},
-                  {"owner", text(settings->owner)}, {"data", none()});
+                  {"owner", text(settings->owner)}, {"data", none()}, {"run", none()});
 }
 
 static void print_word(struct slice word) {

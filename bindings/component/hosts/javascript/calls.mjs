@@ -1,7 +1,7 @@
-// How long the component takes in Node, and how large it is: calls.mjs TRANSPILED. No store is there: the answers are made up.
+// How long the component takes in Node, and how large it is: calls.mjs TRANSPILED COMPONENT. No store is there: the answers are made up.
 
 import { appendFileSync } from "node:fs";
-import { readFile, readdir } from "node:fs/promises";
+import { readFile, readdir, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
@@ -92,3 +92,6 @@ for (const name of (await readdir(folder)).filter((name) => /\.(js|wasm)$/.test(
   all += zipped;
 }
 tell("figure", "WebAssembly", "the ES module, with all files", "size, gzipped", "KB", "leasehold", (all / 1e3).toFixed(3), "-", "-");
+const { size } = await stat(process.argv[3]);
+console.log(`the component: ${size} bytes`);
+tell("figure", "WebAssembly", "the component", "size", "MB", "leasehold", (size / 1e6).toFixed(3), "-", "-");

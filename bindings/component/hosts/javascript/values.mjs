@@ -7,6 +7,9 @@ const DEFAULTS = {
   durability: "not-declared",
   birth: "no",
   "retention-ms": 604_800_000n,
+  "unless-done": false,
+  "trust-quorum": false,
+  "even-if-done": false,
 };
 /** Bytes that a file has as text; others are hexadecimal. */
 const TEXTS = new Set(["body", "replies"]);

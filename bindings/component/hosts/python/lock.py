@@ -199,6 +199,7 @@ def options(arguments: argparse.Namespace) -> Record:
         renewal=Variant("every", record(interval_ms=every)) if every else Variant("automatic"),
         owner=arguments.owner,
         data=None,
+        run=None,
     )
 
 

@@ -12,7 +12,16 @@ from lock import Machine, loaded, record
 from wasmtime.component import EnumType, ListType, OptionType, Record, RecordType, Variant, VariantType
 
 # Of fields that a file leaves out where the WIT has no option.
-DEFAULTS = {"owner": "", "lock-delay-ms": 0, "durability": "not-declared", "birth": "no", "retention-ms": 604_800_000}
+DEFAULTS = {
+    "owner": "",
+    "lock-delay-ms": 0,
+    "durability": "not-declared",
+    "birth": "no",
+    "retention-ms": 604_800_000,
+    "unless-done": False,
+    "trust-quorum": False,
+    "even-if-done": False,
+}
 # Bytes that a file has as text; others are hexadecimal.
 TEXTS = {"body", "replies"}
 # Cases that are called otherwise.

@@ -8,7 +8,7 @@
 mod calls;
 mod values;
 
-use crate::wit::ops::{Denial, Fault, Holding, LockOp, Outcome};
+use crate::wit::ops::{Denial, Fault, Holding, LockOp, Mark, Outcome};
 use crate::wit::stores::{Credentials, RedisCommand};
 use crate::wit::types::{ConfigError, LockOptions, OtherError};
 
@@ -144,6 +144,13 @@ pub struct Released {
     pub confirmed: bool,
 }
 
+/// Payload of `event.finished`.
+pub struct Finished {
+    /// The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
+    /// the mark stands, so the work may be done again.
+    pub confirmed: bool,
+}
+
 /// Payload of `failure.busy` and `failure.timed-out`.
 pub struct HeldElsewhere {
     /// The holder, if the store shows it.
@@ -170,6 +177,10 @@ pub enum Failure {
     Abstains(Abstention),
     /// The store refuses, and trying again will not help.
     Refused(Denial),
+    /// The work of a run is done: the mark that stands.
+    Done(Mark),
+    /// Nodes of the quorum may have lost marks of finished work, and too few others are left to say that none stands.
+    MarksInDoubt,
     /// Released before it was granted.
     Cancelled,
     /// Anything without a case in this version of the interface.
@@ -210,7 +221,7 @@ pub struct Lost {
     pub reason: LostReason,
 }
 
-/// An event of a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost` or `released`.
+/// An event of a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost`, `released` or `finished`.
 pub enum Event {
     /// The lock is held.
     Acquired(Acquired),
@@ -230,6 +241,8 @@ pub enum Event {
     Lost(Lost),
     /// The release has ended.
     Released(Released),
+    /// The finish of a run has ended.
+    Finished(Finished),
 }
 
 /// Payload of `output.event`.
@@ -292,6 +305,14 @@ pub struct AboveMaxTtl {
     pub max_ttl_ms: u64,
 }
 
+/// Payload of `error.above-max-keep`.
+pub struct AboveMaxKeep {
+    /// The time that was asked for.
+    pub keep_ms: u64,
+    /// The limit: a node that has lost its data may have lost marks, and is in doubt about them for so long.
+    pub max_keep_ms: u64,
+}
+
 /// Payload of `error.invalid`.
 pub struct InvalidArgument {
     /// The argument and the reason.
@@ -308,6 +329,10 @@ pub enum Error {
     TooManyLocks(TooManyLocks),
     /// The record would last longer than the quorum allows.
     AboveMaxTtl(AboveMaxTtl),
+    /// The mark would stand for longer than the quorum allows.
+    AboveMaxKeep(AboveMaxKeep),
+    /// A plain lock has no mark, so it cannot be finished.
+    NotARun,
     /// The client was closed.
     Closed,
     /// An argument was rejected.
@@ -406,6 +431,8 @@ pub enum Input {
     Acquire(AcquireCommand),
     /// As `client.release`.
     Release(LockRef),
+    /// As `client.finish`.
+    Finish(LockRef),
     /// As `client.declare-lost`.
     DeclareLost(LockRef),
     /// As `client.handle-response`.

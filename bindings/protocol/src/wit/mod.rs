@@ -5,4 +5,5 @@ pub mod ops;
 pub mod stores;
 pub mod redis;
 pub mod client;
+pub mod runs;
 pub mod fence;

@@ -1,6 +1,6 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 //!
-//! The five operations that every store understands, and the three ways in which each can end.
+//! The six operations that every store understands, and the three ways in which each can end.
 //!
 //! An operation was applied, or was certainly not applied, or its outcome is unknown: it may have happened, or may still
 //! happen. A host in doubt answers `unknown`, which is always safe.
@@ -60,6 +60,8 @@ pub struct Acquire {
     /// The membership, which the node checks before the lock itself, in the same atomic step; absent for a
     /// single store.
     pub member: Option<Membership>,
+    /// Refuse (`done`) if a mark says that the work is done.
+    pub unless_done: bool,
 }
 
 /// Payload of `op.renew`.
@@ -83,6 +85,20 @@ pub struct Release {
     pub quorum: Option<Durability>,
 }
 
+/// Payload of `op.finish`. If a mark of the same attempt stands, an earlier send has succeeded: answer `finished`.
+pub struct Finish {
+    /// The attempt whose work is done.
+    pub nonce: Vec<u8>,
+    /// The fencing token of the lease.
+    pub token: u64,
+    /// How long the mark stands from now on.
+    pub keep_ms: u64,
+    /// The label of the holder; may be empty.
+    pub owner: String,
+    /// In a quorum, as in `renew`; absent for a single store.
+    pub quorum: Option<Durability>,
+}
+
 /// Payload of `op.raise`.
 pub struct Raise {
     /// The attempt that must still own the record.
@@ -102,6 +118,8 @@ pub enum Op {
     Renew(Renew),
     /// Free the resource if the record is still ours; its token counter survives.
     Release(Release),
+    /// Write the mark that the work is done, and free the resource, in one step, if the record is still ours.
+    Finish(Finish),
     /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
     /// Read the record.
@@ -190,6 +208,18 @@ pub struct Denial {
     pub detail: String,
 }
 
+/// The mark of finished work: while it stands, nobody does the work again.
+pub struct Mark {
+    /// The fencing token of the lease under which the work was done.
+    pub token: u64,
+    /// The label of its holder; may be empty.
+    pub owner: String,
+    /// When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970.
+    pub at_unix_ms: u64,
+    /// How much longer the mark stands; rounded up.
+    pub left_ms: u64,
+}
+
 /// A writer that speaks this protocol.
 pub struct LeaseHolder {
     /// Its attempt.
@@ -226,6 +256,8 @@ pub struct Holding {
 pub struct Seen {
     /// The record; absent if the resource is free without a trace of the last holder.
     pub holding: Option<Holding>,
+    /// The mark of finished work, in the answer to `op.read`; absent if none stands.
+    pub done: Option<Mark>,
 }
 
 /// The answer to an operation that was applied.
@@ -239,6 +271,8 @@ pub enum Applied {
     Renewed,
     /// The resource is free.
     Released,
+    /// The mark stands and the resource is free.
+    Finished,
     /// The counter is at least the requested token.
     Raised(NodeCounter),
     /// The contents of the record.
@@ -253,8 +287,10 @@ pub struct AppliedOutcome {
 
 /// The reason why an operation was not applied.
 pub enum Refusal {
-    /// The conflicting record; for renew, release and raise also: no record of ours.
+    /// The conflicting record; for renew, release, finish and raise also: no record of ours.
     Conflict(Seen),
+    /// The work is done: the mark that stands.
+    Done(Mark),
     /// The store throttles requests.
     Throttled(Fault),
     /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.

@@ -76,6 +76,18 @@ pub struct Config {
     pub quorum: Option<Quorum>,
 }
 
+/// The options of a run.
+pub struct RunOptions {
+    /// How long the mark of finished work stands: from `ttl-ms` to 3,153,600,000,000 (100 years); in a quorum no more
+    /// than the default, 604,800,000 (7 days).
+    pub keep_ms: Option<u64>,
+    /// True is the word of an operator that no mark was lost: nodes of a quorum that have lost their data count all the
+    /// same.
+    pub trust_quorum: bool,
+    /// Run although a mark may say that the work is done. Default false.
+    pub even_if_done: bool,
+}
+
 /// Payload of `wait.for`.
 pub struct WaitFor {
     /// How long to go on trying.
@@ -127,6 +139,9 @@ pub struct LockOptions {
     pub owner: String,
     /// Bytes that others can read while the lease lasts.
     pub data: Option<Vec<u8>>,
+    /// Makes it a run: work that is done once, so that the acquisition fails if a mark says that it is done. Default: a
+    /// plain lock, which neither reads nor writes marks.
+    pub run: Option<RunOptions>,
 }
 
 /// Payload of `config-error.too-long`.
@@ -167,6 +182,14 @@ pub struct TooFar {
     pub value_ms: u64,
     /// The largest allowed.
     pub max_ms: u64,
+}
+
+/// Payload of `config-error.keep-below-ttl`.
+pub struct KeepBelowTtl {
+    /// How long the mark would stand.
+    pub keep_ms: u64,
+    /// The ttl of the lease.
+    pub ttl_ms: u64,
 }
 
 /// Payload of `config-error.drift`.
@@ -229,6 +252,8 @@ pub struct OtherError {
 pub enum ConfigError {
     /// A resource without a name.
     EmptyResource,
+    /// A slot of a run without a name.
+    EmptySlot,
     /// A text or payload above its bound.
     TooLong(TooLong),
     /// A NUL, newline or other control character in a name or label.
@@ -237,6 +262,8 @@ pub enum ConfigError {
     TooShort(TooShort),
     /// A duration above its bound.
     TooFar(TooFar),
+    /// A mark of finished work that would end before the lease of its run.
+    KeepBelowTtl(KeepBelowTtl),
     /// A drift outside its bounds.
     Drift(DriftOutOfBounds),
     /// No node, or too many nodes.

@@ -6,14 +6,15 @@ use leasehold_wasmtime::client::{
 };
 use leasehold_wasmtime::ops::{
     Applied, AppliedOutcome, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder, LostMemory,
-    NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
+    Mark, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::stores::{
     Access, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, PasswordLogin, Plaintext, RedisHttpStore,
     RedisStore, SortKey, Store,
 };
 use leasehold_wasmtime::types::{
-    Config, Durability, Limits, LockOptions, NodeConfig, Now, Poll, Quorum, RenewEvery, Renewal, Wait, WaitFor,
+    Config, Durability, Limits, LockOptions, NodeConfig, Now, Poll, Quorum, RenewEvery, Renewal, RunOptions, Wait,
+    WaitFor,
 };
 
 /// Where things change: bounds of settings and of types.
@@ -172,6 +173,11 @@ impl Dice {
             },
             owner: self.text(),
             data: self.is_one_in(4).then(|| self.bytes(100)),
+            run: self.is_one_in(2).then(|| RunOptions {
+                keep_ms: self.is_one_in(4).then(|| self.number()),
+                trust_quorum: self.is_one_in(4),
+                even_if_done: self.is_one_in(8),
+            }),
         }
     }
 
@@ -289,23 +295,25 @@ impl Dice {
     }
 
     fn applied(&mut self) -> Applied {
-        match self.below(9) {
+        match self.below(10) {
             0 => Applied::Read(self.seen()),
             1 => Applied::AcquiredInDoubt(DoubtfulCounter { counter: self.counter(), stamp: self.bytes(16) }),
             2 => Applied::Renewed,
             3 => Applied::Released,
             4 => Applied::Raised(NodeCounter { counter: self.counter() }),
+            5 => Applied::Finished,
             _ => Applied::Acquired(NodeCounter { counter: self.counter() }),
         }
     }
 
     fn refusal(&mut self) -> Refusal {
-        match self.below(6) {
+        match self.below(7) {
             0 => Refusal::Throttled(self.fault()),
             1 => Refusal::Unavailable(self.fault()),
             2 => Refusal::Abstains(LostMemory { stamp: self.maybe(|dice| dice.bytes(16)) }),
             3 => Refusal::NeedsCredentials(self.fault()),
             4 => Refusal::Denied(self.denial()),
+            5 => Refusal::Done(self.mark()),
             _ => Refusal::Conflict(self.seen()),
         }
     }
@@ -323,7 +331,12 @@ impl Dice {
                 since_unix_ms: dice.maybe(Self::number),
                 data: dice.maybe(|dice| dice.bytes(10)),
             }),
+            done: self.maybe(Self::mark),
         }
+    }
+
+    fn mark(&mut self) -> Mark {
+        Mark { token: self.counter(), owner: self.text(), at_unix_ms: self.number(), left_ms: self.number() }
     }
 
     fn fault(&mut self) -> Fault {
@@ -345,7 +358,7 @@ impl Dice {
     }
 
     pub(crate) fn input(&mut self) -> Input {
-        match self.below(16) {
+        match self.below(17) {
             0 => Input::DeclareLost(LockRef { lock: self.id() }),
             1 => Input::Notified(ResourceRef { resource: self.text() }),
             2 => Input::Subscribed(Subscription { node: self.node(), resource: self.text() }),
@@ -354,6 +367,7 @@ impl Dice {
             4 => Input::NodeVotes(NodeVote { node: self.node(), loss: self.maybe(|dice| dice.bytes(16)) }),
             5 => Input::Reseed(NewSeed { seed: self.bytes(32) }),
             6 if self.is_one_in(30) => Input::Close,
+            16 => Input::Finish(LockRef { lock: self.id() }),
             7..9 => Input::Release(LockRef { lock: self.id() }),
             9..12 => Input::Response(RequestResponse { id: self.id(), response: self.response() }),
             _ => Input::Acquire(AcquireCommand { lock: self.id(), resource: self.text(), options: self.options() }),

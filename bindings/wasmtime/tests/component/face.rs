@@ -107,7 +107,7 @@ fn a_record_that_lasts_for_years_is_denied() {
         since_unix_ms: None,
         data: None,
     };
-    let conflict = Refusal::Conflict(Seen { holding: Some(holding) });
+    let conflict = Refusal::Conflict(Seen { holding: Some(holding), done: None });
     let told = answer(&mut client(), Outcome::NotApplied(NotAppliedOutcome { refusal: conflict }));
     let Output::Event(told) = told else { panic!("{told:?}") };
     let Event::Failed(failed) = told.event else { panic!("{told:?}") };

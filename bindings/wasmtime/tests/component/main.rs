@@ -8,6 +8,7 @@ mod border;
 mod dice;
 mod face;
 mod limits;
+mod runs;
 mod vectors;
 mod wired;
 
@@ -58,5 +59,6 @@ fn options() -> LockOptions {
         renewal: Renewal::Automatic,
         owner: String::new(),
         data: None,
+        run: None,
     }
 }

@@ -8,7 +8,7 @@ use leasehold_core::op::{Fault, FaultKind, Refusal};
 use leasehold_wire::dynamodb::{Request, Response};
 use leasehold_wire::sigv4::{self, Signer};
 use reqwest::header::{DATE, HeaderName, HeaderValue};
-use reqwest::{Client, RequestBuilder};
+use reqwest::{Client, RequestBuilder, Url};
 use rustls::ClientConfig;
 
 use super::credentials::{CredentialCache, Environment, Keys};
@@ -25,7 +25,7 @@ pub(super) const MOST_BODY: usize = 1 << 20;
 /// Access to one table.
 pub(super) struct Access {
     /// Scheme, host and port.
-    base: String,
+    base: Url,
     /// The value of the header `Host`.
     host: String,
     region: String,
@@ -48,10 +48,10 @@ impl Access {
             Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
             Reach::Loopback | Reach::Plaintext => web::without_tls(),
         };
-        let base = url.endpoint.base.clone();
+        let base = &url.endpoint.base;
         let access = Self {
-            host: host_header(&base).to_owned(),
-            base,
+            host: host_header(base).to_owned(),
+            base: Url::parse(base).map_err(|error| wrong(error.to_string()))?,
             region: url.region.clone(),
             reach,
             tls,
@@ -71,7 +71,7 @@ impl Access {
 
     /// The health check of a server, which needs no keys.
     pub(super) fn greeting(&self, client: &Client) -> RequestBuilder {
-        client.get(format!("{}/", self.base))
+        client.get(self.base.clone())
     }
 
     pub(super) async fn keys(&self) -> Result<Arc<Keys>, Refusal> {
@@ -96,7 +96,7 @@ impl Access {
         let mut signer = self.signer.lock();
         let headers = signer.sign(request, &self.host, &self.region, &credentials, self.unix_ms());
         drop(signer);
-        let mut asked = client.post(format!("{}/", self.base));
+        let mut asked = client.post(self.base.clone());
         for (name, value) in headers.iter() {
             let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be encoded"));
             let mut value = HeaderValue::try_from(value).map_err(unwritable)?;

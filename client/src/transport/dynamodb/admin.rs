@@ -9,8 +9,8 @@ use leasehold_wire::dynamodb::{Request, Response, Settings};
 use super::{Dynamodb, DynamodbLink, credentials};
 use crate::clock;
 use crate::transport::connections::Connections;
+use crate::transport::readiness::CONNECT_PATIENCE;
 use crate::transport::readiness::NoServer;
-use crate::transport::web::CONNECT_PATIENCE;
 
 /// Sends requests, and sleeps, in a store's background runtime, so that any executor can await them.
 pub(crate) struct Admin {

@@ -8,7 +8,8 @@ mod described;
 use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, FaultKind, Outcome, Refusal};
-use leasehold_wire::dynamodb::{Request, Response, table};
+use leasehold_wire::dynamodb::table::{self, Writers};
+use leasehold_wire::dynamodb::{Request, Response};
 
 use super::credentials::Keys;
 use super::{Dynamodb, ahead, link};
@@ -61,6 +62,8 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
     let expiry = asking.ask(table::describe_expiry(settings), |response| table::expires(settings, response));
     findings.push(described::expiry(settings, expiry));
     findings.extend(rights(&mut asking, arn.as_deref()));
+    let writers = asking.ask(table::sample(settings), |response| table::writers(settings, response));
+    findings.push(marks(writers));
     findings.extend(asking.throttling());
     findings.push(asking.clock());
     findings
@@ -237,6 +240,45 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
     }
 }
 
+/// Looks for clients that would wipe the marks of runs: Java's replaces or deletes the row.
+fn marks(writers: Result<Writers, NoServer>) -> Finding {
+    const CHECK: &str = "dynamodb.marks";
+    let found = match writers {
+        Ok(found) => found,
+        Err(NoServer::Refused(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => {
+            return Finding::good(
+                CHECK,
+                "whether other lock clients write rows of runs is unknown: dynamodb:Scan is not allowed, but locks and runs \
+                 do not need it",
+            );
+        }
+        Err(why) => {
+            return Finding::good(CHECK, format!("whether other lock clients write rows of runs is unknown: {why}"));
+        }
+    };
+    let Writers { locks, foreign, foreign_runs } = found;
+    match foreign_runs.first() {
+        Some(name) => Finding::warning(
+            CHECK,
+            format!(
+                "of {locks} rows, {} with a name of a run were last written by another lock client, such as {name:?}; that of \
+                 AWS for Java removes the mark of finished work, which is then done again",
+                foreign_runs.len()
+            ),
+            "let other clients lock other names than NAME@SLOT, or keep runs in a table of their own",
+        ),
+        None => Finding::good(
+            CHECK,
+            match foreign {
+                0 => format!("of {locks} rows, none was written by another lock client"),
+                some => format!(
+                    "of {locks} rows, {some} were last written by another lock client, none with a name of a run"
+                ),
+            },
+        ),
+    }
+}
+
 /// The store's own words, which are exact, and advice.
 fn unusable(check: &'static str, why: &NoServer) -> Finding {
     let what = why.to_string();
@@ -256,7 +298,11 @@ fn unusable(check: &'static str, why: &NoServer) -> Finding {
         }
         NoServer::Fault(_)
         | NoServer::Refused(
-            Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::Abstains { .. } | Refusal::Conflict(_),
+            Refusal::Throttled(_)
+            | Refusal::Unavailable(_)
+            | Refusal::Abstains { .. }
+            | Refusal::Conflict(_)
+            | Refusal::Done(_),
         ) => Finding::warning(check, what, ASK_AGAIN),
     }
 }

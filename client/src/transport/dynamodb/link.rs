@@ -14,10 +14,10 @@ use super::access::Access;
 use super::credentials::Keys;
 use crate::clock;
 use crate::reports;
-use crate::transport::Answer;
 use crate::transport::connections::{Link, until};
-use crate::transport::readiness::{Greeted, NoServer, Readiness, all, in_time};
-use crate::transport::web::{self, CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up};
+use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
+use crate::transport::web::{self, MOST_CONNECTIONS};
+use crate::transport::{Answer, Answering};
 
 /// A pool that requests share, each on a connection of its own while it lasts.
 ///
@@ -179,15 +179,17 @@ impl DynamodbLink {
 }
 
 impl Link for DynamodbLink {
-    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-        match until(request.deadline, self.wait_ready()).await {
-            Some(Ok(())) => self.exchange(&request).await,
-            Some(Err(why)) => why.answer(&request),
-            None => {
-                let detail = "no answer from the server in time";
-                Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering {
+        Box::pin(async move {
+            match until(request.deadline, self.wait_ready()).await {
+                Some(Ok(())) => self.exchange(&request).await,
+                Some(Err(why)) => why.answer(&request),
+                None => {
+                    let detail = "no answer from the server in time";
+                    Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
+                }
             }
-        }
+        })
     }
 
     fn is_ready(&self) -> bool {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, FaultKind, Outcome, Refusal};
-use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
 use leasehold_wire::sigv4::http_date;
 
@@ -26,10 +26,10 @@ use self::credentials::Keys;
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::credentials::fuzzing;
 use self::link::DynamodbLink;
-use super::connections::Connections;
-use super::readiness::NoServer;
-use super::web::{CONNECT_PATIENCE, MOST_CONNECTIONS};
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use super::connections::{Connections, Homes};
+use super::readiness::{CONNECT_PATIENCE, NoServer};
+use super::web::MOST_CONNECTIONS;
+use super::{Answer, Found, Network, Pool, Transport};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -64,7 +64,8 @@ impl Dynamodb {
         let session = Session::new(settings(url)?);
         let access = Arc::new(Access::new(url)?);
         let ours = session.clone();
-        let connections = Arc::new(Connections::new(move || DynamodbLink::new(Arc::clone(&access), ours.clone())));
+        let connections =
+            Arc::new(Connections::new(Homes::Runtimes, move |_| DynamodbLink::new(Arc::clone(&access), ours.clone())));
         Ok(Self { connections, session, url: url.clone(), id: None })
     }
 
@@ -118,21 +119,13 @@ impl Transport for Dynamodb {
         config(&self.url)
     }
 
-    fn is_instant(&self) -> bool {
-        false
-    }
-
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
         self.connections.perform(request)
     }
 
     fn network(&self) -> Option<&dyn Network> {
-        Some(self)
+        Some(&*self.connections)
     }
-
-    fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
-
-    fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
     fn diagnose(&self) -> Vec<Finding> {
         doctor::diagnose(self)
@@ -164,14 +157,4 @@ fn ahead(sent: u64, got: u64, response: &Response) -> Option<(i64, u64)> {
     let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;
     let ours = i64::try_from(sent / 2 + got / 2).ok()?;
     Some((theirs - ours, got.saturating_sub(sent) / 2 + 501))
-}
-
-impl Network for Dynamodb {
-    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
-        self.connections.call_on_caller(request)
-    }
-
-    fn call_in_background(&self, request: Transmit, done: Done) {
-        self.connections.call_in_background(request, done);
-    }
 }

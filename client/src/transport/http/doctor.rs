@@ -33,7 +33,7 @@ pub(super) fn diagnose(access: &Access, connections: &Connections<HttpLink>, dur
 }
 
 fn ask(connections: &Connections<HttpLink>, args: &[&str]) -> Result<Value, NoServer> {
-    perform(connections, Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() })
+    perform(connections, Command::new(args))
 }
 
 fn perform(connections: &Connections<HttpLink>, command: Command) -> Result<Value, NoServer> {

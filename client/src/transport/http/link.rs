@@ -15,10 +15,10 @@ use tracing::Level;
 use super::access::Access;
 use crate::clock;
 use crate::reports;
-use crate::transport::Answer;
 use crate::transport::connections::{Link, until};
-use crate::transport::readiness::{Greeted, NoServer, Readiness, all, in_time};
-use crate::transport::web::{CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up, header, read};
+use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
+use crate::transport::web::{MOST_CONNECTIONS, header, read};
+use crate::transport::{Answer, Answering};
 
 /// The reason why there is no reply to a command.
 enum NoReply {
@@ -77,7 +77,7 @@ impl HttpLink {
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
-        let ping = Command { args: vec![b"PING".to_vec()] };
+        let ping = Command::new(["PING"]);
         let met = match tokio::time::timeout(CONNECT_PATIENCE, self.post(&ping)).await {
             Ok(Ok(reply)) => self.judge(&reply),
             Ok(Err(why)) => Err(self.no_server(why)),
@@ -185,19 +185,21 @@ impl HttpLink {
 }
 
 impl Link for HttpLink {
-    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-        let mut sent = Sent::No;
-        // Dropping a request closes its connection, so that no other request gets its reply.
-        let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
-        answer.unwrap_or_else(|| match sent {
-            Sent::No => {
-                let detail = "no answer from the server in time";
-                Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
-            }
-            Sent::Perhaps => {
-                self.readiness.reset();
-                Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
-            }
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering {
+        Box::pin(async move {
+            let mut sent = Sent::No;
+            // Dropping a request closes its connection, so that no other request gets its reply.
+            let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
+            answer.unwrap_or_else(|| match sent {
+                Sent::No => {
+                    let detail = "no answer from the server in time";
+                    Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
+                }
+                Sent::Perhaps => {
+                    self.readiness.reset();
+                    Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
+                }
+            })
         })
     }
 

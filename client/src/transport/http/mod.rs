@@ -16,17 +16,16 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Refusal};
-use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::redis::{Command, Session, Settings, look_by_script};
 use leasehold_wire::resp::Value;
 
 use self::access::Access;
 use self::link::HttpLink;
-use super::connections::Connections;
+use super::connections::{Connections, Homes};
 use super::membership;
-use super::readiness::NoServer;
-use super::web::CONNECT_PATIENCE;
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use super::readiness::{CONNECT_PATIENCE, NoServer};
+use super::{Answer, Found, Network, Pool, Transport};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -53,7 +52,8 @@ impl Http {
         let links = Arc::clone(&access);
         // No replicas: a WAIT would need a connection of its own between server and Redis.
         let session = Session::new(Settings::default());
-        let connections = Arc::new(Connections::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
+        let connections =
+            Arc::new(Connections::new(Homes::Runtimes, move |_| HttpLink::new(Arc::clone(&links), session.clone())));
         let store = Self { access, connections, url: url.clone() };
         store.greet().map_err(|why| to_error(url, &why))?;
         Ok(store)
@@ -98,21 +98,13 @@ impl Transport for Http {
         config(&self.url)
     }
 
-    fn is_instant(&self) -> bool {
-        false
-    }
-
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
         self.connections.perform(request)
     }
 
     fn network(&self) -> Option<&dyn Network> {
-        Some(self)
+        Some(&*self.connections)
     }
-
-    fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
-
-    fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
     fn diagnose(&self) -> Vec<Finding> {
         doctor::diagnose(&self.access, &self.connections, self.url.durability)
@@ -129,15 +121,5 @@ impl Transport for Http {
 
     fn clock_offset(&self) -> Option<(i64, u64)> {
         membership::clock_offset(|commands| self.ask(commands))
-    }
-}
-
-impl Network for Http {
-    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
-        self.connections.call_on_caller(request)
-    }
-
-    fn call_in_background(&self, request: Transmit, done: Done) {
-        self.connections.call_in_background(request, done);
     }
 }

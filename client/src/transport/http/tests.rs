@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Renew, TransportFault};
-use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
+use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Resource, Seq, Token};
 use leasehold_servers::rest::{self, Misbehave};
 use leasehold_servers::{redis, wait_until, webdis};
 use rustls::pki_types::pem::PemObject;
@@ -33,6 +33,7 @@ fn acquire(resource: &str, attempt: u8) -> LockOp {
         owner: Owner::new("tests").unwrap(),
         data: None,
         member: None,
+        unless_done: false,
     };
     lock_op(resource, Op::Acquire(Box::new(acquire)))
 }
@@ -43,7 +44,7 @@ fn renew(resource: &str, attempt: u8) -> LockOp {
 }
 
 fn within(left: Duration, ops: Vec<LockOp>) -> Transmit {
-    Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: clock::monotonic().plus(left), ops }
+    Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: clock::monotonic().plus(left), ops: ops.into() }
 }
 
 fn soon(ops: Vec<LockOp>) -> Transmit {
@@ -152,7 +153,7 @@ fn before_the_first_answer_nothing_has_left() {
     let store = upstash(&server);
     let behind = |left| {
         let (sender, receiver) = channel();
-        store.call_in_background(
+        store.connections.call_in_background(
             within(left, vec![acquire("job", 1)]),
             Box::new(move |answer| sender.send(answer).unwrap()),
         );
@@ -274,7 +275,9 @@ fn a_request_has_no_unneeded_headers() {
     let (address, requests) = scripted(&[PONG, PONG]);
     let store = open(&format!("upstash+http://:hunter2-token@{address}/some/way/")).unwrap();
     let (sender, receiver) = channel();
-    store.call_in_background(soon(vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
+    store
+        .connections
+        .call_in_background(soon(vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
     let _ = receiver.recv().unwrap();
     for body in [r#"["PING"]"#, r#"["EVALSHA","#] {
         let request = requests.recv().unwrap().to_lowercase();
@@ -461,7 +464,7 @@ fn a_crowd_shares_few_connections() {
     for number in 0..CROWD {
         let sender = sender.clone();
         let request = soon(vec![acquire(&format!("job-{number}"), 1)]);
-        store.call_in_background(request, Box::new(move |answer| sender.send(granted(&answer)).unwrap()));
+        store.connections.call_in_background(request, Box::new(move |answer| sender.send(granted(&answer)).unwrap()));
     }
     for _ in 0..CROWD {
         assert!(receiver.recv().unwrap().is_some());

@@ -7,24 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ::redis::aio::{MultiplexedConnection, PubSub, PubSubSink, PubSubStream};
-use ::redis::io::tcp::socket2::{SockRef, TcpKeepalive};
-use ::redis::{AsyncConnectionConfig, ErrorKind as TheirKind, RedisConnectionInfo, RedisError};
 use futures_util::future::select_ok;
-use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_wire::redis::refusal;
+use leasehold_core::op::{Fault, FaultKind};
+use leasehold_wire::redis::Command;
+use leasehold_wire::resp::Value;
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use rustls::{ClientConfig, ClientConnection};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
-use tokio::sync::OnceCell;
-use tokio::task::AbortHandle;
-use tokio_rustls::TlsConnector;
 
 use super::cluster::Cluster;
-use super::link::{NoConnection, Role, role_of};
-use super::reply_limit::{LimitedSocket, ReplyLimit};
+use super::connection::{Connection, Listening, Login, Opened, Role, Socket, Stream, greet};
+use super::link::NoConnection;
 use super::sentinel::Sentinels;
 use crate::error::Error;
+use crate::transport::connections::Home;
 use crate::transport::info::printable;
 use crate::transport::tls;
 use crate::url::redis::{Address, RedisPlace, RedisUrl};
@@ -54,51 +51,16 @@ enum To {
 
 /// The login, and the encryption of connections.
 pub(super) struct Entry {
-    login: RedisConnectionInfo,
-    tls: Option<TlsConnector>,
+    login: Login,
+    tls: Option<Arc<ClientConfig>>,
 }
 
-/// A connection for requests. It closes with the last clone, even while requests are under way.
-#[derive(Clone)]
-pub(super) struct Connection {
-    pub(super) driver: MultiplexedConnection,
-    pub(super) limit: Arc<ReplyLimit>,
-    task: Arc<Task>,
-    role: Arc<OnceCell<Role>>,
+/// Tells if the role of the server is asked before the connection is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AskRole {
+    Yes,
+    No,
 }
-
-/// A connection for wake-ups.
-pub(super) struct Listening {
-    pub(super) sink: PubSubSink,
-    pub(super) stream: PubSubStream,
-    pub(super) limit: Arc<ReplyLimit>,
-    /// The server's address; `None` for a socket file.
-    pub(super) address: Option<Address>,
-}
-
-impl Connection {
-    /// Tells if the connection has ended, as far as its runtime has noticed.
-    pub(super) fn is_over(&self) -> bool {
-        self.task.0.is_finished()
-    }
-
-    /// The role of the server, asked once.
-    pub(super) async fn role(&self) -> Role {
-        *self.role.get_or_init(async || role_of(self).await).await
-    }
-}
-
-struct Task(AbortHandle);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
 impl Access {
     /// # Errors
@@ -114,11 +76,11 @@ impl Access {
             for host in url.hosts() {
                 ServerName::try_from(host).map_err(|error| wrong(format!("{host:?}: {error}")))?;
             }
-            Some(TlsConnector::from(Arc::new(config)))
+            Some(Arc::new(config))
         } else {
             None
         };
-        let login = login_of(url.username.as_deref(), url.password.as_ref().map(|password| password.as_str()));
+        let login = Login { username: url.username.clone(), password: url.password.clone(), database: url.db };
         let to = match &url.place {
             RedisPlace::Unix { path } => To::Socket(path.clone()),
             RedisPlace::Tcp { host, port } | RedisPlace::Tls { host, port } => {
@@ -127,14 +89,14 @@ impl Access {
             RedisPlace::Cluster { seeds, .. } => To::Nodes(Arc::new(Cluster::new(seeds.clone()))),
             RedisPlace::Sentinel { sentinels, master, .. } => {
                 let ours = &url.sentinel;
-                let login =
-                    login_of(ours.username.as_deref(), ours.password.as_ref().map(|password| password.as_str()));
+                let (username, password) = (ours.username.clone(), ours.password.clone());
+                let login = Login { username, password, database: 0 };
                 let entry = Arc::new(Entry { login, tls: tls.clone() });
                 let sentinels = sentinels.iter().map(|sentinel| Self::at(&entry, sentinel)).collect();
                 To::Master(Arc::new(Sentinels::new(sentinels, master.clone())))
             }
         };
-        let entry = Entry { login: login.set_db(i64::from(url.db)), tls };
+        let entry = Entry { login, tls };
         Ok(Self { to, entry: Arc::new(entry), shown: url.to_string(), is_mute: AtomicBool::new(false) })
     }
 
@@ -165,19 +127,19 @@ impl Access {
         }
     }
 
-    /// Makes a connection for requests.
-    pub(super) async fn connect(&self) -> Result<Connection, NoConnection> {
+    /// Makes a connection for requests, which `home` drives. It is made in the current runtime.
+    pub(super) async fn connect(&self, home: &Home, role: AskRole) -> Result<Connection, NoConnection> {
         match &self.to {
-            To::Socket(_) | To::Host(_) => self.connect_there().await,
+            To::Socket(_) | To::Host(_) => self.connect_there(home, role).await,
             To::Master(sentinels) => {
                 let address = sentinels.master().await?;
-                let connection = self.beside(&address).connect_there().await?;
-                match tokio::time::timeout(CONNECT_PATIENCE, connection.role()).await {
-                    Ok(Role::Replica | Role::Sentinel) => {
+                let connection = self.beside(&address).connect_there(home, AskRole::Yes).await?;
+                match connection.role() {
+                    Some(Role::Replica | Role::Sentinel) => {
                         let detail = format!("{}: {address}, named as the master, is not a master", self.shown);
                         Err(NoConnection::Fault(Fault::new(FaultKind::Server, &detail)))
                     }
-                    Ok(Role::Master | Role::Unknown) | Err(_) => {
+                    Some(Role::Master | Role::Unknown) | None => {
                         sentinels.found(&address);
                         Ok(connection)
                     }
@@ -186,7 +148,7 @@ impl Access {
             To::Nodes(cluster) => {
                 let mut last = NoConnection::Fault(Fault::of(FaultKind::Unreachable));
                 for address in cluster.everybody() {
-                    match self.beside(&address).connect_there().await {
+                    match self.beside(&address).connect_there(home, role).await {
                         Ok(connection) => return Ok(connection),
                         Err(why) => last = why,
                     }
@@ -225,50 +187,61 @@ impl Access {
     }
 
     /// Connects to one known server, without asking for its address.
-    pub(super) async fn connect_there(&self) -> Result<Connection, NoConnection> {
-        let limit = ReplyLimit::new();
-        let greet = async {
-            let socket = LimitedSocket { socket: self.reach().await?, limit: Arc::clone(&limit) };
-            // The core decides how long to wait for an answer.
-            let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1_024);
-            MultiplexedConnection::new_with_config(&self.entry.login, socket, config).await
+    pub(super) async fn connect_there(&self, home: &Home, role: AskRole) -> Result<Connection, NoConnection> {
+        let mut opened = self.open().await?;
+        let role = match role {
+            AskRole::Yes => match tokio::time::timeout(CONNECT_PATIENCE, opened.role()).await {
+                Ok(role) => Some(role.map_err(|broken| self.no_connection(&broken.to_string()))?),
+                Err(_) => return Err(NoConnection::Fault(self.too_late("no answer in time"))),
+            },
+            AskRole::No => None,
         };
-        let (driver, work) = self.in_time(&limit, greet).await?;
-        let task = tokio::spawn(work);
-        Ok(Connection { driver, limit, task: Arc::new(Task(task.abort_handle())), role: Arc::default() })
+        opened.settle(home, role).map_err(NoConnection::Fault)
+    }
+
+    /// Connects to one known server for a single question, in the current runtime.
+    pub(super) async fn ask_there(&self, commands: &[Command]) -> Result<Vec<Value>, NoConnection> {
+        let mut opened = self.open().await?;
+        opened.call(commands).await.map_err(NoConnection::Fault)
     }
 
     async fn listen_there(&self) -> Result<Listening, NoConnection> {
-        let limit = ReplyLimit::new();
-        let greet = async {
-            let socket = LimitedSocket { socket: self.reach().await?, limit: Arc::clone(&limit) };
-            PubSub::new(&self.entry.login, socket).await
-        };
-        let (sink, stream) = self.in_time(&limit, greet).await?.split();
-        limit.reset();
         let address = match &self.to {
             To::Host(address) => Some(address.clone()),
             To::Socket(_) | To::Master(_) | To::Nodes(_) => None,
         };
-        Ok(Listening { sink, stream, limit, address })
+        Listening::new(self.open().await?, address).map_err(NoConnection::Fault)
     }
 
-    async fn in_time<R>(
-        &self,
-        limit: &ReplyLimit,
-        greet: impl Future<Output = ::redis::RedisResult<R>>,
-    ) -> Result<R, NoConnection> {
-        let Ok(greeted) = tokio::time::timeout(CONNECT_PATIENCE, greet).await else {
-            return Err(NoConnection::Fault(self.too_late("no connection and no greeting in time")));
+    /// Connects, and logs in.
+    async fn open(&self) -> Result<Opened, NoConnection> {
+        self.is_mute.store(false, Ordering::Relaxed);
+        let open = async {
+            let stream = self.reach().await.map_err(|error| self.no_connection(&error.to_string()))?;
+            let mut opened = Opened::new(stream);
+            self.is_mute.store(opened.is_handshaking(), Ordering::Relaxed);
+            let greeted = greet(&mut opened, &self.entry.login).await;
+            self.is_mute.store(opened.is_handshaking(), Ordering::Relaxed);
+            greeted.map(|()| opened)
         };
-        let greeted = greeted.map_err(|error| self.no_connection(&error, limit))?;
-        limit.end_greeting();
-        Ok(greeted)
+        let opened = tokio::time::timeout(CONNECT_PATIENCE, open).await;
+        match opened
+            .unwrap_or_else(|_| Err(NoConnection::Fault(self.too_late("no connection and no greeting in time"))))
+        {
+            // A server that does not speak TLS, or has another certificate, shows it only now.
+            Err(NoConnection::Fault(Fault { kind: FaultKind::Reset | FaultKind::Protocol, detail: Some(said) })) => {
+                Err(self.no_connection(&said))
+            }
+            opened => opened,
+        }
     }
 
-    async fn reach(&self) -> io::Result<Box<dyn Socket>> {
+    async fn reach(&self) -> io::Result<Stream> {
         let Address { host, port } = match &self.to {
-            To::Socket(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            To::Socket(path) => {
+                let socket = UnixStream::connect(path).await?.into_std()?;
+                return Ok(Stream::new(Socket::Unix(socket), None));
+            }
             To::Host(address) => address,
             To::Master(_) | To::Nodes(_) => return Err(io::Error::other("the address is not known")),
         };
@@ -279,18 +252,17 @@ impl Access {
         }
         let (socket, _) = select_ok(tries.into_iter().map(Box::pin)).await?;
         socket.set_nodelay(true)?;
-        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
-        SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
-        match &self.entry.tls {
-            Some(connector) => {
+        set_socket_keepalive(&socket, true)?;
+        set_tcp_keepidle(&socket, KEEPALIVE)?;
+        set_tcp_keepintvl(&socket, KEEPALIVE / 3)?;
+        let tls = match &self.entry.tls {
+            Some(config) => {
                 let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-                self.is_mute.store(true, Ordering::Relaxed);
-                let socket = connector.connect(name, socket).await;
-                self.is_mute.store(false, Ordering::Relaxed);
-                Ok(Box::new(socket?))
+                Some(ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?)
             }
-            None => Ok(Box::new(socket)),
-        }
+            None => None,
+        };
+        Ok(Stream::new(Socket::Tcp(socket.into_std()?), tls))
     }
 
     /// The error of a connection that was not made in time.
@@ -299,51 +271,10 @@ impl Access {
         Fault::new(FaultKind::Unreachable, &format!("{}: {said}{advice}", self.shown))
     }
 
-    fn no_connection(&self, error: &RedisError, limit: &ReplyLimit) -> NoConnection {
-        let said = match (error.code(), error.detail()) {
-            (Some(code), Some(detail)) => format!("{code} {detail}"),
-            (Some(code), None) => code.to_owned(),
-            (None, _) => error.to_string(),
-        };
-        let said = printable(&said);
-        if error.code().is_some()
-            && let Some(refusal) = refusal(&said)
-        {
-            return NoConnection::Refused(refusal);
-        }
-        if error.kind() == TheirKind::AuthenticationFailed {
-            return NoConnection::Refused(refused_login(&said, &limit.greeting_errors()));
-        }
+    fn no_connection(&self, said: &str) -> NoConnection {
+        let said = printable(said);
         let detail = format!("{}: {said}{}", self.shown, tls::advice(&said));
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
-    }
-}
-
-fn login_of(username: Option<&str>, password: Option<&str>) -> RedisConnectionInfo {
-    let mut login = RedisConnectionInfo::default().set_lib_name("leasehold", env!("CARGO_PKG_VERSION"));
-    if let Some(username) = username {
-        login = login.set_username(username);
-    }
-    if let Some(password) = password {
-        login = login.set_password(password);
-    }
-    login
-}
-
-/// The server's words when it refused a login; the driver only reports the refusal.
-fn refused_login(driver: &str, words: &[String]) -> Refusal {
-    // After a refused login come errors that it is missing; the driver has handled Redis 5's error about a user name.
-    let passing = |error: &&String| !error.starts_with("NOAUTH") && !error.contains("wrong number of arguments");
-    let said = words.iter().find(passing).or_else(|| words.first()).map(|said| printable(said));
-    match said {
-        Some(said) => refusal(&said).unwrap_or_else(|| {
-            let detail = format!("the server refuses user and password of the store url: {said}");
-            Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
-        }),
-        None => {
-            let detail = format!("{driver}; check user and password in the store url, and the server's ACL");
-            Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
-        }
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn diagnose(
 ) -> Vec<Finding> {
     let until = clock::monotonic().plus(PATIENCE);
     let (access, url) = (Arc::clone(access), url.clone());
-    let examined = connections.block_on(move |link| async move {
+    let examined = connections.block_on_background(move |link| async move {
         match (access.cluster(), access.sentinels()) {
             (Some(cluster), _) => topology::cluster(&link, cluster, &access, &url, until).await,
             (None, Some(sentinels)) => topology::sentinels(&link, sentinels, &access, &url, until).await,
@@ -138,7 +138,7 @@ impl Asker {
 }
 
 fn command(words: &[&str]) -> Command {
-    Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() }
+    Command::new(words)
 }
 
 fn words(why: &NoConnection) -> String {
@@ -151,6 +151,7 @@ fn words(why: &NoConnection) -> String {
 fn refused(refusal: &Refusal) -> String {
     match refusal {
         Refusal::Conflict(_) => "it is held by another client".to_owned(),
+        Refusal::Done(_) => "its work is done".to_owned(),
         Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault.to_string(),
         Refusal::Abstains { .. } => "the node does not vote yet".to_owned(),
         Refusal::Denied(denial) => denial.to_string(),

@@ -1,23 +1,24 @@
 //! One connection to a Redis, made when it is needed, and abandoned as soon as it is in doubt.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use ::redis::aio::ConnectionLike;
 use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::redis::{Command, Progress, Session, Topology, of_one_server};
 use leasehold_wire::resp::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tracing::Level;
 
-use super::access::{Access, CONNECT_PATIENCE, Connection};
-use super::value;
+use super::access::{Access, AskRole};
+use super::connection::{Broken, Connection, Role};
 use crate::clock;
 use crate::reports;
 use crate::sync::Mutex;
-use crate::transport::Answer;
-use crate::transport::connections::{Link, until};
+use crate::transport::connections::{Home, Link, until};
 use crate::transport::pauses::LastAttempt;
+use crate::transport::{Answer, Answering};
 
 /// The most requests of one link that wait for replicas at the same time, each on a connection of its own; more wait
 /// for their turn. [`MOST_ASIDE`] of those connections are kept for later.
@@ -43,6 +44,7 @@ pub(super) struct RedisLink {
     access: Arc<Access>,
     session: Session,
     spares: Spares,
+    home: Home,
     /// Permits for connections that one request uses alone.
     room: Arc<Semaphore>,
     state: Mutex<State>,
@@ -56,30 +58,19 @@ pub(super) enum Spares {
     ForWaits,
 }
 
+/// Tells if a request of which nothing has left begins anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Retry {
+    OnNewConnection,
+    No,
+}
+
 #[derive(Default)]
 struct State {
-    open: Option<Open>,
-    aside: Vec<Open>,
+    open: Option<Connection>,
+    aside: Vec<Connection>,
     connecting: Option<watch::Receiver<Option<Connected>>>,
     last: LastAttempt<NoConnection>,
-    made: u64,
-}
-
-#[derive(Clone)]
-struct Open {
-    connection: Connection,
-    /// Identifies this connection.
-    number: u64,
-}
-
-/// The role that a server reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Master,
-    Replica,
-    Sentinel,
-    /// The user may not ask for it.
-    Unknown,
 }
 
 /// The reason why commands have no replies.
@@ -91,18 +82,12 @@ pub(super) enum NoReply {
     Unknown(Fault),
 }
 
-type Connected = Result<Open, NoConnection>;
-
-/// Tells if any byte of a request may have left.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sent {
-    No,
-    Perhaps(u64),
-}
+type Connected = Result<Connection, NoConnection>;
 
 impl RedisLink {
-    pub(super) fn new(access: Arc<Access>, session: Session, spares: Spares) -> Self {
-        Self { access, session, spares, room: Arc::new(Semaphore::new(MOST_ALONE)), state: Mutex::default() }
+    pub(super) fn new(access: Arc<Access>, session: Session, spares: Spares, home: Home) -> Self {
+        let room = Arc::new(Semaphore::new(MOST_ALONE));
+        Self { access, session, spares, home, room, state: Mutex::default() }
     }
 
     /// Sends commands, one reply each.
@@ -121,8 +106,8 @@ impl RedisLink {
         }
     }
 
-    /// Sends commands of requests, one reply each, and reports if any of them may have left. The number is that of the
-    /// connection, for [`Self::leave`].
+    /// Sends commands of requests, one reply each, and reports if any of them may have left. The connection is the one that
+    /// was used.
     ///
     /// # Errors
     /// No connection, no answer by `deadline`, or an answer that is not RESP.
@@ -130,47 +115,50 @@ impl RedisLink {
         self: &Arc<Self>,
         commands: &[Command],
         deadline: Monotonic,
-    ) -> Result<(Vec<Value>, u64), NoReply> {
-        let mut sent = Sent::No;
-        let asked = async {
-            let (mut open, turn) = if commands.iter().any(awaits_replicas) {
-                self.aside().await.map(|(open, permit)| (open, Some(permit)))
-            } else {
-                self.connection().await.map(|open| (open, None))
-            }
-            .map_err(NoReply::NotSent)?;
-            sent = Sent::Perhaps(open.number);
-            let number = open.number;
-            let replies = send(&mut open.connection, commands).await.map_err(|error| {
-                self.leave(number);
-                NoReply::Unknown(fault_of(&error))
-            })?;
-            if turn.is_some() {
-                self.put_aside(open);
-            }
-            Ok((replies, number))
-        };
-        if let Some(replies) = until(deadline, asked).await {
-            return replies;
+    ) -> Result<(Vec<Value>, Connection), NoReply> {
+        let (connection, turn) = if commands.iter().any(awaits_replicas) {
+            self.aside(deadline).await.map(|(connection, turn)| (connection, Some(turn)))
+        } else {
+            self.connection(deadline).await.map(|connection| (connection, None))
         }
-        match sent {
-            Sent::No => Err(NoReply::NotSent(NoConnection::Fault(self.access.too_late("no connection in time")))),
-            Sent::Perhaps(number) => {
-                self.leave(number);
-                Err(NoReply::Unknown(Fault::of(FaultKind::Timeout)))
-            }
+        .map_err(NoReply::NotSent)?;
+        let replies = connection.send(commands, deadline).await.map_err(NoReply::from)?;
+        if turn.is_some() {
+            self.put_aside(&connection);
         }
+        Ok((replies, connection))
     }
 
-    /// The open connection, or the one that is being made, or a new one.
-    async fn connection(self: &Arc<Self>) -> Connected {
+    /// The open connection, or one that is made by `deadline`.
+    async fn connection(self: &Arc<Self>, deadline: Monotonic) -> Connected {
         let mut connecting = match self.connecting() {
             Ok(connecting) => connecting,
             Err(connected) => return connected,
         };
-        let gone = || Err(NoConnection::Fault(Fault::of(FaultKind::Cancelled)));
-        let connected = connecting.wait_for(Option::is_some).await;
-        connected.ok().and_then(|connected| connected.clone()).unwrap_or_else(gone)
+        // In a box, because most requests find a connection, and their futures are moved.
+        Box::pin(self.in_time(deadline, async move {
+            let connected = connecting.wait_for(Option::is_some).await;
+            connected.ok().and_then(|connected| connected.clone()).unwrap_or_else(|| Err(gone()))
+        }))
+        .await
+    }
+
+    /// Waits until `deadline`, by the timers of the runtime that makes the connections.
+    async fn in_time<T: Send + 'static>(
+        &self,
+        deadline: Monotonic,
+        work: impl Future<Output = Result<T, NoConnection>> + Send + 'static,
+    ) -> Result<T, NoConnection> {
+        let done = self.runtime().spawn(until(deadline, work)).await.map_err(|_| gone())?;
+        done.unwrap_or_else(|| Err(NoConnection::Fault(self.access.too_late("no connection in time"))))
+    }
+
+    /// The runtime that makes the connections.
+    fn runtime(&self) -> Handle {
+        match &self.home {
+            Home::Runtime => Handle::current(),
+            Home::Thread(runtime) | Home::Loop(runtime, _) => runtime.clone(),
+        }
     }
 
     /// The connection that is being made, or a new one.
@@ -179,7 +167,7 @@ impl RedisLink {
     /// The open connection, or the reason why there is none.
     fn connecting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Connected>>, Connected> {
         let mut state = self.state.lock();
-        if let Some(open) = state.open.as_ref().filter(|open| !open.connection.is_over()) {
+        if let Some(open) = state.open.as_ref().filter(|open| !open.is_over()) {
             return Err(Ok(open.clone()));
         }
         if let Some(why) = state.last.forbids_another() {
@@ -192,7 +180,7 @@ impl RedisLink {
                 let (done, connecting) = watch::channel(None);
                 state.connecting = Some(connecting.clone());
                 // In a task of its own, so that it gets its time even if the request has little left.
-                tokio::spawn(Arc::clone(self).connect(done));
+                self.runtime().spawn(Arc::clone(self).connect(done));
                 Ok(connecting)
             }
         }
@@ -205,7 +193,7 @@ impl RedisLink {
             Spares::ForWaits => {
                 let (connected, spare) = tokio::join!(self.make(), self.make());
                 if let Ok(spare) = spare {
-                    self.put_aside(spare);
+                    self.put_aside(&spare);
                 }
                 connected
             }
@@ -231,170 +219,151 @@ impl RedisLink {
         let _ = done.send(Some(connected));
     }
 
-    async fn make(self: &Arc<Self>) -> Connected {
-        let connection = self.access.connect().await?;
-        let number = {
-            let mut state = self.state.lock();
-            state.made += 1;
-            state.made
-        };
-        let open = Open { connection, number };
-        // Now, so that no request needs the time for it. Without an answer the request asks again.
-        if self.session.topology() == Topology::Single {
-            let _ = tokio::time::timeout(CONNECT_PATIENCE, open.misleads()).await;
-        }
-        Ok(open)
+    async fn make(&self) -> Connected {
+        // A cluster's map says who is a master.
+        let role = if self.session.topology() == Topology::Single { AskRole::Yes } else { AskRole::No };
+        self.access.connect(&self.home, role).await
     }
 
-    /// A connection for the exclusive use of the permit's owner.
-    async fn aside(self: &Arc<Self>) -> Result<(Open, OwnedSemaphorePermit), NoConnection> {
-        let gone = || NoConnection::Fault(Fault::of(FaultKind::Cancelled));
-        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| gone())?;
-        while let Some(open) = self.take_aside() {
-            if !open.connection.is_over() {
-                return Ok((open, permit));
-            }
-        }
-        // In a task of its own: if this request has no time for it, the next one can use it.
-        let (give, take) = oneshot::channel();
+    /// A connection for the exclusive use of the permit's owner, until `deadline`.
+    async fn aside(self: &Arc<Self>, deadline: Monotonic) -> Result<(Connection, OwnedSemaphorePermit), NoConnection> {
         let link = Arc::clone(self);
-        tokio::spawn(async move {
-            let made = link.make().await;
-            if let Err(Ok((open, _permit))) = give.send(made.map(|open| (open, permit))) {
-                link.put_aside(open);
+        let find = async move {
+            let permit = Arc::clone(&link.room).acquire_owned().await.map_err(|_| gone())?;
+            while let Some(connection) = link.take_aside() {
+                if !connection.is_over() {
+                    return Ok((connection, permit));
+                }
             }
-        });
-        take.await.map_err(|_| gone())?
+            // In a task of its own: if this request has no time for it, the next one can use it.
+            let (give, take) = oneshot::channel();
+            tokio::spawn(async move {
+                let made = link.make().await;
+                if let Err(Ok((connection, _permit))) = give.send(made.map(|connection| (connection, permit))) {
+                    link.put_aside(&connection);
+                }
+            });
+            take.await.map_err(|_| gone())?
+        };
+        Box::pin(self.in_time(deadline, find)).await
     }
 
-    fn take_aside(&self) -> Option<Open> {
+    fn take_aside(&self) -> Option<Connection> {
         self.state.lock().aside.pop()
     }
 
-    fn put_aside(&self, open: Open) {
+    fn put_aside(&self, connection: &Connection) {
         let mut state = self.state.lock();
-        if state.aside.len() < MOST_ASIDE {
-            state.aside.push(open);
+        if state.aside.len() < MOST_ASIDE && !connection.is_over() {
+            state.aside.push(connection.clone());
         }
     }
 
-    /// Uses the connection for no new request. Others may still wait for answers on it; it closes with the last of
-    /// them.
-    pub(super) fn leave(&self, number: u64) {
-        let mut state = self.state.lock();
-        if state.open.as_ref().is_some_and(|open| open.number == number) {
-            state.open = None;
-        }
-        state.aside.retain(|open| open.number != number);
-    }
-
-    async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
-        let mut open = match self.connection().await {
-            Ok(open) => open,
-            Err(NoConnection::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
-            Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
+    async fn exchange(self: &Arc<Self>, request: &Transmit, retry: Retry) -> Answer {
+        let unavailable = |why| match why {
+            NoConnection::Fault(fault) => Err(TransportFault::NotSent(fault)),
+            NoConnection::Refused(refusal) => Ok(refused(request, &refusal)),
         };
-        let writes = request.ops.iter().any(|op| !matches!(op.op, Op::Read));
-        if writes && let Some(why) = open.misleads().await {
-            self.leave(open.number);
-            return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, why))));
-        }
-        let left = request.deadline.since(clock::monotonic());
-        let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
+        let mut connection = match self.connection(request.deadline).await {
+            Ok(connection) => connection,
+            Err(why) => return unavailable(why),
+        };
+        // Only replicas are given a part of it.
+        let left = match self.spares {
+            Spares::ForWaits => request.deadline.since(clock::monotonic()),
+            Spares::None => Duration::ZERO,
+        };
+        // Of other requests the connection remembers nothing.
+        let acquires = request.ops.iter().any(|op| matches!(op.op, Op::Acquire(_)));
+        let memory = acquires.then(|| Arc::clone(connection.memory()));
+        let (id, ops, unix_ms) = (request.id, &request.ops, clock::unix_ms());
+        let begun = match &memory {
+            Some(memory) => self.session.begin_on(&memory.lock(), id, ops, left, unix_ms),
+            None => self.session.begin(id, ops, left, unix_ms),
+        };
+        let mut exchange = match begun {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };
         // A request that waits for replicas delays all later ones on the same connection.
         let mut turn = None;
         if exchange.commands().iter().any(awaits_replicas) {
-            let (spare, permit) = match self.aside().await {
-                Ok(aside) => aside,
-                Err(NoConnection::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
-                Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
-            };
-            if let Some(why) = spare.misleads().await {
-                return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, why))));
+            match self.aside(request.deadline).await {
+                Ok((alone, permit)) => (connection, turn) = (alone, Some(permit)),
+                Err(why) => return unavailable(why),
             }
-            open = spare;
-            turn = Some(permit);
+        }
+        let writes = request.ops.iter().any(|op| !matches!(op.op, Op::Read));
+        if writes && let Some(why) = misleads(&connection) {
+            connection.leave();
+            return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, why))));
         }
         loop {
-            *sent = Sent::Perhaps(open.number);
-            match send(&mut open.connection, exchange.commands()).await {
-                Ok(replies) => {
-                    // The name may lead to the new primary by now.
-                    let mut in_doubt = replies.iter().any(is_of_a_replica);
-                    // A redirection means that the url names one node of a cluster.
-                    let replies = replies.into_iter().map(|reply| of_one_server(reply, CLUSTER));
-                    let progress = exchange.answers(replies.collect());
-                    if let Progress::Done(outcomes) = &progress {
-                        // After a reply that does not belong to its request, later ones do not belong to theirs.
-                        in_doubt |= outcomes.iter().any(is_nonsense);
-                    }
-                    if in_doubt {
-                        self.leave(open.number);
-                    }
-                    match progress {
-                        Progress::Done(outcomes) => {
-                            if turn.is_some() && !in_doubt {
-                                self.put_aside(open);
-                            }
-                            return Ok(outcomes);
-                        }
-                        Progress::Again => {}
-                    }
+            let replies = match connection.send(exchange.commands(), request.deadline).await {
+                Ok(replies) => replies,
+                // The server closed it while it was idle, or it was left and closed with the last answer.
+                Err(Broken::NotSent(_)) if retry == Retry::OnNewConnection && !exchange.may_hold() => {
+                    return Box::pin(self.exchange(request, Retry::No)).await;
                 }
-                Err(error) => {
-                    self.leave(open.number);
-                    return Err(TransportFault::Unknown(fault_of(&error)));
+                Err(Broken::NotSent(fault)) if !exchange.may_hold() => return Err(TransportFault::NotSent(fault)),
+                Err(Broken::NotSent(fault) | Broken::Unknown(fault)) => return Err(TransportFault::Unknown(fault)),
+            };
+            // The name may lead to the new primary by now.
+            if replies.iter().any(is_of_a_replica) {
+                connection.leave();
+            }
+            // A redirection means that the url names one node of a cluster.
+            let progress = if replies.iter().all(|reply| reply.as_error().is_none()) {
+                exchange.replies(replies)
+            } else {
+                exchange.answers(replies.into_iter().map(|reply| of_one_server(reply, CLUSTER)).collect())
+            };
+            if let Progress::Done(outcomes) = progress {
+                if let Some(memory) = &memory {
+                    memory.lock().learn(&exchange, &request.ops, &outcomes);
                 }
+                if outcomes.iter().any(is_nonsense) {
+                    connection.condemn();
+                }
+                if turn.is_some() {
+                    self.put_aside(&connection);
+                }
+                return Ok(outcomes);
             }
         }
     }
 }
 
-impl Open {
-    /// The reason why it leads to the wrong server, if it does: a writable replica would grant locks that its primary
-    /// has granted to others. Where the user may not ask, the server is assumed to be the primary.
-    async fn misleads(&self) -> Option<&'static str> {
-        match self.connection.role().await {
-            Role::Replica => Some(REPLICA),
-            Role::Sentinel => Some(SENTINEL),
-            Role::Master | Role::Unknown => None,
+impl From<Broken> for NoReply {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::NotSent(fault) => Self::NotSent(NoConnection::Fault(fault)),
+            Broken::Unknown(fault) => Self::Unknown(fault),
         }
     }
 }
 
-pub(super) async fn role_of(connection: &Connection) -> Role {
-    let mut connection = connection.clone();
-    let role = send(&mut connection, &[Command { args: vec![b"ROLE".to_vec()] }]).await;
-    let Some(Value::Array(parts)) = role.ok().and_then(|replies| replies.into_iter().next()) else {
-        return Role::Unknown;
-    };
-    match parts.first() {
-        Some(Value::Bulk(word)) if word == b"slave" => Role::Replica,
-        Some(Value::Bulk(word)) if word == b"sentinel" => Role::Sentinel,
-        Some(Value::Bulk(word)) if word == b"master" => Role::Master,
-        Some(_) | None => Role::Unknown,
+fn gone() -> NoConnection {
+    NoConnection::Fault(Fault::of(FaultKind::Cancelled))
+}
+
+/// The reason why a connection leads to the wrong server, if it does: a writable replica would grant locks that its primary
+/// has granted to others. Where the user may not ask, the server is assumed to be the primary.
+fn misleads(connection: &Connection) -> Option<&'static str> {
+    match connection.role() {
+        Some(Role::Replica) => Some(REPLICA),
+        Some(Role::Sentinel) => Some(SENTINEL),
+        Some(Role::Master | Role::Unknown) | None => None,
     }
 }
 
 impl Link for RedisLink {
-    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-        let mut sent = Sent::No;
-        let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
-        answer.unwrap_or_else(|| match sent {
-            Sent::No => Err(TransportFault::NotSent(self.access.too_late("no connection in time"))),
-            Sent::Perhaps(number) => {
-                // Its next reply would belong to this request.
-                self.leave(number);
-                Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
-            }
-        })
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering {
+        Box::pin(async move { self.exchange(&request, Retry::OnNewConnection).await })
     }
 
     fn is_ready(&self) -> bool {
-        self.state.lock().open.as_ref().is_some_and(|open| !open.connection.is_over())
+        self.state.lock().open.as_ref().is_some_and(|open| !open.is_over())
     }
 
     fn prepare(self: Arc<Self>) {
@@ -402,33 +371,8 @@ impl Link for RedisLink {
     }
 }
 
-pub(super) async fn send(connection: &mut Connection, commands: &[Command]) -> ::redis::RedisResult<Vec<Value>> {
-    let ticket = connection.limit.allow(commands);
-    if let [command] = commands {
-        let reply = connection.driver.req_packed_command(&packed(command)).await;
-        connection.limit.settle(ticket);
-        return reply.map(|reply| vec![value::of(reply)]).or_else(|error| Ok(vec![value::of_error(error)?]));
-    }
-    let mut pipeline = ::redis::Pipeline::with_capacity(commands.len());
-    for command in commands {
-        pipeline.add_command(packed(command));
-    }
-    let replies = connection.driver.req_packed_commands(&pipeline, 0, commands.len()).await;
-    connection.limit.settle(ticket);
-    Ok(replies?.into_iter().map(value::of).collect())
-}
-
 pub(super) fn awaits_replicas(command: &Command) -> bool {
-    command.args.first().is_some_and(|name| name == b"WAIT")
-}
-
-fn packed(command: &Command) -> ::redis::Cmd {
-    let bytes = command.args.iter().map(Vec::len).sum();
-    let mut packed = ::redis::Cmd::with_capacity(command.args.len(), bytes);
-    for arg in &command.args {
-        packed.arg(arg.as_slice());
-    }
-    packed
+    command.name() == b"WAIT"
 }
 
 pub(super) fn refused(request: &Transmit, refusal: &Refusal) -> Vec<Outcome> {
@@ -449,16 +393,4 @@ fn is_of_a_replica(reply: &Value) -> bool {
         return parts.windows(2).any(is_readonly);
     }
     matches!(reply, Value::Error(error) if error.contains("READONLY"))
-}
-
-/// Converts an error of an established connection.
-fn fault_of(error: &::redis::RedisError) -> Fault {
-    let kind = if error.is_timeout() {
-        FaultKind::Timeout
-    } else if error.is_io_error() || error.is_connection_dropped() {
-        FaultKind::Reset
-    } else {
-        FaultKind::Protocol
-    };
-    Fault::new(kind, &error.to_string())
 }

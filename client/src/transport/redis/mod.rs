@@ -5,14 +5,13 @@
 
 mod access;
 mod cluster;
+mod connection;
 mod doctor;
 mod failovers;
 mod link;
-mod reply_limit;
 mod sentinel;
 mod store_link;
 mod subscriber;
-mod value;
 
 use std::sync::Arc;
 
@@ -29,9 +28,9 @@ use self::doctor::Part;
 use self::link::{NoConnection, RedisLink, Spares};
 use self::store_link::StoreLink;
 use self::subscriber::Subscriber;
-use super::connections::{Connections, Link};
+use super::connections::{Connections, Homes, Link};
 use super::membership;
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use super::{Answer, Found, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -59,11 +58,16 @@ impl Redis {
         let settings = settings(url, &access);
         let (links, session) = (Arc::clone(&access), Session::new(settings));
         let spares = if url.replicas.is_some() { Spares::ForWaits } else { Spares::None };
-        let connections = Arc::new(Connections::new(move || match links.cluster() {
-            None => StoreLink::Single(Arc::new(RedisLink::new(Arc::clone(&links), session.clone(), spares))),
-            Some(cluster) => {
-                let (access, cluster) = (Arc::clone(&links), Arc::clone(cluster));
-                StoreLink::Cluster(Arc::new(ClusterLink::new(access, cluster, session.clone(), spares)))
+        // Requests that wait for replicas have connections of their own, which are driven by runtimes.
+        let homes = if url.replicas.is_some() { Homes::Runtimes } else { Homes::Any };
+        let connections = Arc::new(Connections::new(homes, move |home| {
+            let (access, session) = (Arc::clone(&links), session.clone());
+            match links.cluster() {
+                None => StoreLink::Single(Arc::new(RedisLink::new(access, session, spares, home))),
+                Some(cluster) => {
+                    let cluster = Arc::clone(cluster);
+                    StoreLink::Cluster(Arc::new(ClusterLink::new(access, cluster, session, spares, home)))
+                }
             }
         }));
         let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&connections));
@@ -75,7 +79,7 @@ impl Redis {
     /// Greets the server in the background, whose connection then serves all callers until they have their own.
     fn greet(&self) -> Result<(), NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let ping = Command { args: vec![b"PING".to_vec()] };
+        let ping = Command::new(["PING"]);
         let access = Arc::clone(&self.access);
         let greeting = move |link: Arc<StoreLink>| async move {
             match (&*link, access.cluster()) {
@@ -137,16 +141,12 @@ impl Transport for Redis {
         config(&self.url)
     }
 
-    fn is_instant(&self) -> bool {
-        false
-    }
-
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
         self.connections.perform(request)
     }
 
     fn network(&self) -> Option<&dyn Network> {
-        Some(self)
+        Some(&*self.connections)
     }
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
@@ -175,15 +175,5 @@ impl Transport for Redis {
 
     fn clock_offset(&self) -> Option<(i64, u64)> {
         membership::clock_offset(|commands| self.ask(commands))
-    }
-}
-
-impl Network for Redis {
-    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
-        self.connections.call_on_caller(request)
-    }
-
-    fn call_in_background(&self, request: Transmit, done: Done) {
-        self.connections.call_in_background(request, done);
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::access::Access;
 use super::failovers::Failovers;
-use super::link::{NoConnection, send};
+use super::link::NoConnection;
 use crate::transport::info::printable;
 use crate::url::redis::Address;
 
@@ -100,12 +100,15 @@ impl Sentinels {
 
 /// Sends one question to one Sentinel.
 pub(super) async fn ask(sentinel: &Access, words: &[&str]) -> Result<Value, NoConnection> {
-    let command = Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() };
+    let command = Command::new(words);
     let asked = async {
-        let mut connection = sentinel.connect_there().await?;
-        let replies = send(&mut connection, &[command]).await;
-        let reply = replies.map(|replies| replies.into_iter().next().unwrap_or(Value::Nil));
-        reply.map_err(|error| unreachable(&format!("{sentinel}: {error}")))
+        let replies = sentinel.ask_there(&[command]).await;
+        replies.map(|replies| replies.into_iter().next().unwrap_or(Value::Nil)).map_err(|why| match why {
+            NoConnection::Fault(fault) if fault.kind != FaultKind::Unreachable => {
+                unreachable(&format!("{sentinel}: {fault}"))
+            }
+            why @ (NoConnection::Fault(_) | NoConnection::Refused(_)) => why,
+        })
     };
     let reply =
         timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(unreachable(&format!("{sentinel}: no answer"))))?;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use leasehold_core::Transmit;
 
 use super::cluster::link::ClusterLink;
+use super::connection::block_on;
 use super::link::RedisLink;
-use crate::transport::Answer;
+use crate::transport::Answering;
 use crate::transport::connections::Link;
 use crate::url::redis::Address;
 
@@ -27,10 +28,10 @@ impl StoreLink {
 }
 
 impl Link for StoreLink {
-    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         match &*self {
-            Self::Single(link) => Arc::clone(link).ask(request).await,
-            Self::Cluster(link) => Arc::clone(link).ask(request).await,
+            Self::Single(link) => Arc::clone(link).ask(request),
+            Self::Cluster(link) => Arc::clone(link).ask(request),
         }
     }
 
@@ -46,5 +47,9 @@ impl Link for StoreLink {
             Self::Single(link) => Arc::clone(link).prepare(),
             Self::Cluster(link) => Arc::clone(link).prepare(),
         }
+    }
+
+    fn drive<R>(work: impl Future<Output = R>) -> R {
+        block_on(work)
     }
 }

@@ -4,16 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use ::redis::aio::PubSubSink;
-use futures_util::{FutureExt, StreamExt};
+use futures_util::FutureExt;
 use leasehold_core::Resource;
 use leasehold_wire::redis::Session;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::unconstrained;
 use tokio::time::{sleep, timeout};
 use tracing::Level;
 
-use super::access::{Access, Listening};
+use super::access::Access;
+use super::connection::{Listening, Message};
 use super::link::NoConnection;
 use super::store_link::StoreLink;
 use crate::reports;
@@ -28,7 +27,7 @@ const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
 const PAUSES: Pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(5));
 /// The time for which the connection is kept after the last waiter has gone.
 const IDLE: Duration = Duration::from_secs(30);
-/// The channels in one command. Their confirmations come together, and count as one (see `reply_limit`).
+/// The channels in one command.
 const CHUNK: usize = 100;
 
 /// Listens in the background until it is dropped.
@@ -131,10 +130,9 @@ impl Listener {
     ) -> Stop {
         let all: Vec<Resource> = self.watchers.keys().cloned().collect();
         for some in all.chunks(CHUNK) {
-            if !self.subscribe(&mut connection.sink, some).await {
+            if !self.subscribe(connection, some).await {
                 return Stop::Broken;
             }
-            self.catch_up(connection);
         }
         let (access, address) = (Arc::clone(&self.access), connection.address.clone());
         let mut elsewhere = std::pin::pin!(access.turns_away_from(address.as_ref()));
@@ -148,12 +146,9 @@ impl Listener {
             tokio::select! {
                 // Releases are published by another server now.
                 () = &mut elsewhere => return Stop::Broken,
-                message = connection.stream.next() => match message {
-                    Some(message) => {
-                        self.tell(&message);
-                        self.catch_up(connection);
-                    }
-                    None => return Stop::Broken,
+                message = connection.next() => match message {
+                    Ok(message) => self.tell(&message),
+                    Err(_) => return Stop::Broken,
                 },
                 change = changes.recv() => {
                     let Some(change) = change else { return Stop::Over };
@@ -167,31 +162,19 @@ impl Listener {
                     let (wanted, left): (Vec<_>, Vec<_>) =
                         touched.into_iter().partition(|resource| self.watchers.contains_key(resource));
                     for some in wanted.chunks(CHUNK) {
-                        if !self.subscribe(&mut connection.sink, some).await {
+                        if !self.subscribe(connection, some).await {
                             return Stop::Broken;
                         }
-                        self.catch_up(connection);
                     }
                     for some in left.chunks(CHUNK) {
-                        if !unsubscribe(&mut connection.sink, some).await {
+                        if send(connection, "UNSUBSCRIBE", some).await.is_none_or(|done| done.is_err()) {
                             return Stop::Broken;
                         }
-                        self.catch_up(connection);
                     }
                 }
                 () = idle, if self.watchers.is_empty() => return Stop::Idle,
             }
         }
-    }
-
-    /// Takes all complete messages. It is called only after a complete message, so that a message without end is not
-    /// mistaken for silence.
-    fn catch_up(&self, connection: &mut Listening) {
-        // Unconstrained: the runtime's budget would end the loop too early.
-        while let Some(Some(message)) = unconstrained(connection.stream.next()).now_or_never() {
-            self.tell(&message);
-        }
-        connection.limit.reset();
     }
 
     /// Notes a change, and returns its resource.
@@ -209,13 +192,9 @@ impl Listener {
     }
 
     /// Subscribes, and notifies the watchers after the confirmation: so no release in between is missed.
-    async fn subscribe(&self, sink: &mut PubSubSink, resources: &[Resource]) -> bool {
-        if resources.is_empty() {
-            return true;
-        }
-        let channels: Vec<Vec<u8>> = resources.iter().map(Session::channel).collect();
-        match timeout(CONFIRM_PATIENCE, sink.subscribe(channels)).await {
-            Ok(Ok(())) => {
+    async fn subscribe(&self, connection: &mut Listening, resources: &[Resource]) -> bool {
+        match send(connection, "SUBSCRIBE", resources).await {
+            Some(Ok(())) => {
                 for resource in resources {
                     if let Some(watcher) = self.watchers.get(resource).and_then(Weak::upgrade) {
                         watcher.subscribed(resource);
@@ -223,13 +202,13 @@ impl Listener {
                 }
                 true
             }
-            Ok(Err(error)) => {
+            Some(Err(error)) => {
                 self.report(Level::WARN, move |store| {
                     tracing::warn!(target: "leasehold", %store, %error, "no wake-ups: waiters poll");
                 });
                 false
             }
-            Err(_) => false,
+            None => false,
         }
     }
 
@@ -238,10 +217,8 @@ impl Listener {
         reports::queue(level, move || report(&access));
     }
 
-    fn tell(&self, message: &::redis::Msg) {
-        let channel = message.get_channel_name().as_bytes();
-        let resource = Session::released_by(channel, message.get_payload_bytes());
-        if let Some(resource) = resource
+    fn tell(&self, (channel, payload): &Message) {
+        if let Some(resource) = Session::released_by(channel, payload)
             && let Some(watcher) = self.watchers.get(&resource).and_then(Weak::upgrade)
         {
             watcher.released(&resource);
@@ -249,10 +226,8 @@ impl Listener {
     }
 }
 
-async fn unsubscribe(sink: &mut PubSubSink, resources: &[Resource]) -> bool {
-    if resources.is_empty() {
-        return true;
-    }
-    let channels: Vec<Vec<u8>> = resources.iter().map(Session::channel).collect();
-    matches!(timeout(CONFIRM_PATIENCE, sink.unsubscribe(channels)).await, Ok(Ok(())))
+/// Changes the subscription. `None` where it is not confirmed in time.
+async fn send(connection: &mut Listening, name: &str, resources: &[Resource]) -> Option<Result<(), String>> {
+    let channels = resources.iter().map(Session::channel).collect();
+    timeout(CONFIRM_PATIENCE, connection.change(name, channels)).await.ok()
 }

@@ -32,8 +32,9 @@ impl ToSql for Cell {
 }
 
 const LOOSE: &str = "CREATE TABLE leases (resource PRIMARY KEY, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
-                     expires_ns, since_ms, owner, data)";
-const INSERT: &str = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+                     expires_ns, since_ms, owner, data, done_nonce, done_token, done_owner, done_ms, done_until)";
+const INSERT: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
+                      expires_ns, since_ms, owner, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
 thread_local! {
     static TABLE: Result<Connection, Error> = Connection::open_in_memory().and_then(|db| {

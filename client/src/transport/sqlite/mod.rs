@@ -174,10 +174,6 @@ impl Transport for Sqlite {
         config()
     }
 
-    fn is_instant(&self) -> bool {
-        false
-    }
-
     fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
         let outcomes = match self.run(&request.ops, request.deadline, pool) {
             Ok(outcomes) => outcomes,
@@ -187,7 +183,7 @@ impl Transport for Sqlite {
             }
         };
         for (op, outcome) in request.ops.iter().zip(&outcomes) {
-            if matches!(outcome, Outcome::Applied(Applied::Released)) {
+            if matches!(outcome, Outcome::Applied(Applied::Released | Applied::Finished)) {
                 self.wakeups.released(&op.resource);
             }
         }

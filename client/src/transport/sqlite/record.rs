@@ -5,17 +5,18 @@ use std::time::Duration;
 use leasehold_core::config::Ttl;
 use leasehold_core::member::RETENTION;
 use leasehold_core::op::{Denial, DenialKind};
-use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow};
+use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data \
-                    FROM leases WHERE resource = ?1";
+const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data, \
+                    done_nonce, done_token, done_owner, done_ms, done_until FROM leases WHERE resource = ?1";
 const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, \
-                        data FROM leases ORDER BY resource";
+                        data, done_nonce, done_token, done_owner, done_ms, done_until FROM leases ORDER BY resource";
 const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
-                     expires_ns, since_ms, owner, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+                     expires_ns, since_ms, owner, data, done_nonce, done_token, done_owner, done_ms, done_until) VALUES \
+                     (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
 /// Finds a few neighbours of a new name, in a circle, whose counter no longer matters. Names that count upwards or have
 /// a date are followed by their oldest relatives, so a few for each new name keep ever-new names from filling the disk.
@@ -23,7 +24,8 @@ const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_m
 const FORGET: &str = "DELETE FROM leases WHERE resource IN (
         SELECT resource FROM (SELECT resource FROM leases WHERE resource > ?1 ORDER BY resource LIMIT 4)
         UNION SELECT resource FROM (SELECT resource FROM leases ORDER BY resource LIMIT 4))
-    AND touched_ms < ?2 AND (released = 1 OR (boot = ?3 AND expires_ns <= ?4))";
+    AND touched_ms < ?2 AND (released = 1 OR (boot = ?3 AND expires_ns <= ?4))
+    AND (done_until IS NULL OR done_until <= ?5)";
 
 /// The columns of a row.
 pub(super) type Found = Result<Option<Record>, Denial>;
@@ -49,7 +51,8 @@ pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record
 pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: &StoreNow) -> rusqlite::Result<()> {
     // The core keeps the last lease as long as the counter, so there is one.
     let Some(lease) = &record.lease else { return Ok(()) };
-    let row = (
+    let mark = record.mark.as_ref();
+    let row = params![
         resource.as_str(),
         integer(record.counter.get()),
         integer(now.unix_ms),
@@ -62,14 +65,25 @@ pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: 
         integer(lease.since_unix_ms),
         lease.owner.as_str(),
         lease.data.as_ref().map(Payload::as_bytes),
-    );
+        mark.map(|mark| mark.nonce.as_bytes()),
+        mark.map(|mark| integer(mark.token.get())),
+        mark.map(|mark| mark.owner.as_str()),
+        mark.map(|mark| integer(mark.at_unix_ms)),
+        mark.map(|mark| integer(mark.until_unix_ms)),
+    ];
     db.prepare_cached(WRITE)?.execute(row).map(drop)
 }
 
 /// Forgets a few resources near a new one that have not been locked for a long time.
 pub(super) fn forget_neighbours(db: &Connection, new: &Resource, now: &StoreNow) -> rusqlite::Result<usize> {
     let oldest = integer(now.unix_ms.saturating_sub(u64::try_from(RETENTION.as_millis()).unwrap_or(u64::MAX)));
-    db.prepare_cached(FORGET)?.execute((new.as_str(), oldest, now.boot.0, integer(now.uptime.ns())))
+    db.prepare_cached(FORGET)?.execute((
+        new.as_str(),
+        oldest,
+        now.boot.0,
+        integer(now.uptime.ns()),
+        integer(now.unix_ms),
+    ))
 }
 
 fn integer(value: u64) -> i64 {
@@ -103,6 +117,19 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
             owner: owner.ok_or_else(|| corrupt("owner", "text that is long or not printable"))?,
             data,
         }),
+        mark: if column(row, "done_until")? == ValueRef::Null { None } else { Some(mark(row)?) },
+    })
+}
+
+fn mark(row: &Row<'_>) -> Result<MarkRecord, Denial> {
+    let owner = column(row, "done_owner")?.as_str().ok().and_then(|label| Owner::new(label).ok());
+    Ok(MarkRecord {
+        nonce: Nonce::from_bytes(bytes(row, "done_nonce")?),
+        token: Token::new(number(row, "done_token", Token::MAX.get())?)
+            .ok_or_else(|| corrupt("done_token", "too large"))?,
+        owner: owner.ok_or_else(|| corrupt("done_owner", "text that is long or not printable"))?,
+        at_unix_ms: number(row, "done_ms", u64::MAX)?,
+        until_unix_ms: number(row, "done_until", u64::MAX)?,
     })
 }
 

@@ -9,11 +9,12 @@ const APPLICATION_ID: i32 = 0x4c73_4864;
 
 /// The format of the tables. A later format that this version must not write has to rename the table as well: clients
 /// that have the file open read this number only when they connect.
-const FORMAT: i32 = 1;
+const FORMAT: i32 = 2;
 
 /// The counter of tokens is beside the lease and not part of it: a release ends only the lease. Rows are sorted by
 /// name, so that names that count upwards lie together. Lengths of time are nanoseconds; `expires_ns` is uptime in the
-/// boot that the row names; the two wall-clock columns are for people and for forgetting.
+/// boot that the row names; `since_ms` and `touched_ms` are for people and for forgetting. The columns of `done` are the last
+/// mark of finished work, which ends by the wall clock.
 const CREATE: &str = "
 CREATE TABLE leases (
     resource   TEXT    NOT NULL PRIMARY KEY,
@@ -27,7 +28,12 @@ CREATE TABLE leases (
     expires_ns INTEGER NOT NULL,
     since_ms   INTEGER NOT NULL,
     owner      TEXT    NOT NULL,
-    data       BLOB
+    data       BLOB,
+    done_nonce BLOB,
+    done_token INTEGER,
+    done_owner TEXT,
+    done_ms    INTEGER,
+    done_until INTEGER
 ) STRICT, WITHOUT ROWID;
 ";
 
@@ -106,6 +112,10 @@ fn look(db: &Connection) -> Result<Found, SqliteError> {
                 "the database was made by a newer version of leasehold (format {newer}; this version knows \
                  {FORMAT}); update this program, or name another file"
             ),
+        )),
+        (APPLICATION_ID, 1) => Err(SqliteError::new(
+            Kind::Schema,
+            "the database was made before version 0.1.0 was released, and has no room for runs; name another file",
         )),
         (APPLICATION_ID, other) => Err(SqliteError::new(
             Kind::Schema,

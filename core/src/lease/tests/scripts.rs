@@ -18,6 +18,7 @@ pub(super) enum Do {
     /// A node answers the last operation it was asked.
     Say(u16, Answer),
     Release,
+    Finish,
     Wake,
     Landed(u16),
     RenewAlong,
@@ -33,6 +34,9 @@ pub(super) enum Answer {
     Raised(u64),
     Renewed,
     Released,
+    Finished,
+    Done,
+    SawDone,
     Timeout,
     Reset,
     Unavailable,
@@ -58,9 +62,9 @@ pub(super) struct Script {
     pub(super) steps: &'static [(Do, &'static [Row])],
 }
 
-const PLAIN: Script = Script { name: "", nodes: 1, poll: Poll::Acquire, options: |o| o, steps: &[] };
-const START: (Do, &[Row]) = (Do::Start, &[IdleStarted]);
-const HOLD: (Do, &[Row]) = (Say(0, Granted(7)), &[AcquiringGranted]);
+pub(super) const PLAIN: Script = Script { name: "", nodes: 1, poll: Poll::Acquire, options: |o| o, steps: &[] };
+pub(super) const START: (Do, &[Row]) = (Do::Start, &[IdleStarted]);
+pub(super) const HOLD: (Do, &[Row]) = (Say(0, Granted(7)), &[AcquiringGranted]);
 
 // With the default ttl of 30 s a lease is valid for 29,398 ms, renewed after 7.5 to 10 s, and in danger for 5 s.
 pub(super) const SCRIPTS: &[Script] = &[

@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
                     self.last_holder = Some(host);
                 }
                 Event::Failed { .. } => self.seen.failed += 1,
-                Event::Released { .. } => self.seen.released += 1,
+                Event::Released { .. } | Event::Finished { .. } => self.seen.released += 1,
                 Event::Lost { .. } => self.seen.lost += 1,
                 Event::Renewed { .. } => self.seen.renewed += 1,
                 Event::Contended { .. }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Op, Outcome, Raise, Refusal, Release, Renew};
+use leasehold_core::op::{Acquire, Applied, Finish, Op, Outcome, Raise, Refusal, Release, Renew};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
 use proptest::collection::vec;
@@ -18,20 +18,23 @@ struct Move {
     ttl_ms: u64,
     floor: u64,
     expects: bool,
+    unless_done: bool,
     boot: u8,
     pause_ms: u64,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let op = select(vec!["acquire", "acquire", "renew", "renew", "release", "raise", "read"]);
-    let one = (0_u8..4, op, 0_u32..6, select(vec![100, 200, 1_000]), 0_u64..40, any::<bool>(), 0_u8..8, 0_u64..150);
-    let one = one.prop_map(|(attempt, op, seq, ttl_ms, floor, expects, boot, pause_ms)| Move {
+    let op = select(vec!["acquire", "acquire", "renew", "renew", "release", "finish", "raise", "read"]);
+    let one =
+        (0_u8..4, op, 0_u32..6, select(vec![100, 200, 1_000]), 0_u64..40, any::<(bool, bool)>(), 0_u8..8, 0_u64..150);
+    let one = one.prop_map(|(attempt, op, seq, ttl_ms, floor, (expects, unless_done), boot, pause_ms)| Move {
         attempt,
         op,
         seq,
         ttl_ms,
         floor,
         expects,
+        unless_done,
         // Mostly one kernel.
         boot: boot / 7,
         pause_ms,
@@ -52,9 +55,17 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
             owner: Owner::new("").unwrap(),
             data: None,
             member: None,
+            unless_done: step.unless_done,
         })),
         "renew" => Op::Renew(Renew { nonce, seq, record_ttl, quorum: None }),
         "release" => Op::Release(Release { quorum: None, nonce }),
+        "finish" => Op::Finish(Box::new(Finish {
+            nonce,
+            token: Token::new(step.floor).unwrap(),
+            keep: Duration::from_millis(step.ttl_ms),
+            owner: Owner::new("").unwrap(),
+            quorum: None,
+        })),
         "raise" => Op::Raise(Raise { nonce, token: Token::new(step.floor).unwrap(), loss: None }),
         _ => Op::Read,
     }
@@ -74,13 +85,15 @@ proptest! {
         let mut granted = BTreeSet::new();
         for step in moves {
             time += Duration::from_millis(step.pause_ms);
-            let now = StoreNow { boot: BootId([step.boot; 16]), uptime: Monotonic::from_ns(0).plus(time), unix_ms: 0 };
+            let now = StoreNow { boot: BootId([step.boot; 16]), uptime: Monotonic::from_ns(0).plus(time), unix_ms: u64::try_from(time.as_millis()).unwrap() };
             let before = record.clone();
             let lease = before.as_ref().and_then(|record| record.lease.as_ref());
             let version = lease.map(|lease| Version::of(&lease.nonce, lease.seq));
             let op = op_of(&step, version.as_ref());
             let nonce = Nonce::from_bytes([step.attempt; 16]);
             let ours = lease.filter(|lease| lease.nonce == nonce);
+            let mark = before.as_ref().and_then(|record| record.mark.as_ref());
+            let is_done = mark.is_some_and(|mark| now.unix_ms < mark.until_unix_ms);
             let decision = apply(before.as_ref(), &op, &now);
             if let Some(written) = decision.write.clone() {
                 record = Some(written);
@@ -94,6 +107,7 @@ proptest! {
                     prop_assert!(*token > counter(before.as_ref()) && token.get() >= step.floor);
                     prop_assert_eq!(counter(after), *token);
                     prop_assert!(granted.insert(*token), "a token is granted once");
+                    prop_assert!(!step.unless_done || !is_done, "nothing is done twice");
                     let spent = |was: &LeaseRecord| !was.released && was.seq.get() < step.seq;
                     prop_assert!(ours.is_none_or(spent), "an attempt never writes over its own record, unless that has run out");
                     let waited_out = step.expects && lease.is_some_and(|lease| lease.boot != now.boot);
@@ -117,6 +131,23 @@ proptest! {
                     prop_assert!(!stands(after, &now));
                     prop_assert_eq!(counter(after), counter(before.as_ref()));
                 }
+                Outcome::Applied(Applied::Finished) => {
+                    let by_us = |record: Option<&Record>| {
+                        let mark = record.and_then(|record| record.mark.as_ref());
+                        mark.is_some_and(|mark| mark.nonce == nonce && now.unix_ms < mark.until_unix_ms)
+                    };
+                    prop_assert!(by_us(after));
+                    if !by_us(before.as_ref()) {
+                        prop_assert!(ours.is_some() && stands(before.as_ref(), &now), "only what is ours is finished");
+                    }
+                    prop_assert!(after == before.as_ref() || !stands(after, &now));
+                    prop_assert_eq!(counter(after), counter(before.as_ref()));
+                }
+                Outcome::NotApplied(Refusal::Done(shown)) => {
+                    prop_assert_eq!(after, before.as_ref(), "a refusal changes nothing");
+                    prop_assert!(is_done && step.unless_done && step.op == "acquire");
+                    prop_assert_eq!(&Some(shown.clone()), &seen(before.as_ref(), &now).done);
+                }
                 Outcome::Applied(Applied::Raised { counter: raised }) => {
                     prop_assert!(ours.is_some() && stands(before.as_ref(), &now));
                     prop_assert!(raised.get() >= step.floor);
@@ -129,7 +160,7 @@ proptest! {
                 }
                 Outcome::NotApplied(Refusal::Conflict(shown)) => {
                     prop_assert_eq!(after, before.as_ref(), "a refusal changes nothing");
-                    prop_assert_eq!(shown, &seen(before.as_ref(), &now), "and shows what stood in the way");
+                    prop_assert_eq!(&shown.holding, &seen(before.as_ref(), &now).holding, "and shows what stood in the way");
                     match step.op {
                         "acquire" => prop_assert!(ours.is_some() || stands(before.as_ref(), &now)),
                         "release" => prop_assert!(ours.is_none_or(|lease| lease.released)),

@@ -13,7 +13,7 @@ use leasehold_core::Transmit;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
 use leasehold_core::time::{Monotonic, Now};
 use leasehold_core::timers::Entry;
-use leasehold_core::{NodeId, RequestId};
+use leasehold_core::{NodeId, OneOrMany, RequestId};
 
 const CLUSTER: &str =
     "the server is a node of a Redis Cluster, and the name belongs to another node: name a single server";
@@ -35,7 +35,7 @@ pub(super) struct Flight {
 
 #[derive(Clone)]
 pub(super) enum Exchange {
-    Operations(Vec<LockOp>),
+    Operations(OneOrMany<LockOp>),
     Redis(redis::Exchange),
     RedisHttp(redis::Exchange),
     Dynamodb(dynamodb::Exchange),

@@ -168,6 +168,15 @@ impl WireClient {
         self.inner.release(lock, now)
     }
 
+    /// Finishes a run: the mark that the work is done is written, and the resource freed, at once.
+    ///
+    /// # Errors
+    /// See [`leasehold_core::Client::finish`].
+    pub fn finish(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
+        self.expire(now);
+        self.inner.finish(lock, now)
+    }
+
     /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
     ///
     /// # Errors

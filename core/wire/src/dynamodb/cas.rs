@@ -340,7 +340,7 @@ fn fault_of(refusal: Refusal) -> Fault {
     match refusal {
         Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault,
         Refusal::Denied(denial) => Fault::new(FaultKind::Server, &denial.detail),
-        Refusal::Conflict(_) | Refusal::Abstains { .. } => misfit(),
+        Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. } => misfit(),
     }
 }
 

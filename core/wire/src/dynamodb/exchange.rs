@@ -28,7 +28,7 @@ use super::json::object;
 use super::lock::{self, Told};
 use super::membership::{self, Vote};
 use super::{Request, Response, Settings};
-use leasehold_core::member::{LossId, Marker};
+use leasehold_core::member::{Durability, LossId, Marker};
 use leasehold_core::node::in_doubt;
 use leasehold_core::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, Renew};
 
@@ -120,7 +120,10 @@ impl Heard {
         let response = match answer {
             Ok(response) => response,
             // Only the table can say so.
-            Err(Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Abstains { .. })) => {
+            Err(
+                Outcome::Applied(_)
+                | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. }),
+            ) => {
                 return Self::Failed(misfit());
             }
             Err(outcome @ (Outcome::NotApplied(_) | Outcome::Unknown(_))) => return Self::Failed(outcome),
@@ -321,13 +324,20 @@ impl Leg {
                     "the node does not vote, and the lock that was written there could not be freed again",
                 )),
             }),
-            Stage::Keep(outcome, loss) => Next::Done(self.is_kept(settings, outcome, *loss, heard)),
+            Stage::Keep(outcome, loss) => Next::Done(self.is_kept(settings, outcome, *loss, heard, unix_ms)),
         }
     }
 
-    fn is_kept(&self, settings: &Settings, outcome: &Outcome, loss: Option<LossId>, heard: Heard) -> Outcome {
+    fn is_kept(
+        &self,
+        settings: &Settings,
+        outcome: &Outcome,
+        loss: Option<LossId>,
+        heard: Heard,
+        unix_ms: u64,
+    ) -> Outcome {
         let Some(kept) = self.kept() else { return misfit() };
-        match lock::told(settings, &kept, Form::Below, heard) {
+        match lock::told(settings, &kept, Form::Below, heard, unix_ms) {
             Told::Outcome(Outcome::Applied(_), _) => outcome.clone(),
             Told::Outcome(other, _) => loss.map_or(other.clone(), |loss| in_doubt(other, loss)),
             Told::OtherForm => misfit(),
@@ -335,7 +345,7 @@ impl Leg {
     }
 
     fn locked(&self, settings: &Settings, form: Form, heard: Heard, unix_ms: u64) -> Next {
-        let (outcome, trust) = match lock::told(settings, &self.op, form, heard) {
+        let (outcome, trust) = match lock::told(settings, &self.op, form, heard, unix_ms) {
             Told::Outcome(outcome, trust) => (outcome, trust),
             Told::OtherForm => {
                 return match lock::request(settings, &self.op, Form::Above, unix_ms) {
@@ -345,10 +355,13 @@ impl Leg {
             }
         };
         let is_conflict = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
+        // A counter that was raised after a loss says nothing of marks.
+        let trust = trust.filter(|_| !matches!(&self.op.op, Op::Acquire(op) if op.unless_done));
         let answered = Answered { outcome, trust };
         let depends = match &self.op.op {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || answered.is_grant()),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
+            Op::Finish(finish) => finish.quorum.is_some() && is_conflict,
             Op::Raise(_) | Op::Read => false,
         };
         if depends {
@@ -363,10 +376,9 @@ impl Leg {
         let asked = match &self.op.op {
             Op::Acquire(op) => op.member.as_ref(),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
-                let in_doubt = quorum.is_some_and(|durability| membership::is_in_doubt(&found, durability));
-                let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
-                return Next::Done(if in_doubt { abstains } else { answered.outcome });
+                return Next::Done(missing_or_forgotten(answered.outcome, &found, *quorum));
             }
+            Op::Finish(finish) => return Next::Done(missing_or_forgotten(answered.outcome, &found, finish.quorum)),
             Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Next::Done(answered.outcome) };
@@ -427,6 +439,14 @@ impl Leg {
             Some(request) => Next::Ask(Stage::Undo(refusal), request),
             None => Next::Done(Outcome::NotApplied(refusal)),
         }
+    }
+}
+
+/// A missing record may be one that the node has forgotten.
+fn missing_or_forgotten(outcome: Outcome, marker: &str, quorum: Option<Durability>) -> Outcome {
+    match quorum.is_some_and(|durability| membership::is_in_doubt(marker, durability)) {
+        true => Outcome::NotApplied(Refusal::Abstains { stamp: None }),
+        false => outcome,
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Request, Settings, Target};
 use leasehold_core::Token;
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::member::RETENTION;
-use leasehold_core::op::{Acquire, Denial, DenialKind, Raise, Release, Renew};
+use leasehold_core::op::{Acquire, Denial, DenialKind, Finish, Raise, Release, Renew};
 
 /// Which of two writes stands for an operation, for want of a `max()`: together they are one, as each computes the
 /// counter in the write itself. From what an earlier answer showed it could fall.
@@ -25,7 +25,7 @@ pub(super) enum Form {
 }
 
 /// Placeholders for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 11] = [
+const PLACEHOLDERS: [(&str, &str); 16] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
@@ -37,7 +37,15 @@ const PLACEHOLDERS: [(&str, &str); 11] = [
     ("#qt", record::TRUST),
     ("#un", record::UNDONE),
     ("#qm", record::MARKER),
+    ("#mt", record::DONE_TOKEN),
+    ("#mo", record::DONE_OWNER),
+    ("#mn", record::DONE_NONCE),
+    ("#ma", record::DONE_AT),
+    ("#mu", record::DONE_UNTIL),
 ];
+
+/// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer: 60 s.
+const CLOCK_MARGIN: Duration = Duration::from_secs(60);
 
 /// How much of the row the answer to a write shows, to tell that it is the answer to this write and to no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,9 +90,13 @@ impl<'a> Update<'a> {
 
     /// Every write of a lock puts off the time at which DynamoDB may remove the row.
     fn keep_until(&mut self, unix_ms: u64) {
+        self.keep_for(RETENTION, unix_ms);
+    }
+
+    fn keep_for(&mut self, length: Duration, unix_ms: u64) {
         if self.settings.expires_name().is_some() {
             self.set("#ex = :ex");
-            self.value(":ex", number(unix_ms / 1000 + RETENTION.as_secs()));
+            self.value(":ex", number(unix_ms / 1000 + length.as_secs()));
         }
     }
 
@@ -199,6 +211,10 @@ pub(super) fn acquire(
     }
     update.keep_until(unix_ms);
     update.condition = alloc::format!("({free}) AND ({counter})");
+    if op.unless_done {
+        update.condition.push_str(" AND (attribute_not_exists(#mu) OR #mu <= :now)");
+        update.value(":now", number(unix_ms));
+    }
     Ok(update.request())
 }
 
@@ -226,6 +242,26 @@ pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64
     update.value(":own", text(&own(&op.nonce)));
     update.keep_until(unix_ms);
     update.condition = "begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))".to_string();
+    update.request()
+}
+
+/// The mark and the release are one write. A row that is not held any more is refused: the mark of an earlier send is found by
+/// what the refusal shows.
+pub(super) fn finish(settings: &Settings, row: &str, op: &Finish, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, row);
+    // One that is kept no time is over for every clock.
+    let keep = op.keep.saturating_add(CLOCK_MARGIN);
+    let until = if op.keep.is_zero() { 0 } else { unix_ms.saturating_add(whole_ms(keep)) };
+    update.set("#ir = :yes, #mt = :mt, #mo = :mo, #mn = :own, #ma = :ma, #mu = :mu");
+    update.remove = "REMOVE #un";
+    update.value(":yes", text("1"));
+    update.value(":own", text(&own(&op.nonce)));
+    update.value(":mt", number(op.token.get()));
+    update.value(":mo", text(op.owner.as_str()));
+    update.value(":ma", number(unix_ms));
+    update.value(":mu", number(until));
+    update.keep_for(keep.max(RETENTION), unix_ms);
+    update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir)".to_string();
     update.request()
 }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::rest::{MAX_BODY, MAX_DEPTH, depth};
 
 /// The object that a body is.
-pub(super) fn object(body: &[u8]) -> Result<Map<String, Json>, &'static str> {
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Json>, &'static str> {
     if body.len() > MAX_BODY {
         return Err("a body longer than allowed");
     }
@@ -56,7 +56,7 @@ pub(super) fn as_bytes(attribute: &Json) -> Option<Vec<u8>> {
 }
 
 /// Digits and nothing else: `parse` alone would take a sign.
-pub(super) fn digits(text: &str) -> Option<u64> {
+pub(crate) fn digits(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
 }

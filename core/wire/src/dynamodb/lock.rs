@@ -13,7 +13,7 @@ use super::record::{self, Row, Rvn};
 use super::{Request, Settings};
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Holder, LockOp, Op, Outcome, Raise, Refusal, Seen};
-use leasehold_core::{Token, Version};
+use leasehold_core::{Nonce, Token, Version};
 
 /// The answer of a lock's row.
 pub(super) enum Told {
@@ -29,17 +29,18 @@ pub(super) fn request(settings: &Settings, op: &LockOp, form: Form, unix_ms: u64
         Op::Acquire(op) => expressions::acquire(settings, row, op, form, unix_ms)?,
         Op::Renew(op) => expressions::renew(settings, row, op, unix_ms)?,
         Op::Release(op) => expressions::release(settings, row, op, unix_ms),
+        Op::Finish(op) => expressions::finish(settings, row, op, unix_ms),
         Op::Raise(op) => expressions::raise(settings, row, op, form, unix_ms),
         Op::Read => expressions::get(settings, row),
     })
 }
 
-pub(super) fn told(settings: &Settings, op: &LockOp, form: Form, heard: Heard) -> Told {
+pub(super) fn told(settings: &Settings, op: &LockOp, form: Form, heard: Heard, unix_ms: u64) -> Told {
     match heard {
-        Heard::Success(fields) => written(settings, op, form, &fields),
+        Heard::Success(fields) => written(settings, op, form, &fields, unix_ms),
         // It sets no condition.
         Heard::Conflict(_) if op.op == Op::Read => Told::Outcome(misfit(), None),
-        Heard::Conflict(row) => refused(settings, op, form, row.as_ref()),
+        Heard::Conflict(row) => refused(settings, op, form, row.as_ref(), unix_ms),
         Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Told::Outcome(outcome, None),
     }
 }
@@ -72,7 +73,7 @@ pub(super) fn is_of_earlier_send(op: &Acquire, outcome: &Outcome) -> bool {
 
 /// The same conflict once the row shows this send.
 pub(super) fn as_of(op: &Acquire, mut outcome: Outcome) -> Outcome {
-    if let Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding) })) = &mut outcome {
+    if let Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding), .. })) = &mut outcome {
         holding.holder = Holder::Lease { nonce: op.nonce, seq: Some(op.seq) };
         holding.version = Version::of(&op.nonce, op.seq);
         holding.record_ttl = Some(Duration::from_millis(expressions::whole_ms(op.record_ttl)));
@@ -81,12 +82,19 @@ pub(super) fn as_of(op: &Acquire, mut outcome: Outcome) -> Outcome {
 }
 
 /// The answer to a write or read that was carried out.
-fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Json>) -> Told {
+fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Json>, unix_ms: u64) -> Told {
     let just = |applied| Told::Outcome(Outcome::Applied(applied), None);
     let wrong = || Told::Outcome(misfit(), None);
     if op.op == Op::Read {
         return match row_in(settings, op, fields.get("Item")) {
-            Ok(row) => Told::Outcome(shown(row, |seen| Outcome::Applied(Applied::Read(seen))), None),
+            Ok(row) => {
+                let done = row.as_ref().map_or(Ok(None), |row| row.done.clone());
+                let done = match done {
+                    Ok(done) => done.and_then(|done| done.standing(unix_ms)),
+                    Err(denial) => return Told::Outcome(Outcome::NotApplied(Refusal::Denied(denial)), None),
+                };
+                Told::Outcome(shown(row, |seen| Outcome::Applied(Applied::Read(Seen { done, ..seen }))), None)
+            }
             Err(outcome) => Told::Outcome(outcome, None),
         };
     }
@@ -112,12 +120,32 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
             }
         }
         Op::Release(release) if row.rvn.is_of(&release.nonce) && row.released => just(Applied::Released),
+        Op::Finish(finish) if row.rvn.is_of(&finish.nonce) && row.released && has_mark_of(&row, &finish.nonce) => {
+            just(Applied::Finished)
+        }
         Op::Raise(raise) if row.is_held_by(&raise.nonce) && is_raised(&row, raise) => match row.counter {
             Some(counter) => just(Applied::Raised { counter }),
             None => wrong(),
         },
-        Op::Release(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => wrong(),
+        Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => wrong(),
     }
+}
+
+/// The refusal of a run by the mark in its row, or because the mark cannot be read.
+fn marked(row: &Row, op: &Op, unix_ms: u64) -> Option<Refusal> {
+    let asks = match op {
+        Op::Acquire(op) => op.unless_done,
+        Op::Finish(_) => row.done.is_err(),
+        Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read => false,
+    };
+    match row.done.as_ref().map_err(Clone::clone) {
+        Ok(done) => done.as_ref().filter(|_| asks).and_then(|done| done.standing(unix_ms)).map(Refusal::Done),
+        Err(denial) => asks.then_some(Refusal::Denied(denial)),
+    }
+}
+
+fn has_mark_of(row: &Row, nonce: &Nonce) -> bool {
+    matches!(&row.done, Ok(Some(done)) if done.is_of(nonce))
 }
 
 /// The counter covers the token, and the trust is what it was meant to be.
@@ -130,14 +158,21 @@ fn is_high_enough(row: &Row, raise: &Raise) -> bool {
 }
 
 /// The row that stood in the way.
-fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>) -> Told {
+fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, unix_ms: u64) -> Told {
     let row = match row_in(settings, op, row) {
         Ok(row) => row,
         Err(outcome) => return Told::Outcome(outcome, None),
     };
     let wrong = || Told::Outcome(misfit(), None);
     if let Some(row) = &row {
+        if let Some(refusal) = marked(row, &op.op, unix_ms) {
+            return Told::Outcome(Outcome::NotApplied(refusal), None);
+        }
         match &op.op {
+            Op::Finish(finish) if row.is_held_by(&finish.nonce) => return wrong(),
+            Op::Finish(finish) if has_mark_of(row, &finish.nonce) => {
+                return Told::Outcome(Outcome::Applied(Applied::Finished), None);
+            }
             Op::Acquire(acquire) if row.is_free_for(acquire) => match stepped(row, acquire, form) {
                 Free::Exhausted => return Told::Outcome(exhausted(), None),
                 Free::OtherForm => return Told::OtherForm,
@@ -152,7 +187,7 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>) -> 
             // What is ours is never in its own way.
             Op::Renew(renew) if row.rvn.is_before(&renew.nonce, renew.seq) && !row.released => return wrong(),
             Op::Release(release) if row.rvn.is_of(&release.nonce) && (!row.released || row.undone) => return wrong(),
-            Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read => {}
+            Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => {}
         }
     }
     let trust = row.as_ref().and_then(|row| row.trust);

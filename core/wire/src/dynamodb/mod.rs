@@ -70,7 +70,7 @@ pub mod cas;
 mod errors;
 mod exchange;
 mod expressions;
-mod json;
+pub(crate) mod json;
 mod lock;
 mod membership;
 mod record;
@@ -102,6 +102,7 @@ pub enum Target {
     DescribeTable,
     UpdateTimeToLive,
     DescribeTimeToLive,
+    Scan,
 }
 
 impl Target {
@@ -114,6 +115,7 @@ impl Target {
             Self::DescribeTable => "DynamoDB_20120810.DescribeTable",
             Self::UpdateTimeToLive => "DynamoDB_20120810.UpdateTimeToLive",
             Self::DescribeTimeToLive => "DynamoDB_20120810.DescribeTimeToLive",
+            Self::Scan => "DynamoDB_20120810.Scan",
         }
     }
 }

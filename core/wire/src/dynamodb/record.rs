@@ -10,8 +10,9 @@ use serde_json::{Map, Value as Json};
 
 use super::Settings;
 use super::json::{as_bytes, as_number, as_text, digits};
+use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::LossId;
-use leasehold_core::op::{Acquire, Denial, DenialKind, Holder, Holding, Seen};
+use leasehold_core::op::{Acquire, Denial, DenialKind, Holder, Holding, Mark, Seen};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 
 pub(super) const OWNER: &str = "ownerName";
@@ -29,9 +30,18 @@ pub(super) const TRUST: &str = "quorumTrust";
 pub(super) const UNDONE: &str = "undoneVersion";
 pub(super) const MARKER: &str = "quorumMarker";
 
+pub(super) const DONE_TOKEN: &str = "doneToken";
+pub(super) const DONE_OWNER: &str = "doneOwner";
+pub(super) const DONE_NONCE: &str = "doneNonce";
+pub(super) const DONE_AT: &str = "doneAt";
+/// Decides whether the mark of finished work stands.
+pub(super) const DONE_UNTIL: &str = "doneUntil";
+
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 11] =
-    [OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER];
+pub(super) const OURS: [&str; 16] = [
+    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER, DONE_TOKEN, DONE_OWNER,
+    DONE_NONCE, DONE_AT, DONE_UNTIL,
+];
 
 /// A row as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +58,56 @@ pub(super) struct Row {
     record_ttl: Duration,
     granted_at: Option<u64>,
     data: Option<Payload>,
+    /// The last mark of finished work, standing or not. Only runs care if it can be read.
+    pub(super) done: Result<Option<Done>, Denial>,
+}
+
+/// The mark of finished work in a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Done {
+    /// As [`own`] writes the attempt.
+    nonce: String,
+    token: Token,
+    owner: Owner,
+    at_unix_ms: u64,
+    until_unix_ms: u64,
+}
+
+impl Done {
+    fn read(item: &Map<String, Json>) -> Result<Option<Self>, &'static str> {
+        let Some(until) = item.get(DONE_UNTIL) else { return Ok(None) };
+        let number = |name| item.get(name).and_then(as_number);
+        let words = |name| item.get(name).and_then(as_text);
+        let read = || {
+            Some(Self {
+                nonce: words(DONE_NONCE)?.to_string(),
+                token: number(DONE_TOKEN).and_then(Token::new)?,
+                owner: Owner::new(words(DONE_OWNER)?).ok()?,
+                at_unix_ms: number(DONE_AT)?,
+                until_unix_ms: as_number(until)?,
+            })
+        };
+        let honest = |done: &Self| {
+            Duration::from_millis(done.until_unix_ms.saturating_sub(done.at_unix_ms)) <= MAX_KEEP.saturating_mul(2)
+        };
+        read().filter(honest).map(Some).ok_or(DONE_UNTIL)
+    }
+
+    pub(super) fn is_of(&self, nonce: &Nonce) -> bool {
+        self.nonce == own(nonce)
+    }
+
+    /// The mark, if it stands.
+    pub(super) fn standing(&self, unix_ms: u64) -> Option<Box<Mark>> {
+        (unix_ms < self.until_unix_ms).then(|| {
+            Box::new(Mark {
+                token: self.token,
+                owner: self.owner.clone(),
+                at_unix_ms: self.at_unix_ms,
+                left: Duration::from_millis(self.until_unix_ms - unix_ms),
+            })
+        })
+    }
 }
 
 /// The record version number.
@@ -170,6 +230,14 @@ impl Row {
             owner: item.get(OWNER).and_then(as_text).and_then(|label| Owner::new(label).ok()),
             record_ttl: Duration::from_millis(ms),
             granted_at: item.get(GRANTED_AT).and_then(as_number).filter(|_| is_ours),
+            done: Done::read(item).map_err(|attribute| {
+                self::unreadable(
+                    settings,
+                    item,
+                    attribute,
+                    "the end of a mark of finished work, with its other attributes",
+                )
+            }),
             data: item.get(DATA).filter(|_| has_data).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
             rvn,
         })
@@ -208,7 +276,7 @@ impl Row {
             since_unix_ms: self.granted_at,
             data: self.data,
         };
-        Seen { holding: Some(Box::new(holding)) }
+        Seen { holding: Some(Box::new(holding)), done: None }
     }
 }
 

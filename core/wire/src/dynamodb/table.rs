@@ -9,12 +9,17 @@ use serde_json::{Map, Value as Json, json};
 
 use super::errors::classify;
 use super::exchange::{misfit, protocol};
-use super::json::object;
+use super::json::{as_text, object};
+use super::record::{self, Rvn};
 use super::{Request, Response, Settings, Target};
+use leasehold_core::Resource;
 use leasehold_core::op::{Denial, DenialKind, Outcome};
 
 #[cfg(test)]
 mod tests;
+
+/// As many rows as one response has room for, even with the longest names.
+const SAMPLE: u32 = 500;
 
 /// How a table is paid for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -81,6 +86,52 @@ pub fn expire(settings: &Settings) -> Option<Request> {
 /// Asks for DynamoDB's time to live; [`expires`] reads the response.
 pub fn describe_expiry(settings: &Settings) -> Request {
     Request::new(Target::DescribeTimeToLive, &json!({ "TableName": settings.table() }))
+}
+
+/// Asks for some rows, to see whose they are; [`writers`] reads the response.
+pub fn sample(settings: &Settings) -> Request {
+    let body = json!({
+        "TableName": settings.table(),
+        "Limit": SAMPLE,
+        "ProjectionExpression": "#pk, #rvn",
+        "ExpressionAttributeNames": { "#pk": settings.key_name(), "#rvn": record::RVN },
+    });
+    Request::new(Target::Scan, &body)
+}
+
+/// The clients that have written some rows of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Writers {
+    /// The number of locks that were looked at.
+    pub locks: usize,
+    /// Those of them that a client of another library wrote last.
+    pub foreign: usize,
+    /// Those of them whose names are that of a run.
+    pub foreign_runs: Vec<String>,
+}
+
+/// Reads the response to [`sample`].
+///
+/// # Errors
+/// There are none to read.
+pub fn writers(settings: &Settings, response: &Response) -> Result<Writers, Outcome> {
+    let fields = success(settings, response)?;
+    let items = fields.get("Items").and_then(Json::as_array).ok_or_else(misfit)?;
+    let mut writers = Writers::default();
+    for item in items.iter().filter_map(Json::as_object) {
+        let attribute = |name: &str| item.get(name).and_then(as_text);
+        // The marker of a quorum's node is no resource.
+        let resource = attribute(settings.key_name()).and_then(|name| Resource::new(name).ok());
+        let (Some(resource), Some(version)) = (resource, attribute(record::RVN).and_then(Rvn::parse)) else { continue };
+        writers.locks += 1;
+        if matches!(version, Rvn::Foreign(_)) {
+            writers.foreign += 1;
+            if resource.may_be_of_run() {
+                writers.foreign_runs.push(resource.as_str().to_string());
+            }
+        }
+    }
+    Ok(writers)
 }
 
 /// Reads a table's description from the response to [`describe`] or [`create`].

@@ -50,6 +50,7 @@ fn an_acquire() -> Acquire {
         owner: Owner::new("me").unwrap(),
         data: None,
         member: None,
+        unless_done: false,
     }
 }
 

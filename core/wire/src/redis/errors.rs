@@ -46,7 +46,7 @@ const LASTING: [(&str, DenialKind, &str); 8] = [
 ];
 
 const GRANT: &str = "the user needs the commands EVALSHA, EVAL, GETRANGE, EXISTS, PTTL, TYPE, TIME, SET, PEXPIRE, DEL, \
-                     PUBLISH, SUBSCRIBE, UNSUBSCRIBE and, with replicas, WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
+                     PUBLISH, SUBSCRIBE, UNSUBSCRIBE, for speed MULTI, INCR and EXEC, with replicas WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
                      CLUSTER|INFO, on the locked names and on the keys that begin with {name}, and the \
                      channels that do; in a quorum also GET and INFO, and the key leasehold\\x1fquorum";
 
@@ -186,7 +186,9 @@ mod tests {
                 DenialKind::Membership => "membership",
                 DenialKind::Other => "other",
             },
-            ErrorClass::Refused(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::NeedsCredentials(_)) => "?",
+            ErrorClass::Refused(
+                Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. } | Refusal::NeedsCredentials(_),
+            ) => "?",
         }
     }
 

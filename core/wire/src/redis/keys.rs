@@ -3,12 +3,13 @@
 //! The lock is the resource itself, where other libraries look for it. The rest is told apart by the byte 0x1F, which
 //! no resource contains, and lies in the hash slot of the lock.
 
-use alloc::vec::Vec;
-
 use leasehold_core::Resource;
 use leasehold_core::op::{Denial, DenialKind};
 
-const SEPARATOR: u8 = 0x1f;
+const SEPARATOR: &[u8] = &[0x1f];
+
+/// A key or channel that belongs to a resource, in parts.
+pub(super) type Beside<'a> = [&'a [u8]; 6];
 
 /// The key with what a node of a quorum remembers of its membership.
 pub(super) const MARKER: &[u8] = b"leasehold\x1fquorum";
@@ -38,27 +39,32 @@ fn shifted(crc: u16) -> u16 {
 }
 
 /// The key with the counter.
-pub(super) fn fence(resource: &Resource) -> Vec<u8> {
+pub(super) fn fence(resource: &Resource) -> Beside<'_> {
     beside(resource, b"fence")
 }
 
 /// The key with the loss of memory since which the counter was raised.
-pub(super) fn trust(resource: &Resource) -> Vec<u8> {
+pub(super) fn trust(resource: &Resource) -> Beside<'_> {
     beside(resource, b"trust")
 }
 
+/// The key with the mark of finished work.
+pub(super) fn done(resource: &Resource) -> Beside<'_> {
+    beside(resource, b"done")
+}
+
 /// The channel that a release is told on.
-pub(super) fn channel(resource: &Resource) -> Vec<u8> {
+pub(super) fn channel(resource: &Resource) -> Beside<'_> {
     beside(resource, b"wake")
 }
 
 /// Braces put a name without a hash tag into the slot of its lock. The ending differs then, or `x` and `{x}` would
 /// share what lies beside them.
-fn beside(resource: &Resource, what: &[u8]) -> Vec<u8> {
+fn beside<'a>(resource: &'a Resource, what: &'a [u8]) -> Beside<'a> {
     let name = resource.as_str().as_bytes();
     match hash_tag(resource.as_str()) {
-        Some(_) => [name, &[SEPARATOR], what].concat(),
-        None => [b"{", name, b"}", &[SEPARATOR], what, b" of name"].concat(),
+        Some(_) => [b"", name, b"", SEPARATOR, what, b""],
+        None => [b"{", name, b"}", SEPARATOR, what, b" of name"],
     }
 }
 
@@ -85,18 +91,20 @@ mod tests {
 
     #[test]
     fn keys_are_these_bytes() {
-        assert_eq!(fence(&named("invoice/42")), b"{invoice/42}\x1ffence of name");
-        assert_eq!(fence(&named("{user}/42")), b"{user}/42\x1ffence");
-        assert_eq!(fence(&named("a{b")), b"{a{b}\x1ffence of name");
-        assert_eq!(fence(&named("{}a")), b"{{}a}\x1ffence of name");
-        assert_eq!(channel(&named("invoice/42")), b"{invoice/42}\x1fwake of name");
-        assert_eq!(channel(&named("{user}/42")), b"{user}/42\x1fwake");
+        assert_eq!(fence(&named("invoice/42")).concat(), b"{invoice/42}\x1ffence of name");
+        assert_eq!(fence(&named("{user}/42")).concat(), b"{user}/42\x1ffence");
+        assert_eq!(fence(&named("a{b")).concat(), b"{a{b}\x1ffence of name");
+        assert_eq!(fence(&named("{}a")).concat(), b"{{}a}\x1ffence of name");
+        assert_eq!(channel(&named("invoice/42")).concat(), b"{invoice/42}\x1fwake of name");
+        assert_eq!(channel(&named("{user}/42")).concat(), b"{user}/42\x1fwake");
     }
 
     #[test]
     fn no_two_names_share_a_key_or_a_channel() {
         let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
-        let all = names.iter().flat_map(|name| [name.as_str().into(), fence(name), trust(name), channel(name)]);
+        let all = names.iter().flat_map(|name| {
+            [name.as_str().into(), fence(name).concat(), trust(name).concat(), channel(name).concat()]
+        });
         assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 4);
     }
 
@@ -109,8 +117,8 @@ mod tests {
         for name in ["a", "{a}", "a{b}c", "a{b", "{", "a{b}}", "{a}{b}", "x{{y}z}", "}{a}", "a{{}}b", "{{a}"] {
             let resource = named(name);
             assert_eq!(check_cluster(&resource), Ok(()), "{name}");
-            assert_eq!(slot(name.as_bytes()), slot(&fence(&resource)), "{name}");
-            assert_eq!(slot(name.as_bytes()), slot(&channel(&resource)), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&fence(&resource).concat()), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&channel(&resource).concat()), "{name}");
         }
         for name in ["}", "a}", "{}", "{}{a}", "}{"] {
             assert_eq!(check_cluster(&named(name)).map_err(|denial| denial.kind), Err(DenialKind::Other), "{name}");

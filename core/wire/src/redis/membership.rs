@@ -27,7 +27,7 @@ pub struct Found {
 
 /// To be sent in order; [`found`] reads the replies.
 pub fn look() -> [Command; 2] {
-    [Command::new([b"GET", keys::MARKER]), Command::new([b"INFO", b"server"])]
+    [Command::new([&b"GET"[..], keys::MARKER]), Command::new(["INFO", "server"])]
 }
 
 /// As [`look`], where `INFO` is told as it is only to scripts: see [`info_by_script`].
@@ -60,7 +60,7 @@ pub fn found(replies: &[Value]) -> Result<Found, Outcome> {
 pub fn mark(id: RequestId, found: &[u8], marker: Option<&Marker>) -> Command {
     let text = marker.map(Marker::text).unwrap_or_default();
     Command::new([
-        b"EVAL",
+        &b"EVAL"[..],
         scripts::MARK.text.as_bytes(),
         b"1",
         keys::MARKER,
@@ -125,8 +125,8 @@ mod tests {
         let id = RequestId::new(5);
         let command = mark(id, b"", Some(&marker()));
         assert_eq!(
-            command.args[2..],
-            [b"1".to_vec(), keys::MARKER.to_vec(), vec![], marker().text().into(), b"5".to_vec()]
+            command.words().skip(2).collect::<Vec<_>>(),
+            [b"1", keys::MARKER, b"", marker().text().as_bytes(), b"5"]
         );
         let reply = |word: &str, id: &str| Value::Array(vec![Value::Bulk(word.into()), Value::Bulk(id.into())]);
         assert_eq!(marked(id, &reply("marked", "5")), Ok(true));

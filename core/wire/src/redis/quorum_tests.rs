@@ -6,9 +6,10 @@ use alloc::string::String;
 use alloc::vec;
 
 use super::*;
-use leasehold_core::member::RETENTION;
-use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, Raise, Refusal, Renew};
-use leasehold_core::{LockId, Owner, Seq};
+use crate::resp::Value;
+use leasehold_core::member::{QuorumId, RETENTION};
+use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, Outcome, Raise, Refusal, Renew};
+use leasehold_core::{LockId, Nonce, Owner, Seq, Token};
 
 const NONCE: Nonce = Nonce::from_bytes([0x5a; 16]);
 const HEX: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
@@ -40,6 +41,7 @@ fn vote(waited_out: Option<LossId>, bootstrap: Bootstrap, durability: Durability
             bootstrap,
             retention: RETENTION,
         }),
+        unless_done: false,
     }))
 }
 
@@ -62,8 +64,10 @@ fn begun(ops: &[LockOp]) -> Exchange {
 
 /// The script's name, and the arguments after it.
 fn written(command: &Command) -> (&'static str, Vec<String>) {
-    let script = SCRIPTS.iter().find(|script| script.sha1.as_bytes() == command.args[1]).unwrap();
-    (script.name, command.args[2..].iter().map(|arg| String::from_utf8(arg.clone()).unwrap()).collect())
+    let mut words = command.words().skip(1);
+    let digest = words.next().unwrap();
+    let script = SCRIPTS.iter().find(|script| script.sha1.as_bytes() == digest).unwrap();
+    (script.name, words.map(|word| String::from_utf8(word.to_vec()).unwrap()).collect())
 }
 
 fn only_command(ops: &[LockOp]) -> (&'static str, Vec<String>) {

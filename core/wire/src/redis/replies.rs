@@ -1,19 +1,19 @@
 //! From replies to outcomes. An impostor of the server can answer anything, so every shape is checked.
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Asked;
 use super::errors::error_outcome;
 use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
-use crate::resp::Value;
+use crate::resp::{Digits, Value};
 use leasehold_core::member::{LossId, QuorumId};
 use leasehold_core::node::wrong_quorum;
-use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
-use leasehold_core::{Nonce, RequestId, Token, Version};
+use leasehold_core::op::{
+    Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Mark, Outcome, Refusal, Seen,
+};
+use leasehold_core::{Nonce, OneOrMany, RequestId, Token, Version};
 
 /// Returns the outcome of one operation, by the reply of its script.
 pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
@@ -24,7 +24,7 @@ pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
 }
 
 /// Returns the outcomes of several renewals, by the one reply for all of them.
-pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> Vec<Outcome> {
+pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> OneOrMany<Outcome> {
     let same = |outcome: Outcome| all.iter().map(|_| outcome.clone()).collect();
     let parts = match answer_to(id, reply) {
         Ok(parts) => parts,
@@ -48,7 +48,7 @@ pub(super) fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcom
     }
     let Value::Array(parts) = reply else { return Err(misfit()) };
     let (last, parts) = parts.split_last().ok_or_else(misfit)?;
-    let is_ours = last.as_bytes().is_some_and(|named| named == id.get().to_string().as_bytes());
+    let is_ours = last.as_bytes() == Some(Digits::of(id.get()).as_bytes());
     if is_ours { Ok(parts) } else { Err(protocol("the reply is not to this request")) }
 }
 
@@ -57,7 +57,11 @@ pub(super) fn with_replicas(outcome: Outcome, wanted: u32, reply: &Value) -> Out
     let grants = matches!(
         outcome,
         Outcome::Applied(
-            Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed | Applied::Raised { .. }
+            Applied::Acquired { .. }
+                | Applied::AcquiredInDoubt { .. }
+                | Applied::Renewed
+                | Applied::Finished
+                | Applied::Raised { .. }
         )
     );
     if !grants {
@@ -111,7 +115,20 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Vote(..), b"abstains", [loss]) => {
             Some(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp(loss)?) }))
         }
-        (Asked::Renew(_) | Asked::Release(_), b"abstains", []) => {
+        (Asked::Acquire(_) | Asked::Vote(..), b"done", [mark, left]) => Some(match read_mark(mark, left)? {
+            Ok(mark) => Outcome::NotApplied(Refusal::Done(Box::new(mark))),
+            Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
+        }),
+        (Asked::Read, b"marked", [mark, left, rest @ ..]) => {
+            Some(match (read_mark(mark, left)?, judge(asked, rest)?) {
+                (Ok(mark), Outcome::Applied(Applied::Read(seen))) => {
+                    Outcome::Applied(Applied::Read(Seen { done: Some(Box::new(mark)), ..seen }))
+                }
+                (Ok(_), outcome) => outcome,
+                (Err(denial), _) => Outcome::NotApplied(Refusal::Denied(denial)),
+            })
+        }
+        (Asked::Renew(_) | Asked::Release(_) | Asked::Finish(_), b"abstains", []) => {
             Some(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
         }
         (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
@@ -121,6 +138,7 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
         (Asked::Release(_), b"released", []) => applied(Applied::Released),
+        (Asked::Finish(_), b"finished", []) => applied(Applied::Finished),
         (Asked::Raise(_, least), b"raised", [counter]) => {
             applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= least)? })
         }
@@ -135,17 +153,17 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         )),
         // An answer for one of several renewals; a single script's error is an error reply.
         (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(error.as_bytes()?).ok()?)),
-        (Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..) | Asked::Read, b"free", []) => {
+        (Asked::Renew(_) | Asked::Release(_) | Asked::Finish(_) | Asked::Raise(..) | Asked::Read, b"free", []) => {
             shown(asked, Seen::default())
         }
         (_, b"held", [value, left, counter]) => {
             let counter = if counter.as_bytes() == Some(b"") { None } else { Some(token(counter)?) };
             let holding = held(value.as_bytes()?, time_left(left)?, counter)?;
-            shown(asked, Seen { holding: Some(Box::new(holding)) })
+            shown(asked, Seen { holding: Some(Box::new(holding)), done: None })
         }
         (_, b"foreign", [version, left]) => {
             let holding = foreign(version.as_bytes()?, time_left(left)?)?;
-            shown(asked, Seen { holding: Some(Box::new(holding)) })
+            shown(asked, Seen { holding: Some(Box::new(holding)), done: None })
         }
         _ => None,
     }
@@ -158,6 +176,7 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
         | Asked::Vote(nonce, ..)
         | Asked::Renew(nonce)
         | Asked::Release(nonce)
+        | Asked::Finish(nonce)
         | Asked::Raise(nonce, _) => ours(&nonce),
         Asked::Read => false,
     };
@@ -168,10 +187,29 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
     Some(match (asked, seen.checked()) {
         (_, Err(denial)) => Outcome::NotApplied(Refusal::Denied(denial)),
         (Asked::Read, Ok(seen)) => Outcome::Applied(Applied::Read(seen)),
-        (Asked::Acquire(_) | Asked::Vote(..) | Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..), Ok(seen)) => {
-            Outcome::NotApplied(Refusal::Conflict(seen))
-        }
+        (
+            Asked::Acquire(_)
+            | Asked::Vote(..)
+            | Asked::Renew(_)
+            | Asked::Release(_)
+            | Asked::Finish(_)
+            | Asked::Raise(..),
+            Ok(seen),
+        ) => Outcome::NotApplied(Refusal::Conflict(seen)),
     })
+}
+
+/// The outer `None` is an answer that no server gives, the inner error a mark that no honest client writes.
+fn read_mark(mark: &Value, left: &Value) -> Option<Result<Mark, Denial>> {
+    // A mark without an end shows no time that is left.
+    let left = time_left(left)?.unwrap_or(Duration::MAX);
+    Some(value::parse_mark(mark.as_bytes()?, left).ok_or_else(|| {
+        Denial::new(
+            DenialKind::CorruptRecord,
+            "the mark of finished work beside the lock was not written by an honest client; if the work was not done, \
+             delete the key {name}\\x1fdone of name (without \" of name\" if the name has a hash tag)",
+        )
+    }))
 }
 
 fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<Holding> {
@@ -220,7 +258,7 @@ fn stamp(value: &Value) -> Option<LossId> {
     LossId::parse(core::str::from_utf8(value.as_bytes()?).ok()?)
 }
 
-fn token(value: &Value) -> Option<Token> {
+pub(super) fn token(value: &Value) -> Option<Token> {
     Token::new(u64::try_from(integer(value)?).ok()?)
 }
 

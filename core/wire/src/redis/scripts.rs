@@ -19,10 +19,11 @@ pub struct Script {
 }
 
 /// Every script there is.
-pub const SCRIPTS: [Script; 9] = [ACQUIRE, RENEW, RELEASE, RAISE, READ, VOTE, KEEP, FREE, MARK];
+pub const SCRIPTS: [Script; 13] =
+    [ACQUIRE, RENEW, RELEASE, RAISE, READ, RUN, FINISH, VOTE, KEEP, FREE, RUN_VOTE, CONCLUDE, MARK];
 
-/// The end of a script, for a lock that is not, or not yet, its caller's. Each script does its work before this, so
-/// that what is not needed is not made.
+/// Functions for the branches that are not taken as a rule. Each script does its common branch before this, so that
+/// what is not needed is not made.
 ///
 /// `get` answers `false` for no key, else at most 8 KiB of its value, else an error table; it does not read a foreign
 /// value of half a gigabyte into memory. `count` answers the counter, `false` for none, or a reply to pass on.
@@ -68,15 +69,11 @@ end
     };
 }
 
-/// The parts of a node's marker, and whether it was written in another run of the server, which a run that was
-/// not written down counts as.
+/// Takes the marker to pieces.
 macro_rules! marker {
     () => {
         r"local form = '^leasehold/1 quorum=(%x+) max_ttl_ms=(%d+) stamp=(%x+) phase=(%S+) run=(%S*)$'
 local quorum, most, stamp, phase, marked = string.match(marker or '', form)
-local function restarted(run)
-  return run ~= '' and run ~= marked
-end
 "
     };
 }
@@ -95,7 +92,8 @@ macro_rules! in_doubt {
             r"  if not quorum or phase == 'joining' then return true end
   if ARGV[#ARGV - 1] ~= 'ask' then return false end
   local info = redis.pcall('INFO', 'server')
-  return type(info) == 'string' and restarted(string.match(info, 'run_id:(%x+)') or '')
+  local run = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
+  return run ~= '' and run ~= marked
 end
 "
         )
@@ -104,91 +102,108 @@ end
 
 /// A renewal. `$missing` is done before a record that is not ours is looked at.
 macro_rules! renew {
-    ($missing:literal) => {
+    ($missing:expr) => {
         concat!(
-            tail!(),
-            r"local function renew(lock, fence, nonce, ttl)
-  local done = redis.pcall('PEXPIRE', fence, ARGV[1])
+            r"local replies, last = {}, 0
+for i = 1, math.floor(#KEYS / 2) do
+  local lock, nonce, ttl, reply = KEYS[2 * i - 1], ARGV[2 * i], ARGV[2 * i + 1]
+  local done = redis.pcall('PEXPIRE', KEYS[2 * i], ARGV[1])
   if type(done) ~= 'table' then
-    local value = get(lock)
-    if failed(value) then return {'error', value.err} end
+    if redis.pcall('GETRANGE', lock, '0', '32') == nonce .. '@' then
+      local left = redis.call('PTTL', lock)
+      if left > tonumber(ttl) then ttl = string.format('%.0f', left) end
+      done = redis.pcall('PEXPIRE', lock, ttl)
+    else
+",
+            tail!(),
+            r"      local value = get(lock)
+      if failed(value) then
+        done = value
+      else
 ",
             $missing,
-            r"    if not is_of(value, nonce) then return seen(lock, fence, value) end
-    local left = math.max(redis.call('PTTL', lock), tonumber(ttl))
-    done = redis.pcall('PEXPIRE', lock, string.format('%.0f', left))
+            r"        reply = reply or seen(lock, KEYS[2 * i], value)
+      end
+    end
   end
-  if type(done) == 'table' then return {'error', done.err} end
-  return {'renewed'}
+  if type(done) == 'table' then reply = {'error', done.err} end
+  if reply then
+    for part = 1, 4 do replies[last + part] = reply[part] or '' end
+  else
+    replies[last + 1], replies[last + 2], replies[last + 3], replies[last + 4] = 'renewed', '', '', ''
+  end
+  last = last + 4
 end
-local replies = {}
-for i = 1, math.floor(#KEYS / 2) do
-  local reply = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
-  for part = 1, 4 do replies[#replies + 1] = reply[part] or '' end
-end
-return told(replies)
+replies[last + 1] = ARGV[#ARGV]
+return replies
 "
         )
     };
 }
 
-/// The acquire itself, from where `granted` says what a grant is answered with, and `shown` what may be shown of a record.
+/// The acquire itself. `$granted` answers a grant of `token`, and `$shown` changes what may be shown of a record.
 ///
 /// The lock is taken first, since that one command also tells whether it is free; a counter that cannot go on gives it
-/// back, before anybody else can see it. Our own lock whose counter is gone is taken anew, in a second go.
+/// back, before anybody else can see it. A counter of fewer than 16 digits is younger than the clock: it was lost, and counted
+/// up since, or left to us by a lost one. The server's clock passes it, as it does where there is none. Our own lock mints
+/// nothing, but its counter is lifted to the floor all the same.
 macro_rules! acquire {
-    ($shown:literal) => {
+    ($granted:literal, $shown:literal) => {
         concat!(
-            r"local lock, fence = KEYS[1], KEYS[2]
-for go = 1, 2 do
-  if redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2]) then
-    local value, number = redis.pcall('GETRANGE', fence, 0, 16), tonumber(ARGV[4])
-    local refusal
-    local there = value ~= '' or redis.pcall('EXISTS', fence)
-    if there == 0 then
-      local time = redis.pcall('TIME')
-      if time.err then
-        refusal = time
-      else
-        number = math.max(number, 1, time[1] * 1000000 + time[2])
-      end
-    elseif type(there) == 'table' then
-      refusal = there
-    elseif type(value) == 'string' and #value <= 16 and string.find(value, '^%d+$') then
-      if tonumber(value) > 9007199254740991 then refusal = {'corrupt'} end
-      number = math.max(number, value + 1)
-    elseif type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then
-      refusal = value
-    else
-      refusal = {'corrupt'}
-    end
-    if number > 9007199254740991 then refusal = refusal or {'exhausted'} end
-    if not refusal then
-      local token = string.format('%.0f', number)
-      local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
-      if done.ok then return granted(token) end
-      refusal = done
-    end
-    local undone = redis.pcall('DEL', lock)
-    if type(undone) == 'table' then return {err = 'ERR the lock stands without a token: ' .. undone.err} end
-    if not refusal.err then refusal[2] = ARGV[#ARGV] end
-    return refusal
+            r"local lock, fence, token = KEYS[1], KEYS[2], ARGV[4]
+local taken = redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2])
+if taken then
+  local value = redis.pcall('GETRANGE', fence, '0', '16')
+  if type(value) == 'string' and #value == 16 and not string.find(value, '%D') and tonumber(value) < 9007199254740991 then
+    if tonumber(value) >= tonumber(token) then token = string.format('%.0f', value + 1) end
+    if redis.pcall('SET', fence, token, 'PX', ARGV[3]).ok then return ",
+            $granted,
+            r" end
+    token = ARGV[4]
   end
+end
 ",
             tail!(),
-            $shown,
-            r"  local value = get(lock)
+            r"if not taken then
+  local value = get(lock)
   if failed(value) then return value end
-  if not is_of(value, string.sub(ARGV[1], 1, 32)) then return told(shown(seen(lock, fence, value))) end
-  local number = count(fence)
-  if type(number) == 'table' then return told(number) end
-  if number and number > 0 then
-    redis.call('PEXPIRE', fence, ARGV[3])
-    redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))))
-    return granted(string.format('%.0f', number))
+  if not is_of(value, string.sub(ARGV[1], 1, 32)) then
+    local reply = seen(lock, fence, value)
+",
+            $shown,
+            r"    return told(reply)
   end
-  redis.call('DEL', lock)
 end
+local refusal
+local old = count(fence)
+if type(old) == 'table' then
+  refusal = old
+else
+  local number = math.max((old or 0) + (taken and 1 or 0), tonumber(token))
+  if not old or old < 1000000000000000 then
+    local time = redis.pcall('TIME')
+    if time.err then refusal = time else number = math.max(number, 1, time[1] * 1000000 + time[2]) end
+  end
+  if number > 9007199254740991 then refusal = refusal or {'exhausted'} end
+  token = string.format('%.0f', number)
+  if not refusal and number == old then
+    redis.call('PEXPIRE', fence, ARGV[3])
+  elseif not refusal then
+    local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
+    if done.err then refusal = done end
+  end
+end
+if refusal then
+  local undone = redis.pcall('DEL', lock)
+  if type(undone) == 'table' then return {err = 'ERR the lock stands without a token: ' .. undone.err} end
+  return told(refusal)
+end
+if not taken then
+  redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))))
+end
+return ",
+            $granted,
+            "
 "
         )
     };
@@ -197,26 +212,33 @@ end
 /// KEYS: lock, fence. ARGV: value, ttl, retention, floor, request.
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
-    text: concat!(
-        r"local function granted(token)
-  return {'granted', token, ARGV[#ARGV]}
-end
-",
-        acquire!(
-            r"  local function shown(reply) return reply end
-"
-        )
-    ),
-    sha1: "c33f8a92fab5929cb1aa2385a30004b45d366b6e",
+    text: acquire!("{'granted', token, ARGV[5]}", ""),
+    sha1: "3d91eefdc7c419485be6630a954583aca9bb0683",
 };
 
-/// KEYS: lock, fence, marker, trust. ARGV: value, ttl, retention, floor, quorum, max_ttl, fresh stamp, stamp that was
-/// waited out, `birth` or nothing, `ask` for the run id or nothing, request. What a node of a quorum does with an acquire:
-/// see [`admit`](leasehold_core::member::admit).
-pub(super) const VOTE: Script = Script {
-    name: "vote",
-    text: concat!(
-        r"local run, doubt = ''
+/// Ends the acquire of a run whose work is done. The mark is the last key.
+macro_rules! unless_done {
+    () => {
+        r"local mark = redis.pcall('GETRANGE', KEYS[#KEYS], '0', '8191')
+if type(mark) == 'table' then return mark end
+if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#ARGV]} end
+"
+    };
+}
+
+/// KEYS: lock, fence, mark. ARGV: as in an acquire.
+pub(super) const RUN: Script = Script {
+    name: "run",
+    text: concat!(unless_done!(), acquire!("{'granted', token, ARGV[5]}", "")),
+    sha1: "3c9b99817497a7bf31ddf8af3b96fd81cbaeaa46",
+};
+
+/// The acquire at a node of a quorum: see [`admit`](leasehold_core::member::admit). `$trusted` tells that what was
+/// asked for is trusted although the node has lost its data, and `$done` comes before the acquire itself.
+macro_rules! vote {
+    ($trusted:literal, $done:expr) => {
+        concat!(
+            r"local run, doubt = ''
 local marker = redis.pcall('GET', KEYS[3])
 if type(marker) == 'table' then return marker end
 if ARGV[10] == 'ask' or not marker then
@@ -225,67 +247,73 @@ if ARGV[10] == 'ask' or not marker then
   run = string.match(info, 'run_id:(%x+)') or ''
 end
 ",
-        marker!(),
-        r"local function mark(stamp, phase, run)
-  local head = 'leasehold/1 quorum=' .. ARGV[5] .. ' max_ttl_ms=' .. ARGV[6]
-  return redis.pcall('SET', KEYS[3], head .. ' stamp=' .. stamp .. ' phase=' .. phase .. ' run=' .. run)
+            marker!(),
+            r"if marker and (quorum ~= ARGV[5] or most ~= ARGV[6]) then
+  return {'stranger', quorum or '', most or '', ARGV[11]}
 end
-if marker and (quorum ~= ARGV[5] or most ~= ARGV[6]) then
-  return {'stranger', quorum or '', most or '', ARGV[#ARGV]}
-end
-if not marker or restarted(run) then
+if phase ~= 'member' or (run ~= '' and run ~= marked) then
   local time = redis.pcall('TIME')
   if time.err then return time end
-  local loss = string.sub(redis.sha1hex(ARGV[7] .. time[1] .. '.' .. time[2]), 1, 32)
-  local done = mark(loss, 'joining', run)
-  if done.err then return done end
-  return {'abstains', loss, ARGV[#ARGV]}
-end
-local now = 0
-if phase ~= 'member' then
-  local time = redis.pcall('TIME')
-  if time.err then return time end
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-if phase == 'joining' then
-  if stamp ~= ARGV[8] then return {'abstains', stamp, ARGV[#ARGV]} end
-  phase = ARGV[9] == 'birth' and 'member' or 'rejoined:' .. string.format('%.0f', now + ARGV[3])
-  local done = mark(stamp, phase, marked)
-  if done.err then return done end
-end
-if phase ~= 'member' then
-  local from = tonumber(string.match(phase, '^rejoined:(%d+)$'))
-  if not from then return {'stranger', '', '', ARGV[#ARGV]} end
-  if now < from and redis.pcall('GET', KEYS[4]) ~= stamp then doubt = stamp end
-end
-local function granted(token)
-  if doubt then return {'doubtful', token, doubt, ARGV[#ARGV]} end
-  return {'granted', token, ARGV[#ARGV]}
+  local function mark(stamp, phase, run)
+    local head = 'leasehold/1 quorum=' .. ARGV[5] .. ' max_ttl_ms=' .. ARGV[6]
+    return redis.pcall('SET', KEYS[3], head .. ' stamp=' .. stamp .. ' phase=' .. phase .. ' run=' .. run)
+  end
+  if not marker or (run ~= '' and run ~= marked) then
+    local loss = string.sub(redis.sha1hex(ARGV[7] .. time[1] .. '.' .. time[2]), 1, 32)
+    local done = mark(loss, 'joining', run)
+    if done.err then return done end
+    return {'abstains', loss, ARGV[11]}
+  end
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if phase == 'joining' then
+    if stamp ~= ARGV[8] then return {'abstains', stamp, ARGV[11]} end
+    phase = ARGV[9] == 'birth' and 'member' or 'rejoined:' .. string.format('%.0f', now + ARGV[3])
+    local done = mark(stamp, phase, marked)
+    if done.err then return done end
+  end
+  if phase ~= 'member' then
+    local from = tonumber(string.match(phase, '^rejoined:(%d+)$'))
+    if not from then return {'stranger', '', '', ARGV[11]} end
+    if now < from and not (",
+            $trusted,
+            r") then doubt = stamp end
+  end
 end
 ",
-        acquire!(
-            r"  local function shown(reply)
-    if doubt and reply[1] == 'held' then reply[4] = '' end
-    return reply
-  end
-"
+            $done,
+            acquire!(
+                "doubt and {'doubtful', token, doubt, ARGV[11]} or {'granted', token, ARGV[11]}",
+                "    if doubt and reply[1] == 'held' then reply[4] = '' end\n"
+            )
         )
-    ),
-    sha1: "29b1bf4a5a29e6bd8afeb8b383b47deba16e9fb0",
+    };
+}
+
+/// KEYS: lock, fence, marker, trust. ARGV: value, ttl, retention, floor, quorum, max_ttl, fresh stamp, stamp that was
+/// waited out, `birth` or nothing, `ask` for the run id or nothing, request.
+pub(super) const VOTE: Script = Script {
+    name: "vote",
+    text: vote!("redis.pcall('GET', KEYS[4]) == stamp", ""),
+    sha1: "691ab4369595a6a722a345b9b7446a101794e1eb",
 };
+
+/// KEYS: lock, fence, marker, mark. ARGV: as in a vote. A counter that was raised after a loss says nothing of marks, so
+/// the node is in doubt for as long as a lost mark might stand.
+pub(super) const RUN_VOTE: Script =
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "c176a4d4ec56c7e89324a5da788ae59d99c818d9" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. The server that is asked must be able to write, as in a release.
 pub(super) const RENEW: Script =
-    Script { name: "renew", text: renew!(""), sha1: "dc13d2582d1c847fb35cd7f62808437d51e993ed" };
+    Script { name: "renew", text: renew!(""), sha1: "6c0751b6eac146a70a141d87f8fd38990c948dc5" };
 
 /// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
 /// Where the node may have forgotten the record, it says that it abstains.
 pub(super) const KEEP: Script = Script {
     name: "keep",
-    text: concat!(in_doubt!(), renew!("    if not is_of(value, nonce) and in_doubt() then return {'abstains'} end\n")),
-    sha1: "eec167c659d410b4f2b15cd620526fa18822bb78",
+    text: renew!(concat!(in_doubt!(), "        if in_doubt() then reply = {'abstains'} end\n")),
+    sha1: "e104909c86c4e1b5857b413a427cd3fbae5f7b3b",
 };
 
 /// How many parts the answer to one of several renewals has.
@@ -296,8 +324,7 @@ pub(super) const RENEW_PARTS: usize = 4;
 macro_rules! release {
     ($missing:expr) => {
         concat!(
-            r"local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191)
-if type(value) == 'string' and string.sub(value, 1, 33) == ARGV[1] .. '@' then
+            r"if redis.pcall('GETRANGE', KEYS[1], '0', '32') == ARGV[1] .. '@' then
   redis.call('DEL', KEYS[1])
   redis.pcall('PUBLISH', ARGV[2], KEYS[1])
   return {'released', ARGV[#ARGV]}
@@ -305,7 +332,7 @@ end
 ",
             tail!(),
             r"redis.call('PEXPIRE', KEYS[2], ARGV[3])
-value = get(KEYS[1])
+local value = get(KEYS[1])
 if failed(value) then return value end
 ",
             $missing,
@@ -317,14 +344,58 @@ if failed(value) then return value end
 
 /// KEYS: lock, fence. ARGV: nonce, channel, retention, request.
 pub(super) const RELEASE: Script =
-    Script { name: "release", text: release!(""), sha1: "787644b248c55ce3d8b074f8d8dfe747b4cbb392" };
+    Script { name: "release", text: release!(""), sha1: "abdb472b7aa47a9a760dde76428f0f81248b1cbe" };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
 /// of a quorum: where the node may have forgotten the record, it says that it abstains.
 pub(super) const FREE: Script = Script {
     name: "free",
     text: release!(concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "87b4b978812b8017fb3b7485fe96b3e98ddb620c",
+    sha1: "6cda62450630baacc810934c99b0ee605f3d31b5",
+};
+
+/// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
+/// same right as freeing the lock, and lets the rest of the script write in a server that is full. `$missing` is done before
+/// a record that is not ours is looked at. A mark of our own was written by an earlier send.
+macro_rules! finish {
+    ($missing:expr) => {
+        concat!(
+            r"local lock, fence, mark = KEYS[1], KEYS[2], KEYS[3]
+if redis.pcall('GETRANGE', lock, '0', '32') == ARGV[1] .. '@' then
+  redis.call('DEL', mark)
+  local done = redis.pcall('SET', mark, ARGV[4], 'PX', ARGV[5])
+  if done.err then return done end
+  redis.call('DEL', lock)
+  redis.pcall('PEXPIRE', fence, ARGV[3])
+  redis.pcall('PUBLISH', ARGV[2], lock)
+  return {'finished', ARGV[#ARGV]}
+end
+",
+            tail!(),
+            r"redis.call('PEXPIRE', fence, ARGV[3])
+local value = get(mark)
+if failed(value) then return value end
+if is_of(value, ARGV[1]) then return told({'finished'}) end
+value = get(lock)
+if failed(value) then return value end
+",
+            $missing,
+            r"return told(seen(lock, fence, value))
+"
+        )
+    };
+}
+
+/// KEYS: lock, fence, mark. ARGV: nonce, channel, retention, the mark's value, for how long it stands, request.
+pub(super) const FINISH: Script =
+    Script { name: "finish", text: finish!(""), sha1: "8edfe12182344e8b82b38c77e2b743732f88d16f" };
+
+/// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
+/// at a node of a quorum.
+pub(super) const CONCLUDE: Script = Script {
+    name: "conclude",
+    text: finish!(concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
+    sha1: "c9688a2f69936214acc621cbe8b7182d85227837",
 };
 
 /// KEYS: lock, fence, marker, trust. ARGV: nonce, retention, token, loss, request. A node that has rejoined is trusted with this
@@ -349,17 +420,20 @@ return {'raised', token, ARGV[5]}
     sha1: "5da9846a8194256fd4c732ef17aaa9498683ef4c",
 };
 
-/// KEYS: lock, fence. ARGV: request.
+/// KEYS: lock, fence, for a run its mark. ARGV: request. A mark comes before the lock.
 pub(super) const READ: Script = Script {
     name: "read",
     text: concat!(
         tail!(),
         r"local value = get(KEYS[1])
 if failed(value) then return value end
-return told(seen(KEYS[1], KEYS[2], value))
+local reply = seen(KEYS[1], KEYS[2], value)
+local mark = KEYS[3] and get(KEYS[3])
+if type(mark) == 'string' then reply = {'marked', mark, redis.call('PTTL', KEYS[3]), unpack(reply)} end
+return told(reply)
 "
     ),
-    sha1: "35b64cac6b75d84eaf4f8d5db81bfe40a0b5adb6",
+    sha1: "c9889d340559c5765dc6d0f2afa48b924469893c",
 };
 
 /// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write, or nothing; request.

@@ -4,8 +4,10 @@ use alloc::string::String;
 use alloc::vec;
 
 use super::*;
-use crate::resp::encode;
-use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, Holder, Raise, Refusal, Release, Renew, Seen};
+use crate::resp::{Value, encode};
+use leasehold_core::op::{
+    Acquire, Applied, Fault, FaultKind, Finish, Holder, Outcome, Raise, Refusal, Release, Renew, Seen,
+};
 use leasehold_core::{LockId, Nonce, Owner, Payload, Seq, Token, Version};
 
 const NONCE: Nonce = Nonce::from_bytes([0x5a; 16]);
@@ -38,6 +40,7 @@ fn acquire_with(owner: &str, data: Option<&[u8]>, record_ttl: Duration) -> Op {
         owner: Owner::new(owner).unwrap(),
         data: data.map(|data| Payload::new(data).unwrap()),
         member: None,
+        unless_done: false,
     }))
 }
 
@@ -67,10 +70,11 @@ fn on_a_cluster() -> Session {
 
 /// The arguments after the digest, and which script it is.
 fn written(command: &Command) -> (&'static str, Vec<String>) {
-    let text = |arg: &Vec<u8>| String::from_utf8(arg.clone()).unwrap();
-    assert_eq!(text(&command.args[0]), "EVALSHA");
-    let script = SCRIPTS.iter().find(|script| script.sha1.as_bytes() == command.args[1]).unwrap();
-    (script.name, command.args[2..].iter().map(text).collect())
+    let mut words = command.words().map(|word| String::from_utf8(word.to_vec()).unwrap());
+    assert_eq!(words.next().unwrap(), "EVALSHA");
+    let digest = words.next().unwrap();
+    let script = SCRIPTS.iter().find(|script| script.sha1 == digest).unwrap();
+    (script.name, words.collect())
 }
 
 fn bulk(text: &str) -> Value {
@@ -141,12 +145,47 @@ fn denial(outcome: Outcome) -> DenialKind {
     }
 }
 
+fn run() -> Op {
+    let Op::Acquire(acquire) = acquire() else { panic!("an acquire") };
+    Op::Acquire(Box::new(Acquire { unless_done: true, ..*acquire }))
+}
+
+fn finish() -> Op {
+    Op::Finish(Box::new(Finish {
+        nonce: NONCE,
+        token: Token::new(9).unwrap(),
+        keep: Duration::from_secs(10 * 86_400),
+        owner: Owner::new("me").unwrap(),
+        quorum: None,
+    }))
+}
+
+#[test]
+fn what_runs_are_told_is_read() {
+    let mark = |text: &str, left| list([bulk("done"), bulk(text), Value::Integer(left)]);
+    let good = format!("{HEX}@me;1700000000000;9");
+    let Outcome::NotApplied(Refusal::Done(shown)) = answered(run(), mark(&good, 5_000)) else { panic!("done") };
+    assert_eq!((shown.token.get(), shown.owner.as_str(), shown.at_unix_ms), (9, "me", 1_700_000_000_000));
+    assert_eq!(shown.left, Duration::from_secs(5));
+    for (text, left) in [(&*good, -1), (&*good, i64::MAX), (HEX, 5_000), ("", 5_000), (&*format!("{good};1"), 5_000)] {
+        assert_eq!(denial(answered(run(), mark(text, left))), DenialKind::CorruptRecord, "{text:?} {left}");
+    }
+    assert_eq!(answered(finish(), list([bulk("finished")])), Outcome::Applied(Applied::Finished));
+    assert_eq!(conflict(answered(finish(), list([bulk("free")]))), Seen::default());
+    assert!(is_protocol(&answered(release(), list([bulk("finished")]))));
+    assert!(is_protocol(&answered(acquire_with("me", None, Duration::ZERO), list([bulk("finished")]))));
+    let seen = list([bulk("marked"), bulk(&good), Value::Integer(5_000), bulk("free")]);
+    let Outcome::Applied(Applied::Read(seen)) = answered(Op::Read, seen) else { panic!("a read") };
+    assert_eq!((seen.holding, seen.done), (None, Some(shown)));
+}
+
 #[test]
 fn each_operation_is_these_arguments() {
     let week = "604800000";
     let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
     let plain = format!("{HEX}@me;1700000000000");
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
+    let (mark, done) = ("{a}\x1fdone of name", format!("{HEX}@me;1700000000000;9"));
     let (fence, wake, marker) = ("{a}\x1ffence of name", "{a}\x1fwake of name", "leasehold\x1fquorum");
     for (op, expected) in [
         (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7", "17"])),
@@ -154,6 +193,8 @@ fn each_operation_is_these_arguments() {
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
         (release(), ("release", vec!["2", "a", fence, HEX, wake, week, "17"])),
         (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust of name", HEX, week, "9", "", "17"])),
+        (run(), ("run", vec!["3", "a", fence, mark, &plain, "30000", week, "7", "17"])),
+        (finish(), ("finish", vec!["3", "a", fence, mark, HEX, wake, "864000000", &done, "864000000", "17"])),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
         let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
@@ -183,8 +224,8 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
     let unknown = || Value::Error("NOSCRIPT No matching script. Please use EVAL.".into());
     assert_eq!(exchange.replies(vec![unknown()]), Progress::Again);
     let [second] = exchange.commands() else { panic!("not one command") };
-    assert_eq!(second.args[..2], [b"EVAL".to_vec(), scripts::RELEASE.text.into()]);
-    assert_eq!(second.args[2..], first.args[2..]);
+    let whole = ["EVAL", scripts::RELEASE.text].map(str::as_bytes).into_iter().chain(first.words().skip(2));
+    assert_eq!(*second, Command::new(whole));
     let mut stubborn = exchange.clone();
     assert_eq!(
         exchange.replies(vec![named(list([bulk("released")]))]),
@@ -383,12 +424,12 @@ fn what_makes_a_holder_waits_for_replicas() {
     for (op, times) in [(acquire(), 1), (renew(), 1), (release(), 0), (raise(), 1), (Op::Read, 0)] {
         let exchange = with_replicas(2).begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
         assert_eq!(exchange.commands().len(), 1 + times);
-        let wait = Command::new([b"WAIT", b"2", b"3000"]);
+        let wait = Command::new(["WAIT", "2", "3000"]);
         assert!(exchange.commands()[1..].iter().all(|command| *command == wait));
     }
     for (left, ms) in [(Duration::ZERO, "1"), (Duration::from_micros(10), "1"), (Duration::MAX, "31536000000")] {
         let exchange = with_replicas(0).begin(ID, &[on("a", renew())], left, UNIX_MS).unwrap();
-        assert_eq!(exchange.commands()[1], Command::new([b"WAIT", b"1", ms.as_bytes()]));
+        assert_eq!(exchange.commands()[1], Command::new(["WAIT", "1", ms]));
     }
 }
 
@@ -428,7 +469,8 @@ fn a_grant_counts_once_the_replicas_have_it() {
 #[test]
 fn where_replicas_are_awaited_scripts_are_sent_whole() {
     let exchange = with_replicas(1).begin(ID, &[on("a", acquire())], LEFT, UNIX_MS).unwrap();
-    assert_eq!(exchange.commands()[0].args[..2], [b"EVAL".to_vec(), scripts::ACQUIRE.text.into()]);
+    let words: Vec<_> = exchange.commands()[0].words().take(2).collect();
+    assert_eq!(words, [&b"EVAL"[..], scripts::ACQUIRE.text.as_bytes()]);
 }
 
 #[test]
@@ -499,7 +541,7 @@ fn one_server_may_answer_and_another_not() {
     let mut exchange = on_a_cluster().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
     let slots: Vec<_> = exchange.commands().iter().map(Command::slot).collect();
     assert_eq!(slots, ["a", "b", "c"].map(|name| Some(slot(name.as_bytes()))));
-    let slot_of = |args: &[&str]| Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() }.slot();
+    let slot_of = |args: &[&str]| Command::new(args).slot();
     assert_eq!(slot_of(&["EVAL", "text", "1", "a"]), Some(slot(b"a")));
     for keyless in [&["SUBSCRIBE", "x", "y", "a"][..], &["EVALSHA", "digest", "0", "a"], &["EVAL", "text"], &[]] {
         assert_eq!(slot_of(keyless), None, "{keyless:?}");

@@ -2,15 +2,20 @@
 //!
 //! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
 //! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
+//!
+//! The value of a mark is `<nonce>@<owner>;<at>;<token>`: `at` is the holder's milliseconds since 1970 at the finish.
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Write;
+use core::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use leasehold_core::{Nonce, Owner, Payload};
+use crate::resp::Digits;
+use leasehold_core::config::MAX_KEEP;
+use leasehold_core::op::Mark;
+use leasehold_core::{Nonce, Owner, Payload, Token};
 
 /// A lock value of ours, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,34 +26,47 @@ pub(super) struct LockValue {
     pub(super) data: Option<Payload>,
 }
 
-/// Returns the value to write for a grant.
-pub(super) fn written(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>) -> String {
-    let mut text = hex(nonce);
-    text.push('@');
+/// Appends the value to write for a grant.
+pub(super) fn write(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>, out: &mut Vec<u8>) {
+    out.extend_from_slice(&hex(nonce));
+    out.push(b'@');
     for byte in owner.as_str().bytes() {
         if byte.is_ascii_graphic() && byte != b'%' && byte != b';' {
-            text.push(char::from(byte));
+            out.push(byte);
         } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
+            let [high, low] = [byte >> 4, byte & 15].map(|digit| b"0123456789ABCDEF"[usize::from(digit)]);
+            out.extend_from_slice(&[b'%', high, low]);
         }
     }
-    let _ = write!(text, ";{since_unix_ms}");
+    out.push(b';');
+    out.extend_from_slice(Digits::of(since_unix_ms).as_bytes());
     if let Some(data) = data {
-        text.push(';');
-        URL_SAFE_NO_PAD.encode_string(data.as_bytes(), &mut text);
+        out.push(b';');
+        out.extend_from_slice(URL_SAFE_NO_PAD.encode(data.as_bytes()).as_bytes());
     }
-    text
 }
 
-pub(super) fn hex(nonce: &Nonce) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in nonce.as_bytes() {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
-        }
+/// Appends the value to write for a mark of finished work.
+pub(super) fn write_mark(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, token: Token, out: &mut Vec<u8>) {
+    write(nonce, owner, at_unix_ms, None, out);
+    out.push(b';');
+    out.extend_from_slice(Digits::of(token.get()).as_bytes());
+}
+
+/// A mark that stands for `left`; `None` for everything that this crate does not write.
+pub(super) fn parse_mark(value: &[u8], left: Duration) -> Option<Mark> {
+    let (rest, token) = core::str::from_utf8(value).ok()?.rsplit_once(';')?;
+    let LockValue { owner, since_unix_ms, data: None, .. } = parse(rest.as_bytes())? else { return None };
+    if !token.bytes().all(|byte| byte.is_ascii_digit()) || left > MAX_KEEP {
+        return None;
     }
-    text
+    Some(Mark { token: Token::new(token.parse().ok()?)?, owner, at_unix_ms: since_unix_ms, left })
+}
+
+/// The nonce as it is written.
+pub(super) fn hex(nonce: &Nonce) -> [u8; 32] {
+    let digit = |at: usize| nonce.as_bytes()[at / 2] >> (4 - at % 2 * 4) & 15;
+    core::array::from_fn(|at| b"0123456789abcdef"[usize::from(digit(at))])
 }
 
 /// `None` for everything that this crate does not write.
@@ -112,7 +130,13 @@ mod tests {
 
     fn written(owner: &str, data: Option<&[u8]>) -> String {
         let data = data.map(|data| Payload::new(data).unwrap());
-        super::written(&NONCE, &Owner::new(owner).unwrap(), 1_700_000_000_000, data.as_ref())
+        text_of(&NONCE, &Owner::new(owner).unwrap(), 1_700_000_000_000, data.as_ref())
+    }
+
+    fn text_of(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>) -> String {
+        let mut bytes = Vec::new();
+        write(nonce, owner, since_unix_ms, data, &mut bytes);
+        String::from_utf8(bytes).unwrap()
     }
 
     #[test]
@@ -173,7 +197,7 @@ mod tests {
                 since_unix_ms: since,
                 data: data.map(|data| Payload::new(&data).unwrap()),
             };
-            let text = super::written(&expected.nonce, &expected.owner, since, expected.data.as_ref());
+            let text = text_of(&expected.nonce, &expected.owner, since, expected.data.as_ref());
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
             prop_assert_eq!(parse(text.as_bytes()), Some(expected));
         }

@@ -5,7 +5,7 @@ use super::*;
 use crate::redis::{Progress, Session, Settings};
 
 fn command(args: &[&str]) -> [Command; 1] {
-    [Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() }]
+    [Command::new(args)]
 }
 
 fn bulk(text: &str) -> Value {
@@ -196,7 +196,7 @@ fn an_exchange_goes_over_http_as_over_resp() {
     assert!(sent.body.starts_with(br#"["EVALSHA""#));
     assert_eq!(exchange.replies(upstash(400, r#"{"error":"NOSCRIPT x"}"#).unwrap()), Progress::Again);
     let sent = request(Dialect::Upstash, exchange.commands(), None);
-    assert!(sent.body.starts_with(br#"["EVAL","local"#));
+    assert!(sent.body.starts_with(br#"["EVAL","if "#));
     let applied = Outcome::Applied(leasehold_core::op::Applied::Released);
     assert_eq!(
         exchange.replies(upstash(200, r#"{"result":["released","5"]}"#).unwrap()),

@@ -130,7 +130,7 @@ fn replicas_are_asked_in_the_same_breath() {
     let mut host = Host::new(1, vec![store]);
     host.acquire(1, Wait::Forever);
     let asked = host.commands.pop_front().unwrap();
-    let names: Vec<&[u8]> = asked.commands.iter().map(|command| command.args[0].as_slice()).collect();
+    let names: Vec<&[u8]> = asked.commands.iter().map(|command| command.name()).collect();
     assert_eq!(names, [&b"EVAL"[..], b"WAIT"]);
     let granted = RedisServer::default().run(&asked.commands[0]);
     host.answer(asked.id, Response::Redis(vec![granted, Value::Integer(2)]));

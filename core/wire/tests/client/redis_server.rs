@@ -47,7 +47,7 @@ impl RedisServer {
             text.split('/').map(unescaped).collect()
         };
         let name = String::from_utf8(args[0].clone()).unwrap();
-        let reply = self.run(&Command { args });
+        let reply = self.run(&Command::new(&args));
         match (is_upstash, reply) {
             (true, Value::Error(error)) => http(400, &[], &json!({ "error": error }).to_string()),
             (true, value) => http(200, &[], &json!({ "result": to_json(&value) }).to_string()),
@@ -59,7 +59,7 @@ impl RedisServer {
     }
 
     pub(crate) fn run(&mut self, command: &Command) -> Value {
-        let args: Vec<&str> = command.args.iter().map(|arg| std::str::from_utf8(arg).unwrap()).collect();
+        let args: Vec<&str> = command.words().map(|word| std::str::from_utf8(word).unwrap()).collect();
         let by_text = match args[0] {
             "EVAL" => true,
             "EVALSHA" => false,

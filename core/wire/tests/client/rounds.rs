@@ -109,7 +109,7 @@ fn what_the_core_takes_reaches_it() {
         since_unix_ms: None,
         data: None,
     };
-    answer(&mut host, Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()) })));
+    answer(&mut host, Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()), done: None })));
     assert_eq!(host.client.holder(LockId::new(2)).map(|holding| holding.holder), Some(Holder::Foreign));
     host.client.notified(&name, host.now);
     host.pass(Duration::ZERO);

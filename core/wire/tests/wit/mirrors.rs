@@ -5,12 +5,12 @@
 
 use std::time::Duration;
 
-use leasehold_core::config::{ConfigError, Limits, NodeConfig, Poll, Wait};
+use leasehold_core::config::{ConfigError, Limits, NodeConfig, Poll, RunOptions, Wait};
 use leasehold_core::fence::Rejected;
 use leasehold_core::member::{Bootstrap, Durability, Membership};
 use leasehold_core::op::{
-    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, LockOp, Op, Outcome, Raise, Refusal,
-    Release, Renew, Seen, TransportFault,
+    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
+    Refusal, Release, Renew, Seen, TransportFault,
 };
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
@@ -88,13 +88,16 @@ mirrored! { mirrors:
     enum Poll { Acquire, Read }
     struct Limits { locks, orphans, observations }
     enum Wait { Once, For(Duration), Forever }
+    struct RunOptions { keep, trust_quorum, even_if_done }
     // May grow, so its variants are also read from the source.
     enum ConfigError {
         EmptyResource,
+        EmptySlot,
         TooLong { what, bytes, max },
         ControlCharacter { what, at, code },
         TooShort { what, value, min },
         TooFar { what, value, max },
+        KeepBelowTtl { keep, ttl },
         Drift { ppm, min, max },
         Nodes { count, max },
         ZeroLimit { what };
@@ -102,24 +105,29 @@ mirrored! { mirrors:
     }
 
     struct LockOp { lock, resource, op }
-    enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Raise(Raise), Read }
-    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member }
+    enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Raise(Raise), Read }
+    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member, unless_done }
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
     struct Release { nonce, quorum }
+    struct Finish { nonce, token, keep, owner, quorum }
     struct Raise { nonce, token, loss }
     enum Outcome { Applied(Applied), NotApplied(Refusal), Unknown(Fault) }
-    enum Applied { Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, Released, Raised { counter }, Read(Seen) }
+    enum Applied {
+        Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, Released, Finished, Raised { counter },
+        Read(Seen),
+    }
     enum Refusal {
-        Conflict(Seen), Throttled(Fault), Unavailable(Fault), Abstains { stamp }, NeedsCredentials(Fault),
-        Denied(Denial),
+        Conflict(Seen), Done(Mark), Throttled(Fault), Unavailable(Fault), Abstains { stamp },
+        NeedsCredentials(Fault), Denied(Denial),
     }
     struct Fault { kind, detail }
     enum FaultKind { Timeout, Reset, Unreachable, Cancelled, Server, Busy, Protocol }
     struct Denial { kind, detail }
     enum DenialKind { Permission, Schema, CorruptRecord, TokensExhausted, StorageFull, Membership, Other }
-    struct Seen { holding }
+    struct Seen { holding, done }
+    struct Mark { token, owner, at_unix_ms, left }
     struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data }
     enum Holder { Lease { nonce, seq }, Foreign }
     enum TransportFault { NotSent(Fault), Unknown(Fault) }
@@ -144,15 +152,17 @@ mirrored! { mirrors:
         Expiring { lock, deadline },
         Lost { lock, reason },
         Released { lock, confirmed },
+        Finished { lock, confirmed },
     }
     enum Failure {
         Busy { holding }, TimedOut { holding }, Throttled(Fault), Unavailable(Fault), Abstains { left },
-        Refused(Denial), Cancelled,
+        Refused(Denial), Done(Mark), MarksInDoubt, Cancelled,
     }
     enum LostReason { Expired, MaxHold, TakenOver { by }, Released, RecordGone }
     enum Input {
         Acquire { lock, resource, options },
         Release { lock },
+        Finish { lock },
         DeclareLost { lock },
         Response { id, result },
         Notified { resource },
@@ -162,7 +172,10 @@ mirrored! { mirrors:
         Reseed { seed },
         Close,
     }
-    enum Error { DuplicateLock, UnknownLock, TooManyLocks { limit }, AboveMaxTtl { record_ttl, max_ttl }, Closed }
+    enum Error {
+        DuplicateLock, UnknownLock, TooManyLocks { limit }, AboveMaxTtl { record_ttl, max_ttl },
+        AboveMaxKeep { keep, max_keep }, NotARun, Closed,
+    }
     struct Stats { locks, held, in_flight, orphans, observations, undrained, ignored_responses, timed_out_requests }
 
     enum Rejected { Stale { token, high_water }, OutOfOrder { write, last }, Unclaimed }

@@ -7,12 +7,11 @@ use leasehold_wire::client::{
     Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpRequest, HttpResponse, Input, Output,
     PasswordLogin, Plaintext, RedisCommands, RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
 };
-use leasehold_wire::redis::Command;
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4::Credentials as Keys;
 
 use super::mirrors::{Shape, mirror, mirrored, shape};
-use super::{Source, Wit, assert_none, differences, is_name_of, names_of, record_differences, type_differences};
+use super::{Source, Wit, assert_none, differences, is_name_of, names_of, type_differences};
 
 /// Methods that only the one with stores has.
 pub(crate) const METHODS: [&str; 2] = ["create-wired", "set-credentials"];
@@ -45,8 +44,6 @@ fn what_stores_are_told_has_its_counterpart() {
     let (Shape::Fields(keys), Shape::Fields(aws)) = (keys, aws) else { panic!("structs") };
     let both = keys.into_iter().chain(aws).filter(|name| *name != "keys");
     found.extend(differences("AwsCredentials", both, &names_of(wit.fields("aws-credentials").expect("a record"))));
-    let (_, command) = mirror!(struct Command { args });
-    found.extend(record_differences(&wit, "Command", &command, Some("redis-command")));
     assert_none(&found);
     let cases: Vec<&str> = wit.cases("credentials").into_keys().collect();
     assert_eq!(cases, ["aws", "password", "token"]);
@@ -139,5 +136,5 @@ fn free_functions_are_few() {
     let wit = Wit::parse();
     let is_free = |function: &&wit_parser::Function| matches!(function.kind, wit_parser::FunctionKind::Freestanding);
     let free: BTreeSet<&str> = wit.functions.iter().filter(is_free).map(|free| free.name.as_str()).collect();
-    assert_eq!(free, ["channel", "dynamodb", "encode", "redis", "released-by"].into());
+    assert_eq!(free, ["channel", "dynamodb", "encode", "period-slot", "redis", "released-by", "run-resource"].into());
 }

@@ -93,19 +93,7 @@ class Lock(BaseLock):
         """
         lease = self._taken()
         with self._translated():
-            try:
-                # Somebody may have removed it since the last renewal.
-                is_ours = self._is_ours(lease, self._client().inspect(self.name))
-            except StoreUnavailableError:
-                # The release reports this as well.
-                is_ours = True
-            except BaseException:
-                # Even if the check was interrupted, the caller no longer needs the lock.
-                with suppress(LeaseholdError):
-                    lease.release()
-                raise
             lease.release()
-        self._unless_owned(is_ours)
 
     def extend(self, additional_time: float, replace_ttl: bool = False) -> Literal[True]:
         """Adds seconds to the remaining time of ``timeout``, or replaces it.

@@ -181,7 +181,7 @@ class BaseLock:
         return has_end
 
     def _is_ours(self, lease: _native.Lease, info: _native.LockInfo | None) -> bool:
-        return info is not None and not info.foreign and info.token == lease.token and lease.remaining() > 0
+        return info is not None and lease._is_shown_by(info) and lease.remaining() > 0
 
     def _looked(self, client: _native.Client, lease: _native.Lease, is_ours: bool) -> bool:
         """Ends a lease whose key somebody has deleted or replaced, so that waiters of this process can get the lock."""
@@ -191,10 +191,6 @@ class BaseLock:
 
     def _not_had(self) -> NoReturn:
         raise LockError("Unable to acquire lock within the time specified", self.name)
-
-    def _unless_owned(self, is_ours: bool) -> None:
-        if not is_ours:
-            raise LockNotOwnedError("Cannot release a lock that's no longer owned", self.name)
 
     def _swallow(self, lost: LockError, error: BaseException | None) -> None:
         """Raises or logs a loss at the end of a body, which may have raised, as set by ``raise_on_release_error``."""

@@ -113,16 +113,4 @@ class Lock(BaseLock):
 
     async def _give_back(self, lease: _native.Lease) -> None:
         with self._translated():
-            try:
-                # Somebody may have removed it since the last renewal.
-                is_ours = self._is_ours(lease, await self._inspect())
-            except StoreUnavailableError:
-                # The release reports this as well.
-                is_ours = True
-            except BaseException:
-                # Even if the check was interrupted, the caller no longer needs the lock.
-                with suppress(LeaseholdError):
-                    await _run(lease._begin_release())
-                raise
             await _run(lease._begin_release())
-        self._unless_owned(is_ours)

@@ -71,6 +71,28 @@ class Failure:
         """The message of the store and advice, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
+    class Done:
+        """The work of a run is done: the mark that stands."""
+
+        _of: ClassVar[str] = "failure.done"
+        token: int
+        """The fencing token of the lease under which the work was done."""
+        owner: str
+        """The label of its holder; may be empty."""
+        at_unix_ms: int
+        """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
+        left_ms: int
+        """How much longer the mark stands; rounded up."""
+
+    @dataclass(frozen=True, slots=True)
+    class MarksInDoubt:
+        """Nodes of the quorum may have lost marks of finished work, and too few others are left to say that none
+        stands.
+        """
+
+        _of: ClassVar[str] = "failure.marks-in-doubt"
+
+    @dataclass(frozen=True, slots=True)
     class Cancelled:
         """Released before it was granted."""
 
@@ -84,7 +106,18 @@ class Failure:
         message: str
         """A message for people."""
 
-    Case: TypeAlias = Busy | TimedOut | Throttled | Unavailable | Abstains | Refused | Cancelled | Other
+    Case: TypeAlias = (
+        Busy
+        | TimedOut
+        | Throttled
+        | Unavailable
+        | Abstains
+        | Refused
+        | Done
+        | MarksInDoubt
+        | Cancelled
+        | Other
+    )
 
 
 class LostReason:
@@ -134,7 +167,8 @@ class LostReason:
 
 
 class Event:
-    """An event of a lock. An acquisition ends with ``acquired`` or ``failed``, a lease with ``lost`` or ``released``.
+    """An event of a lock. An acquisition ends with ``acquired`` or ``failed``, a lease with ``lost``, ``released`` or
+    ``finished``.
     """
 
     @dataclass(frozen=True, slots=True)
@@ -221,7 +255,28 @@ class Event:
         shows no record of ours, or the record has expired by now.
         """
 
-    Case: TypeAlias = Acquired | Contended | Failed | Renewed | RenewDelayed | Shortened | Expiring | Lost | Released
+    @dataclass(frozen=True, slots=True)
+    class Finished:
+        """The finish of a run has ended."""
+
+        _of: ClassVar[str] = "event.finished"
+        confirmed: bool
+        """The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says
+        that the mark stands, so the work may be done again.
+        """
+
+    Case: TypeAlias = (
+        Acquired
+        | Contended
+        | Failed
+        | Renewed
+        | RenewDelayed
+        | Shortened
+        | Expiring
+        | Lost
+        | Released
+        | Finished
+    )
 
 
 class CommandError:
@@ -258,6 +313,22 @@ class CommandError:
         """The limit: ``max_ttl`` of the quorum."""
 
     @dataclass(frozen=True, slots=True)
+    class AboveMaxKeep:
+        """The mark would stand for longer than the quorum allows."""
+
+        _of: ClassVar[str] = "error.above-max-keep"
+        keep_ms: int
+        """The time that was asked for."""
+        max_keep_ms: int
+        """The limit: a node that has lost its data may have lost marks, and is in doubt about them for so long."""
+
+    @dataclass(frozen=True, slots=True)
+    class NotARun:
+        """A plain lock has no mark, so it cannot be finished."""
+
+        _of: ClassVar[str] = "error.not-a-run"
+
+    @dataclass(frozen=True, slots=True)
     class Closed:
         """The client was closed."""
 
@@ -279,7 +350,17 @@ class CommandError:
         message: str
         """A message for people."""
 
-    Case: TypeAlias = DuplicateLock | UnknownLock | TooManyLocks | AboveMaxTtl | Closed | Invalid | Other
+    Case: TypeAlias = (
+        DuplicateLock
+        | UnknownLock
+        | TooManyLocks
+        | AboveMaxTtl
+        | AboveMaxKeep
+        | NotARun
+        | Closed
+        | Invalid
+        | Other
+    )
 
 
 class Output:
@@ -448,6 +529,8 @@ CLASSES: dict[str, type] = {
     "failure.unavailable": Failure.Unavailable,
     "failure.abstains": Failure.Abstains,
     "failure.refused": Failure.Refused,
+    "failure.done": Failure.Done,
+    "failure.marks-in-doubt": Failure.MarksInDoubt,
     "failure.cancelled": Failure.Cancelled,
     "failure.other": Failure.Other,
     "lost-reason.expired": LostReason.Expired,
@@ -465,10 +548,13 @@ CLASSES: dict[str, type] = {
     "event.expiring": Event.Expiring,
     "event.lost": Event.Lost,
     "event.released": Event.Released,
+    "event.finished": Event.Finished,
     "error.duplicate-lock": CommandError.DuplicateLock,
     "error.unknown-lock": CommandError.UnknownLock,
     "error.too-many-locks": CommandError.TooManyLocks,
     "error.above-max-ttl": CommandError.AboveMaxTtl,
+    "error.above-max-keep": CommandError.AboveMaxKeep,
+    "error.not-a-run": CommandError.NotARun,
     "error.closed": CommandError.Closed,
     "error.invalid": CommandError.Invalid,
     "error.other": CommandError.Other,

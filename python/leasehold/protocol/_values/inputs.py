@@ -96,6 +96,14 @@ class Input:
         """Which."""
 
     @dataclass(frozen=True, slots=True)
+    class Finish:
+        """As ``Client.finish``."""
+
+        _of: ClassVar[str] = "input.finish"
+        lock: int
+        """Which."""
+
+    @dataclass(frozen=True, slots=True)
     class DeclareLost:
         """As ``Client.declare_lost``."""
 
@@ -176,6 +184,7 @@ class Input:
     Case: TypeAlias = (
         Acquire
         | Release
+        | Finish
         | DeclareLost
         | Response
         | Notified
@@ -196,6 +205,7 @@ CLASSES: dict[str, type] = {
     "response.unknown": Response.Unknown,
     "input.acquire": Input.Acquire,
     "input.release": Input.Release,
+    "input.finish": Input.Finish,
     "input.declare-lost": Input.DeclareLost,
     "input.response": Input.Response,
     "input.notified": Input.Notified,

@@ -69,12 +69,14 @@ class Op:
         """A foreign version that has been observed for its whole ttl and may be overwritten."""
         owner: str
         """Label for people."""
-        data: bytes | None = None
+        data: bytes | None
         """Bytes for others to read."""
-        member: Membership | None = None
+        member: Membership | None
         """The membership, which the node checks before the lock itself, in the same atomic step; absent for a single
         store.
         """
+        unless_done: bool
+        """Refuse (``done``) if a mark says that the work is done."""
 
     @dataclass(frozen=True, slots=True)
     class Renew:
@@ -103,6 +105,22 @@ class Op:
         """In a quorum, as in ``renew``; absent for a single store."""
 
     @dataclass(frozen=True, slots=True)
+    class Finish:
+        """Write the mark that the work is done, and free the resource, in one step, if the record is still ours."""
+
+        _of: ClassVar[str] = "op.finish"
+        nonce: bytes = field(repr=False)
+        """The attempt whose work is done."""
+        token: int
+        """The fencing token of the lease."""
+        keep_ms: int
+        """How long the mark stands from now on."""
+        owner: str
+        """The label of the holder; may be empty."""
+        quorum: Durability | None = None
+        """In a quorum, as in ``renew``; absent for a single store."""
+
+    @dataclass(frozen=True, slots=True)
     class Raise:
         """Raise the node's counter to at least a token, if the record is still ours; return the counter."""
 
@@ -120,7 +138,7 @@ class Op:
 
         _of: ClassVar[str] = "op.read"
 
-    Case: TypeAlias = Acquire | Renew | Release | Raise | Read
+    Case: TypeAlias = Acquire | Renew | Release | Finish | Raise | Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +199,21 @@ membership: The node belongs to another quorum, or has other settings than its c
 
 other: Any other permanent refusal.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The mark of finished work: while it stands, nobody does the work again."""
+
+    _of: ClassVar[str] = "mark"
+    token: int
+    """The fencing token of the lease under which the work was done."""
+    owner: str
+    """The label of its holder; may be empty."""
+    at_unix_ms: int
+    """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
+    left_ms: int
+    """How much longer the mark stands; rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +290,12 @@ class Applied:
         _of: ClassVar[str] = "applied.released"
 
     @dataclass(frozen=True, slots=True)
+    class Finished:
+        """The mark stands and the resource is free."""
+
+        _of: ClassVar[str] = "applied.finished"
+
+    @dataclass(frozen=True, slots=True)
     class Raised:
         """The counter is at least the requested token."""
 
@@ -271,8 +310,10 @@ class Applied:
         _of: ClassVar[str] = "applied.read"
         holding: Holding | None = None
         """The record; absent if the resource is free without a trace of the last holder."""
+        done: Mark | None = None
+        """The mark of finished work, in the answer to ``Op.Read``; absent if none stands."""
 
-    Case: TypeAlias = Acquired | AcquiredInDoubt | Renewed | Released | Raised | Read
+    Case: TypeAlias = Acquired | AcquiredInDoubt | Renewed | Released | Finished | Raised | Read
 
 
 class Refusal:
@@ -280,11 +321,27 @@ class Refusal:
 
     @dataclass(frozen=True, slots=True)
     class Conflict:
-        """The conflicting record; for renew, release and raise also: no record of ours."""
+        """The conflicting record; for renew, release, finish and raise also: no record of ours."""
 
         _of: ClassVar[str] = "refusal.conflict"
         holding: Holding | None = None
         """The record; absent if the resource is free without a trace of the last holder."""
+        done: Mark | None = None
+        """The mark of finished work, in the answer to ``Op.Read``; absent if none stands."""
+
+    @dataclass(frozen=True, slots=True)
+    class Done:
+        """The work is done: the mark that stands."""
+
+        _of: ClassVar[str] = "refusal.done"
+        token: int
+        """The fencing token of the lease under which the work was done."""
+        owner: str
+        """The label of its holder; may be empty."""
+        at_unix_ms: int
+        """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
+        left_ms: int
+        """How much longer the mark stands; rounded up."""
 
     @dataclass(frozen=True, slots=True)
     class Throttled:
@@ -334,7 +391,7 @@ class Refusal:
         detail: str
         """The message of the store and advice, without secrets; cut after 512 bytes."""
 
-    Case: TypeAlias = Conflict | Throttled | Unavailable | Abstains | NeedsCredentials | Denied
+    Case: TypeAlias = Conflict | Done | Throttled | Unavailable | Abstains | NeedsCredentials | Denied
 
 
 class Outcome:
@@ -374,19 +431,23 @@ CLASSES: dict[str, type] = {
     "op.acquire": Op.Acquire,
     "op.renew": Op.Renew,
     "op.release": Op.Release,
+    "op.finish": Op.Finish,
     "op.raise": Op.Raise,
     "op.read": Op.Read,
     "lock-op": LockOp,
     "fault": Fault,
+    "mark": Mark,
     "lease-holder": LeaseHolder,
     "holding": Holding,
     "applied.acquired": Applied.Acquired,
     "applied.acquired-in-doubt": Applied.AcquiredInDoubt,
     "applied.renewed": Applied.Renewed,
     "applied.released": Applied.Released,
+    "applied.finished": Applied.Finished,
     "applied.raised": Applied.Raised,
     "applied.read": Applied.Read,
     "refusal.conflict": Refusal.Conflict,
+    "refusal.done": Refusal.Done,
     "refusal.throttled": Refusal.Throttled,
     "refusal.unavailable": Refusal.Unavailable,
     "refusal.abstains": Refusal.Abstains,
@@ -406,6 +467,7 @@ __all__ = [
     "Holding",
     "LeaseHolder",
     "LockOp",
+    "Mark",
     "Membership",
     "Op",
     "Outcome",

@@ -104,6 +104,23 @@ class Config:
     """
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options of a run."""
+
+    _of: ClassVar[str] = "run-options"
+    keep: Seconds | None = None
+    """How long the mark of finished work stands: from ``ttl`` to 3,153,600,000 (100 years); in a quorum no more than
+    the default, 604,800 (7 days). In seconds.
+    """
+    trust_quorum: bool | None = None
+    """True is the word of an operator that no mark was lost: nodes of a quorum that have lost their data count all the
+    same.
+    """
+    even_if_done: bool | None = None
+    """Run although a mark may say that the work is done. Default false."""
+
+
 class Wait:
     """How long to try."""
 
@@ -180,6 +197,10 @@ class LockOptions:
     """A label for people, at most 256 bytes without control characters; may be empty."""
     data: bytes | None = None
     """Bytes that others can read while the lease lasts."""
+    run: RunOptions | None = None
+    """Makes it a run: work that is done once, so that the acquisition fails if a mark says that it is done. Default: a
+    plain lock, which neither reads nor writes marks.
+    """
 
 
 class SettingError:
@@ -190,6 +211,12 @@ class SettingError:
         """A resource without a name."""
 
         _of: ClassVar[str] = "config-error.empty-resource"
+
+    @dataclass(frozen=True, slots=True)
+    class EmptySlot:
+        """A slot of a run without a name."""
+
+        _of: ClassVar[str] = "config-error.empty-slot"
 
     @dataclass(frozen=True, slots=True)
     class TooLong:
@@ -238,6 +265,16 @@ class SettingError:
         """The value given."""
         max_ms: int
         """The largest allowed."""
+
+    @dataclass(frozen=True, slots=True)
+    class KeepBelowTtl:
+        """A mark of finished work that would end before the lease of its run."""
+
+        _of: ClassVar[str] = "config-error.keep-below-ttl"
+        keep_ms: int
+        """How long the mark would stand."""
+        ttl_ms: int
+        """The ttl of the lease."""
 
     @dataclass(frozen=True, slots=True)
     class Drift:
@@ -311,10 +348,12 @@ class SettingError:
 
     Case: TypeAlias = (
         EmptyResource
+        | EmptySlot
         | TooLong
         | ControlCharacter
         | TooShort
         | TooFar
+        | KeepBelowTtl
         | Drift
         | Nodes
         | ZeroLimit
@@ -331,6 +370,7 @@ CLASSES: dict[str, type] = {
     "node-config": NodeConfig,
     "limits": Limits,
     "config": Config,
+    "run-options": RunOptions,
     "wait.once": Wait.Once,
     "wait.for": Wait.For,
     "wait.forever": Wait.Forever,
@@ -339,10 +379,12 @@ CLASSES: dict[str, type] = {
     "renewal.every": Renewal.Every,
     "lock-options": LockOptions,
     "config-error.empty-resource": SettingError.EmptyResource,
+    "config-error.empty-slot": SettingError.EmptySlot,
     "config-error.too-long": SettingError.TooLong,
     "config-error.control-character": SettingError.ControlCharacter,
     "config-error.too-short": SettingError.TooShort,
     "config-error.too-far": SettingError.TooFar,
+    "config-error.keep-below-ttl": SettingError.KeepBelowTtl,
     "config-error.drift": SettingError.Drift,
     "config-error.nodes": SettingError.Nodes,
     "config-error.zero-limit": SettingError.ZeroLimit,
@@ -362,6 +404,7 @@ __all__ = [
     "Poll",
     "Quorum",
     "Renewal",
+    "RunOptions",
     "SettingError",
     "Wait",
 ]

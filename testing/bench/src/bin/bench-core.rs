@@ -1,5 +1,5 @@
-//! The cost of the core itself: no store, no clock read, no socket. Times are of this machine; allocations and bytes
-//! are exact.
+//! The cost of the core itself: no store, no clock read, no socket; and of a whole client, on a store in memory. Times are of
+//! this machine; allocations and bytes are exact.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use leasehold_bench::records::Case;
 use leasehold_core::op::{Applied, Op, Outcome};
 use leasehold_core::{
-    Client, Config, LockId, LockOptions, Monotonic, NodeConfig, Now, Output, Resource, Token, Transmit, Wait,
+    Client, Config, LockId, LockOptions, Monotonic, NodeConfig, Now, OneOrMany, Output, Resource, Token, Transmit, Wait,
 };
 
 struct Counting;
@@ -43,6 +43,7 @@ fn main() {
     cycle(cycles);
     hold(leases);
     wait(10_000);
+    pair(cycles);
 }
 
 const fn build() -> &'static str {
@@ -62,11 +63,12 @@ fn options() -> LockOptions {
 }
 
 /// Says yes to everything.
-fn agree(transmit: &Transmit) -> Vec<Outcome> {
+fn agree(transmit: &Transmit) -> OneOrMany<Outcome> {
     let outcome = |op: &Op| match op {
         Op::Acquire(acquire) => Applied::Acquired { counter: acquire.floor },
         Op::Renew(_) => Applied::Renewed,
         Op::Release(_) => Applied::Released,
+        Op::Finish(_) => Applied::Finished,
         Op::Raise(raise) => Applied::Raised { counter: raise.token },
         Op::Read => Applied::Acquired { counter: Token::ZERO },
     };
@@ -200,4 +202,24 @@ fn wait(waiters: u64) {
     let bytes = BYTES.load(Relaxed) - before;
     println!("{waiters} waiters behind a lease: {:.0} bytes each, no request", bytes as f64 / waiters as f64);
     Case("one waiter among many", "memory", "bytes").alone(bytes as f64 / waiters as f64);
+}
+
+/// Acquire and release through a blocking client, on a store in memory.
+fn pair(pairs: u64) {
+    let client = leasehold::blocking::Client::connect("memory:").unwrap();
+    let one = || client.lock("invoice/42").acquire().unwrap().release().unwrap();
+    one();
+    let counted = |_| {
+        let before = ALLOCATIONS.load(Relaxed);
+        one();
+        ALLOCATIONS.load(Relaxed) - before
+    };
+    // Of several, since the client's own threads allocate now and then.
+    let allocations = (0..100).map(counted).min().unwrap();
+    let start = Instant::now();
+    (0..pairs).for_each(|_| one());
+    let us = start.elapsed().as_secs_f64() * 1e6 / pairs as f64;
+    println!("whole client, acquire + release in memory: {us:.2} us, {allocations} allocations");
+    Case("acquire and release in memory", "time", "us").alone(us);
+    Case("acquire and release in memory", "allocations", "1").alone(allocations as f64);
 }

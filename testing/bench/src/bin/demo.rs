@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Once};
 use leasehold::{ClientBuilder, ErrorKind};
 use leasehold_bench::args::Args;
 use leasehold_bench::child::{self, Child};
@@ -24,7 +24,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 const PACE: Duration = Duration::from_millis(300);
 
 const NAMES: [&str; 2] = ["worker A", "worker B"];
-const JOB: &str = "monthly-invoices";
+const JOB: &str = "invoices";
+const MONTH: &str = "2026-11";
 const ACCOUNT: &str = "account/42";
 const BEFORE: i64 = 100;
 const DEPOSITS: [i64; 2] = [30, 50];
@@ -62,11 +63,11 @@ fn direct() -> Result {
     Ok(())
 }
 
-/// Two workers start the same job at once.
+/// Two workers start the same job at once. A lock alone would have the second one run it after the first.
 fn one_job(show: &mut Show) -> Result {
     show.stage.act(
         "1. Two workers, one job",
-        "Both start the monthly invoices at the same moment. They must go out once.",
+        "Both start the monthly invoices at the same moment, and wait for each other. They must go out once.",
         &NAMES,
     );
     let db = database::open(&show.dir.path().join("jobs.db"))?;
@@ -80,14 +81,19 @@ fn one_job(show: &mut Show) -> Result {
     for who in 0..2 {
         show.cast[who].tell("go");
     }
+    for who in 0..2 {
+        show.fact(who, "asks")?;
+    }
     let winner = show.first_to("running")?;
-    let loser = 1 - winner;
-    let holder = show.fact(loser, "busy")?;
-    expect("the holder that the other one is told", &holder.as_str(), &NAMES[winner])?;
-    show.fact(loser, "end")?;
+    let other = 1 - winner;
+    show.fact(winner, "runs")?;
     std::thread::sleep(PACE);
     show.cast[winner].tell("finish");
-    show.fact(winner, "end")?;
+    let done_by = show.fact(other, "done")?;
+    expect("the worker that the other one is told", &done_by.as_str(), &NAMES[winner])?;
+    for who in 0..2 {
+        show.fact(who, "end")?;
+    }
     let runs: Vec<String> =
         db.prepare("SELECT worker FROM runs")?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     expect("the workers that ran the job", &runs, &vec![NAMES[winner].to_owned()])?;
@@ -324,31 +330,29 @@ fn connect(folder: &Path, name: &str) -> Result<Client> {
     Ok(Client::connect_with(ClientBuilder::default().owner(name), store)?)
 }
 
-/// Runs the job unless another process does.
+/// Runs the job unless it was done; stands by while another process is at it.
 fn job(folder: &Path, name: &str) -> Result {
     let client = connect(folder, name)?;
     let db = database::open(&folder.join("jobs.db"))?;
     tell("ready", "", Tone::Plain, "");
     child::listen();
-    tell("asks", "", Tone::Plain, "asks for the lock");
-    let lease = match client.lock(JOB).ttl(TTL).wait(Duration::ZERO).acquire() {
-        Ok(lease) => lease,
-        Err(error) if error.kind() == ErrorKind::Busy => {
-            let holder = error.holder().ok_or("busy, but nobody holds it")?;
-            let owner = holder.owner.as_deref().unwrap_or("somebody");
-            tell("busy", owner, Tone::Strong, &format!("BUSY: {holder}"));
+    tell("asks", "", Tone::Plain, "asks for the run");
+    let run = match client.once(JOB).slot(MONTH).ttl(TTL).wait(WAIT).begin()? {
+        Once::Run(run) => run,
+        Once::Done(mark) => {
+            let owner = mark.owner.as_deref().unwrap_or("somebody");
+            tell("done", owner, Tone::Strong, &format!("DONE ALREADY, by {owner}"));
             tell("left", "", Tone::Plain, "leaves the job alone");
             return Ok(());
         }
-        Err(error) => return Err(error.into()),
+        Once::Running(holder) => return Err(format!("the run did not end: {holder:?}").into()),
     };
-    tell("running", "", Tone::Strong, &format!("HAS THE LOCK, token {}", lease.token()));
+    tell("running", "", Tone::Strong, &format!("HAS THE RUN, token {}", run.token()));
     tell("runs", "", Tone::Plain, "runs the job ...");
-    db.execute("INSERT INTO runs (worker, token) VALUES (?1, ?2)", (name, i64::try_from(lease.token())?))?;
+    db.execute("INSERT INTO runs (worker, token) VALUES (?1, ?2)", (name, i64::try_from(run.token())?))?;
     child::listen();
-    lease.check(Duration::ZERO)?;
-    lease.release()?;
-    tell("done", "", Tone::Plain, "... is done, and releases the lock");
+    run.finish()?;
+    tell("finished", "", Tone::Plain, "... is done, and marks it as done");
     Ok(())
 }
 

@@ -1,12 +1,11 @@
-//! The cost of a quorum of five Redis servers, compared with five bare commands at the same time and with Redlock.
+//! The cost of a quorum of five Redis servers, compared with five bare commands at the same time and with rslock.
 
 use std::env;
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use leasehold_bench::args::Args;
-use leasehold_bench::figures::{median, percentile, table};
+use leasehold_bench::figures::table;
 use leasehold_bench::records::Case;
 use leasehold_chaos::bare::Bare;
 use leasehold_chaos::cost::Meter;
@@ -130,13 +129,6 @@ fn measure() -> Result {
         let us = [seen.us(0.5), seen.us(0.99), seen.client_us(), seen.server_us()].map(|us| format!("{us:.1} us"));
         rows.push(std::iter::once(name).chain(us).chain([format!("{:.2}", seen.ratio(bare))]).collect());
     }
-    if let Some(mut times) = redlock(&urls, round * rounds as u32)? {
-        times.sort_unstable();
-        let ratio = percentile(&times, 0.5) as f64 / median(bare);
-        let [p50, p99] = [0.5, 0.99].map(|share| format!("{:.1} us", percentile(&times, share) as f64 / 1e3));
-        Case(case, "p50", "us").beside("node redlock", percentile(&times, 0.5) as f64 / 1e3, ratio, &names[0]);
-        rows.push(vec!["node redlock".to_owned(), p50, p99, "-".into(), "-".into(), format!("{ratio:.2}")]);
-    }
     println!("{}", table(&rows));
     one_round_trip(&servers, &urls)
 }
@@ -154,17 +146,4 @@ fn one_round_trip(servers: &[Server], urls: &[String]) -> Result {
     println!("script calls of each node, for one acquire and one release: {each:.3}");
     Case("acquire and release", "script calls of each node", "1").alone(each);
     Ok(())
-}
-
-/// The times of Redlock's pairs, in a process of its own, after the others. `None` where it is not installed.
-fn redlock(urls: &[String], time: Duration) -> Result<Option<Vec<u64>>> {
-    let Ok(folder) = env::var("LEASEHOLD_NODE_FOLDER") else { return Ok(None) };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/interop/node/bench.mjs");
-    let output =
-        Command::new("node").arg(script).arg(time.as_millis().to_string()).args(urls).current_dir(folder).output()?;
-    if !output.status.success() {
-        return Err(format!("node redlock: {}", String::from_utf8_lossy(&output.stderr)).into());
-    }
-    let times = String::from_utf8(output.stdout)?;
-    Ok(Some(times.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?))
 }

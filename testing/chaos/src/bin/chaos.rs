@@ -15,6 +15,7 @@ use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
 use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
+use leasehold_chaos::cron;
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 
 const SECONDS: f64 = 60.0;
@@ -25,6 +26,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// The time in which every worker must have been granted the lock, renewed a lease and written, even on a slow machine.
 const LONG_ENOUGH_FOR_ALL: Duration = Duration::from_secs(300);
 const VALUES: [&str; 5] = ["--minutes", "--seconds", "--seed", "--json", "--html"];
+/// The first word for the other play, and its options.
+const CRON: &str = "cron";
+const VALUES_OF_CRON: [&str; 2] = ["--slots", "--seed"];
+const SLOTS: u64 = 200;
 /// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's
 /// fault.
 const PROMISES: &str = "--promises-only";
@@ -51,6 +56,7 @@ fn main() -> ExitCode {
 fn play(part: &[String]) -> Result {
     match part {
         [name, task] if name == workers::WORK => worker::work(task),
+        [name, task] if name == cron::MACHINE => cron::work(task),
         [name, words @ ..] if name == workers::LAUNCH => workers::become_command(words),
         [name, sockets @ ..] if name == network::CARRY => network::carry(sockets),
         [name] if name == network::WAIT => {
@@ -62,7 +68,16 @@ fn play(part: &[String]) -> Result {
 }
 
 fn chaos() -> Result {
-    let (stores, args) = stores()?;
+    let mut given: Vec<String> = env::args().skip(1).collect();
+    let is_cron = given.first().is_some_and(|first| first == CRON);
+    if is_cron {
+        given.remove(0);
+    }
+    let stores = stores(&mut given)?;
+    let args = match is_cron {
+        true => Args::parse(given, &VALUES_OF_CRON, &[])?,
+        false => Args::parse(given, &VALUES, &[PROMISES])?,
+    };
     let minutes: Option<f64> = args.value("--minutes")?;
     let seconds = args.value("--seconds")?.or(minutes.map(|minutes| minutes * 60.0)).unwrap_or(SECONDS);
     let each = Duration::try_from_secs_f64(seconds / stores.len() as f64)?.max(LEAST);
@@ -79,6 +94,9 @@ fn chaos() -> Result {
         // DynamoDB Local wants some, and does not look.
         env::set_var("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID);
         env::set_var("AWS_SECRET_ACCESS_KEY", "secret");
+    }
+    if is_cron {
+        return cron::show(&stores, args.value("--slots")?.unwrap_or(SLOTS), seed, temporary.path());
     }
     println!(
         "Six workers, in Rust, Python and Node, increment three counters: without a lock, with one, and past a guard.\n\
@@ -110,9 +128,8 @@ fn chaos() -> Result {
     verdict(&results, args.has(PROMISES))
 }
 
-/// The stores that the first arguments name, or all of them.
-fn stores() -> Result<(Vec<StoreKind>, Args)> {
-    let mut given: Vec<String> = env::args().skip(1).collect();
+/// Takes the stores that the first arguments name, or all of them.
+fn stores(given: &mut Vec<String>) -> Result<Vec<StoreKind>> {
     let mut stores = Vec::new();
     while let Some(name) = given.first().filter(|first| !first.starts_with('-')) {
         let Some(store) = StoreKind::ALL.into_iter().find(|store| store.name() == name) else {
@@ -122,8 +139,7 @@ fn stores() -> Result<(Vec<StoreKind>, Args)> {
         stores.push(store);
         given.remove(0);
     }
-    let args = Args::parse(given, &VALUES, &[PROMISES])?;
-    Ok((if stores.is_empty() { StoreKind::ALL.into() } else { stores }, args))
+    Ok(if stores.is_empty() { StoreKind::ALL.into() } else { stores })
 }
 
 /// The folder for results, beside the program: `target/chaos`.

@@ -1,6 +1,8 @@
 //! The checker of `cargo xtask chaos` against journals written by hand: each broken promise is found, and correct
 //! journals pass.
 
+mod cron;
+
 use leasehold_chaos::chaos::check::{Activity, Evidence, Findings};
 use leasehold_chaos::chaos::faults::{Fault, Kind, Target};
 use leasehold_chaos::chaos::guarded_counter::CounterLog;

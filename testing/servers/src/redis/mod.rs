@@ -6,7 +6,7 @@ mod builder;
 mod clock;
 mod cluster;
 mod sentinel;
-mod tls;
+pub(crate) mod tls;
 
 pub use builder::Builder;
 pub use cluster::Cluster;

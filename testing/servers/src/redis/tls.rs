@@ -11,17 +11,17 @@ use crate::process::write_file;
 
 /// Files for one server, valid as long as anybody could want.
 #[derive(Debug)]
-pub(super) struct Tls {
-    pub(super) port: u16,
-    pub(super) authority: PathBuf,
-    pub(super) authority_pem: String,
-    certificate: PathBuf,
-    key: PathBuf,
+pub(crate) struct Tls {
+    pub(crate) port: u16,
+    pub(crate) authority: PathBuf,
+    pub(crate) authority_pem: String,
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
 }
 
 impl Tls {
     #[track_caller]
-    pub(super) fn new(folder: &Path) -> Self {
+    pub(crate) fn new(folder: &Path) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -44,7 +44,7 @@ impl Tls {
     }
 
     /// Options of `redis-server`. Clients need no certificate.
-    pub(super) fn options(&self) -> Vec<(&'static str, String)> {
+    pub(crate) fn options(&self) -> Vec<(&'static str, String)> {
         let path = |path: &Path| path.display().to_string();
         vec![
             ("--tls-port", self.port.to_string()),

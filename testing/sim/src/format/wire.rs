@@ -328,11 +328,7 @@ impl From<&wire::Output> for WireOutput {
                 id: commands.id,
                 node: commands.node,
                 deadline_ns: commands.deadline,
-                commands: commands
-                    .commands
-                    .iter()
-                    .map(|command| command.args.iter().map(|arg| text(arg)).collect())
-                    .collect(),
+                commands: commands.commands.iter().map(|command| command.words().map(text).collect()).collect(),
             }),
         }
     }

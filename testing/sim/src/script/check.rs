@@ -129,7 +129,8 @@ impl Script {
             at_most("unix_offset_ms of a host", host.unix_offset_ms.unsigned_abs(), HOUR_NS)?;
             for job in host.workers.iter().flatten() {
                 at_most("writes", job.writes.into(), 10_000)?;
-                for ns in [job.after_ns, job.hold_ns, job.wait_ns.unwrap_or(0), job.cancel_ns.unwrap_or(0)] {
+                let limits = [job.wait_ns, job.cancel_ns, job.keep_ns].map(Option::unwrap_or_default);
+                for ns in [job.after_ns, job.hold_ns].into_iter().chain(limits) {
                     at_most("a time of a job", ns, 1_000 * HOUR_NS)?;
                 }
             }

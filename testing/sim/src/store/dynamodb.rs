@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold_core::member::{LossId, Marker};
-use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding};
-use leasehold_core::op::{Op, Outcome, Raise, Refusal, Seen};
+use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
+use leasehold_core::op::{Mark as DoneMark, Op, Outcome, Raise, Refusal, Seen};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
 use crate::store::{self, Answer, Ask, By, StoredRecord, exhausted, whole_ms};
@@ -43,6 +43,34 @@ pub(super) struct Row {
     pub(super) data: Option<Payload>,
     /// The attempt of ours that wrote the data; `None` also for that of a foreign client.
     pub(super) data_of: Option<Nonce>,
+    /// The last mark of finished work, standing or not; absent after a foreign client has replaced the row.
+    pub(super) done: Option<Done>,
+}
+
+/// The mark of finished work. Wall clocks of clients decide how long it stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Done {
+    nonce: Nonce,
+    token: Token,
+    owner: Owner,
+    at_unix_ms: u64,
+    until_unix_ms: u64,
+}
+
+/// The time that a mark is kept longer than asked, since the clock of a later client may be ahead.
+const CLOCK_MARGIN: Duration = Duration::from_secs(60);
+
+impl Done {
+    fn shown(&self, unix_ms: u64) -> Option<Box<DoneMark>> {
+        (unix_ms < self.until_unix_ms).then(|| {
+            Box::new(DoneMark {
+                token: self.token,
+                owner: self.owner.clone(),
+                at_unix_ms: self.at_unix_ms,
+                left: Duration::from_millis(self.until_unix_ms - unix_ms),
+            })
+        })
+    }
 }
 
 /// The record version number.
@@ -133,7 +161,10 @@ impl Dynamodb {
             Form::Floor | Form::Step => match self.lock(ask) {
                 RowReply::OtherForm => Answer::Again(Form::Step),
                 RowReply::Outcome(outcome) => {
-                    let trust = self.rows.get(ask.resource).and_then(|row| row.trust);
+                    // A counter that was raised after a loss says nothing of marks.
+                    let row = self.rows.get(ask.resource);
+                    let asks_for_marks = matches!(ask.op, Op::Acquire(op) if op.unless_done);
+                    let trust = row.filter(|_| !asks_for_marks).and_then(|row| row.trust);
                     Told { outcome, trust }.next(ask.op)
                 }
             },
@@ -163,10 +194,22 @@ impl Dynamodb {
                 (row.released, row.undone) = (true, false);
                 RowReply::Outcome(row.shows(Applied::Released))
             }
+            (Op::Finish(op), Some(row)) if row.is_held_by(&op.nonce) => {
+                (row.released, row.undone) = (true, false);
+                row.done = Some(done(op, ask.caller.unix_ms));
+                RowReply::Outcome(row.shows(Applied::Finished))
+            }
+            (Op::Finish(op), Some(row)) if row.done.as_ref().is_some_and(|done| done.nonce == op.nonce) => {
+                RowReply::Outcome(row.shows(Applied::Finished))
+            }
             (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
-            (Op::Renew(_) | Op::Release(_) | Op::Raise(_), _) => self.conflict(resource),
+            (Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_), _) => self.conflict(resource),
             (Op::Read, _) => RowReply::Outcome(match self.seen(resource) {
-                Ok(seen) => Outcome::Applied(Applied::Read(seen)),
+                Ok(seen) => {
+                    let done = self.rows.get(resource).and_then(|row| row.done.as_ref());
+                    let done = done.and_then(|done| done.shown(ask.caller.unix_ms));
+                    Outcome::Applied(Applied::Read(Seen { done, ..seen }))
+                }
                 Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
             }),
         }
@@ -174,6 +217,11 @@ impl Dynamodb {
 
     fn acquire(&mut self, ask: &Ask<'_>, op: &Acquire) -> RowReply {
         let row = self.rows.get(ask.resource);
+        let standing =
+            row.filter(|row| op.unless_done && row.lease_duration.is_some()).and_then(|row| row.done.as_ref());
+        if let Some(done) = standing.and_then(|done| done.shown(ask.caller.unix_ms)) {
+            return RowReply::Outcome(Outcome::NotApplied(Refusal::Done(done)));
+        }
         if row.is_some_and(|row| !row.is_free_for(op)) {
             return self.conflict(ask.resource);
         }
@@ -205,6 +253,7 @@ impl Dynamodb {
             granted_at: Some(ask.caller.unix_ms),
             data: op.data.clone().or_else(|| row.and_then(|row| row.data.clone())),
             data_of: op.data.as_ref().map(|_| op.nonce).or_else(|| row.and_then(|row| row.data_of)),
+            done: row.and_then(|row| row.done.clone()),
         };
         self.rows.insert(ask.resource.clone(), row);
         heard(Applied::Acquired { counter: token })
@@ -254,6 +303,11 @@ impl Dynamodb {
         self.rows.get(resource)?.trust
     }
 
+    pub(super) fn done_by(&self, resource: &Resource, unix_ms: u64) -> Option<Nonce> {
+        let done = self.rows.get(resource)?.done.as_ref()?;
+        (unix_ms < done.until_unix_ms).then_some(done.nonce)
+    }
+
     pub(super) fn undone(&self, resource: &Resource) -> Option<(Nonce, Seq)> {
         match self.rows.get(resource).filter(|row| row.undone)?.rvn {
             Rvn::Ours { nonce, seq } => Some((nonce, seq)),
@@ -300,7 +354,18 @@ impl Dynamodb {
                 data: row.data.clone().filter(|_| row.has_data()),
             })
         });
-        Seen { holding }.checked()
+        Seen { holding, done: None }.checked()
+    }
+}
+
+fn done(op: &Finish, unix_ms: u64) -> Done {
+    let until = || unix_ms.saturating_add(whole_ms(op.keep.saturating_add(CLOCK_MARGIN)));
+    Done {
+        nonce: op.nonce,
+        token: op.token,
+        owner: op.owner.clone(),
+        at_unix_ms: unix_ms,
+        until_unix_ms: if op.keep.is_zero() { 0 } else { until() },
     }
 }
 

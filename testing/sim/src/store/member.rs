@@ -35,8 +35,16 @@ pub(super) enum Vote {
 
 impl MemberState {
     /// Decides the node's vote on an acquire, before the lock is looked at. Where the node is declared durable, the
-    /// server does not look up its run.
-    pub(super) fn vote(&mut self, asked: &Membership, run: &RunId, resource: &Resource, now_ms: u64) -> Vote {
+    /// server does not look up its run. `marks` asks for trust in marks of finished work, which a raised counter does not
+    /// bring.
+    pub(super) fn vote(
+        &mut self,
+        asked: &Membership,
+        run: &RunId,
+        resource: &Resource,
+        marks: bool,
+        now_ms: u64,
+    ) -> Vote {
         let asks = asked.durability == Durability::NotDeclared || self.marker.is_none();
         let asked = &Membership { fresh: asked.fresh.found_at(now_ms), ..asked.clone() };
         let Admission { write, answer } = admit(self.marker.as_ref(), asked, asks.then_some(run), now_ms);
@@ -45,7 +53,11 @@ impl MemberState {
         }
         match answer {
             Admitted::Votes(stored) => {
-                let raised = self.trust.get(resource).filter(|raised| raised.expires_ms.is_none_or(|at| now_ms < at));
+                let raised = self
+                    .trust
+                    .get(resource)
+                    .filter(|_| !marks)
+                    .filter(|raised| raised.expires_ms.is_none_or(|at| now_ms < at));
                 let doubtful = stored.trust(raised.map(|raised| &raised.since)) == Trust::Doubtful;
                 let loss = self.marker.as_ref().map(|marker| marker.stamp);
                 Vote::Counts(loss.filter(|_| doubtful))

@@ -211,6 +211,17 @@ impl Store {
         }
     }
 
+    /// The attempt whose mark says that the work is done, if one stands. Wall clocks decide that: in SQLite and DynamoDB
+    /// that of the process that asks.
+    pub fn done_by(&self, resource: &Resource, at: TrueTime, caller: &StoreNow) -> Option<Nonce> {
+        match &self.backend {
+            Backend::Sqlite(backend) => backend.done_by(resource, caller.unix_ms),
+            Backend::Redis(backend) => backend.done_by(resource, self.unix_ms(at)),
+            Backend::Dynamodb(backend) => backend.done_by(resource, caller.unix_ms),
+            Backend::Memory(backend) => backend.done_by(resource, self.unix_ms(at)),
+        }
+    }
+
     /// The token counter, unless there is none or it is forgotten by now.
     pub fn counter(&self, resource: &Resource, at: TrueTime) -> Option<Token> {
         match &self.backend {

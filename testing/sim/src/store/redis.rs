@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use leasehold_core::member::RunId;
 use leasehold_core::node::{NodeMemory, in_doubt};
-use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen};
+use leasehold_core::op::{
+    Acquire, Applied, Finish, Holder, Holding, Mark as DoneMark, Op, Outcome, Refusal, Release, Renew, Seen,
+};
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
@@ -16,6 +18,7 @@ use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, StoredRecord, applied, conf
 pub(super) struct Redis {
     pub(super) locks: BTreeMap<Resource, Lock>,
     fences: BTreeMap<Resource, Fence>,
+    dones: BTreeMap<Resource, Done>,
     pub(super) member: MemberState,
     retention_ms: Option<u64>,
 }
@@ -41,6 +44,17 @@ struct Fence {
     expires_ms: Option<u64>,
 }
 
+/// The key with the mark of finished work.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Done {
+    nonce: Nonce,
+    token: Token,
+    owner: Owner,
+    /// By the wall clock of the client that finished.
+    at_unix_ms: u64,
+    expires_ms: u64,
+}
+
 impl Value {
     pub(super) fn version(&self) -> Option<Version> {
         match self {
@@ -50,6 +64,9 @@ impl Value {
     }
 }
 
+/// A counter below it was lost and counted up since: microseconds of a clock have 16 digits.
+const YOUNGEST_CLOCK: u64 = 1_000_000_000_000_000;
+
 /// The real server waits for the millisecond after; the earlier is the harder for holders.
 const fn is_over(expires_ms: u64, now_ms: u64) -> bool {
     now_ms >= expires_ms
@@ -58,7 +75,13 @@ const fn is_over(expires_ms: u64, now_ms: u64) -> bool {
 impl Redis {
     pub(super) fn new(retention: Duration) -> Self {
         let retention_ms = (retention < Duration::MAX).then(|| whole_ms(retention));
-        Self { locks: BTreeMap::new(), fences: BTreeMap::new(), member: MemberState::default(), retention_ms }
+        Self {
+            locks: BTreeMap::new(),
+            fences: BTreeMap::new(),
+            dones: BTreeMap::new(),
+            member: MemberState::default(),
+            retention_ms,
+        }
     }
 
     pub(super) fn ask(&mut self, ask: &Ask<'_>, now_ms: u64, run: u32) -> Answer {
@@ -66,7 +89,7 @@ impl Redis {
         self.expire(resource, now_ms);
         match ask.op {
             Op::Acquire(op) => match &op.member {
-                Some(asked) => match self.member.vote(asked, &run_id(run), resource, now_ms) {
+                Some(asked) => match self.member.vote(asked, &run_id(run), resource, op.unless_done, now_ms) {
                     Vote::Counts(None) => self.acquire(resource, op, now_ms),
                     Vote::Counts(Some(loss)) => match self.acquire(resource, op, now_ms) {
                         Answer::Done(outcome) => Answer::Done(in_doubt(outcome, loss)),
@@ -87,6 +110,15 @@ impl Redis {
                 self.locks.remove(resource);
                 applied(Applied::Released)
             }
+            // Of what the script writes the mark is all that counts: before it, nothing has happened.
+            Op::Finish(op) if self.is_of(resource, &op.nonce) => {
+                self.finish(resource, op, ask.caller.unix_ms, now_ms);
+                applied(Applied::Finished)
+            }
+            Op::Finish(op) if self.dones.get(resource).is_some_and(|done| done.nonce == op.nonce) => {
+                self.keep(resource, op, now_ms);
+                applied(Applied::Finished)
+            }
             Op::Raise(op) if self.is_of(resource, &op.nonce) => {
                 let counter = self.counter(resource, now_ms).map_or(op.token, |counter| counter.max(op.token));
                 self.count(resource, counter, now_ms);
@@ -104,13 +136,24 @@ impl Redis {
                 self.refresh(resource, now_ms);
                 Answer::Done(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
             }
+            Op::Finish(op) => {
+                self.keep(resource, op, now_ms);
+                let doubts = op.quorum.is_some_and(|durability| self.remembers(&run_id(run)).is_in_doubt(durability));
+                match doubts {
+                    true => Answer::Done(Outcome::NotApplied(Refusal::Abstains { stamp: None })),
+                    false => conflict(self.seen(resource, now_ms)),
+                }
+            }
             Op::Renew(_) | Op::Release(_) => {
                 // The scripts always write, so that a read-only replica cannot answer.
                 self.refresh(resource, now_ms);
                 conflict(self.seen(resource, now_ms))
             }
             Op::Raise(_) => conflict(self.seen(resource, now_ms)),
-            Op::Read => applied(Applied::Read(self.seen(resource, now_ms))),
+            Op::Read => {
+                let done = self.done(resource, now_ms).filter(|_| resource.may_be_of_run());
+                applied(Applied::Read(Seen { done, ..self.seen(resource, now_ms) }))
+            }
         }
     }
 
@@ -120,20 +163,28 @@ impl Redis {
     }
 
     fn acquire(&mut self, resource: &Resource, op: &Acquire, now_ms: u64) -> Answer {
+        if let Some(done) = self.done(resource, now_ms).filter(|_| op.unless_done) {
+            return Answer::Done(Outcome::NotApplied(Refusal::Done(done)));
+        }
         let ours = self.is_of(resource, &op.nonce);
         if !ours && self.locks.contains_key(resource) {
             return conflict(self.seen(resource, now_ms));
         }
         // A resend must not mint: the answer to the send before it may still arrive, with another token.
-        let counter = match self.counter(resource, now_ms) {
+        let old = self.counter(resource, now_ms);
+        let next = match old {
             Some(counter) if ours => counter,
             Some(counter) => {
                 let Some(next) = counter.next() else { return Answer::Done(exhausted()) };
-                next.max(op.floor)
+                next
             }
-            // The server's own clock counts too, so that a forgotten counter is passed whatever the client sends.
-            None => op.floor.max(Token::new(now_ms.saturating_mul(1_000).max(1)).unwrap_or(Token::MAX)),
+            None => Token::ZERO,
         };
+        let mut counter = next.max(op.floor);
+        if old.is_none_or(|old| old.get() < YOUNGEST_CLOCK) {
+            // The server's own clock counts too, so that a forgotten counter is passed whatever the client sends.
+            counter = counter.max(Token::new(now_ms.saturating_mul(1_000).max(1)).unwrap_or(Token::MAX));
+        }
         if ours {
             self.lengthen(resource, now_ms, op.record_ttl);
         } else {
@@ -167,6 +218,7 @@ impl Redis {
     pub(super) fn wipe(&mut self) {
         self.locks.clear();
         self.fences.clear();
+        self.dones.clear();
         self.member = MemberState::default();
     }
 
@@ -181,6 +233,9 @@ impl Redis {
         }
         if self.counter(resource, now_ms).is_none() {
             self.fences.remove(resource);
+        }
+        if self.dones.get(resource).is_some_and(|done| is_over(done.expires_ms, now_ms)) {
+            self.dones.remove(resource);
         }
     }
 
@@ -199,6 +254,42 @@ impl Redis {
     fn count(&mut self, resource: &Resource, counter: Token, now_ms: u64) {
         let expires_ms = self.retention_ms.map(|retention_ms| now_ms.saturating_add(retention_ms));
         self.fences.insert(resource.clone(), Fence { counter, expires_ms });
+    }
+
+    fn finish(&mut self, resource: &Resource, op: &Finish, at_unix_ms: u64, now_ms: u64) {
+        let done = Done {
+            nonce: op.nonce,
+            token: op.token,
+            owner: op.owner.clone(),
+            at_unix_ms,
+            expires_ms: now_ms.saturating_add(whole_ms(op.keep)),
+        };
+        self.dones.insert(resource.clone(), done);
+        self.locks.remove(resource);
+        self.keep(resource, op, now_ms);
+    }
+
+    /// The counter outlives the mark.
+    fn keep(&mut self, resource: &Resource, op: &Finish, now_ms: u64) {
+        if let Some(counter) = self.counter(resource, now_ms) {
+            let kept_ms = self.retention_ms.map(|retention_ms| retention_ms.max(whole_ms(op.keep)));
+            let expires_ms = kept_ms.map(|kept_ms| now_ms.saturating_add(kept_ms));
+            self.fences.insert(resource.clone(), Fence { counter, expires_ms });
+        }
+    }
+
+    fn done(&self, resource: &Resource, now_ms: u64) -> Option<Box<DoneMark>> {
+        let done = self.dones.get(resource).filter(|done| !is_over(done.expires_ms, now_ms))?;
+        Some(Box::new(DoneMark {
+            token: done.token,
+            owner: done.owner.clone(),
+            at_unix_ms: done.at_unix_ms,
+            left: Duration::from_millis(done.expires_ms - now_ms),
+        }))
+    }
+
+    pub(super) fn done_by(&self, resource: &Resource, now_ms: u64) -> Option<Nonce> {
+        self.dones.get(resource).filter(|done| !is_over(done.expires_ms, now_ms)).map(|done| done.nonce)
     }
 
     fn refresh(&mut self, resource: &Resource, now_ms: u64) {
@@ -234,7 +325,7 @@ impl Redis {
                 data: None,
             }))
         });
-        Seen { holding }
+        Seen { holding, done: None }
     }
 }
 

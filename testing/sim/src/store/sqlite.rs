@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use leasehold_core::op::Holder;
 use leasehold_core::store::{Record, StoreNow, apply, seen};
-use leasehold_core::{Resource, Token};
+use leasehold_core::{Nonce, Resource, Token};
 
 use crate::store::{Answer, Ask, By, StoredRecord};
 
@@ -33,6 +33,11 @@ impl Sqlite {
 
     pub(super) fn counter(&self, resource: &Resource) -> Option<Token> {
         self.records.get(resource).map(|record| record.counter)
+    }
+
+    pub(super) fn done_by(&self, resource: &Resource, unix_ms: u64) -> Option<Nonce> {
+        let mark = self.records.get(resource)?.mark.as_ref()?;
+        (unix_ms < mark.until_unix_ms).then_some(mark.nonce)
     }
 
     pub(super) fn evict(&mut self, resource: &Resource) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::config::LockOptionsBuilder;
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
-use leasehold_core::op::{LockOp, TransportFault};
+use leasehold_core::op::{LockOp, Mark, TransportFault};
 use leasehold_core::{
     Client, Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Nonce, Now, Output, Owner, RequestId,
     Resource, Seed, Seq, Token, Transmit, Version,
@@ -40,6 +40,9 @@ pub(super) enum Answer {
     Raised(u64),
     Renewed,
     Released,
+    Finished,
+    /// A mark says that the work is done.
+    Done,
     Unknown(FaultKind),
     Throttled,
     Unavailable,
@@ -64,6 +67,8 @@ pub(super) enum Answer {
     Gone,
     /// A look shows this.
     Sees(Holding),
+    /// A look shows that the work is done.
+    SeesDone(Mark),
     /// A look shows nothing.
     SeesNothing,
 }
@@ -196,6 +201,10 @@ impl Scenario {
         self.call(Some(Input::Release { lock: LockId::new(lock) }))
     }
 
+    pub(super) fn finish(&mut self, lock: u64) -> &mut Self {
+        self.call(Some(Input::Finish { lock: LockId::new(lock) }))
+    }
+
     pub(super) fn declare_lost(&mut self, lock: u64) -> &mut Self {
         self.call(Some(Input::DeclareLost { lock: LockId::new(lock) }))
     }
@@ -283,8 +292,9 @@ impl Scenario {
 
     fn outcome(&self, answer: &Answer, at: usize, asked: &LockOp) -> Outcome {
         let node = self.sent[at].node;
-        let conflict =
-            |holding: Option<Holding>| Outcome::NotApplied(Refusal::Conflict(Seen { holding: holding.map(Box::new) }));
+        let conflict = |holding: Option<Holding>| {
+            Outcome::NotApplied(Refusal::Conflict(Seen { holding: holding.map(Box::new), done: None }))
+        };
         let ours = |seq: Option<Seq>, released| {
             let nonce = asked.op.nonce().expect("an operation with a nonce");
             Holding {
@@ -306,6 +316,8 @@ impl Scenario {
             Answer::Raised(counter) => Outcome::Applied(Applied::Raised { counter: token(*counter) }),
             Answer::Renewed => Outcome::Applied(Applied::Renewed),
             Answer::Released => Outcome::Applied(Applied::Released),
+            Answer::Finished => Outcome::Applied(Applied::Finished),
+            Answer::Done => Outcome::NotApplied(Refusal::Done(Box::new(mark()))),
             Answer::Unknown(kind) => Outcome::Unknown(Fault::of(*kind)),
             Answer::Throttled => Outcome::NotApplied(Refusal::Throttled(Fault::new(FaultKind::Busy, "slow down"))),
             Answer::Unavailable => Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))),
@@ -324,8 +336,13 @@ impl Scenario {
             Answer::OursAsOf(seq) => conflict(Some(ours(Some(Seq::new(*seq)), false))),
             Answer::OursFreed => conflict(Some(ours(numbered(0), true))),
             Answer::Gone => conflict(None),
-            Answer::Sees(holding) => Outcome::Applied(Applied::Read(Seen { holding: Some(Box::new(holding.clone())) })),
-            Answer::SeesNothing => Outcome::Applied(Applied::Read(Seen { holding: None })),
+            Answer::Sees(holding) => {
+                Outcome::Applied(Applied::Read(Seen { holding: Some(Box::new(holding.clone())), done: None }))
+            }
+            Answer::SeesDone(mark) => {
+                Outcome::Applied(Applied::Read(Seen { holding: None, done: Some(Box::new(mark.clone())) }))
+            }
+            Answer::SeesNothing => Outcome::Applied(Applied::Read(Seen::default())),
         }
     }
 
@@ -396,6 +413,16 @@ pub(super) fn foreign_holding() -> Holding {
     }
 }
 
+/// The mark of work that another client finished a minute before the start.
+pub(super) fn mark() -> Mark {
+    Mark {
+        token: token(40),
+        owner: Owner::new("host-b:77").expect("a label"),
+        at_unix_ms: START.unix_ms - 60_000,
+        left: Duration::from_secs(3_540),
+    }
+}
+
 pub(super) fn token(value: u64) -> Token {
     Token::new(value).expect("a token")
 }
@@ -408,6 +435,6 @@ fn seq_of(op: &Op) -> Option<Seq> {
     match op {
         Op::Acquire(op) => Some(op.seq),
         Op::Renew(op) => Some(op.seq),
-        Op::Release(_) | Op::Raise(_) | Op::Read => None,
+        Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => None,
     }
 }

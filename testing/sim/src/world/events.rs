@@ -49,6 +49,9 @@ impl World<'_> {
             Event::Lost { reason, .. } => {
                 let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
                 self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });
+                if self.ledger.told_lost(process, lock) {
+                    self.counts.see(Sometimes::FinishLost);
+                }
                 match self.ledger.ended(process, lock) {
                     // A release that found it gone; where a message came twice, the first one may have freed it.
                     None if !by_clock && self.ledger.kept(process, lock).is_some() => {
@@ -79,6 +82,12 @@ impl World<'_> {
                     self.record_violation(Promise::Loss, Some(process.host), None, text);
                 }
             }
+            Event::Finished { confirmed, .. } => {
+                self.counts.see(if *confirmed { Sometimes::Finished } else { Sometimes::FinishUnconfirmed });
+                let keep_ns = self.hosts[process.host].wanted.get(&lock).and_then(|job| job.keep_ns).unwrap_or(0);
+                let stands_for = self.stands_for(keep_ns);
+                self.ledger.finished(self.now, process, lock, confirmed.then_some(stands_for), self.majority());
+            }
             Event::Expiring { .. } => self.counts.see(Sometimes::Expiring),
             Event::RenewDelayed { .. } => self.counts.see(Sometimes::RenewDelayed),
             Event::Failed { failure, .. } => {
@@ -92,6 +101,13 @@ impl World<'_> {
                     Failure::Unavailable(_) | Failure::Throttled(_) => self.counts.see(Sometimes::Unavailable),
                     Failure::Refused(_) => self.counts.see(Sometimes::Refused),
                     Failure::Abstains { .. } => {}
+                    Failure::MarksInDoubt => self.counts.see(Sometimes::MarksInDoubt),
+                    Failure::Done(_) => {
+                        self.counts.see(Sometimes::FoundDone);
+                        if let Some(resource) = self.resource_of(process, lock) {
+                            self.wanted.remove(&resource);
+                        }
+                    }
                 }
             }
             Event::Contended { .. } => {}
@@ -195,7 +211,9 @@ impl World<'_> {
                     let published = host.published.entry(lock).or_insert(None);
                     *published = published.filter(|before| now < *before).map(|_| *deadline);
                 }
-                Event::Lost { .. } | Event::Released { .. } | Event::Failed { .. } => host.forget_lock(lock),
+                Event::Lost { .. } | Event::Released { .. } | Event::Finished { .. } | Event::Failed { .. } => {
+                    host.forget_lock(lock);
+                }
                 Event::Contended { .. } | Event::RenewDelayed { .. } | Event::Expiring { .. } => {}
             }
             let host = &self.hosts[process.host];

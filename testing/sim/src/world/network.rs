@@ -164,6 +164,8 @@ impl World<'_> {
         let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);
         let undone = store.undone(resource).map(|(nonce, _)| nonce);
         let ask = Ask { resource, op, form: form.clone(), at: self.now, caller };
+        let before_finish =
+            matches!(op, Op::Finish(_)).then(|| self.nodes[node].records_of(resource, self.now, &caller));
         let answer = self.nodes[node].store.ask(&ask);
         let number = self.number_of(resource).unwrap_or(0);
         // A lock that was written stands, whatever the session sends next.
@@ -190,13 +192,20 @@ impl World<'_> {
             (Some(Outcome::NotApplied(Refusal::Conflict(_))), Some(nonce)) => {
                 self.see_obstacle(number, node, &nonce, process)
             }
-            (Some(Outcome::Applied(Applied::Released)), _) => self.wake_up(number, node),
+            (Some(Outcome::Applied(Applied::Released | Applied::Finished)), _) => self.wake_up(number, node),
             (_, _) => {}
         }
         if let (Op::Release(Release { nonce, .. }), Answer::Done(outcome)) = (op, &answer)
             && matches!(outcome, Outcome::Applied(Applied::Released) | Outcome::NotApplied(Refusal::Abstains { .. }))
         {
             self.ledger.freed(process, nonce, node);
+        }
+        if let (Op::Finish(finish), Some((holder, done))) = (op, before_finish) {
+            self.check_mark(node, number, finish.nonce, holder, done, &caller);
+            if matches!(answer, Answer::Done(Outcome::Applied(Applied::Finished))) {
+                self.ledger.freed(process, &finish.nonce, node);
+                self.ledger.marked(&finish.nonce, node);
+            }
         }
         if self.is_quorum() {
             if let Answer::Done(outcome) = &answer {

@@ -1,17 +1,20 @@
 //! The nodes of the world, one store or a quorum, and their faults.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use leasehold_core::member::Phase;
 use leasehold_core::op::{Applied, Op, Outcome, Refusal};
 use leasehold_core::quorum::majority;
-use leasehold_core::{Resource, Token};
+use leasehold_core::store::StoreNow;
+use leasehold_core::{Nonce, Resource, Token};
 
 use super::World;
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
+use crate::promise::Promise;
 use crate::script::{Data, QUORUM, Script, What};
-use crate::store::{By, Snapshot, Spec, Store, StoredRecord};
+use crate::store::{By, Kind, Snapshot, Spec, Store, StoredRecord};
 
 /// One node.
 pub(super) struct Node {
@@ -39,7 +42,7 @@ impl Node {
         let node = |spec: &Spec| {
             let mut store = Store::new(spec);
             if world.is_quorum() && !world.unmarked {
-                store.mark(QUORUM, std::time::Duration::from_nanos(world.max_ttl_ns));
+                store.mark(QUORUM, Duration::from_nanos(world.max_ttl_ns));
             }
             Self { store, windows: Windows::default(), spec: spec.clone(), past: BTreeMap::new() }
         };
@@ -58,6 +61,17 @@ impl Node {
         marker.is_some_and(|marker| {
             matches!(marker.phase, Phase::Rejoined { .. }) && self.store.raised_since(resource) != Some(marker.stamp)
         })
+    }
+
+    /// The holder of a resource, and the run whose mark says that its work is done.
+    pub(super) fn records_of(
+        &self,
+        resource: &Resource,
+        at: TrueTime,
+        caller: &StoreNow,
+    ) -> (Option<By>, Option<Nonce>) {
+        let holder = self.store.stored(resource, at, caller).map(|stored| stored.by);
+        (holder, self.store.done_by(resource, at, caller))
     }
 
     pub(super) fn is_away(&self, at: TrueTime) -> bool {
@@ -109,11 +123,46 @@ impl World<'_> {
             let highest = self.memory.granted.entry(resource).or_insert(token);
             *highest = token.max(*highest);
         }
+        if self.nodes.iter().all(Node::abstains) {
+            // A quorum without a past may be born, which knows of no mark.
+            self.ledger.forget_marks();
+        }
         let Some(highest) = self.memory.granted.get(&resource).copied() else { return };
         let name = &self.resources[resource];
         let knows = |node: &Node| node.store.counter(name, self.now).is_some_and(|counter| counter >= highest);
         if !self.nodes.iter().any(knows) || self.nodes.iter().all(Node::abstains) {
             self.memory.counters_lost.entry(resource).or_insert(self.now);
+        }
+    }
+
+    /// The shortest time for which a mark stands, as far as clocks allow.
+    pub(super) fn stands_for(&self, keep_ns: u64) -> Duration {
+        let drift = keep_ns / 1_000_000 * u64::from(self.script.world.drift_ppm);
+        let spread = self.script.wall_spread_ms() * 1_000_000;
+        let has = |kind| self.script.world.specs().iter().any(|spec| spec.kind == kind);
+        // Clients' wall clocks decide there; a table's marks stand a minute longer for that.
+        let by_walls = match (has(Kind::Sqlite), has(Kind::Dynamodb)) {
+            (true, _) => spread,
+            (false, true) => spread.saturating_sub(60_000_000_000),
+            (false, false) => 0,
+        };
+        Duration::from_nanos(keep_ns.saturating_sub(2 * drift + by_walls + 10_000_000))
+    }
+
+    /// A finish has been carried out, or refused: nobody but the holder may have written a mark.
+    pub(super) fn check_mark(
+        &mut self,
+        node: usize,
+        resource: usize,
+        nonce: Nonce,
+        holder: Option<By>,
+        done: Option<Nonce>,
+        caller: &StoreNow,
+    ) {
+        let now = self.nodes[node].records_of(&self.resources[resource], self.now, caller).1;
+        if now != done && now.is_some() && (holder != Some(By::Attempt(nonce)) || now != Some(nonce)) {
+            let text = format!("node {node} has a mark of {now:?}, and its lock was held by {holder:?}");
+            self.record_violation(Promise::Once, None, Some(resource), text);
         }
     }
 

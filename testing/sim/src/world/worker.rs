@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Event, LockId, Token};
+use leasehold_core::{Client, Error, Event, LockId, Now, Token};
 
 use super::{Due, World};
 use crate::clock::TrueTime;
@@ -70,19 +70,21 @@ impl World<'_> {
         }
     }
 
-    /// Resources that a worker tries to get without a limit to the wait.
+    /// Resources that a worker tries to get without a limit to the wait. In a quorum, nodes that may have lost marks can
+    /// keep a run waiting for as long as marks stand, and with it what stands in line behind it.
     pub(super) fn resources_waited_for(&self) -> Vec<usize> {
         let mut waited: Vec<usize> = Vec::new();
         for host in self.hosts.iter().filter(|host| host.client.is_some()) {
-            for (worker, jobs) in host.workers.iter().zip(&host.jobs) {
-                let job = jobs.get(worker.next_job.wrapping_sub(1));
-                if let (Phase::Trying { .. }, Some(job)) = (&worker.phase, job)
-                    && job.wait_ns.is_none()
-                    && job.cancel_ns.is_none()
-                {
-                    waited.push(job.resource);
-                }
-            }
+            let tried = || {
+                let trying = host.workers.iter().zip(&host.jobs);
+                let trying = trying.filter(|(worker, _)| matches!(worker.phase, Phase::Trying { .. }));
+                trying.filter_map(|(worker, jobs)| jobs.get(worker.next_job.wrapping_sub(1)))
+            };
+            let may_wait_on = |job: &Job| {
+                self.is_quorum() && tried().any(|other| other.resource == job.resource && other.keep_ns.is_some())
+            };
+            let unlimited = |job: &&Job| job.wait_ns.is_none() && job.cancel_ns.is_none();
+            waited.extend(tried().filter(unlimited).filter(|job| !may_wait_on(job)).map(|job| job.resource));
         }
         waited.sort_unstable();
         waited.dedup();
@@ -182,10 +184,30 @@ impl World<'_> {
 
     /// The worker does not want the lock any more, held or not.
     fn release_lock(&mut self, process: ProcessId, n: usize, lock: LockId) {
+        self.leave(process, n, lock, "released", Client::release);
+    }
+
+    /// The work is over: a run is finished, unless the work has failed.
+    fn end_work(&mut self, process: ProcessId, n: usize, lock: LockId, job: &Job) {
+        if job.keep_ns.is_some() && !job.fails {
+            self.leave(process, n, lock, "finished", Client::finish);
+        } else {
+            self.release_lock(process, n, lock);
+        }
+    }
+
+    fn leave(
+        &mut self,
+        process: ProcessId,
+        n: usize,
+        lock: LockId,
+        why: &'static str,
+        how: impl FnOnce(&mut Client, LockId, Now) -> Result<(), Error>,
+    ) {
         self.hosts[process.host].workers[n].phase = Phase::Releasing { lock };
-        self.no_longer_believes(process, lock, "released");
-        let told = self.drive(process, None, |client, now| client.release(lock, now));
-        if told == Some(Err(leasehold_core::Error::UnknownLock)) {
+        self.no_longer_believes(process, lock, why);
+        let told = self.drive(process, None, |client, now| how(client, lock, now));
+        if told == Some(Err(Error::UnknownLock)) {
             self.next_job_after(process, n, lock);
         }
     }
@@ -228,7 +250,7 @@ impl World<'_> {
                 }
             }
             (Event::Lost { .. }, Phase::Working { .. }) if job.careless => {}
-            (Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. }, _) => {
+            (Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. } | Event::Finished { .. }, _) => {
                 self.record(|recorder, now| recorder.waits_no_more(process, lock, now));
                 self.next_job(process, n);
             }
@@ -247,7 +269,7 @@ impl World<'_> {
         let Some(job) = self.job(process, n) else { return };
         self.hosts[process.host].workers[n].phase = phase;
         if self.now >= until {
-            return self.release_lock(process, n, lock);
+            return self.end_work(process, n, lock, &job);
         }
         let stands = self.check(process, lock);
         // A check that found the lease lost may have moved the worker on.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
-use leasehold_core::op::{Acquire, Op, Raise, Release, Renew};
+use leasehold_core::op::{Acquire, Finish, Op, Raise, Release, Renew};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
@@ -148,13 +148,19 @@ impl Dice {
                     owner: owner_of(&nonce),
                     data: data_of(&nonce),
                     member,
+                    unless_done: self.draws.one_in(3),
                 }))
             }
             9..=12 => {
                 let quorum = *self.draws.pick(&[None, Some(Durability::Declared), Some(Durability::NotDeclared)]);
                 Op::Renew(Renew { nonce, seq: self.seq(), record_ttl: self.ttl(), quorum })
             }
-            13..=15 => Op::Release(Release { nonce, quorum: None }),
+            13 => {
+                let quorum = *self.draws.pick(&[None, Some(Durability::Declared), Some(Durability::NotDeclared)]);
+                let (token, keep) = (self.token(resource, known), self.ttl());
+                Op::Finish(Box::new(Finish { nonce, token, keep, owner: owner_of(&nonce), quorum }))
+            }
+            14 | 15 => Op::Release(Release { nonce, quorum: None }),
             16..=18 => {
                 let current = known.marker.as_ref().map(|marker| marker.stamp);
                 let loss = *self.draws.pick(&[None, current, current, Some(WAITED_OUT)]);

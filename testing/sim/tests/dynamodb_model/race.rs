@@ -31,6 +31,7 @@ fn acquire(nonce: Nonce, floor: Token) -> Op {
         owner: Owner::new("racer").unwrap(),
         data: None,
         member: None,
+        unless_done: false,
     }))
 }
 

@@ -83,6 +83,7 @@ fn acquire(nonce: Nonce, seq: u32) -> Op {
             bootstrap: Bootstrap::No,
             retention: RETENTION,
         }),
+        unless_done: false,
     }))
 }
 

@@ -6,7 +6,7 @@ use leasehold_core::LockOptions;
 
 use crate::search::{Found, search};
 use crate::stores::Kind;
-use crate::world::{ALL_REACHED, Budget, Reached, Setting, TTL};
+use crate::world::{ALL_REACHED, Budget, OF_RUNS, Reached, Setting, TTL};
 
 /// The bounds of a search.
 struct Bounds {
@@ -29,8 +29,17 @@ enum Clocks {
 }
 
 /// Both clients want the lock once, and nothing goes wrong.
-pub(crate) const CALM: Budget =
-    Budget { losses: 0, copies: 0, delays: 0, pauses: 0, crashes: 0, cuts: 0, acquires: [1, 1], releases: 0 };
+pub(crate) const CALM: Budget = Budget {
+    losses: 0,
+    copies: 0,
+    delays: 0,
+    pauses: 0,
+    crashes: 0,
+    cuts: 0,
+    acquires: [1, 1],
+    releases: 0,
+    finishes: 0,
+};
 
 const fn bounds(name: &'static str, budget: Budget, horizon_ms: u64, clocks: Clocks, least: usize) -> Bounds {
     Bounds { name, budget, horizon_ms, clocks, renews: true, grid_ms: None, least }
@@ -62,6 +71,25 @@ const SHORT: [Bounds; 11] = [
         renews: false,
         ..bounds("a delay, not renewed", Budget { delays: 1, acquires: [2, 1], ..CALM }, 210, Clocks::Drifting, 30_000)
     },
+];
+
+const A_FINISH: Budget = Budget { finishes: 2, ..CALM };
+
+/// Of runs: after any finish nobody is granted.
+const RUNS: [Bounds; 6] = [
+    bounds("two finishes and a loss", Budget { losses: 1, ..A_FINISH }, 150, Clocks::Exact, 5_000),
+    bounds("a finish and two losses", Budget { losses: 2, finishes: 1, ..CALM }, 110, Clocks::Exact, 5_000),
+    bounds("two finishes and a delay", Budget { delays: 1, ..A_FINISH }, 110, Clocks::Exact, 5_000),
+    bounds("two finishes and a copy", Budget { copies: 1, ..A_FINISH }, 110, Clocks::Exact, 5_000),
+    bounds("two finishes, a stop and a crash", Budget { pauses: 1, crashes: 1, ..A_FINISH }, 150, Clocks::Exact, 5_000),
+    bounds("two finishes, cut off once", Budget { cuts: 1, ..A_FINISH }, 210, Clocks::Drifting, 5_000),
+];
+
+const RUNS_FOR_LONG: [Bounds; 4] = [
+    bounds("two finishes and two delays", Budget { delays: 2, ..A_FINISH }, 150, Clocks::Drifting, 50_000),
+    bounds("a finish, a copy and a delay", Budget { copies: 1, delays: 1, ..A_FINISH }, 150, Clocks::Drifting, 50_000),
+    bounds("a finish, a loss and a delay", Budget { losses: 1, delays: 1, ..A_FINISH }, 200, Clocks::Drifting, 50_000),
+    bounds("two finishes and a release", Budget { releases: 1, losses: 1, ..A_FINISH }, 200, Clocks::Drifting, 50_000),
 ];
 
 const LONG: [Bounds; 12] = [
@@ -115,6 +143,19 @@ fn setting(bounds: &Bounds, store: Kind) -> Setting {
     setting
 }
 
+fn runs(bounds: &[Bounds], store: Kind) {
+    let mut total = [0; ALL_REACHED.len()];
+    for bounds in bounds {
+        let found = search(&format!("{store:?}, {}", bounds.name), setting(bounds, store).of_runs());
+        assert!(found.broken.is_none(), "{store:?}, {}: see above", bounds.name);
+        assert!(found.unique >= bounds.least, "{}: only {} states", bounds.name, found.unique);
+        total.iter_mut().zip(found.counts).for_each(|(total, count)| *total += count);
+    }
+    for what in OF_RUNS.iter().chain(&[Reached::Lost, Reached::Granted]) {
+        assert!(total[*what as usize] >= 10, "{store:?}: {what:?} only {} times", total[*what as usize]);
+    }
+}
+
 fn all(bounds: &[Bounds], store: Kind) {
     let mut total = [0; ALL_REACHED.len()];
     let mut unique = 0;
@@ -129,7 +170,7 @@ fn all(bounds: &[Bounds], store: Kind) {
     for what in ALL_REACHED {
         // A store that keeps no send numbers answers a resend as if it were the first.
         let by_record = matches!(what, Reached::Recovered | Reached::RenewalRecovered);
-        if !(by_record && store == Kind::Redis) {
+        if !(by_record && store == Kind::Redis || OF_RUNS.contains(&what)) {
             assert!(total[what as usize] >= 10, "{store:?}: {what:?} only {} times", total[what as usize]);
         }
     }
@@ -148,6 +189,29 @@ fn every_promise_holds_on_a_store_without_send_numbers() {
 #[test]
 fn every_promise_holds_on_a_store_that_expires_nothing() {
     all(&SHORT, Kind::Observed);
+}
+
+#[test]
+fn finished_work_is_done_once_on_the_reference_store() {
+    runs(&RUNS, Kind::Reference);
+}
+
+#[test]
+fn finished_work_is_done_once_on_a_store_without_send_numbers() {
+    runs(&RUNS, Kind::Redis);
+}
+
+#[test]
+fn finished_work_is_done_once_on_a_store_that_expires_nothing() {
+    runs(&RUNS, Kind::Observed);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn finished_work_is_done_once_for_long() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        runs(&RUNS_FOR_LONG, store);
+    }
 }
 
 #[test]

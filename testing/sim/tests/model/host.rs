@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::op::Op;
 use leasehold_core::{
-    Client, Entropy, Event, LockId, LockOptions, Monotonic, Nonce, Now, Output, RequestId, Resource, Token, Transmit,
+    Client, Entropy, Event, Failure, LockId, LockOptions, Monotonic, Nonce, Now, Output, RequestId, Resource, Token,
+    Transmit,
 };
 use leasehold_sim::clock::{Clock, TrueTime};
 
@@ -42,6 +43,8 @@ pub(crate) struct Watched {
     pub(crate) nonce: Option<Nonce>,
     /// The highest token that any client knew when the attempt's first request left.
     outbids: Token,
+    /// Its attempt is a run that asks although a finish was confirmed.
+    asks_for_done: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -85,6 +88,12 @@ pub(crate) struct Doings {
     pub(crate) granted: Vec<Token>,
     pub(crate) reached: Vec<Reached>,
     pub(crate) broken: Option<Broken>,
+    /// A finish was confirmed.
+    pub(crate) finished: bool,
+    /// Attempts that were told lost.
+    pub(crate) lost: Vec<Nonce>,
+    /// Attempts of which nothing is known after their finish.
+    pub(crate) unconfirmed: Vec<Nonce>,
 }
 
 impl Host {
@@ -126,7 +135,7 @@ impl Host {
         time: TrueTime,
         manner: Manner,
         input: impl FnOnce(&mut Client, &Entropy, Now),
-        answered: Token,
+        (answered, finished): (Token, bool),
     ) -> Doings {
         let mut client = (*self.client).clone();
         let shows = self.clock.shows(time);
@@ -143,18 +152,18 @@ impl Host {
             self.paused = true;
             self.wake_at = UNTOLD;
         } else {
-            self.drain(at, time, &mut client, answered, &mut doings);
+            self.drain(at, time, &mut client, (answered, finished), &mut doings);
         }
         self.client = Frozen::new(client);
         doings
     }
 
-    fn drain(&mut self, at: usize, time: TrueTime, client: &mut Client, answered: Token, doings: &mut Doings) {
+    fn drain(&mut self, at: usize, time: TrueTime, client: &mut Client, before: (Token, bool), doings: &mut Doings) {
         let now = self.now(at, self.clock.shows(time));
         loop {
             match client.poll_output(now) {
                 Output::Transmit(transmit) => {
-                    self.sends(&transmit, answered, doings);
+                    self.sends(&transmit, before, doings);
                     doings.requests.push(transmit);
                 }
                 Output::Event(event) => self.told(&event, doings),
@@ -180,7 +189,7 @@ impl Host {
         }
     }
 
-    fn sends(&mut self, transmit: &Transmit, answered: Token, doings: &mut Doings) {
+    fn sends(&mut self, transmit: &Transmit, (answered, finished): (Token, bool), doings: &mut Doings) {
         for op in &transmit.ops {
             let id = usize::try_from(op.lock.get()).expect("few locks");
             let watched = &mut self.watched[id];
@@ -194,6 +203,7 @@ impl Host {
                     } else {
                         watched.nonce = Some(acquire.nonce);
                         watched.outbids = answered;
+                        watched.asks_for_done = finished && acquire.unless_done;
                     }
                 }
                 Op::Renew(_) => {
@@ -201,7 +211,8 @@ impl Host {
                         doings.broken = Some(Broken::SentAfterTheEnd);
                     }
                 }
-                Op::Release(_) | Op::Raise(_) | Op::Read => {}
+                Op::Finish(_) if watched.phase == Phase::Over => doings.broken = Some(Broken::SentAfterTheEnd),
+                Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => {}
             }
         }
     }
@@ -212,6 +223,9 @@ impl Host {
         let expected = match event {
             Event::Acquired { token, recovered, .. } => {
                 doings.granted.push(*token);
+                if watched.asks_for_done {
+                    doings.broken = Some(Broken::DoneTwice);
+                }
                 if *token <= watched.outbids {
                     doings.broken = Some(Broken::Token);
                 }
@@ -230,6 +244,7 @@ impl Host {
                 let releasing = matches!(watched.phase, Phase::Stopping | Phase::Releasing);
                 let held = matches!(watched.phase, Phase::Held | Phase::Lapsed);
                 reach(Reached::Lost);
+                doings.lost.extend(watched.nonce);
                 watched.phase = Phase::Over;
                 held || releasing
             }
@@ -239,7 +254,18 @@ impl Host {
                 watched.phase = if *confirmed { Phase::Freed } else { Phase::Over };
                 releasing
             }
-            Event::Failed { .. } => {
+            Event::Finished { confirmed, .. } => {
+                reach(if *confirmed { Reached::Finished } else { Reached::FinishUnconfirmed });
+                doings.finished |= *confirmed;
+                doings.unconfirmed.extend(watched.nonce.filter(|_| !confirmed));
+                let releasing = matches!(watched.phase, Phase::Stopping | Phase::Releasing);
+                watched.phase = if *confirmed { Phase::Freed } else { Phase::Over };
+                releasing
+            }
+            Event::Failed { failure, .. } => {
+                if matches!(failure, Failure::Done(_)) {
+                    reach(Reached::FoundDone);
+                }
                 let pending = matches!(watched.phase, Phase::Wanted | Phase::Stopping);
                 watched.phase = Phase::Over;
                 pending
@@ -282,7 +308,7 @@ impl Host {
 
 impl Watched {
     pub(crate) fn new() -> Self {
-        Self { phase: Phase::Wanted, nonce: None, outbids: Token::ZERO }
+        Self { phase: Phase::Wanted, nonce: None, outbids: Token::ZERO, asks_for_done: false }
     }
 }
 

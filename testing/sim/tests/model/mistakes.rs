@@ -89,6 +89,42 @@ fn search_finds_forgotten_tokens() {
     }
 }
 
+fn of_runs(bug: Bug, store: Kind, budget: Budget) -> Setting {
+    with_bug(bug, store, Budget { finishes: 2, ..budget }).of_runs()
+}
+
+#[test]
+fn search_finds_grant_of_what_is_done() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        finds(Broken::DoneTwice, "grants what is done", of_runs(Bug::GrantsWhatIsDone, store, CALM));
+    }
+}
+
+#[test]
+fn search_finds_finish_after_a_loss() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        let budget = Budget { delays: 1, pauses: 1, ..CALM };
+        finds(Broken::MarkedByAnother, "finishes for anyone", of_runs(Bug::FinishesForAnyone, store, budget));
+    }
+}
+
+#[test]
+fn search_finds_finish_that_takes_any_mark_for_its_own() {
+    for store in [Kind::Reference, Kind::Redis] {
+        let budget = Budget { delays: 1, pauses: 1, ..CALM };
+        finds(Broken::DoneTwice, "takes any mark for its own", of_runs(Bug::TakesAnyMarkForOwn, store, budget));
+    }
+}
+
+#[test]
+fn search_finds_finish_that_takes_its_own_mark_for_anothers() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        let budget = Budget { losses: 1, ..CALM };
+        let setting = of_runs(Bug::TakesOwnMarkForAnothers, store, budget);
+        finds(Broken::RefusedThoughDone, "takes its own mark for another's", setting);
+    }
+}
+
 /// The promise of one holder rests on the rates of clocks, so without that it must fall.
 #[test]
 fn search_finds_clocks_beyond_the_drift() {

@@ -88,6 +88,7 @@ fn describe(before: &State, action: Action) -> String {
             format!("{} arrives{copied}{stops}", message_text(&before.wire[message]))
         }
         Action::Lose { message } => format!("{} gets lost", message_text(&before.wire[message])),
+        Action::Finish { host } => format!("{} finishes", name(host)),
         Action::Pause { host } => format!("{} stops", name(host)),
         Action::Resume { host } => format!("{} goes on", name(host)),
         Action::Crash { host } => format!("{} crashes", name(host)),
@@ -119,6 +120,7 @@ fn op_text(op: &Op) -> String {
         }
         Op::Renew(renew) => format!("renew {:?} seq {}", renew.nonce, renew.seq),
         Op::Release(release) => format!("release {:?}", release.nonce),
+        Op::Finish(finish) => format!("finish {:?}", finish.nonce),
         Op::Raise(raise) => format!("raise to {}", raise.token),
         Op::Read => "read".into(),
     }
@@ -130,6 +132,7 @@ fn outcome_text(outcome: &Outcome) -> String {
         Outcome::Applied(Applied::AcquiredInDoubt { counter, .. }) => format!("acquired, token {counter} in doubt"),
         Outcome::Applied(Applied::Renewed) => "renewed".into(),
         Outcome::Applied(Applied::Released) => "released".into(),
+        Outcome::Applied(Applied::Finished) => "finished".into(),
         Outcome::Applied(Applied::Raised { counter }) => format!("raised to {counter}"),
         Outcome::Applied(Applied::Read(seen)) | Outcome::NotApplied(Refusal::Conflict(seen)) => match &seen.holding {
             Some(holding) if holding.released => format!("released, was {:?}", holding.holder),

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen};
+use leasehold_core::op::{Acquire, Applied, Holder, Holding, Mark, Op, Outcome, Refusal, Release, Renew, Seen};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply};
-use leasehold_core::{Monotonic, Nonce, Seq, Token, Version};
+use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
 use leasehold_sim::clock::TrueTime;
 
-use crate::world::WALL_MS;
+use crate::world::{KEEP, WALL_MS};
 
 /// The kind of store between the two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,13 +41,21 @@ pub(crate) enum Bug {
     RenewsOutOfOrder,
     /// Counts tokens from zero again after a release.
     ForgetsTokens,
+    /// Writes the mark of a run for any client.
+    FinishesForAnyone,
+    /// Takes another run's mark for that of the run that finishes.
+    TakesAnyMarkForOwn,
+    /// Takes the mark of a run that finishes for another's.
+    TakesOwnMarkForAnothers,
+    /// Grants a run although a mark stands.
+    GrantsWhatIsDone,
 }
 
 /// One resource in one store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Store {
     Records(Option<Record>),
-    Redis { value: Option<Value>, counter: Token },
+    Redis { value: Option<Value>, counter: Token, mark: Option<Nonce> },
 }
 
 /// The value under a key of Redis.
@@ -69,7 +77,7 @@ impl Store {
     pub(crate) fn new(kind: Kind) -> Self {
         match kind {
             Kind::Reference | Kind::Observed => Self::Records(None),
-            Kind::Redis => Self::Redis { value: None, counter: Token::ZERO },
+            Kind::Redis => Self::Redis { value: None, counter: Token::ZERO, mark: None },
         }
     }
 
@@ -89,6 +97,14 @@ impl Store {
         self.holder(TrueTime(0))
     }
 
+    /// The attempt whose mark says that the work is done. Marks never end here, since wall clocks stand still.
+    pub(crate) fn done_by(&self) -> Option<Nonce> {
+        match self {
+            Self::Records(record) => record.as_ref()?.mark.as_ref().map(|mark| mark.nonce),
+            Self::Redis { mark, .. } => *mark,
+        }
+    }
+
     /// The time when the record runs out by itself.
     pub(crate) fn expires(&self) -> Option<TrueTime> {
         match self {
@@ -103,7 +119,7 @@ impl Store {
     pub(crate) fn perform(&mut self, op: &Op, at: TrueTime, kind: Kind, bug: Option<Bug>) -> Outcome {
         match self {
             Self::Records(record) => on_records(record, op, at, kind, bug),
-            Self::Redis { value, counter } => on_redis(value, counter, op, at, bug),
+            Self::Redis { value, counter, mark } => on_redis(value, counter, mark, op, at, bug),
         }
     }
 }
@@ -130,13 +146,25 @@ fn on_records(record: &mut Option<Record>, op: &Op, at: TrueTime, kind: Kind, bu
 
 /// Shows the store another record, or another operation, than there is.
 fn mistake(bug: Bug, record: &mut Option<Record>, op: &mut Op, now: &StoreNow) {
-    let Some(lease) = record.as_mut().and_then(|record| record.lease.as_mut()) else {
+    if record.as_ref().is_none_or(|record| record.lease.is_none()) {
         if let (Bug::ExpiresEarly, Op::Acquire(op)) = (bug, op) {
             op.record_ttl = op.record_ttl * 9 / 10;
         }
         return;
-    };
+    }
+    let mark = record.as_mut().and_then(|record| record.mark.as_mut());
+    match (bug, &*op, mark) {
+        (Bug::TakesAnyMarkForOwn, Op::Finish(op), Some(mark)) => mark.nonce = op.nonce,
+        (Bug::TakesOwnMarkForAnothers, Op::Finish(_), Some(mark)) => mark.nonce = Nonce::from_bytes([0xff; 16]),
+        (Bug::GrantsWhatIsDone, Op::Acquire(_), Some(mark)) => mark.until_unix_ms = mark.at_unix_ms,
+        _ => {}
+    }
+    let Some(lease) = record.as_mut().and_then(|record| record.lease.as_mut()) else { return };
     match (bug, op) {
+        (Bug::FinishesForAnyone, Op::Finish(op)) => {
+            (lease.nonce, lease.released) = (op.nonce, false);
+            lease.expires = Monotonic::FAR.min(now.uptime.plus(lease.record_ttl));
+        }
         (Bug::GrantsWhatIsHeld, Op::Acquire(op)) if lease.nonce != op.nonce => lease.released = true,
         (Bug::GrantsTwice, Op::Acquire(op)) if lease.nonce == op.nonce => {
             *lease = LeaseRecord { nonce: Nonce::from_bytes([0xff; 16]), released: true, ..lease.clone() };
@@ -163,7 +191,14 @@ fn mistake(bug: Bug, record: &mut Option<Record>, op: &mut Op, now: &StoreNow) {
     }
 }
 
-fn on_redis(value: &mut Option<Value>, counter: &mut Token, op: &Op, at: TrueTime, bug: Option<Bug>) -> Outcome {
+fn on_redis(
+    value: &mut Option<Value>,
+    counter: &mut Token,
+    mark: &mut Option<Nonce>,
+    op: &Op,
+    at: TrueTime,
+    bug: Option<Bug>,
+) -> Outcome {
     *value = value.filter(|value| value.expires > at);
     let seen = seen(value.as_ref(), *counter, at);
     let is = |nonce: &Nonce| value.is_some_and(|value| value.nonce == *nonce);
@@ -172,6 +207,9 @@ fn on_redis(value: &mut Option<Value>, counter: &mut Token, op: &Op, at: TrueTim
         at.plus(if early { ttl * 9 / 10 } else { ttl })
     };
     match op {
+        Op::Acquire(op) if op.unless_done && mark.is_some() && bug != Some(Bug::GrantsWhatIsDone) => {
+            Outcome::NotApplied(Refusal::Done(Box::new(done())))
+        }
         Op::Acquire(op) => {
             let Acquire { nonce, record_ttl, floor, .. } = **op;
             if is(&nonce) {
@@ -199,13 +237,28 @@ fn on_redis(value: &mut Option<Value>, counter: &mut Token, op: &Op, at: TrueTim
             }
             Outcome::Applied(Applied::Released)
         }
+        Op::Finish(finish) if is(&finish.nonce) || bug == Some(Bug::FinishesForAnyone) => {
+            (*value, *mark) = (None, Some(finish.nonce));
+            Outcome::Applied(Applied::Finished)
+        }
+        Op::Finish(finish)
+            if (*mark == Some(finish.nonce) && bug != Some(Bug::TakesOwnMarkForAnothers))
+                || (mark.is_some() && bug == Some(Bug::TakesAnyMarkForOwn)) =>
+        {
+            Outcome::Applied(Applied::Finished)
+        }
         Op::Raise(raise) if is(&raise.nonce) => {
             *counter = raise.token.max(*counter);
             Outcome::Applied(Applied::Raised { counter: *counter })
         }
-        Op::Renew(_) | Op::Release(_) | Op::Raise(_) => Outcome::NotApplied(Refusal::Conflict(seen)),
-        Op::Read => Outcome::Applied(Applied::Read(seen)),
+        Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_) => Outcome::NotApplied(Refusal::Conflict(seen)),
+        Op::Read => Outcome::Applied(Applied::Read(Seen { done: mark.map(|_| Box::new(done())), ..seen })),
     }
+}
+
+/// A mark as it is shown; no client looks at the rest of it.
+fn done() -> Mark {
+    Mark { token: Token::MAX, owner: Owner::default(), at_unix_ms: WALL_MS, left: KEEP }
 }
 
 fn lengthen(value: &mut Option<Value>, until: TrueTime) {
@@ -228,5 +281,5 @@ fn seen(value: Option<&Value>, counter: Token, at: TrueTime) -> Seen {
             data: None,
         })
     });
-    Seen { holding }
+    Seen { holding, done: None }
 }

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_core::config::{Drift, Poll};
-use leasehold_core::{Client, Config, Entropy, LockOptions, NodeConfig, Now, Token, Transmit};
+use leasehold_core::config::{Drift, Poll, RunOptions};
+use leasehold_core::op::Outcome;
+use leasehold_core::{Client, Config, Entropy, LockOptions, NodeConfig, Nonce, Now, Token, Transmit};
 use leasehold_sim::clock::{Clock, TrueTime};
 use stateright::{Model, Property};
 
@@ -18,6 +19,8 @@ use crate::stores::{Bug, Kind, Store};
 pub(crate) const WALL_MS: u64 = 1_700_000_000_000;
 /// The shortest ttl there is.
 pub(crate) const TTL: Duration = Duration::from_millis(100);
+/// How long the marks of runs stand: longer than any search.
+pub(crate) const KEEP: Duration = Duration::from_secs(60);
 
 /// The setting of a search, and its bounds.
 #[derive(Clone, Debug)]
@@ -52,6 +55,8 @@ pub(crate) struct Budget {
     pub(crate) cuts: u8,
     pub(crate) acquires: [u8; 2],
     pub(crate) releases: u8,
+    /// Runs whose work is done.
+    pub(crate) finishes: u8,
 }
 
 impl Setting {
@@ -69,6 +74,13 @@ impl Setting {
             config: Config::new(vec![NodeConfig { poll, ..NodeConfig::default() }]).expect("one node"),
             options: LockOptions::builder().ttl(TTL).build().expect("good options"),
         }
+    }
+
+    /// The clients want to do work once.
+    pub(crate) fn of_runs(mut self) -> Self {
+        let run = RunOptions { keep: KEEP, ..RunOptions::default() };
+        self.options = LockOptions::builder().ttl(TTL).run(run).build().expect("good options");
+        self
     }
 
     /// One host as slow, and the other as fast as the drift allows, either way round. The store is fast, too.
@@ -101,6 +113,14 @@ pub(crate) enum Broken {
     SentAfterTheEnd,
     /// A lease whose release was confirmed stands in the store again.
     StandsAgain,
+    /// A run was granted, or finished, after another one's finish was confirmed.
+    DoneTwice,
+    /// A run was told lost although its own mark stands.
+    LostThoughDone,
+    /// A finish was refused although the mark of its run stands.
+    RefusedThoughDone,
+    /// A mark was written for an attempt that did not hold the record.
+    MarkedByAnother,
     /// An output without a cause.
     Protocol,
     /// A panic, in the core unless it says otherwise.
@@ -123,9 +143,15 @@ pub(crate) enum Reached {
     FoundFree,
     GrantedAfterLoss,
     LateReply,
+    Finished,
+    FinishUnconfirmed,
+    FoundDone,
 }
 
-pub(crate) const ALL_REACHED: [Reached; 13] = [
+/// Events that happen to runs only.
+pub(crate) const OF_RUNS: [Reached; 3] = [Reached::Finished, Reached::FinishUnconfirmed, Reached::FoundDone];
+
+pub(crate) const ALL_REACHED: [Reached; 16] = [
     Reached::Granted,
     Reached::Recovered,
     Reached::SentAgain,
@@ -139,6 +165,9 @@ pub(crate) const ALL_REACHED: [Reached; 13] = [
     Reached::FoundFree,
     Reached::GrantedAfterLoss,
     Reached::LateReply,
+    Reached::Finished,
+    Reached::FinishUnconfirmed,
+    Reached::FoundDone,
 ];
 
 /// The world at one instant.
@@ -155,6 +184,8 @@ pub(crate) struct State {
     pub(crate) tokens: Vec<Token>,
     /// True if a lease was lost.
     lost: bool,
+    /// True if a finish was confirmed.
+    finished: bool,
     pub(crate) broken: Option<Broken>,
 }
 
@@ -182,6 +213,10 @@ pub(crate) enum Action {
     },
     /// Gives the lease back, or gives up getting it.
     Release {
+        host: usize,
+    },
+    /// The work of a run is done.
+    Finish {
         host: usize,
     },
     /// The client handles its timers.
@@ -267,7 +302,18 @@ impl World {
                     let _ = client.release(lock(id), now);
                 });
             }
-            Action::Run { host } => self.run(state, host, Manner::Orderly, Client::handle_timeout),
+            Action::Finish { host } => {
+                let id = state.hosts[host].watched.len() - 1;
+                state.budget.finishes -= 1;
+                state.hosts[host].watched[id].phase = Phase::Stopping;
+                self.run(state, host, Manner::Orderly, |client, _, now| {
+                    // As above.
+                    let _ = client.finish(lock(id), now);
+                });
+            }
+            Action::Run { host } => {
+                self.run(state, host, Manner::Orderly, Client::handle_timeout);
+            }
             Action::Deliver { message, copied, stops } => {
                 let arrived = if copied {
                     state.budget.copies -= 1;
@@ -324,6 +370,7 @@ impl World {
                 let mut outcomes = Vec::new();
                 for op in &transmit.ops {
                     let before = state.store.last();
+                    let (holder, done) = (state.store.holder(state.store_time()), state.store.done_by());
                     outcomes.push(state.store.perform(
                         &op.op,
                         state.store_time(),
@@ -331,6 +378,9 @@ impl World {
                         self.setting.bug,
                     ));
                     let after = state.store.last();
+                    if state.store.done_by() != done && state.store.done_by() != holder {
+                        state.broken = Some(Broken::MarkedByAnother);
+                    }
                     if after.is_some() && after != before {
                         self.reach(if before.is_some() { Reached::TakenOver } else { Reached::FoundFree });
                     }
@@ -343,9 +393,13 @@ impl World {
             Body::Reply((id, outcomes)) => {
                 let before = state.hosts[message.host].client.stats().ignored_responses;
                 let manner = Manner::of_reply(stops, self.setting.samples_early);
-                self.run(state, message.host, manner, |client, _, now| {
+                let unconfirmed = self.run(state, message.host, manner, |client, _, now| {
                     client.handle_response(*id, Ok(outcomes.clone()), now);
                 });
+                let is_refused = outcomes.iter().any(|outcome| matches!(outcome, Outcome::NotApplied(_)));
+                if is_refused && unconfirmed.iter().any(|nonce| state.store.done_by() == Some(*nonce)) {
+                    state.broken = Some(Broken::RefusedThoughDone);
+                }
                 if state.hosts[message.host].client.stats().ignored_responses > before {
                     self.reach(Reached::LateReply);
                 }
@@ -353,10 +407,17 @@ impl World {
         }
     }
 
-    fn run(&self, state: &mut State, at: usize, manner: Manner, input: impl FnOnce(&mut Client, &Entropy, Now)) {
+    /// Returns the attempts whose finish stays unconfirmed.
+    fn run(
+        &self,
+        state: &mut State,
+        at: usize,
+        manner: Manner,
+        input: impl FnOnce(&mut Client, &Entropy, Now),
+    ) -> Vec<Nonce> {
         let answered = state.tokens.iter().copied().max().unwrap_or(Token::ZERO);
-        let Doings { requests, granted, reached, broken } =
-            state.hosts[at].run(at, state.time, manner, input, answered);
+        let Doings { requests, granted, reached, broken, finished, lost, unconfirmed } =
+            state.hosts[at].run(at, state.time, manner, input, (answered, state.finished));
         state.broken = state.broken.or(broken);
         for token in granted {
             if state.tokens.contains(&token) {
@@ -367,6 +428,13 @@ impl World {
                 self.reach(Reached::GrantedAfterLoss);
             }
         }
+        if finished && state.finished {
+            state.broken = Some(Broken::DoneTwice);
+        }
+        if lost.iter().any(|nonce| state.store.done_by() == Some(*nonce)) {
+            state.broken = Some(Broken::LostThoughDone);
+        }
+        state.finished |= finished;
         for what in reached {
             state.lost |= what == Reached::Lost;
             self.reach(what);
@@ -376,6 +444,7 @@ impl World {
             let body = Frozen::new(Body::Request(transmit));
             state.wire.push(Message { host: at, life, late: false, body });
         }
+        unconfirmed
     }
 
     /// Looks at all promises at this true instant.
@@ -442,6 +511,7 @@ impl Model for World {
             budget: self.setting.budget,
             tokens: Vec::new(),
             lost: false,
+            finished: false,
             broken: None,
         };
         self.setting.rates_ppm.iter().map(state).collect()
@@ -502,6 +572,9 @@ impl Model for World {
             if budget.releases > 0 && pending {
                 actions.push(Action::Release { host: at });
             }
+            if budget.finishes > 0 && host.watched.last().is_some_and(|last| last.phase == Phase::Held) {
+                actions.push(Action::Finish { host: at });
+            }
             if budget.crashes > 0 && !host.watched.is_empty() {
                 actions.push(Action::Crash { host: at });
             }
@@ -535,6 +608,10 @@ impl fmt::Display for Broken {
             Self::ToldTwice => "an event that does not fit what was told before",
             Self::SentAfterTheEnd => "an acquire or a renewal left after the end of its lock",
             Self::StandsAgain => "a record stands again after its release was confirmed",
+            Self::DoneTwice => "work was begun again after its finish was confirmed",
+            Self::LostThoughDone => "a run was told lost although its own mark stands",
+            Self::RefusedThoughDone => "a finish was refused although the mark of its run stands",
+            Self::MarkedByAnother => "a mark was written for an attempt that did not hold the record",
             Self::Protocol => "an output that nobody asked for",
             Self::Panic => "something panicked, which the core must not",
         })

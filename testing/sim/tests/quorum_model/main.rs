@@ -12,8 +12,11 @@
 
 mod bounds;
 mod client;
+#[path = "../model/frozen.rs"]
+mod frozen;
 mod mistakes;
 mod node;
+mod runs;
 mod search;
 mod state;
 mod stories;

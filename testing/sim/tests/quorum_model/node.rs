@@ -52,6 +52,7 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
                 bootstrap: if birth { Bootstrap::Yes } else { Bootstrap::No },
                 retention: RETENTION,
             }),
+            unless_done: false,
         })),
     };
     let mut outcome = run(node, &op, owner);
@@ -108,11 +109,11 @@ fn run(node: &mut Node, op: &Op, owner: &Owner) -> Outcome {
         owner: owner.clone(),
         data: None,
     });
-    let record = Record { counter: token(node.counter), lease };
+    let record = Record { counter: token(node.counter), lease, mark: None };
     let (marker, entry) = (marker(node), (node.entry != 0).then(|| stamp(node.entry)));
     let memory = NodeMemory { marker: marker.as_ref(), trusted: entry.as_ref(), run: None };
     let served = serve(Some(&record), memory, op, &NOW);
-    if let Some(Record { counter, lease }) = served.record {
+    if let Some(Record { counter, lease, .. }) = served.record {
         node.counter = count(counter);
         node.lease = lease.map(|lease| Lease { by: by(&lease.nonce), seq: lease.seq.get() as u8 });
     }

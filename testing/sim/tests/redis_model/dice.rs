@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, LockOp, Op, Raise, Release, Renew};
+use leasehold_core::op::{Acquire, Finish, LockOp, Op, Raise, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token};
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
 
 /// Names with and without a hash tag of their own.
-pub(crate) const NAMES: [&str; 4] = ["invoice/42", "{user}/é 7", "a}b{", TOP];
+pub(crate) const NAMES: [&str; 4] = ["invoice/42", "{user}/é 7@1", "a}b{", TOP];
 /// A raise of its counter goes to the end of all tokens now and then.
 const TOP: &str = "top";
 
@@ -148,7 +148,8 @@ impl Dice {
         match self.draws.below(20) {
             0..=7 => self.acquire(resource, known, now_ms),
             8..=12 => self.renew(known),
-            13..=15 => Op::Release(Release { nonce: self.nonce(known), quorum: None }),
+            13 => Op::Finish(self.finish(resource, known, now_ms)),
+            14 | 15 => Op::Release(Release { nonce: self.nonce(known), quorum: None }),
             16 | 17 => {
                 Op::Raise(Raise { nonce: self.nonce(known), token: self.token(resource, known, now_ms), loss: None })
             }
@@ -169,7 +170,20 @@ impl Dice {
             owner: owner_of(&nonce),
             data: data_of(&nonce),
             member: None,
+            unless_done: self.draws.one_in(3),
         }))
+    }
+
+    fn finish(&mut self, resource: &Resource, known: Known, now_ms: u64) -> Box<Finish> {
+        let nonce = self.nonce(known);
+        let keep = if self.draws.one_in(3) { Duration::from_secs(2_000) } else { self.ttl() };
+        Box::new(Finish {
+            nonce,
+            token: self.token(resource, known, now_ms),
+            keep,
+            owner: owner_of(&nonce),
+            quorum: None,
+        })
     }
 
     fn renew(&mut self, known: Known) -> Op {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Holder, LockOp, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Acquire, Applied, Holder, LockOp, Mark as DoneMark, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Resource, Token, Version};
 use leasehold_servers::redis::Server;
@@ -67,7 +67,7 @@ impl<'a> Pair<'a> {
 
     /// Moves the clock past all ends in the next moments, and brings the model to the server's time, which is returned.
     pub(crate) fn clear(&mut self) -> u64 {
-        let keys = NAMES.iter().flat_map(|name| [name.as_bytes().to_vec(), fence(name)]);
+        let keys = NAMES.iter().flat_map(|name| [name.as_bytes().to_vec(), fence(name), beside(name, "done")]);
         let commands: Vec<_> = keys.map(|key| command(&[b"PTTL", &key])).collect();
         loop {
             let (span, left) = self.wire.timed(&commands);
@@ -122,6 +122,9 @@ impl<'a> Pair<'a> {
             | (Outcome::NotApplied(Refusal::Conflict(real)), Outcome::NotApplied(Refusal::Conflict(model))) => {
                 self.see_alike(resource, real, model)
             }
+            (Outcome::NotApplied(Refusal::Done(real)), Outcome::NotApplied(Refusal::Done(model))) => {
+                done_alike(Some(real), Some(model))
+            }
             (Outcome::NotApplied(Refusal::Denied(real)), Outcome::NotApplied(Refusal::Denied(model))) => {
                 real.kind == model.kind
             }
@@ -130,6 +133,9 @@ impl<'a> Pair<'a> {
     }
 
     fn see_alike(&mut self, resource: &Resource, real: &Seen, model: &Seen) -> bool {
+        if !done_alike(real.done.as_deref(), model.done.as_deref()) {
+            return false;
+        }
         let (real, model) = match (&real.holding, &model.holding) {
             (None, None) => return true,
             (Some(real), Some(model)) => (real, model),
@@ -245,13 +251,28 @@ impl<'a> Pair<'a> {
 
 /// The model's clock is moved by jumps alone, so that it can be set back.
 const NOW: TrueTime = TrueTime(0);
-/// Redis does not look at it.
-const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::from_ns(0), unix_ms: 0 };
+/// Redis looks at its wall clock only to write down when work was finished.
+const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::from_ns(0), unix_ms: SENT_UNIX_MS };
+
+fn done_alike(real: Option<&DoneMark>, model: Option<&DoneMark>) -> bool {
+    match (real, model) {
+        (None, None) => true,
+        (Some(real), Some(model)) => {
+            (real.token, &real.owner, real.at_unix_ms) == (model.token, &model.owner, model.at_unix_ms)
+                && real.left.abs_diff(model.left) <= Duration::from_millis(LONGEST_MS)
+        }
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
 
 fn fence(name: &str) -> Vec<u8> {
+    beside(name, "fence")
+}
+
+fn beside(name: &str, what: &str) -> Vec<u8> {
     let tagged =
         name.split_once('{').and_then(|(_, rest)| rest.split_once('}')).is_some_and(|(tag, _)| !tag.is_empty());
-    if tagged { format!("{name}\u{1f}fence") } else { format!("{{{name}}}\u{1f}fence of name") }.into_bytes()
+    if tagged { format!("{name}\u{1f}{what}") } else { format!("{{{name}}}\u{1f}{what} of name") }.into_bytes()
 }
 
 /// The model is asked for the token that the server took from its clock, if that is where it may be from: it answers

@@ -95,7 +95,7 @@ impl Wire {
 }
 
 pub(crate) fn command(words: &[&[u8]]) -> Command {
-    Command { args: words.iter().map(|word| word.to_vec()).collect() }
+    Command::new(words)
 }
 
 pub(crate) fn integer(value: &Value) -> i64 {

@@ -9,7 +9,7 @@ use wit_parser::{Docs, Function, FunctionKind, Resolve, Type, TypeDefKind, TypeI
 use crate::{Result, on};
 
 /// The value, in Rust's words, of a field that is left out where the WIT has no option for it.
-const DEFAULTS: [(&str, &str, &str); 7] = [
+const DEFAULTS: [(&str, &str, &str); 9] = [
     ("config", "limits", "Limits { locks: None, orphans: None, observations: None }"),
     ("node-config", "poll", "Poll::Acquire"),
     ("node-config", "watch", "false"),
@@ -17,6 +17,8 @@ const DEFAULTS: [(&str, &str, &str); 7] = [
     ("lock-options", "lock-delay-ms", "0"),
     ("lock-options", "renewal", "Renewal::Automatic"),
     ("lock-options", "owner", "String::new()"),
+    ("run-options", "trust-quorum", "false"),
+    ("run-options", "even-if-done", "false"),
 ];
 /// Records that are written as a plain list of what is in them.
 const PLAIN: [&str; 2] = ["http-header", "redis-command"];

@@ -20,7 +20,9 @@ pub(super) fn write(model: &Model) -> Vec<File> {
         let module = snake(&interface.name);
         line(&mut root, &format!("pub mod {module};"));
         files.push((format!("{module}.rs"), types(interface)));
-        files.push((format!("{module}/values.rs"), values::write(model, interface)));
+        if !interface.types.is_empty() {
+            files.push((format!("{module}/values.rs"), values::write(model, interface)));
+        }
         if interface.has_calls() {
             files.push((format!("{module}/calls.rs"), calls::write(interface)));
         }
@@ -36,7 +38,9 @@ fn types(interface: &Interface) -> String {
     if interface.has_calls() {
         line(&mut out, "mod calls;");
     }
-    line(&mut out, "mod values;");
+    if !interface.types.is_empty() {
+        line(&mut out, "mod values;");
+    }
     let imports = interface.names_in_types();
     let foreign = imports.into_iter().filter(|(of, _)| *of != interface.name);
     import(interface, foreign.collect(), &mut out);

@@ -157,6 +157,14 @@ impl Fields for Released {
     }
 }
 
+impl Fields for Finished {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("confirmed", self.confirmed.write(to)),
+        ]
+    }
+}
+
 impl Fields for HeldElsewhere {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
@@ -182,6 +190,8 @@ impl Write for Failure {
             Self::Unavailable(payload) => to.case("failure", "unavailable", payload.fields(to)),
             Self::Abstains(payload) => to.case("failure", "abstains", payload.fields(to)),
             Self::Refused(payload) => to.case("failure", "refused", payload.fields(to)),
+            Self::Done(payload) => to.case("failure", "done", payload.fields(to)),
+            Self::MarksInDoubt => to.case("failure", "marks-in-doubt", Vec::new()),
             Self::Cancelled => to.case("failure", "cancelled", Vec::new()),
             Self::Other(payload) => to.case("failure", "other", payload.fields(to)),
         }
@@ -237,6 +247,7 @@ impl Write for Event {
             Self::Expiring(payload) => to.case("event", "expiring", payload.fields(to)),
             Self::Lost(payload) => to.case("event", "lost", payload.fields(to)),
             Self::Released(payload) => to.case("event", "released", payload.fields(to)),
+            Self::Finished(payload) => to.case("event", "finished", payload.fields(to)),
         }
     }
 }
@@ -309,6 +320,15 @@ impl Fields for AboveMaxTtl {
     }
 }
 
+impl Fields for AboveMaxKeep {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("keep-ms", self.keep_ms.write(to)),
+            ("max-keep-ms", self.max_keep_ms.write(to)),
+        ]
+    }
+}
+
 impl Fields for InvalidArgument {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
@@ -324,6 +344,8 @@ impl Write for Error {
             Self::UnknownLock => to.case("error", "unknown-lock", Vec::new()),
             Self::TooManyLocks(payload) => to.case("error", "too-many-locks", payload.fields(to)),
             Self::AboveMaxTtl(payload) => to.case("error", "above-max-ttl", payload.fields(to)),
+            Self::AboveMaxKeep(payload) => to.case("error", "above-max-keep", payload.fields(to)),
+            Self::NotARun => to.case("error", "not-a-run", Vec::new()),
             Self::Closed => to.case("error", "closed", Vec::new()),
             Self::Invalid(payload) => to.case("error", "invalid", payload.fields(to)),
             Self::Other(payload) => to.case("error", "other", payload.fields(to)),
@@ -426,18 +448,19 @@ impl Read for NewSeed {
 
 impl Read for Input {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("input", &["acquire", "release", "declare-lost", "response", "notified", "subscribed", "credentials-renewed", "set-credentials", "node-votes", "reseed", "close"])?;
+        let case = from.case("input", &["acquire", "release", "finish", "declare-lost", "response", "notified", "subscribed", "credentials-renewed", "set-credentials", "node-votes", "reseed", "close"])?;
         Ok(match case {
             0 => Self::Acquire(Read::read(from)?),
             1 => Self::Release(Read::read(from)?),
-            2 => Self::DeclareLost(Read::read(from)?),
-            3 => Self::Response(Read::read(from)?),
-            4 => Self::Notified(Read::read(from)?),
-            5 => Self::Subscribed(Read::read(from)?),
-            6 => Self::CredentialsRenewed(Read::read(from)?),
-            7 => Self::SetCredentials(Read::read(from)?),
-            8 => Self::NodeVotes(Read::read(from)?),
-            9 => Self::Reseed(Read::read(from)?),
+            2 => Self::Finish(Read::read(from)?),
+            3 => Self::DeclareLost(Read::read(from)?),
+            4 => Self::Response(Read::read(from)?),
+            5 => Self::Notified(Read::read(from)?),
+            6 => Self::Subscribed(Read::read(from)?),
+            7 => Self::CredentialsRenewed(Read::read(from)?),
+            8 => Self::SetCredentials(Read::read(from)?),
+            9 => Self::NodeVotes(Read::read(from)?),
+            10 => Self::Reseed(Read::read(from)?),
             _ => { from.only(&[])?; Self::Close }
         })
     }

@@ -43,6 +43,7 @@ impl Fields for Acquire {
             ("owner", self.owner.write(to)),
             ("data", self.data.write(to)),
             ("member", self.member.write(to)),
+            ("unless-done", self.unless_done.write(to)),
         ]
     }
 }
@@ -67,6 +68,18 @@ impl Fields for Release {
     }
 }
 
+impl Fields for Finish {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("nonce", self.nonce.write(to)),
+            ("token", self.token.write(to)),
+            ("keep-ms", self.keep_ms.write(to)),
+            ("owner", self.owner.write(to)),
+            ("quorum", self.quorum.write(to)),
+        ]
+    }
+}
+
 impl Fields for Raise {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
@@ -83,6 +96,7 @@ impl Write for Op {
             Self::Acquire(payload) => to.case("op", "acquire", payload.fields(to)),
             Self::Renew(payload) => to.case("op", "renew", payload.fields(to)),
             Self::Release(payload) => to.case("op", "release", payload.fields(to)),
+            Self::Finish(payload) => to.case("op", "finish", payload.fields(to)),
             Self::Raise(payload) => to.case("op", "raise", payload.fields(to)),
             Self::Read => to.case("op", "read", Vec::new()),
         }
@@ -233,6 +247,35 @@ impl Fields for Denial {
     }
 }
 
+impl Read for Mark {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["token", "owner", "at-unix-ms", "left-ms"])?;
+        Ok(Self {
+            token: field(from, "token")?,
+            owner: field(from, "owner")?,
+            at_unix_ms: field(from, "at-unix-ms")?,
+            left_ms: field(from, "left-ms")?,
+        })
+    }
+}
+
+impl Fields for Mark {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("token", self.token.write(to)),
+            ("owner", self.owner.write(to)),
+            ("at-unix-ms", self.at_unix_ms.write(to)),
+            ("left-ms", self.left_ms.write(to)),
+        ]
+    }
+}
+
+impl Write for Mark {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("mark", self.fields(to))
+    }
+}
+
 impl Read for LeaseHolder {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["nonce", "seq"])?;
@@ -299,22 +342,24 @@ impl Write for Holding {
 
 impl Read for Seen {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        from.only(&["holding"])?;
+        from.only(&["holding", "done"])?;
         Ok(Self {
             holding: field(from, "holding")?,
+            done: field(from, "done")?,
         })
     }
 }
 
 impl Read for Applied {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("applied", &["acquired", "acquired-in-doubt", "renewed", "released", "raised", "read"])?;
+        let case = from.case("applied", &["acquired", "acquired-in-doubt", "renewed", "released", "finished", "raised", "read"])?;
         Ok(match case {
             0 => Self::Acquired(Read::read(from)?),
             1 => Self::AcquiredInDoubt(Read::read(from)?),
             2 => { from.only(&[])?; Self::Renewed }
             3 => { from.only(&[])?; Self::Released }
-            4 => Self::Raised(Read::read(from)?),
+            4 => { from.only(&[])?; Self::Finished }
+            5 => Self::Raised(Read::read(from)?),
             _ => Self::Read(Read::read(from)?),
         })
     }
@@ -331,13 +376,14 @@ impl Read for AppliedOutcome {
 
 impl Read for Refusal {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("refusal", &["conflict", "throttled", "unavailable", "abstains", "needs-credentials", "denied"])?;
+        let case = from.case("refusal", &["conflict", "done", "throttled", "unavailable", "abstains", "needs-credentials", "denied"])?;
         Ok(match case {
             0 => Self::Conflict(Read::read(from)?),
-            1 => Self::Throttled(Read::read(from)?),
-            2 => Self::Unavailable(Read::read(from)?),
-            3 => Self::Abstains(Read::read(from)?),
-            4 => Self::NeedsCredentials(Read::read(from)?),
+            1 => Self::Done(Read::read(from)?),
+            2 => Self::Throttled(Read::read(from)?),
+            3 => Self::Unavailable(Read::read(from)?),
+            4 => Self::Abstains(Read::read(from)?),
+            5 => Self::NeedsCredentials(Read::read(from)?),
             _ => Self::Denied(Read::read(from)?),
         })
     }

@@ -86,6 +86,17 @@ impl Read for Config {
     }
 }
 
+impl Read for RunOptions {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["keep", "trust-quorum", "even-if-done"])?;
+        Ok(Self {
+            keep_ms: length(from, "keep")?,
+            trust_quorum: field::<Option<_>, _>(from, "trust-quorum")?.unwrap_or(false),
+            even_if_done: field::<Option<_>, _>(from, "even-if-done")?.unwrap_or(false),
+        })
+    }
+}
+
 impl Read for WaitFor {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["wait"])?;
@@ -128,7 +139,7 @@ impl Read for Renewal {
 
 impl Read for LockOptions {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        from.only(&["ttl", "wait", "lock-delay", "max-hold", "renewal", "owner", "data"])?;
+        from.only(&["ttl", "wait", "lock-delay", "max-hold", "renewal", "owner", "data", "run"])?;
         Ok(Self {
             ttl_ms: length(from, "ttl")?,
             wait: field::<Option<_>, _>(from, "wait")?.unwrap_or(Wait::Forever),
@@ -137,6 +148,7 @@ impl Read for LockOptions {
             renewal: field::<Option<_>, _>(from, "renewal")?.unwrap_or(Renewal::Automatic),
             owner: field::<Option<_>, _>(from, "owner")?.unwrap_or(String::new()),
             data: field(from, "data")?,
+            run: field(from, "run")?,
         })
     }
 }
@@ -177,6 +189,15 @@ impl Fields for TooFar {
             ("what", self.what.write(to)),
             ("value-ms", self.value_ms.write(to)),
             ("max-ms", self.max_ms.write(to)),
+        ]
+    }
+}
+
+impl Fields for KeepBelowTtl {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("keep-ms", self.keep_ms.write(to)),
+            ("ttl-ms", self.ttl_ms.write(to)),
         ]
     }
 }
@@ -248,10 +269,12 @@ impl Write for ConfigError {
     fn write<W: Sink>(self, to: &W) -> W::Value {
         match self {
             Self::EmptyResource => to.case("config-error", "empty-resource", Vec::new()),
+            Self::EmptySlot => to.case("config-error", "empty-slot", Vec::new()),
             Self::TooLong(payload) => to.case("config-error", "too-long", payload.fields(to)),
             Self::ControlCharacter(payload) => to.case("config-error", "control-character", payload.fields(to)),
             Self::TooShort(payload) => to.case("config-error", "too-short", payload.fields(to)),
             Self::TooFar(payload) => to.case("config-error", "too-far", payload.fields(to)),
+            Self::KeepBelowTtl(payload) => to.case("config-error", "keep-below-ttl", payload.fields(to)),
             Self::Drift(payload) => to.case("config-error", "drift", payload.fields(to)),
             Self::Nodes(payload) => to.case("config-error", "nodes", payload.fields(to)),
             Self::ZeroLimit(payload) => to.case("config-error", "zero-limit", payload.fields(to)),

@@ -6,10 +6,10 @@ use leasehold_wasmtime::client::{
 };
 use leasehold_wasmtime::ops::{
     Applied, AppliedOutcome, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder, LostMemory,
-    NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
+    Mark, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::types::{
-    Config, Durability, Limits, LockOptions, NodeConfig, Poll, Quorum, RenewEvery, Renewal, Wait, WaitFor,
+    Config, Durability, Limits, LockOptions, NodeConfig, Poll, Quorum, RenewEvery, Renewal, RunOptions, Wait, WaitFor,
 };
 use serde_json::Value;
 
@@ -114,6 +114,7 @@ pub(super) fn call(value: &Value) -> Call {
             options: options(&value["options"]),
         }),
         "release" => Input::Release(lock()),
+        "finish" => Input::Finish(lock()),
         "declare_lost" => Input::DeclareLost(lock()),
         "response" => answered(value, response(&value["result"])),
         "http_response" => answered(value, whole::http_response(value)),
@@ -151,6 +152,11 @@ fn options(value: &Value) -> LockOptions {
         },
         owner: value.get("owner").map_or("", text).to_owned(),
         data: value.get("data").map(bytes),
+        run: value.get("run").map(|run| RunOptions {
+            keep_ms: ms(run, "keep_ns"),
+            trust_quorum: run.get("trust_quorum").is_some_and(|trust| trust.as_bool().expect("yes or no")),
+            even_if_done: run.get("even_if_done").is_some_and(|even| even.as_bool().expect("yes or no")),
+        }),
     }
 }
 
@@ -185,6 +191,7 @@ fn applied(value: &Value) -> Applied {
         }),
         "renewed" => Applied::Renewed,
         "released" => Applied::Released,
+        "finished" => Applied::Finished,
         "raised" => Applied::Raised(counter()),
         "read" => Applied::Read(seen(value)),
         other => panic!("applied: {other}"),
@@ -194,6 +201,7 @@ fn applied(value: &Value) -> Applied {
 fn refusal(value: &Value) -> Refusal {
     match case(value) {
         ("conflict", value) => Refusal::Conflict(seen(value)),
+        ("done", shown) => Refusal::Done(mark(shown)),
         ("throttled", reason) => Refusal::Throttled(fault(reason)),
         ("unavailable", reason) => Refusal::Unavailable(fault(reason)),
         ("abstains", value) => Refusal::Abstains(LostMemory { stamp: value.get("stamp").map(bytes) }),
@@ -204,7 +212,16 @@ fn refusal(value: &Value) -> Refusal {
 }
 
 fn seen(value: &Value) -> Seen {
-    Seen { holding: value.get("holding").map(holding) }
+    Seen { holding: value.get("holding").map(holding), done: value.get("done").map(mark) }
+}
+
+fn mark(value: &Value) -> Mark {
+    Mark {
+        token: number(value, "token"),
+        owner: value.get("owner").map_or("", text).to_owned(),
+        at_unix_ms: number(value, "at_unix_ms"),
+        left_ms: ms(value, "left_ns").expect("a length"),
+    }
 }
 
 fn holding(value: &Value) -> Holding {

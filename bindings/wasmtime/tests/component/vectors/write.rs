@@ -1,7 +1,7 @@
 //! Writes the outputs of the component as the files have them.
 
 use leasehold_wasmtime::client::{Error, Event, Failure, LostReason, Output};
-use leasehold_wasmtime::ops::{Birth, Denial, DenialKind, Fault, FaultKind, Holding, LockOp, Membership, Op};
+use leasehold_wasmtime::ops::{Birth, Denial, DenialKind, Fault, FaultKind, Holding, LockOp, Mark, Membership, Op};
 use leasehold_wasmtime::types::Durability;
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub(super) fn round_up(value: &mut Value, of: &str) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 let is_coarse = match name.as_str() {
-                    "record_ttl_ns" | "max_ttl_ns" | "retention_ns" => true,
+                    "record_ttl_ns" | "max_ttl_ns" | "retention_ns" | "keep_ns" | "max_keep_ns" => true,
                     // The validity left to a lease is told exactly.
                     "left_ns" => of != "renewed",
                     _ => false,
@@ -81,9 +81,10 @@ fn operation(op: &Op) -> Value {
             "record_ttl_ns": ns(it.record_ttl_ms),
             "floor": it.floor,
             "expect": it.expect.as_ref().map(hex),
-            "owner": Some(&it.owner).filter(|owner| !owner.is_empty()),
+            "owner": label(&it.owner),
             "data": it.data.as_ref().map(hex),
             "member": it.member.as_ref().map(member),
+            "unless_done": it.unless_done.then_some(true),
         } }),
         Op::Renew(it) => json!({ "renew": {
             "nonce": hex(&it.nonce),
@@ -94,11 +95,22 @@ fn operation(op: &Op) -> Value {
         Op::Release(it) => {
             json!({ "release": { "nonce": hex(&it.nonce), "quorum": it.quorum.map(durability) } })
         }
+        Op::Finish(it) => json!({ "finish": {
+            "nonce": hex(&it.nonce),
+            "token": it.token,
+            "keep_ns": ns(it.keep_ms),
+            "owner": label(&it.owner),
+            "quorum": it.quorum.map(durability),
+        } }),
         Op::Raise(it) => {
             json!({ "raise": { "nonce": hex(&it.nonce), "token": it.token, "loss": it.loss.as_ref().map(hex) } })
         }
         Op::Read => json!({ "read": {} }),
     }
+}
+
+fn label(owner: &str) -> Option<&str> {
+    Some(owner).filter(|owner| !owner.is_empty())
 }
 
 fn member(it: &Membership) -> Value {
@@ -137,6 +149,7 @@ fn event(lock: u64, event: &Event) -> Value {
         Event::Expiring(it) => json!({ "expiring": { "lock": lock, "deadline_ns": it.deadline_ns } }),
         Event::Lost(it) => json!({ "lost": { "lock": lock, "reason": lost(&it.reason) } }),
         Event::Released(it) => json!({ "released": { "lock": lock, "confirmed": it.confirmed } }),
+        Event::Finished(it) => json!({ "finished": { "lock": lock, "confirmed": it.confirmed } }),
     }
 }
 
@@ -148,6 +161,8 @@ fn failure(failure: &Failure) -> Value {
         Failure::Unavailable(why) => json!({ "unavailable": fault(why) }),
         Failure::Abstains(it) => json!({ "abstains": { "left_ns": ns(it.left_ms) } }),
         Failure::Refused(why) => json!({ "refused": denial(why) }),
+        Failure::Done(it) => json!({ "done": mark(it) }),
+        Failure::MarksInDoubt => json!({ "marks_in_doubt": {} }),
         Failure::Cancelled => json!({ "cancelled": {} }),
         Failure::Other(it) => panic!("{it:?}"),
     }
@@ -172,6 +187,10 @@ fn error(error: &Error) -> Value {
         Error::AboveMaxTtl(it) => json!({ "above_max_ttl": {
             "record_ttl_ns": ns(it.record_ttl_ms), "max_ttl_ns": ns(it.max_ttl_ms),
         } }),
+        Error::AboveMaxKeep(it) => json!({ "above_max_keep": {
+            "keep_ns": ns(it.keep_ms), "max_keep_ns": ns(it.max_keep_ms),
+        } }),
+        Error::NotARun => json!({ "not_a_run": {} }),
         Error::Closed => json!({ "closed": {} }),
         Error::Invalid(it) => panic!("{it:?}"),
         Error::Other(it) => panic!("{it:?}"),
@@ -192,6 +211,12 @@ fn holding(it: &Holding) -> Value {
         "left_ns": it.left_ms.map(ns),
         "since_unix_ms": it.since_unix_ms,
         "data": it.data.as_ref().map(hex),
+    })
+}
+
+fn mark(it: &Mark) -> Value {
+    json!({
+        "token": it.token, "owner": label(&it.owner), "at_unix_ms": it.at_unix_ms, "left_ns": ns(it.left_ms),
     })
 }
 

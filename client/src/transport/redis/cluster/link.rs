@@ -12,12 +12,13 @@ use leasehold_wire::redis::{Command, Progress, Session};
 use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
+use super::super::connection::Connection;
 use super::super::link::{NoConnection, NoReply, RedisLink, Spares, awaits_replicas, is_nonsense, refused};
 use super::Cluster;
 use crate::clock;
 use crate::sync::Mutex;
-use crate::transport::Answer;
-use crate::transport::connections::Link;
+use crate::transport::connections::{Home, Link};
+use crate::transport::{Answer, Answering};
 use crate::url::redis::Address;
 
 /// The most redirections of one command.
@@ -31,6 +32,7 @@ pub(in super::super) struct ClusterLink {
     cluster: Arc<Cluster>,
     session: Session,
     spares: Spares,
+    home: Home,
     nodes: Mutex<HashMap<Address, Arc<RedisLink>>>,
 }
 
@@ -48,19 +50,24 @@ struct Errand {
 struct Visit {
     node: Address,
     errands: Vec<Errand>,
-    link: Arc<RedisLink>,
-    came_back: Result<(Vec<Value>, u64), NoReply>,
+    came_back: Result<(Vec<Value>, Connection), NoReply>,
 }
 
 /// The answer to each command so far, and the connections that brought them.
 struct Ledger {
     answers: Vec<Option<Result<Value, Outcome>>>,
-    used: Vec<(Arc<RedisLink>, u64)>,
+    used: Vec<Connection>,
 }
 
 impl ClusterLink {
-    pub(in super::super) fn new(access: Arc<Access>, cluster: Arc<Cluster>, session: Session, spares: Spares) -> Self {
-        Self { access, cluster, session, spares, nodes: Mutex::default() }
+    pub(in super::super) fn new(
+        access: Arc<Access>,
+        cluster: Arc<Cluster>,
+        session: Session,
+        spares: Spares,
+        home: Home,
+    ) -> Self {
+        Self { access, cluster, session, spares, home, nodes: Mutex::default() }
     }
 
     /// The link to one node.
@@ -74,7 +81,7 @@ impl ClusterLink {
             nodes.retain(|address, _| map.everybody().any(|node| node == address));
         }
         let access = Arc::new(self.access.beside(node));
-        let link = Arc::new(RedisLink::new(access, self.session.clone(), self.spares));
+        let link = Arc::new(RedisLink::new(access, self.session.clone(), self.spares, self.home.clone()));
         nodes.insert(node.clone(), Arc::clone(&link));
         link
     }
@@ -98,7 +105,7 @@ impl ClusterLink {
                 Progress::Done(outcomes) => {
                     // After a reply that does not belong to its request, later ones do not belong to theirs.
                     if outcomes.iter().any(is_nonsense) {
-                        used.iter().for_each(|(link, number)| link.leave(*number));
+                        used.iter().for_each(Connection::condemn);
                     }
                     return Ok(outcomes);
                 }
@@ -135,13 +142,12 @@ impl ClusterLink {
         let mut taken = Vec::with_capacity(errands.len());
         for errand in &errands {
             if errand.asking {
-                taken.push(Command { args: vec![b"ASKING".to_vec()] });
+                taken.push(Command::new(["ASKING"]));
             }
             taken.extend_from_slice(&commands[errand.at..errand.at + errand.count]);
         }
-        let link = self.to(&node);
-        let came_back = link.call(&taken, deadline).await;
-        Visit { node, errands, link, came_back }
+        let came_back = self.to(&node).call(&taken, deadline).await;
+        Visit { node, errands, came_back }
     }
 
     fn take(
@@ -151,8 +157,8 @@ impl ClusterLink {
         ledger: &mut Ledger,
         leaving: &mut BTreeMap<Address, Vec<Errand>>,
     ) {
-        let Visit { node, errands, link, came_back } = visit;
-        let (replies, number) = match came_back {
+        let Visit { node, errands, came_back } = visit;
+        let (replies, connection) = match came_back {
             Ok(came_back) => came_back,
             Err(why) => {
                 self.cluster.refresh(&self.access);
@@ -161,7 +167,7 @@ impl ClusterLink {
                 return;
             }
         };
-        ledger.used.push((link, number));
+        ledger.used.push(connection);
         let mut replies = replies.into_iter();
         for mut errand in errands {
             if errand.asking {
@@ -202,8 +208,8 @@ impl Ledger {
 }
 
 impl Link for ClusterLink {
-    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-        self.exchange(&request).await
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering {
+        Box::pin(async move { self.exchange(&request).await })
     }
 
     fn is_ready(&self) -> bool {

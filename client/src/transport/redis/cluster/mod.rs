@@ -22,7 +22,7 @@ use tracing::Level;
 
 use super::access::Access;
 use super::failovers::Failovers;
-use super::link::{NoConnection, send};
+use super::link::NoConnection;
 use crate::clock;
 use crate::reports;
 use crate::sync::Mutex;
@@ -228,9 +228,11 @@ async fn ask(access: &Access, node: &Address) -> Result<NodeView, NoConnection> 
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
     };
     let asked = async {
-        let mut connection = access.connect_there().await?;
-        let commands = ["SLOTS", "INFO"].map(|what| Command { args: vec![b"CLUSTER".to_vec(), what.into()] });
-        let replies = send(&mut connection, &commands).await.map_err(|error| fault(&error.to_string()))?;
+        let commands = ["SLOTS", "INFO"].map(|what| Command::new(["CLUSTER", what]));
+        let replies = access.ask_there(&commands).await.map_err(|why| match why {
+            NoConnection::Fault(broken) if broken.kind != FaultKind::Unreachable => fault(&broken.to_string()),
+            why @ (NoConnection::Fault(_) | NoConnection::Refused(_)) => why,
+        })?;
         <[Value; 2]>::try_from(replies).map_err(|_| fault("another number of replies than commands"))
     };
     let [slots, info] = timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(fault("no answer in time")))?;

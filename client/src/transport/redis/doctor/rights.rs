@@ -6,8 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use leasehold_core::op::{Acquire, LockOp, Op, Outcome, Release, Renew};
+use leasehold_core::op::{Acquire, Finish, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 use leasehold_wire::redis::{Command, Progress, Replicas, Session, Settings, look};
 use leasehold_wire::resp::Value;
@@ -25,6 +24,8 @@ use crate::url::redis::RedisUrl;
 const MARKER_RULE: &str = "~leasehold?quorum";
 /// The commands that the scripts of locks run on a key.
 const ON_KEYS: [&str; 7] = ["getrange", "exists", "pttl", "type", "set", "pexpire", "del"];
+/// Those that the scripts of runs run on a mark.
+const ON_MARKS: [&str; 4] = ["getrange", "pttl", "set", "del"];
 /// Even if only one slot of 16384 is allowed, a name in it is found.
 const MOST_NAMES: u64 = 1 << 18;
 /// The keys of the trial expire soon if this process ends in the middle.
@@ -43,6 +44,7 @@ struct Names {
     resource: Resource,
     fence: Vec<u8>,
     trust: Vec<u8>,
+    mark: Vec<u8>,
     channel: Vec<u8>,
 }
 
@@ -50,7 +52,8 @@ impl Names {
     fn new(name: &str) -> Result<Self, String> {
         let resource = Resource::new(name).map_err(|error| error.to_string())?;
         let (fence, trust) = (Session::counter_key(&resource), Session::trust_key(&resource));
-        Ok(Self { fence, trust, channel: Session::channel(&resource), resource })
+        let (mark, channel) = (Session::mark_key(&resource), Session::channel(&resource));
+        Ok(Self { fence, trust, mark, channel, resource })
     }
 }
 
@@ -59,9 +62,11 @@ impl Names {
 enum About {
     Lock,
     Fence,
+    Mark,
     Trust,
     Marker,
     Channel,
+    Transaction,
     Nothing,
 }
 
@@ -74,8 +79,12 @@ struct Missing {
     unknown: Vec<String>,
     /// Rules that only wake-ups need.
     wake_ups: Vec<String>,
+    /// Rules that only transactions need.
+    transactions: Vec<String>,
     lock: bool,
     fence: bool,
+    /// The key that only runs need.
+    mark: bool,
     /// The two keys of a node of a quorum.
     trust: bool,
     marker: bool,
@@ -106,6 +115,7 @@ pub(super) async fn examine(
     }
     let mut findings = missing.judge(url, &names, patterns.as_deref());
     // The finding on the role already says why no lock is possible there.
+    let can_run = !missing.mark;
     let can_lock = missing.commands.is_empty() && missing.unknown.is_empty() && !missing.lock && !missing.fence;
     let serves = match role {
         Role::Master | Role::Unknown => true,
@@ -113,9 +123,15 @@ pub(super) async fn examine(
         Role::ClusterNode => asker.home.is_some(),
         Role::Replica | Role::Sentinel => false,
     };
-    let trial = can_lock && serves;
+    let trial = (can_lock && serves).then_some(Trial { can_run });
     findings.extend(wake_ups(asker, access, url, &names, missing, trial, Nonce::from_bytes(random)).await?);
     Ok(findings)
+}
+
+/// The parts of a trial.
+#[derive(Clone, Copy)]
+struct Trial {
+    can_run: bool,
 }
 
 /// An unused name that the server would serve.
@@ -143,24 +159,15 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
     if url.replicas.is_some() {
         probes.push((About::Nothing, "wait", command(&["WAIT", "0", "1"])));
     }
-    for name in ON_KEYS {
-        // Without the key, each of these commands says so and changes nothing.
-        let rest: &[&[u8]] = match name {
-            "getrange" => &[b"0", b"0"],
-            "set" => &[b"", b"XX", b"PX", b"1"],
-            "pexpire" => &[b"1"],
-            _ => &[],
-        };
-        for (about, key) in [(About::Lock, lock), (About::Fence, names.fence.as_slice())] {
-            let args = [&[name.as_bytes(), key], rest].concat();
-            probes.push((about, name, Command { args: args.into_iter().map(<[u8]>::to_vec).collect() }));
-        }
+    let keys: [(About, &[u8], &[&'static str]); 3] =
+        [(About::Lock, lock, &ON_KEYS), (About::Fence, &names.fence, &ON_KEYS), (About::Mark, &names.mark, &ON_MARKS)];
+    for (about, key, commands) in keys {
+        probes.extend(commands.iter().map(|name| (about, *name, harmless(name, key))));
     }
     if part == Part::Node {
         probes.extend(votes(&names.trust));
     }
-    let publish = [b"PUBLISH", names.channel.as_slice(), lock].map(<[u8]>::to_vec);
-    probes.push((About::Channel, "publish", Command { args: publish.into() }));
+    probes.push((About::Channel, "publish", Command::new([b"PUBLISH", names.channel.as_slice(), lock])));
 
     let commands: Vec<Command> = probes.iter().map(|(_, _, command)| command.clone()).collect();
     let replies = asker.all(&commands).await?;
@@ -168,7 +175,37 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
     for ((about, name, _), reply) in probes.iter().zip(&replies) {
         missing.note(*about, name, reply);
     }
+    if part == Part::Alone && asker.home.is_none() && url.replicas.is_none() {
+        probe_transactions(asker, names, &mut missing).await?;
+    }
     Ok(missing)
+}
+
+/// The command on a key that is not there, which it says, and changes nothing.
+fn harmless(name: &str, key: &[u8]) -> Command {
+    let rest: &[&[u8]] = match name {
+        "getrange" => &[b"0", b"0"],
+        "set" => &[b"", b"XX", b"PX", b"1"],
+        "pexpire" => &[b"1"],
+        _ => &[],
+    };
+    Command::new([&[name.as_bytes(), key], rest].concat())
+}
+
+/// Tries the commands of a transaction. `EXEC` comes first and alone: a transaction that cannot be ended would keep the
+/// connection. The counter that is made here is deleted here.
+async fn probe_transactions(asker: &Asker, names: &Names, missing: &mut Missing) -> Result<(), String> {
+    missing.note(About::Transaction, "exec", &asker.one(&["EXEC"]).await?);
+    if !missing.transactions.is_empty() || missing.fence {
+        return Ok(());
+    }
+    let fence = names.fence.as_slice();
+    let commands = [&[&b"MULTI"[..]][..], &[b"INCR", fence], &[b"DEL", fence], &[b"EXEC"]];
+    let replies = asker.all(&commands.map(Command::new)).await?;
+    for (name, reply) in ["multi", "incr"].iter().zip(&replies) {
+        missing.note(About::Transaction, name, reply);
+    }
+    Ok(())
 }
 
 /// The commands of a vote beside those of a lock. A probe cannot write a marker, which would begin or end a membership;
@@ -176,16 +213,12 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
 /// itself on the lock.
 fn votes(trust: &[u8]) -> Vec<(About, &'static str, Command)> {
     let [get, info] = look();
-    let marker = get.args.last().cloned().unwrap_or_default();
-    let given = |key: &[u8]| {
-        let args = [&b"EVAL"[..], b"return 1", b"1", key].map(<[u8]>::to_vec);
-        Command { args: args.into() }
-    };
-    let get_trust = [&b"GET"[..], trust].map(<[u8]>::to_vec);
+    let given = |key: &[u8]| Command::new([b"EVAL", &b"return 1"[..], b"1", key]);
+    let with_marker = given(get.words().last().unwrap_or_default());
     vec![
         (About::Marker, "get", get),
-        (About::Marker, "eval", given(&marker)),
-        (About::Trust, "get", Command { args: get_trust.into() }),
+        (About::Marker, "eval", with_marker),
+        (About::Trust, "get", Command::new([b"GET", trust])),
         (About::Trust, "eval", given(trust)),
         // For any durability in the url: a node without a marker is given one that names the run.
         (About::Nothing, "info", info),
@@ -195,26 +228,42 @@ fn votes(trust: &[u8]) -> Vec<(About, &'static str, Command)> {
 impl Missing {
     fn note(&mut self, about: About, name: &str, reply: &Value) {
         let Some(error) = reply.as_error().map(str::to_ascii_lowercase) else { return };
+        // The refusal of `EXEC` itself.
+        let error = error.strip_prefix("execabort transaction discarded because of: ").unwrap_or(&error);
         let add = |list: &mut Vec<String>, rule: String| {
             if !list.contains(&rule) {
                 list.push(rule);
             }
         };
         if error.contains("unknown command") {
-            let list = if about == About::Channel { &mut self.wake_ups } else { &mut self.unknown };
+            let list = match about {
+                About::Channel => &mut self.wake_ups,
+                About::Transaction => &mut self.transactions,
+                About::Lock | About::Fence | About::Mark | About::Trust | About::Marker | About::Nothing => {
+                    &mut self.unknown
+                }
+            };
             add(list, name.to_ascii_uppercase());
         } else if !error.starts_with("noperm") {
             // Refused for another reason than permissions; the trial will show it too.
         } else if error.contains("permissions to run") {
-            let list = if about == About::Channel { &mut self.wake_ups } else { &mut self.commands };
+            let list = match about {
+                About::Channel => &mut self.wake_ups,
+                About::Transaction => &mut self.transactions,
+                About::Lock | About::Fence | About::Mark | About::Trust | About::Marker | About::Nothing => {
+                    &mut self.commands
+                }
+            };
             add(list, format!("+{name}"));
         } else {
             match about {
                 About::Lock => self.lock = true,
                 About::Fence => self.fence = true,
+                About::Mark => self.mark = true,
                 About::Trust => self.trust = true,
                 About::Marker => self.marker = true,
                 About::Channel => self.channel = true,
+                About::Transaction => {}
                 About::Nothing => add(&mut self.commands, format!("+{name}")),
             }
         }
@@ -234,6 +283,14 @@ impl Missing {
             let rules = self.commands.join(" ");
             findings.push(Finding::problem(CHECK, format!("the user lacks {rules}"), grant(url, &rules)));
         }
+        if !self.transactions.is_empty() {
+            let rules = self.transactions.join(" ");
+            findings.push(Finding::warning(
+                CHECK,
+                format!("the user lacks {rules}: every lock goes by scripts, which is slower for the server"),
+                grant(url, &rules),
+            ));
+        }
         if self.marker {
             findings.push(Finding::problem(
                 CHECK,
@@ -251,6 +308,17 @@ impl Missing {
                     names.trust.escape_ascii()
                 ),
                 format!("locks named jobs/* need ~{{jobs/*: {}", grant(url, "~{jobs/*")),
+            ));
+        }
+        if self.mark && !self.lock && !self.fence {
+            findings.push(Finding::warning(
+                CHECK,
+                format!(
+                    "of {:?} the key {} is refused, which keeps the mark of finished work: locks work, and runs fail",
+                    names.resource,
+                    names.mark.escape_ascii()
+                ),
+                format!("runs named jobs/* need ~{{jobs/*, as their locks do: {}", grant(url, "~{jobs/*")),
             ));
         }
         let shown = patterns.map(|patterns| printable(&patterns.join(" ")));
@@ -320,19 +388,14 @@ async fn wake_ups(
     url: &RedisUrl,
     names: &Names,
     mut missing: Missing,
-    trial: bool,
+    trial: Option<Trial>,
     nonce: Nonce,
 ) -> Result<Vec<Finding>, String> {
     const CHECK: &str = "redis.wakeups";
     let listen = async {
         let mut listener = access.listen().await.map_err(|why| words(&why))?;
         for name in ["unsubscribe", "subscribe"] {
-            let done = match name {
-                "unsubscribe" => listener.sink.unsubscribe(names.channel.as_slice()).await,
-                _ => listener.sink.subscribe(names.channel.as_slice()).await,
-            };
-            if let Err(error) = done {
-                let said = format!("{} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default());
+            if let Err(said) = listener.change(name, vec![names.channel.clone()]).await {
                 missing.note(About::Channel, name, &Value::Error(said));
             }
         }
@@ -340,9 +403,12 @@ async fn wake_ups(
     };
     let listener = until(asker.until, listen).await.unwrap_or_else(|| Err("no answer in time".to_owned()));
     let mut findings = Vec::new();
-    let tried = if trial { Some(try_lock(asker, url, names, nonce).await) } else { None };
+    let tried = match trial {
+        Some(trial) => Some(try_lock(asker, url, names, nonce, trial).await),
+        None => None,
+    };
     findings.extend(tried.as_ref().map(|tried| match tried {
-        Ok(()) => Finding::good("redis.trial", "a lock was taken, renewed and released"),
+        Ok(what) => Finding::good("redis.trial", *what),
         Err(why) => Finding::problem(
             "redis.trial",
             printable(why),
@@ -365,12 +431,10 @@ async fn wake_ups(
             format!("the channel of {:?} is refused; {poll}", names.resource),
             format!("locks named jobs/* need &{{jobs/*: {}", grant(url, "&{jobs/*")),
         )),
-        Ok(mut listener) if matches!(tried, Some(Ok(()))) => {
+        Ok(mut listener) if matches!(tried, Some(Ok(_))) => {
             let patience = asker.until.min(clock::monotonic().plus(MESSAGE_PATIENCE));
-            let message = until(patience, async { listener.stream.next().await }).await.flatten();
-            let released = message.and_then(|message| {
-                Session::released_by(message.get_channel_name().as_bytes(), message.get_payload_bytes())
-            });
+            let message = until(patience, listener.next()).await.and_then(Result::ok);
+            let released = message.and_then(|(channel, payload)| Session::released_by(&channel, &payload));
             Some(if released.as_ref() == Some(&names.resource) {
                 Finding::good(CHECK, "waiters are notified of a release")
             } else {
@@ -384,31 +448,59 @@ async fn wake_ups(
     Ok(findings)
 }
 
-/// Acquires, renews and releases a lock, and removes its remains.
-async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) -> Result<(), String> {
+/// Acquires, renews and releases a lock, begins and finishes a run, and removes what remains. Returns what was done.
+async fn try_lock(
+    asker: &Asker,
+    url: &RedisUrl,
+    names: &Names,
+    nonce: Nonce,
+    trial: Trial,
+) -> Result<&'static str, String> {
     let replicas = url.replicas.map(|count| Replicas { count });
     let session = Session::new(Settings { retention: TRIAL_COUNTER, replicas, ..Settings::default() });
     let owner = Owner::new("leasehold doctor").map_err(|error| error.to_string())?;
-    let (record_ttl, floor) = (TRIAL, Token::new(1).ok_or("no token")?);
-    let acquire = Acquire { nonce, seq: Seq::new(0), record_ttl, floor, expect: None, owner, data: None, member: None };
-    let steps = [
-        ("taking", Op::Acquire(Box::new(acquire))),
-        ("renewing", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl, quorum: None })),
-        ("releasing", Op::Release(Release { nonce, quorum: None })),
+    let (record_ttl, token) = (TRIAL, Token::new(1).ok_or("no token")?);
+    let runner = Nonce::from_bytes(nonce.as_bytes().map(|byte| !byte));
+    let acquire = |nonce, unless_done| {
+        Op::Acquire(Box::new(Acquire {
+            nonce,
+            seq: Seq::new(0),
+            record_ttl,
+            floor: token,
+            expect: None,
+            owner: owner.clone(),
+            data: None,
+            member: None,
+            unless_done,
+        }))
+    };
+    let finish = Finish { nonce: runner, token, keep: TRIAL, owner: owner.clone(), quorum: None };
+    let of_lock = [
+        ("taking a lock", acquire(nonce, false)),
+        ("renewing a lock", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl, quorum: None })),
+        ("releasing a lock", Op::Release(Release { nonce, quorum: None })),
     ];
+    let of_run = [("beginning a run", acquire(runner, true)), ("finishing a run", Op::Finish(Box::new(finish)))];
     let mut tried = Ok(());
-    for (step, op) in steps {
+    for (step, op) in of_lock.into_iter().chain(of_run.into_iter().filter(|_| trial.can_run)) {
         let op = LockOp { lock: LockId::new(0), resource: names.resource.clone(), op };
-        tried = perform(asker, &session, op).await.map_err(|why| format!("{step} a lock failed: {why}"));
+        tried = perform(asker, &session, op).await.map_err(|why| format!("{step} failed: {why}"));
         if tried.is_err() {
             break;
         }
     }
-    let remove = [b"DEL", names.resource.as_str().as_bytes(), &names.fence].map(<[u8]>::to_vec);
+    // Of a mark that is refused nothing remains.
+    let keys = [names.resource.as_str().as_bytes(), &names.fence, &names.mark];
+    let remove = Command::new([&[&b"DEL"[..]], &keys[..if trial.can_run { 3 } else { 2 }]].concat());
     let until = asker.until.max(clock::monotonic().plus(REMOVAL));
     let asker = Asker { link: Arc::clone(&asker.link), until, home: None };
-    let removed = asker.all(&[Command { args: remove.into() }]).await;
-    tried.and(removed.map(drop))
+    let removed = asker.all(&[remove]).await;
+    tried.and(removed.map(drop))?;
+    Ok(if trial.can_run {
+        "a lock was taken, renewed and released, and a run was begun and finished"
+    } else {
+        "a lock was taken, renewed and released"
+    })
 }
 
 async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<(), String> {

@@ -42,14 +42,16 @@ fn a_file_of_something_else_is_refused_and_left_as_it_is() {
 fn a_file_of_a_newer_version_says_so() {
     let place = Place::new();
     drop(place.open());
-    place.raw().pragma_update(None, "user_version", 2).unwrap();
+    place.raw().pragma_update(None, "user_version", 3).unwrap();
     let refused = place.refused();
     assert!(
-        refused.contains("newer version") && refused.contains("format 2") && refused.contains("update"),
+        refused.contains("newer version") && refused.contains("format 3") && refused.contains("update"),
         "{refused}"
     );
     place.raw().pragma_update(None, "user_version", 0).unwrap();
     assert!(place.refused().contains("format 0"));
+    place.raw().pragma_update(None, "user_version", 1).unwrap();
+    assert!(place.refused().contains("before version 0.1.0"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ fn tamper(place: &Place, change: &str) {
     let raw = place.raw();
     raw.execute_batch(
         "CREATE TABLE IF NOT EXISTS copy (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
-         expires_ns, since_ms, owner, data, PRIMARY KEY (resource)); \
+         expires_ns, since_ms, owner, data, done_nonce, done_token, done_owner, done_ms, done_until, PRIMARY KEY (resource)); \
          INSERT INTO copy SELECT * FROM leases; DROP TABLE leases; ALTER TABLE copy RENAME TO leases;",
     )
     .unwrap();
@@ -37,6 +37,13 @@ fn a_bad_record_is_refused_with_advice_and_affects_no_other() {
         ("nonce = 'sixteen letters!'", "text instead of 16 bytes"),
         ("seq = -1", "seq"),
         ("seq = 4294967296", "above 4294967295"),
+        ("done_until = 1, done_nonce = zeroblob(16), done_token = -1, done_ms = 0, done_owner = ''", "below 0"),
+        ("done_until = 1", "done_nonce"),
+        ("done_until = 1, done_nonce = zeroblob(16), done_token = 1, done_ms = 0, done_owner = 7", "done_owner"),
+        (
+            "done_until = 9223372036854775807, done_nonce = zeroblob(16), done_token = 1, done_ms = 0, done_owner = ''",
+            "mark",
+        ),
         ("released = 2", "released"),
         ("released = 'no'", "released"),
         ("ttl_ns = 315360000000000000", "honest client"),

@@ -75,6 +75,7 @@ fn acquire_with(name: &str, id: u8, change: impl FnOnce(&mut Acquire)) -> LockOp
         owner: Owner::new(&format!("worker {id}")).unwrap(),
         data: None,
         member: None,
+        unless_done: false,
     };
     change(&mut op);
     on(name, Op::Acquire(Box::new(op)))
@@ -93,7 +94,12 @@ fn read(name: &str) -> LockOp {
 }
 
 fn request(ops: Vec<LockOp>, patience: Duration) -> Transmit {
-    Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: clock::monotonic().plus(patience), ops }
+    Transmit {
+        id: RequestId::new(1),
+        node: NodeId::new(0),
+        deadline: clock::monotonic().plus(patience),
+        ops: ops.into(),
+    }
 }
 
 fn all(store: &Sqlite, ops: Vec<LockOp>) -> Result<Vec<Outcome>, TransportFault> {

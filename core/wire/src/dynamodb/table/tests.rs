@@ -184,3 +184,27 @@ fn a_table_with_other_keys_is_refused() {
     going["TableStatus"] = "DELETING".into();
     assert!(judged(&settings(), &read(going)).contains("DELETING"));
 }
+
+#[test]
+fn rows_tell_which_library_wrote_them() {
+    let settings = Settings::new("locks").unwrap().key("pk").unwrap();
+    let request = sample(&settings);
+    assert_eq!(request.target.header(), "DynamoDB_20120810.Scan");
+    let expected = [
+        r##"{"ExpressionAttributeNames":{"#pk":"pk","#rvn":"recordVersionNumber"},"Limit":500,"##,
+        r##""ProjectionExpression":"#pk, #rvn","TableName":"locks"}"##,
+    ];
+    assert_eq!(text_of(&request), expected.concat());
+
+    let row = |name: &str, version: &str| json!({ "pk": { "S": name }, "recordVersionNumber": { "S": version } });
+    let ours = "000102030405060708090a0b0c0d0e0f:0000000001";
+    let items = json!([
+        row("report@monday", ours), row("report", "a-uuid"), row("report@tuesday", "a-uuid"),
+        row("leasehold\u{1f}quorum", "a-stamp"), { "pk": { "S": "no lock" } }, { "pk": { "N": "7" } }, 7,
+    ]);
+    let found = writers(&settings, &response(200, json!({ "Items": items }))).unwrap();
+    assert_eq!(found, Writers { locks: 3, foreign: 2, foreign_runs: vec!["report@tuesday".into()] });
+    for nonsense in [json!({}), json!({ "Items": {} })] {
+        assert!(writers(&settings, &response(200, nonsense)).is_err());
+    }
+}

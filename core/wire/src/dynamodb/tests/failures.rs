@@ -20,7 +20,9 @@ fn kind(response: &Response) -> &'static str {
             DenialKind::Membership => "membership",
             DenialKind::Other => "other",
         },
-        ErrorClass::Refused(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::NeedsCredentials(_)) => "?",
+        ErrorClass::Refused(
+            Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. } | Refusal::NeedsCredentials(_),
+        ) => "?",
     }
 }
 

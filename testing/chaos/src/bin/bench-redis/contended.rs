@@ -1,4 +1,4 @@
-//! Eight workers want one lock: hold it for a millisecond, then pause for ten.
+//! Eight workers want one lock, with and without pauses.
 
 use std::slice;
 use std::sync::mpsc::channel;
@@ -14,23 +14,30 @@ use leasehold_servers::redis::Server;
 use super::{Plan, runtime};
 
 const WORKERS: usize = 8;
-const HOLD: Duration = Duration::from_millis(1);
-const PAUSE: Duration = Duration::from_millis(10);
+/// How long a worker holds the lock, and then leaves it to others.
+const PACES: [(&str, Duration, Duration); 2] = [
+    ("want one lock", Duration::from_millis(1), Duration::from_millis(10)),
+    ("want one lock without pauses", Duration::ZERO, Duration::ZERO),
+];
 const TTL: Duration = Duration::from_secs(10);
 /// A reply that takes longer than this will not come.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn measure(server: &Server, plan: &Plan) -> Result {
-    println!("{WORKERS} workers want one lock, hold it for 1 ms and pause for 10 ms\n");
+    println!("{WORKERS} workers want one lock: they hold it for 1 ms and pause for 10 ms, or do neither\n");
     let heads = ["", "per s", "wait p50", "wait p99", "slowest's share", "commands each"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    for processes in [1, 4] {
+    for ((want, hold, pause), processes) in PACES.into_iter().flat_map(|pace| [(pace, 1), (pace, 4)]) {
         let where_ = if processes == 1 { "in one process" } else { "in 4 processes" };
-        let [ours, rslock] = ["leasehold", "rslock"].map(|library| run(server, library, processes, plan.contended));
+        let workers = [WORKERS / processes, plan.contended.as_millis() as usize];
+        let times = [hold, pause].map(|time| time.as_millis() as usize);
+        let numbers = [workers, times].concat();
+        let [ours, rslock] = ["leasehold", "rslock"].map(|library| run(server, library, processes, plan, &numbers));
         let (ours, rslock) = (ours?, rslock?);
-        rows.push(ours.row(&format!("leasehold {where_}")));
-        rows.push(rslock.row(&format!("rslock {where_}")));
-        tell(&format!("{WORKERS} workers want one lock, {where_}"), &ours, &rslock);
+        let case = format!("{WORKERS} workers {want}, {where_}");
+        rows.push(ours.row(&format!("leasehold, {case}")));
+        rows.push(rslock.row(&format!("rslock, {case}")));
+        tell(&case, &ours, &rslock);
     }
     println!("{}", table(&rows));
     println!(
@@ -79,7 +86,8 @@ fn tell(case: &str, ours: &Crowd, rslock: &Crowd) {
         .for_each(|(who, slowest)| Case(case, "share of the slowest", "%").of(who, *slowest));
 }
 
-fn run(server: &Server, library: &str, processes: usize, time: Duration) -> Result<Crowd> {
+fn run(server: &Server, library: &str, processes: usize, plan: &Plan, numbers: &[usize]) -> Result<Crowd> {
+    let time = plan.contended;
     server.command(&["FLUSHALL"]);
     let (sender, receiver) = channel();
     let meter = Meter::start(slice::from_ref(server));
@@ -91,8 +99,9 @@ fn run(server: &Server, library: &str, processes: usize, time: Duration) -> Resu
                 let _ = sender.send(line.to_owned());
             }
         };
-        let (workers, millis) = ((WORKERS / processes).to_string(), time.as_millis().to_string());
-        children.push(Child::start(&["contend", &server.url(), library, &workers, &millis], hear)?);
+        let (url, numbers) = (server.url(), numbers.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let part = ["contend", &url, library].into_iter().chain(numbers.iter().map(String::as_str));
+        children.push(Child::start(&part.collect::<Vec<_>>(), hear)?);
     }
     let mut waits: Vec<u64> = Vec::new();
     let mut shares = Vec::new();
@@ -115,7 +124,7 @@ fn run(server: &Server, library: &str, processes: usize, time: Duration) -> Resu
 }
 
 /// One process: prints one line for each worker, with its waits in nanoseconds.
-pub fn work(url: &str, library: &str, workers: usize, time: Duration) -> Result {
+pub fn work(url: &str, library: &str, workers: usize, [time, hold, pause]: [Duration; 3]) -> Result {
     runtime()?.block_on(async {
         let client = leasehold::Client::connect(url).await?;
         let manager = rslock::LockManager::from_clients(vec![redis::Client::open(url)?]);
@@ -133,7 +142,7 @@ pub fn work(url: &str, library: &str, workers: usize, time: Duration) -> Result 
                                 if ours {
                                     let lease = client.lock("contended").ttl(TTL).await.unwrap();
                                     waits.push(start.elapsed());
-                                    tokio::time::sleep(HOLD).await;
+                                    rest(hold).await;
                                     lease.release().await.unwrap();
                                 } else {
                                     let lock = loop {
@@ -144,10 +153,10 @@ pub fn work(url: &str, library: &str, workers: usize, time: Duration) -> Result 
                                         }
                                     };
                                     waits.push(start.elapsed());
-                                    tokio::time::sleep(HOLD).await;
+                                    rest(hold).await;
                                     manager.unlock(&lock).await;
                                 }
-                                tokio::time::sleep(PAUSE).await;
+                                rest(pause).await;
                             }
                             waits
                         })
@@ -161,4 +170,11 @@ pub fn work(url: &str, library: &str, workers: usize, time: Duration) -> Result 
             })
             .await
     })
+}
+
+/// A timer waits a millisecond even for nothing.
+async fn rest(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
+    }
 }

@@ -30,8 +30,11 @@ fn main() -> ExitCode {
 
 fn work(part: &[&str]) -> Result {
     match part {
-        ["contend", url, library, workers, millis] => {
-            contended::work(url, library, workers.parse()?, Duration::from_millis(millis.parse()?))
+        ["contend", url, library, workers, times @ ..] => {
+            let times = times.iter().map(|millis| millis.parse().map(Duration::from_millis));
+            let times: Vec<Duration> = times.collect::<std::result::Result<_, _>>()?;
+            let times = times.try_into().map_err(|_| "three times are needed")?;
+            contended::work(url, library, workers.parse()?, times)
         }
         ["hold", url, library, leases, millis] => {
             holding::work(url, library, leases.parse()?, Duration::from_millis(millis.parse()?))

@@ -10,6 +10,7 @@ use leasehold_chaos::bare::{Bare, RELEASE, VALUE};
 use leasehold_chaos::cost::{Cost, Meter, us_each};
 use leasehold_chaos::samples::{self, Samples};
 use leasehold_servers::redis::Server;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{Plan, runtime};
 
@@ -21,6 +22,8 @@ const TASKS: usize = 64;
 enum Peer {
     Bare(Bare),
     Leasehold(leasehold::Client),
+    /// Work that is done once: an occurrence of its own in each round.
+    Run(leasehold::Client, u64),
     Rslock(rslock::LockManager),
 }
 
@@ -32,6 +35,13 @@ impl Peer {
                 if taken && freed { Ok(()) } else { Err("somebody else was there".into()) }
             }
             Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
+            Self::Run(client, slot) => {
+                *slot += 1;
+                match client.once(key).slot(slot.to_string()).keep(TTL).ttl(TTL).await? {
+                    leasehold::Once::Run(run) => Ok(run.finish().await?),
+                    other => Err(format!("a fresh slot is {other:?}").into()),
+                }
+            }
             Self::Rslock(manager) => {
                 let lock = manager.lock(key, TTL).await.map_err(|error| format!("rslock: {error:?}"))?;
                 manager.unlock(&lock).await;
@@ -39,6 +49,14 @@ impl Peer {
             }
         }
     }
+}
+
+/// Those for one client: also a run, from its begin to its mark.
+async fn peers_of_one(url: &str) -> Result<Vec<(&'static str, Peer)>> {
+    let mut peers = peers(url).await?;
+    let from = u64::try_from(leasehold_bench::database::now_ns()).unwrap_or_default();
+    peers.insert(2, ("leasehold, a run", Peer::Run(leasehold::Client::connect(url).await?, from)));
+    Ok(peers)
 }
 
 async fn peers(url: &str) -> Result<Vec<(&'static str, Peer)>> {
@@ -67,7 +85,7 @@ pub fn one_client(server: &Server, plan: &Plan) -> Result {
     let url = server.url();
     println!("One client, one lock at a time, async (tokio, one thread)\n");
     runtime()?.block_on(async {
-        let mut peers = peers(&url).await?;
+        let mut peers = peers_of_one(&url).await?;
         let mut seen: Vec<(&str, Samples)> = peers.iter().map(|(name, _)| (*name, Samples::default())).collect();
         for round in 0..=plan.rounds {
             for ((_, peer), (_, seen)) in peers.iter_mut().zip(&mut seen) {
@@ -126,19 +144,23 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
     Ok(())
 }
 
+/// On the runtime of a service with one thread, and of one with several: they wake tasks in different ways.
 pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
-    println!("{TASKS} tasks on one thread, a key each\n");
+    tasks_on(server, plan, &runtime()?, "one thread")?;
+    tasks_on(server, plan, &Builder::new_multi_thread().worker_threads(2).enable_all().build()?, "two threads")
+}
+
+fn tasks_on(server: &Server, plan: &Plan, runtime: &Runtime, threads: &str) -> Result {
+    println!("{TASKS} tasks on {threads}, a key each\n");
     let url = server.url();
-    runtime()?.block_on(async {
+    runtime.block_on(async {
         let peers = peers(&url).await?;
         let mut rates: Vec<Vec<f64>> = peers.iter().map(|_| Vec::new()).collect();
         let mut costs: Vec<(Cost, usize)> = peers.iter().map(|_| (Cost::default(), 0)).collect();
         for round in 0..=plan.rounds {
             for (at, (_, peer)) in peers.iter().enumerate() {
                 let meter = Meter::start(slice::from_ref(server));
-                let end = Instant::now() + plan.round;
-                let local = tokio::task::LocalSet::new();
-                let pairs = local.run_until(all_tasks(peer, end)).await?;
+                let pairs = all_tasks(peer, Instant::now() + plan.round).await?;
                 let cost = meter.stop();
                 if round > 0 {
                     rates[at].push(pairs as f64 / cost.wall.as_secs_f64());
@@ -149,12 +171,13 @@ pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
         }
         let mut rows =
             vec![["", "pairs per s", "CPU here", "CPU in Redis", "bare by this"].map(str::to_owned).to_vec()];
-        let (mut each_us, mut cpu_us) = (Vec::new(), Vec::new());
+        let (mut each_us, mut cpu_us, mut redis_us) = (Vec::new(), Vec::new(), Vec::new());
         for (at, (name, _)) in peers.iter().enumerate() {
             let ratios: Vec<f64> = rates[0].iter().zip(&rates[at]).map(|(bare, this)| bare / this).collect();
             let (cost, pairs) = costs[at];
             each_us.push((*name, 1e6 / median(&rates[at]), median(&ratios)));
             cpu_us.push((*name, us_each(cost.client, pairs)));
+            redis_us.push((*name, us_each(cost.server, pairs)));
             rows.push(vec![
                 (*name).to_owned(),
                 format!("{:.0}", median(&rates[at])),
@@ -164,9 +187,10 @@ pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
             ]);
         }
         println!("{}", table(&rows));
-        let case = format!("{TASKS} tasks on one thread");
+        let case = format!("{TASKS} tasks on {threads}");
         Case(&case, "time per pair, overall", "us").in_turns(&each_us);
         Case(&case, "CPU", "us").side_by_side(&cpu_us);
+        Case(&case, "CPU in Redis", "us").side_by_side(&redis_us);
         Ok(())
     })
 }
@@ -175,7 +199,7 @@ async fn all_tasks(peer: &Peer, end: Instant) -> Result<usize> {
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let mut peer = peer.clone();
-            tokio::task::spawn_local(async move {
+            tokio::spawn(async move {
                 let key = format!("task/{task}");
                 let mut pairs = 0;
                 while Instant::now() < end {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_core::Version;
-use leasehold_core::member::{Answer as Admitted, CounterTrust, LossId, Marker, Membership, admit};
+use leasehold_core::member::{Answer as Admitted, CounterTrust, Durability, LossId, Marker, Membership, admit};
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind};
 use leasehold_core::op::{Holder, Op, Outcome, Refusal, Release, Renew, Seen};
@@ -94,6 +94,7 @@ impl Told {
         let depends = match op {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || self.is_grant()),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
+            Op::Finish(finish) => finish.quorum.is_some() && is_conflict,
             Op::Raise(_) | Op::Read => false,
         };
         if depends { Answer::Again(Form::Look(Box::new(self))) } else { Answer::Done(self.outcome) }
@@ -104,11 +105,9 @@ impl Told {
         let asked = match op {
             Op::Acquire(op) => op.member.as_ref(),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
-                let memory = NodeMemory { marker: found, trusted: None, run: None };
-                let doubted = quorum.is_some_and(|durability| memory.is_in_doubt(durability));
-                let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
-                return Answer::Done(if doubted { abstains } else { self.outcome.clone() });
+                return self.missing_or_forgotten(found, *quorum);
             }
+            Op::Finish(finish) => return self.missing_or_forgotten(found, finish.quorum),
             Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Answer::Done(self.outcome.clone()) };
@@ -124,6 +123,14 @@ impl Told {
             }
             None => self.voted(op, &admission.answer),
         }
+    }
+
+    /// A missing record may be one that the node has forgotten.
+    fn missing_or_forgotten(&self, found: Option<&Marker>, quorum: Option<Durability>) -> Answer {
+        let memory = NodeMemory { marker: found, trusted: None, run: None };
+        let doubted = quorum.is_some_and(|durability| memory.is_in_doubt(durability));
+        let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
+        Answer::Done(if doubted { abstains } else { self.outcome.clone() })
     }
 
     fn voted(&self, op: &Op, answer: &Admitted) -> Answer {
@@ -191,7 +198,7 @@ impl Keep {
     /// The lock shows this send.
     pub(super) fn kept(&self, op: &Acquire, record_ttl: Duration) -> Answer {
         let mut outcome = self.outcome.clone();
-        if let Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding) })) = &mut outcome {
+        if let Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding), .. })) = &mut outcome {
             holding.holder = Holder::Lease { nonce: op.nonce, seq: Some(op.seq) };
             holding.version = Version::of(&op.nonce, op.seq);
             holding.record_ttl = Some(record_ttl);

@@ -5,6 +5,7 @@ mod client;
 mod holding;
 mod memory;
 mod quorum;
+mod runs;
 mod waiting;
 
 use crate::format::Vector;
@@ -42,6 +43,12 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     memory::quorum_rejoined_node,
     memory::quorum_seen_to_vote,
     memory::quorum_bounds,
+    runs::run_finished,
+    runs::run_done,
+    runs::run_finish_unanswered,
+    runs::run_lost,
+    runs::quorum_run,
+    runs::quorum_run_in_doubt,
     client::credentials,
     client::bad_commands,
     client::closing,

@@ -98,7 +98,8 @@ fn call(client: &mut WireClient, input: Option<Input>, fresh: &Entropy, now: Now
         }
         Some(Input::Core(Core::Close)) => client.close(now),
         Some(Input::Core(
-            Core::DeclareLost { .. }
+            Core::Finish { .. }
+            | Core::DeclareLost { .. }
             | Core::Notified { .. }
             | Core::Subscribed { .. }
             | Core::CredentialsRenewed { .. }

@@ -158,8 +158,8 @@ impl Scenario {
     pub(super) fn named(&self) -> String {
         match self.open.first() {
             Some(Open::Redis(commands)) => {
-                let last = commands.commands[0].args.last().expect("an argument");
-                String::from_utf8(last.clone()).expect("digits")
+                let last = commands.commands[0].words().last().expect("an argument");
+                String::from_utf8(last.to_vec()).expect("digits")
             }
             Some(Open::Http(request)) => {
                 let body = String::from_utf8(request.body.clone()).expect("text");

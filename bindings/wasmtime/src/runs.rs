@@ -1,0 +1,48 @@
+//! The names of runs: work that is done once.
+
+use crate::component::Component;
+use crate::error::{CallError, HostError};
+use crate::instance::{Instance, Limits};
+use crate::types::ConfigError;
+
+/// The functions of the WIT's `runs`.
+pub struct Runs {
+    instance: Instance,
+}
+
+impl Runs {
+    /// An instance for these functions alone; it keeps nothing.
+    ///
+    /// # Errors
+    /// Limits that the component does not fit in.
+    pub fn new(component: &Component, limits: Limits) -> Result<Self, HostError> {
+        Ok(Self { instance: Instance::new(component, limits)? })
+    }
+
+    /// The resource of one occurrence of a job: `name@slot`.
+    ///
+    /// # Errors
+    /// A name or a slot that no run can have.
+    pub fn run_resource(&mut self, name: &str, slot: Option<&str>) -> Result<String, CallError<ConfigError>> {
+        let named = self.instance.call(name.len() + slot.map_or(0, str::len), |store, exports| {
+            exports.leasehold_protocol_runs().call_run_resource(store, name, slot)
+        })?;
+        named.map_err(CallError::Refused)
+    }
+
+    /// The slot of a job that runs once in every period: the start of the period in UTC.
+    ///
+    /// # Errors
+    /// A period out of its bounds, or an offset that is not below the period.
+    pub fn period_slot(
+        &mut self,
+        unix_ms: u64,
+        every_ms: u64,
+        offset_ms: u64,
+    ) -> Result<String, CallError<ConfigError>> {
+        let slot = self.instance.call(0, |store, exports| {
+            exports.leasehold_protocol_runs().call_period_slot(store, unix_ms, every_ms, offset_ms)
+        })?;
+        slot.map_err(CallError::Refused)
+    }
+}

@@ -1,0 +1,305 @@
+//! The long help texts: examples, exit statuses, and what machines read.
+
+pub(super) const MAIN_HELP: &str = "\
+Durations have a unit: 500ms, 30s, 1.5s, 2m, 1h, 7d.
+
+Environment, where the option is not given:
+  LEASEHOLD_STORE          --store; several urls separated by spaces
+  LEASEHOLD_REQUIRE_STORE  1: a store must be named, there is no default
+  LEASEHOLD_MAX_TTL        --max-ttl, if there are several stores
+  LEASEHOLD_QUORUM_ID      --quorum-id, if there are several stores
+
+Examples:
+  export LEASEHOLD_STORE=redis://locks.example.com
+  leasehold exec nightly -- ./report.sh    run one at a time
+  leasehold once --every 1d nightly -- ./report.sh
+                                           run once a day
+  leasehold inspect nightly                show the holder
+  leasehold doctor                         check the store
+
+Exit status, for every command:
+   64  wrong arguments, url or name
+   69  the store cannot be reached or does not answer
+   70  an internal error: no thread could be started, or a bug
+   71  the operating system refuses a thread, a pipe or a process
+   74  the answer cannot be written
+   77  the store refuses: permissions, a full disk, a record it cannot read
+See `leasehold help COMMAND` for those of a command.
+";
+
+pub(super) const EXEC_HELP: &str = "\
+Examples:
+  leasehold exec nightly -- ./report.sh
+      wait for the lock as long as it takes
+  leasehold exec --no-wait --busy-status 0 sync -- rsync -a src/ dst/
+      from cron: skip this round if the last one still runs
+  leasehold exec --ttl 10s --wait 5m deploy -- make deploy
+  leasehold exec db -- sh -c 'psql -v fence=$LEASEHOLD_TOKEN -f write.sql'
+
+Exit status: that of the command, or 128 + N if signal N ended it, except
+   75  the lock could not be acquired: it was held, or not free within the wait
+       (--busy-status)
+   76  the lease was lost or in danger, or the lock was found broken when the
+       command had ended (--lost-status)
+  126  the command cannot be executed; the lock was released at once
+  127  the command was not found; the lock was released at once
+128+N  signal N came while waiting for the lock
+and 64, 69, 70, 71, 77 as in `leasehold --help`. Whenever leasehold ends with a
+status of its own, a line on stderr that begins with `leasehold:` explains it.
+
+When the lease is lost:
+  When less than a sixth of the ttl is left and no renewal has succeeded, the
+  command's process group gets TERM. When 1/24 of the ttl is left (at least
+  10ms, at most 1s), or the lease ends early because the lock was broken, it
+  gets KILL. So does the rest of the group after the command has ended.
+  With --on-lost ignore the command goes on beside the next holder, and its own
+  status counts; there is a warning.
+  If leasehold itself is killed, the command's group is killed too, and the lock
+  is free when the ttl has passed.
+
+Stopping:
+  Ctrl-Z stops the command and leasehold. A stopped leasehold renews nothing:
+  the lease expires after the ttl, others may get the lock, and on `fg` the
+  command is killed instead of continued. If only the command is stopped, by
+  `kill -STOP`, the lock stays held; --max-hold bounds that.
+
+Not guaranteed:
+  - While leasehold itself is stopped or starved, or KILL has not yet reached a
+    command that hangs in the kernel, the command can write after its lease has
+    ended. Only the protected resource can reject that, by comparing
+    LEASEHOLD_TOKEN with the largest token it has seen.
+  - A command that runs as another user cannot be signalled: sudo, su, setuid
+    programs. It goes on when the lease is lost (a message says so) or leasehold
+    is killed. Run `sudo leasehold exec` instead.
+  - Processes that the command leaves behind when it ends are left alone, and
+    the lock no longer covers them.
+  - Processes that leave the command's process group (setsid, daemons) are not
+    reached by any of the above.
+  - Waiters are not served in order.
+";
+
+pub(super) const ONCE_HELP: &str = "\
+Examples:
+  leasehold once --every 1d --wait 1h nightly -- ./report.sh
+      in the crontab of each machine: one does it, and the next if that one dies
+  leasehold once --slot invoice-42 --keep 365d --wait 1h bill -- ./bill.sh 42
+      stand by while another one bills, and take over if it dies
+  leasehold once --cooldown 1h sync -- ./sync.sh
+      at most once an hour
+  leasehold once --forget --slot 2026-11-24 nightly
+      so that it is done again
+
+Exit status: that of the command, or 128 + N if signal N ended it, except
+    0  it was done before; a line on stderr says by whom (--done-status); with
+       --forget: the mark was removed
+    1  with --forget: there is no mark
+   73  the command has succeeded, and no answer of the store says that this is
+       written down: it may be done again
+   75  somebody else runs it, and has not done it within the wait
+       (--running-status)
+   76  the lease was lost or in danger: nothing was written down, and it may be
+       done again (--lost-status)
+  126  the command cannot be executed; the next one may try at once
+  127  the command was not found; the next one may try at once
+128+N  signal N came while waiting for the other one
+and 64, 69, 70, 71, 77 as in `leasehold --help`. Whenever leasehold ends with a
+status of its own, a line on stderr that begins with `leasehold:` explains it.
+
+When the command fails, by its status or a signal, the next one may run it at
+once; with --keep-failures that counts as done. All else about the lease, its
+loss, and stopping is as in `leasehold help exec`.
+
+Not guaranteed:
+  - Until the success is written down, a job can be run again: its machine may
+    die after the work and before that. Afterwards nobody runs it until --keep
+    is over, as long as the store keeps its records.
+  - A run that lost its lease can overlap its successor. Only the protected
+    resource can reject that, by comparing LEASEHOLD_TOKEN with the largest
+    token it has seen.
+";
+
+pub(super) const INSPECT_HELP: &str = "\
+Exit status:
+    0  the lock is held; of a run: somebody runs it, or it is done
+    1  the lock is free; of a run: neither
+and 64, 69, 70, 74, 77 as in `leasehold --help`.
+
+JSON: resource, held, store (its url, or several separated by spaces; files by
+their full paths); if held also owner, token, since (RFC 3339), since_unix_ms,
+ttl_ms, left_ms (until the lock is free unless renewed), data_bytes, foreign
+(written by another lock library), nodes: votes, of (the number of nodes that
+show it; 1 of 1 for a single store). Of a run also done: null, or the mark:
+token, owner, at (RFC 3339), at_unix_ms, left_ms (until it may be done again).
+Values that the store does not show are null. A failure is
+{\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const BREAK_HELP: &str = "\
+Examples:
+  leasehold break nightly
+      show the holder, ask, and take the lock from that holder
+  leasehold break --token 1727695801234 --yes nightly
+      in a script that has inspected the lock: only this lease
+  leasehold break --owner 'worker-7:1234:*' --yes nightly
+      in a supervisor that knows that this process has died
+
+Comparing and releasing is one step: a holder that comes in between keeps the
+lock. The lock of another library is refused (77): release it with that
+library's own tools.
+
+Exit status:
+    0  the lock was taken from its holder
+    1  the lock was free already
+    2  nothing was changed: not confirmed, held by another holder than the named
+       one, or the lock changed hands while you were asked
+and 64 (also: no terminal to ask on, and no --yes), 69, 70, 74, 77 as in
+`leasehold --help`.
+
+JSON: resource, broken (true or false), holder (as in `leasehold inspect
+--json`, or null). A failure is {\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const DOCTOR_HELP: &str = "\
+Exit status:
+    0  all is good
+    1  warnings, and nothing worse
+    2  a problem: locks are not reliable, or do not work at all; also if the
+       store cannot be opened
+and 64 (an empty --store), 74 as in `leasehold --help`.
+
+With several --store, the nodes of a quorum are checked one by one and against
+each other.
+
+JSON: store (as in `leasehold inspect --json`; null if it cannot be read), worst
+(good, warning or problem), findings: severity, check, what, advice.
+";
+
+pub(super) const INIT_HELP: &str = "\
+Example:
+  leasehold quorum init --store redis://a --store redis://b --store redis://c
+
+Exit status:
+    0  the nodes are members now, or were before
+    1  nothing was done: the quorum exists, or is coming up, and nodes that do
+       not vote yet come back by themselves
+and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
+
+With --force all nodes vote at once. If a client holds a lock meanwhile, or
+believes that it does, two may hold it. After a change of nodes or of
+--max-ttl: stop all clients, wait for the longest ttl, then use it. If a node
+fails, the marks of the others are undone.
+
+JSON: quorum, result (marked, exists, recovering or coming_up), nodes (the
+number that were marked), left_out and recovering (names). A failure is
+{\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const STATUS_HELP: &str = "\
+Exit status:
+    0  a majority of the nodes votes
+    1  it does not: no lock can be acquired
+and 64, 74 as in `leasehold --help`.
+
+JSON: quorum, max_ttl_ms, majority, voting, nodes: name, standing (member,
+rejoined, joining, restarted, unmarked, stranger, unreadable, unreachable,
+refused), answers, votes, quorum, max_ttl_ms, run, durable, meaning.
+";
+
+pub(super) const JOIN_HELP: &str = "\
+Example, after a machine of the quorum was replaced:
+  leasehold quorum join --store redis://a --store redis://b --store redis://c
+
+It reports on stderr what it waits for and until when, and any change.
+
+Exit status:
+    0  all nodes that answer vote, and they are a majority
+    1  they do not after the timeout; the answer names the nodes and reasons
+and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
+
+JSON: quorum, result (complete or timed_out), majority, voting, reasons, nodes
+(as in `leasehold quorum status --json`). A failure is
+{\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const CREATE_HELP: &str = "\
+Examples:
+  leasehold table create --store 'dynamodb://locks?region=eu-west-1'
+  leasehold table create --read-units 5 --write-units 5 --tag team=billing \\
+      --store 'dynamodb://locks?region=eu-west-1&expires=ttl'
+
+Exit status:
+    0  the table exists, created now or before
+and 64, 69, 74, 77 (also: a table of that name has other keys) as in
+`leasehold --help`.
+
+It needs dynamodb:CreateTable and DescribeTable; with --tag TagResource; with
+expires in the url DescribeTimeToLive and UpdateTimeToLive.
+
+JSON: result (made or exists), and what `leasehold table describe --json`
+shows. A failure is {\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const DESCRIBE_HELP: &str = "\
+Exit status:
+    0  the table can be used
+    1  it exists, but cannot be used now
+and 64, 69, 74, 77 (also: the table does not exist) as in `leasehold --help`.
+
+JSON: name, status, keys (name, type), billing (mode: on_demand or provisioned;
+read_units, write_units), expires (the attribute of its time to live), replicas
+(Regions), consistency (strong or eventual), witnesses (Regions), arn. Values
+that DynamoDB does not show, or not to us, are null. A failure is
+{\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const STORE_HELP: &str = "\
+Examples:
+  leasehold store show --store 'postgres://app@db/prod' > migrations/locks.sql
+  leasehold store create --store 'postgres://owner:secret@db/prod?schema=jobs'
+
+Exit status:
+    0  the table exists, created now or before; its SQL was printed
+and 64, 69, 74, 77 as in `leasehold --help`.
+";
+
+pub(super) const COMPLETIONS_HELP: &str = "\
+Examples:
+  leasehold completions bash > ~/.local/share/bash-completion/completions/leasehold
+  leasehold completions fish > ~/.config/fish/completions/leasehold.fish
+  leasehold completions zsh  > \"${fpath[1]}/_leasehold\"
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status;
+
+    #[test]
+    fn help_lists_the_statuses_that_are_used() {
+        let listed = |help: &str, status: u8| help.lines().any(|line| line.starts_with(&format!("{status:>5}  ")));
+        let main =
+            [status::USAGE, status::UNAVAILABLE, status::INTERNAL, status::SYSTEM, status::OUTPUT, status::REFUSED];
+        assert!(main.iter().all(|status| listed(MAIN_HELP, *status)));
+        let exec = [status::BUSY, status::LOST, status::NOT_EXECUTABLE, status::NOT_FOUND];
+        assert!(exec.iter().all(|status| listed(EXEC_HELP, *status)));
+        assert!(EXEC_HELP.contains(&format!("{}+N", status::SIGNAL)));
+        let once = [status::DONE, status::NOTHING, status::UNCONFIRMED];
+        assert!(exec.iter().chain(&once).all(|status| listed(ONCE_HELP, *status)));
+        let small = [status::DONE, status::NOTHING];
+        assert!(small.iter().all(|status| listed(INSPECT_HELP, *status)));
+        let of_quorums = [INIT_HELP, STATUS_HELP, JOIN_HELP];
+        assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
+        assert!(small.iter().all(|status| listed(DESCRIBE_HELP, *status)) && listed(CREATE_HELP, status::DONE));
+        assert!(listed(STORE_HELP, status::DONE));
+        let small = [status::DONE, status::NOTHING, status::NOT_DONE];
+        assert!(small.iter().all(|status| listed(BREAK_HELP, *status) && listed(DOCTOR_HELP, *status)));
+    }
+
+    #[test]
+    fn help_needs_no_wrapping_on_common_terminals() {
+        let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
+        for help in helps.into_iter().chain([ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, STORE_HELP]) {
+            assert!(help.lines().all(|line| line.len() <= 80), "{help}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `leasehold once`: runs a command unless it was done before.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use leasehold::{Client, Once, Run, RunRequest};
+
+use crate::args::OnceArgs;
+use crate::exec::{Ended, Exec, Job, not_had};
+use crate::output::{Failure, answer};
+use crate::status;
+use crate::store::Target;
+
+pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
+    if args.forget {
+        return forget(args, target);
+    }
+    let wait = Some(args.wait.unwrap_or_default());
+    let job = |client: &Client| {
+        let resource = request(args, client).resource()?;
+        Ok(Job { resource, hold: &args.hold, wait, command: &args.command })
+    };
+    let mut exec = Exec::start(target, wait, job)?;
+    let request = request(args, &exec.client).wait(exec.left().unwrap_or_default());
+    match exec.acquire(request.into_future()) {
+        ControlFlow::Continue(Ok(Once::Run(run))) => {
+            let outcome = exec.under(&run);
+            end(&exec, args, &run, outcome)
+        }
+        ControlFlow::Continue(Ok(Once::Done(mark))) => {
+            exec.say(format_args!("{:?}: done already, {mark}", exec.job.resource));
+            Ok(args.done_status)
+        }
+        ControlFlow::Continue(Ok(Once::Running(holder))) => {
+            let who = holder.map_or_else(|| "held by another client".to_owned(), |holder| holder.to_string());
+            not_had(
+                Failure::busy(format!("{:?}: somebody else runs it: {who}", exec.job.resource)),
+                args.running_status,
+            )
+        }
+        ControlFlow::Continue(Err(error)) => not_had(error.into(), args.running_status),
+        ControlFlow::Break(signal) => Ok(exec.gave_up(signal)),
+    }
+}
+
+fn request(args: &OnceArgs, client: &Client) -> RunRequest {
+    let mut request = client.once(&args.name).ttl(args.hold.ttl);
+    if let Some(slot) = &args.slot {
+        request = request.slot(slot);
+    }
+    for (given, set) in [
+        (args.every, RunRequest::every as fn(RunRequest, Duration) -> RunRequest),
+        (args.offset, RunRequest::offset),
+        (args.cooldown, RunRequest::cooldown),
+        (args.keep, RunRequest::keep),
+        (args.hold.max_hold, RunRequest::max_hold),
+    ] {
+        if let Some(duration) = given {
+            request = set(request, duration);
+        }
+    }
+    if let Some(owner) = &args.hold.owner {
+        request = request.owner(owner);
+    }
+    if args.even_if_done {
+        request = request.even_if_done();
+    }
+    if args.trust_quorum { request.trust_quorum() } else { request }
+}
+
+/// Writes the mark, or leaves the work to the next one.
+fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failure>) -> Result<u8, Failure> {
+    let done = matches!(outcome, Ok(Ended { status, by_itself: true }) if status == status::DONE || args.keep_failures);
+    let outcome = outcome.map(|ended| ended.status);
+    if run.is_lost() {
+        exec.say("the run is not marked as done: it may be done again");
+        return outcome;
+    }
+    if !done {
+        return exec.release(run, outcome);
+    }
+    let finished = match exec.patiently(run.finish(), "the work is done, and its mark is not confirmed yet") {
+        ControlFlow::Continue(finished) => finished,
+        ControlFlow::Break(_) => {
+            exec.say("no answer says that the mark stands: the job may be run again");
+            return Ok(status::UNCONFIRMED);
+        }
+    };
+    match finished {
+        Ok(()) => outcome,
+        Err(error) => {
+            exec.say(error.to_string());
+            exec.say("the command has ended, and may be run again");
+            Ok(match status::of(error.kind()) {
+                status::LOST => args.hold.lost_status,
+                status => status,
+            })
+        }
+    }
+}
+
+fn forget(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
+    let client = target.connect()?;
+    let slot = args.slot.as_deref();
+    let mark = client.forget_run(&args.name, slot)?;
+    let resource = client.once(&args.name);
+    let resource = match slot {
+        Some(slot) => resource.slot(slot),
+        None => resource,
+    };
+    let resource = resource.resource()?;
+    match mark {
+        Some(mark) => {
+            answer(&format!("{resource} may be done again; it was done {mark}\n"))?;
+            Ok(status::DONE)
+        }
+        None => {
+            answer(&format!("{resource} has no mark\n"))?;
+            Ok(status::NOTHING)
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The commands of the documentation, run as they stand there.
+#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use common::{Place, Ran, wait_for};
+
+const README: &str = include_str!("../../README.md");
+const LIGHT: &str = include_str!("../../docs/images/promises-light.svg");
+const DARK: &str = include_str!("../../docs/images/promises-dark.svg");
+const RUNS: &str = include_str!("../../docs/once.md");
+const SERVICE: &str = include_str!("../../docs/infra/nightly-report.service");
+const TIMER: &str = include_str!("../../docs/infra/nightly-report.timer");
+const CRONJOB: &str = include_str!("../../docs/infra/cronjob.yaml");
+
+/// A machine on which `leasehold` and the report are installed.
+struct Machine {
+    place: Place,
+}
+
+impl Machine {
+    fn new() -> Self {
+        wait_for("a day that does not end at once", || {
+            SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() % 86_400 < 86_370
+        });
+        let machine = Self { place: Place::new() };
+        fs::create_dir(machine.bin()).unwrap();
+        symlink(env!("CARGO_BIN_EXE_leasehold"), machine.bin().join("leasehold")).unwrap();
+        for report in [machine.place.path("report.sh"), machine.bin().join("report")] {
+            fs::write(&report, "#!/bin/sh\necho report written\n").unwrap();
+            fs::set_permissions(&report, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        machine
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.place.path("bin")
+    }
+
+    /// Runs a line of a shell with both outputs in one.
+    fn run(&self, line: &str) -> Ran {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(self.place.path("."));
+        command.env("LEASEHOLD_STORE", self.place.store()).env("XDG_STATE_HOME", self.place.path("."));
+        command.env("PATH", format!("{}:{}", self.bin().display(), std::env::var("PATH").unwrap()));
+        Ran::from(command.output().unwrap())
+    }
+
+    /// As a program that does not read `PATH`, from where it is installed.
+    fn run_installed(&self, line: &str) -> Ran {
+        self.run(&line.replace("/usr/local/bin", self.bin().to_str().unwrap()))
+    }
+
+    #[track_caller]
+    fn does_it_once(&self, mut run: impl FnMut() -> Ran) {
+        assert_eq!(run().expect(0).stdout, "report written\n");
+        let again = run().expect(0).stdout;
+        assert!(again.contains("done already"), "{again}");
+    }
+}
+
+/// The lines of each block of a page that shows a terminal.
+fn consoles(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```console\n").skip(1).map(|rest| rest.split_once("```").unwrap().0)
+}
+
+/// Each command of a block, with the output that follows it.
+fn commands(block: &str) -> impl Iterator<Item = (&str, &str)> {
+    let block = block.strip_prefix("$ ").expect("the block begins with a command");
+    block.split("\n$ ").map(|part| part.split_once('\n').unwrap_or((part, "")))
+}
+
+/// Returns true if the output has the parts of the expected one that `...` divides, in their order. Ages of some seconds are
+/// like each other.
+fn is_like(output: &str, expected: &str) -> bool {
+    let timeless = |text: &str| {
+        // The last part has no number of seconds at its end.
+        let text = format!("{}\n", text.trim_end());
+        let parts = text.split(" s ago").map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));
+        parts.collect::<Vec<_>>().join(" s ago")
+    };
+    let (output, expected) = (timeless(output), timeless(expected));
+    let parts: Vec<&str> = expected.split("...").collect();
+    let [first, between @ .., last] = &parts[..] else { return output == expected };
+    let Some(mut rest) = output.strip_prefix(first) else { return false };
+    for part in between {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+#[test]
+fn dots_stand_for_any_text() {
+    assert!(is_like("done by a, token 7\n", "done by ..., token ...") && is_like("same\n", "same"));
+    assert!(is_like("a, 12 s ago\nb, 3 s ago", "..., 0 s ago\nb, 0 s ago") && !is_like("a, 12", "a, 0"));
+    assert!(!is_like("done by a\n", "done by ..., token ...") && !is_like("more\nsame\n", "same"));
+}
+
+/// Runs the commands one after the other on one machine, and returns how many there were.
+fn run_all<'a>(blocks: impl Iterator<Item = &'a str>) -> usize {
+    let machine = Machine::new();
+    let commands = blocks.flat_map(commands).inspect(|(command, expected)| {
+        let output = machine.run(command).stdout;
+        assert!(is_like(&output, expected), "{command}\nprints:\n{output}\nand not:\n{expected}");
+    });
+    commands.count()
+}
+
+#[test]
+fn the_guide_to_runs_shows_what_happens() {
+    let count = run_all(consoles(RUNS));
+    assert!(count > 10, "{count}");
+}
+
+#[test]
+fn the_first_example_of_the_readme_is_true() {
+    assert_eq!(run_all(consoles(README).take(1)), 2);
+}
+
+#[test]
+fn the_picture_is_the_same_in_both_themes() {
+    let drawn = |picture: &'static str| picture.split_once("</style>").unwrap().1;
+    assert_eq!(drawn(LIGHT), drawn(DARK));
+}
+
+#[test]
+fn the_line_for_a_crontab_does_it_once() {
+    let (_, line) = RUNS.split_once("`0 2 * * * ").unwrap();
+    let machine = Machine::new();
+    machine.does_it_once(|| machine.run_installed(line.split_once('`').unwrap().0));
+}
+
+#[test]
+fn the_service_does_it_once_and_systemd_understands_it() {
+    let machine = Machine::new();
+    let (_, start) = SERVICE.split_once("\nExecStart=").unwrap();
+    machine.does_it_once(|| machine.run_installed(start.lines().next().unwrap()));
+
+    let units = [("nightly-report.service", SERVICE), ("nightly-report.timer", TIMER)];
+    for (name, unit) in units {
+        fs::write(machine.place.path(name), unit.replace("/usr/local/bin", machine.bin().to_str().unwrap())).unwrap();
+    }
+    let verify = |name: &str| {
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(machine.place.path(name)).output()
+    };
+    for (name, _) in units {
+        match verify(name) {
+            Ok(verified) => {
+                let verified = Ran::from(verified).expect(0);
+                assert_eq!(verified.stderr, "", "{name}");
+            }
+            Err(error) => eprintln!("{name} is not verified, since there is no systemd here: {error}"),
+        }
+    }
+}
+
+#[test]
+fn the_command_of_the_cronjob_does_it_once_for_each_job() {
+    let (_, command) = CRONJOB.split_once("command: ").unwrap();
+    let words: Vec<String> = serde_json::from_str(command.lines().next().unwrap()).unwrap();
+    assert!(Path::new(&words[0]).is_relative(), "it is found in PATH");
+    let machine = Machine::new();
+    for job in ["nightly-report-29384760", "nightly-report-29386200"] {
+        // As the kubelet fills it in.
+        let line: Vec<String> = words.iter().map(|word| word.replace("$(SLOT)", job)).collect();
+        machine.does_it_once(|| machine.run(&line.join(" ")));
+    }
+}

@@ -1,0 +1,83 @@
+//! Runs, for bindings.
+
+use super::asking;
+use crate::client::Client;
+use crate::driver::Caller;
+use crate::error::{Error, ErrorKind};
+use crate::exec;
+use crate::lease::Lease;
+use crate::once::{Mark, Once, Run, RunInfo, RunRequest};
+
+/// Begins a run, as awaiting the request does. Gives up, with nothing held, once `interrupted` returns `true`.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn begin_run(request: RunRequest, interrupted: impl FnMut() -> bool) -> Result<Once, Error> {
+    exec::block_on_until(request.begin(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(super::given_up()))
+}
+
+/// Refuses at once the settings that [`begin_run`] would refuse.
+///
+/// # Errors
+/// [`ErrorKind::Config`].
+pub fn check_run(request: &RunRequest) -> Result<(), Error> {
+    request.check()
+}
+
+/// The lease of a run, for a host that has one kind of handle: [`finish`] and [`finish_async`] finish it.
+pub fn run_lease(run: Run) -> Lease {
+    run.into_lease()
+}
+
+/// See [`Run::finish`]. Waits no longer once `interrupted` returns `true`; the finish goes on in the background.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn finish(lease: &Lease, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
+    exec::block_on_until(lease.finish_by(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| {
+        let message = "the wait for the answer to the finish was interrupted: the finish goes on in the background";
+        Err(Error::new(ErrorKind::Cancelled, message).on(lease.resource()))
+    })
+}
+
+/// See [`Run::finish`]. Dropping the future does not stop the finish.
+///
+/// # Errors
+/// As there.
+pub async fn finish_async(lease: &Lease) -> Result<(), Error> {
+    lease.finish_by(Caller::Async).await
+}
+
+/// Decides if the error of a finish is raised at the end of a run's body: not if the body has finished or released the run
+/// itself.
+///
+/// # Errors
+/// That of the finish, in all other cases.
+pub fn run_left(was_lost: bool, finished: Result<(), Error>) -> Result<(), Error> {
+    match finished {
+        Err(error) if error.kind() == ErrorKind::NotOwned && !was_lost => Ok(()),
+        finished => finished,
+    }
+}
+
+/// See [`Client::inspect_run`].
+///
+/// # Errors
+/// As there.
+pub fn inspect_run(client: &Client, name: &str, slot: Option<&str>) -> Result<RunInfo, Error> {
+    exec::block_on(client.inspect_run_by(name, slot, Caller::Blocking))
+}
+
+/// See [`Client::forget_run`]. Gives up once `interrupted` returns `true`.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn forget_run(
+    client: &Client,
+    name: &str,
+    slot: Option<&str>,
+    interrupted: impl FnMut() -> bool,
+) -> Result<Option<Mark>, Error> {
+    exec::block_on_until(client.forget_run_by(name, slot, Caller::Blocking), asking(interrupted))
+        .unwrap_or_else(|| Err(super::given_up()))
+}

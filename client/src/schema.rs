@@ -1,0 +1,77 @@
+//! The table of a PostgreSQL store: making it, and the SQL that makes it.
+//!
+//! ```no_run
+//! let url = "postgres://owner:secret@db/prod";
+//! leasehold::schema::create(url)?;
+//! println!("{}", leasehold::schema::sql("postgres://app@db/prod")?); // for your migrations
+//! # Ok::<(), leasehold::Error>(())
+//! ```
+
+use leasehold_wire::postgres::schema as wire;
+
+use crate::error::Error;
+use crate::stores::Stores;
+use crate::transport::postgres::Postgres;
+use crate::url::StoreUrl;
+use crate::url::postgres::PostgresUrl;
+
+/// Makes the table that a single url names, and its schema, unless they are there. Blocks.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a url of another store;
+/// [`ErrorKind::StoreRefused`](crate::ErrorKind::StoreRefused) where this user may not;
+/// [`ErrorKind::StoreUnavailable`](crate::ErrorKind::StoreUnavailable) where the server is not reached.
+pub fn create(store: &(impl Stores + ?Sized)) -> Result<(), Error> {
+    let url = parsed(store)?;
+    Postgres::create(&url, &statements(&url))
+}
+
+/// The statements of [`create`], and those that give the user of the url the rights to lock, as SQL to paste. Connects to
+/// nothing.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a url of another store.
+pub fn sql(store: &(impl Stores + ?Sized)) -> Result<String, Error> {
+    let url = parsed(store)?;
+    let grants = wire::grant(&url.schema, &url.user);
+    Ok(statements(&url).iter().chain(&grants).map(|statement| format!("{statement};\n")).collect())
+}
+
+fn statements(url: &PostgresUrl) -> Vec<String> {
+    let schema = format!("CREATE SCHEMA IF NOT EXISTS {}", wire::quoted(&url.schema));
+    let schema = (url.schema != "public").then_some(schema);
+    schema.into_iter().chain([wire::create(&url.schema)]).collect()
+}
+
+fn parsed(store: &(impl Stores + ?Sized)) -> Result<PostgresUrl, Error> {
+    const FORM: &str = "write postgres://user:password@host/database";
+    let urls = store.urls()?;
+    let [url] = urls.as_slice() else {
+        return Err(Error::config(format!("{} stores are named, and a table is in one; {FORM}", urls.len())));
+    };
+    if let StoreUrl::Postgres(url) = url {
+        return Ok(url.clone());
+    }
+    Err(Error::config(format!("{url} needs no table that SQL makes; {FORM}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sql_makes_the_table_and_grants_the_rights() {
+        let text = sql("postgres://app@db/prod?schema=jobs").unwrap();
+        let [schema, table, usage, rights] =
+            ["CREATE SCHEMA IF NOT EXISTS \"jobs\";", "\"jobs\".\"leasehold\" (", "TO \"app\";", "DELETE ON \"jobs\""]
+                .map(|words| text.find(words).unwrap_or_else(|| panic!("no {words} in {text}")));
+        assert!(schema < table && table < usage && usage < rights);
+        assert!(!sql("postgres://app@db/prod").unwrap().contains("CREATE SCHEMA"));
+    }
+
+    #[test]
+    fn other_stores_have_no_such_table() {
+        assert!(sql("memory:").unwrap_err().to_string().contains("postgres://user:password@host/database"));
+        assert!(sql("postgres://a@b postgres://a@c").is_err());
+    }
+}

@@ -1,0 +1,104 @@
+//! etcd: transactions over the JSON gateway.
+//!
+//! The formats of messages are in `leasehold_wire::etcd`; this module sends them. Requests that write nothing try one
+//! member after the other; one that may write is sent once, and the core alone decides what follows.
+
+mod doctor;
+mod link;
+
+use std::sync::Arc;
+
+use leasehold_core::config::Poll;
+use leasehold_core::member::Marker;
+use leasehold_core::op::{FaultKind, Outcome, Refusal};
+use leasehold_core::{NodeConfig, Transmit};
+use leasehold_wire::etcd::{Request, Response, Session};
+
+use self::link::{Access, EtcdLink};
+use super::connections::{Connections, Homes};
+use super::readiness::{CONNECT_PATIENCE, NoServer};
+use super::web::MOST_CONNECTIONS;
+use super::{Answer, Found, Network, Pool, Transport};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::url::etcd::EtcdUrl;
+
+/// The properties of such a store.
+pub(super) fn config(url: &EtcdUrl) -> NodeConfig {
+    NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
+}
+
+/// One etcd.
+pub(super) struct Etcd {
+    connections: Arc<Connections<EtcdLink>>,
+    session: Session,
+    url: EtcdUrl,
+}
+
+impl Etcd {
+    /// Reads the marker, so that a wrong url, password or role is reported at once.
+    pub(super) fn open(url: &EtcdUrl) -> Result<Self, Error> {
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
+        let access = Arc::new(Access::new(url)?);
+        let session = Session::new(&url.prefix);
+        let ours = session.clone();
+        let connections =
+            Arc::new(Connections::new(Homes::Runtimes, move |_| EtcdLink::new(Arc::clone(&access), ours.clone())));
+        let store = Self { connections, session, url: url.clone() };
+        store.look()?;
+        Ok(store)
+    }
+
+    fn ask(&self, request: Request) -> Result<Response, Outcome> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let asked =
+            self.connections.block_on_background(move |link| async move { link.command(&request, deadline).await });
+        asked.unwrap_or_else(|fault| Err(Outcome::NotApplied(Refusal::Unavailable(fault))))
+    }
+
+    fn judged(&self, outcome: Outcome) -> Error {
+        let why = match outcome {
+            Outcome::NotApplied(refusal) => NoServer::Refused(refusal),
+            Outcome::Unknown(fault) => NoServer::Fault(fault),
+            Outcome::Applied(_) => NoServer::Fault(leasehold_core::op::Fault::of(FaultKind::Protocol)),
+        };
+        let kind = match &why {
+            // If another kind of server answers, waiting does not help.
+            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+            NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
+            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
+        };
+        Error::new(kind, super::of(&self.url, &why))
+    }
+}
+
+impl Transport for Etcd {
+    fn config(&self) -> NodeConfig {
+        config(&self.url)
+    }
+
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        self.connections.perform(request)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(&*self.connections)
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        doctor::diagnose(self)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        let found = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
+        let found = found.map_err(|outcome| self.judged(outcome))?;
+        Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
+    }
+
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
+        let marked = self.ask(self.session.mark(found, marker)).and_then(|response| self.session.marked(&response));
+        marked.map_err(|outcome| self.judged(outcome))
+    }
+}

@@ -1,0 +1,204 @@
+//! Checks if this server and its table can keep locks.
+
+use leasehold_core::member::Durability;
+use leasehold_wire::postgres::schema::TABLE;
+use leasehold_wire::postgres::{Field, Param, Statement};
+
+use super::{Postgres, no_rows};
+use crate::doctor::Finding;
+use crate::transport::Transport;
+use crate::url::postgres::{PostgresPlace, Tls};
+
+/// The oldest version that has what the statements use.
+const OLDEST: i64 = 120_000;
+/// A larger offset of the server's clock is told, in milliseconds.
+const OFFSET: i64 = 1_000;
+const RIGHTS: [&str; 4] = ["SELECT", "INSERT", "UPDATE", "DELETE"];
+
+const SERVER: &str = "SELECT current_setting('server_version_num')::bigint, pg_is_in_recovery(), \
+    current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'), \
+    current_setting('synchronous_standby_names'), inet_server_port()::bigint, \
+    (SELECT count(*) FROM pg_stat_replication)";
+
+const LOCKS: &str = "SELECT c.relkind::text, c.relpersistence::text, c.relhastriggers OR c.relhasrules, \
+    c.relrowsecurity, has_table_privilege(c.oid, 'SELECT'), has_table_privilege(c.oid, 'INSERT'), \
+    has_table_privilege(c.oid, 'UPDATE'), has_table_privilege(c.oid, 'DELETE') \
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relname = $2";
+
+pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
+    let mut findings = vec![encryption(store)];
+    let server = match store.ask_row(SERVER) {
+        Ok(row) => row,
+        Err(error) => {
+            let advice = "check that the server runs at this address and lets this user in, then run this check again";
+            findings.push(Finding::problem("postgres.server", error.to_string(), advice));
+            return findings;
+        }
+    };
+    findings.extend(about_server(store, &server));
+    findings.push(table(store));
+    findings.push(clock(store));
+    findings
+}
+
+fn encryption(store: &Postgres) -> Finding {
+    const CHECK: &str = "postgres.encryption";
+    match (&store.url.tls, store.url.place.is_here()) {
+        (Tls::On { .. }, _) => Finding::good(CHECK, "TLS, with a verified certificate"),
+        (Tls::Off, true) => Finding::good(CHECK, "the server is on this machine"),
+        (Tls::Off, false) => Finding::warning(
+            CHECK,
+            "nothing is encrypted: everybody on the network path can read requests, and break locks with what they see",
+            "leave sslmode=disable out, or keep to a network that you trust",
+        ),
+    }
+}
+
+fn about_server(store: &Postgres, row: &[Field]) -> Vec<Finding> {
+    let [Field::Int(version), Field::Bool(recovers), settings @ ..] = row else {
+        return vec![Finding::problem(
+            "postgres.server",
+            "it does not answer as PostgreSQL does",
+            "check host and port",
+        )];
+    };
+    let mut findings = vec![version_of(*version), role(*recovers)];
+    if let [Field::Text(fsync), Field::Text(pages), Field::Text(commit), Field::Text(names), port, replicas] = settings
+    {
+        findings.push(disk(fsync, pages, commit));
+        let replicas = if let Field::Int(replicas) = replicas { *replicas } else { 0 };
+        findings.push(replication(commit, names, replicas, store.url.durability));
+        findings.push(pooler(store, port));
+    }
+    findings
+}
+
+fn version_of(number: i64) -> Finding {
+    const CHECK: &str = "postgres.server";
+    let version = format!("PostgreSQL {}.{}", number / 10_000, number % 10_000);
+    if number < OLDEST {
+        return Finding::problem(CHECK, version, "use PostgreSQL 12 or newer");
+    }
+    Finding::good(CHECK, version)
+}
+
+fn role(recovers: bool) -> Finding {
+    const CHECK: &str = "postgres.primary";
+    if recovers {
+        let what = "this server is a standby, which takes no writes";
+        return Finding::problem(CHECK, what, "name the primary, or an address that leads to it");
+    }
+    Finding::good(CHECK, "this server takes writes")
+}
+
+fn disk(fsync: &str, pages: &str, commit: &str) -> Finding {
+    const CHECK: &str = "postgres.durability";
+    if fsync != "on" || pages != "on" {
+        return Finding::problem(
+            CHECK,
+            format!("fsync is {fsync}, full_page_writes is {pages}: a crash of the machine can lose locks and tokens"),
+            "set both to on",
+        );
+    }
+    let what = match commit {
+        "off" => "synchronous_commit is off; locks switch it on for their own transactions",
+        _ => "commits reach the disk before they are answered",
+    };
+    Finding::good(CHECK, what)
+}
+
+fn replication(commit: &str, names: &str, replicas: i64, durability: Durability) -> Finding {
+    const CHECK: &str = "postgres.replication";
+    let waits = !names.is_empty() && !matches!(commit, "local" | "off");
+    match (waits, durability) {
+        (true, _) => Finding::good(CHECK, "commits wait for a synchronous replica"),
+        (false, Durability::Declared) => Finding::problem(
+            CHECK,
+            "the url says durable=yes, but commits wait for no replica: a failover can lose locks, unseen",
+            "set synchronous_standby_names and leave synchronous_commit on, or leave durable=yes out",
+        ),
+        (false, Durability::NotDeclared) if replicas > 0 => Finding::warning(
+            CHECK,
+            "there are replicas, and commits do not wait for them: a failover can lose the last locks and tokens",
+            "set synchronous_standby_names, or use fencing tokens, or a quorum of servers, which notices a failover",
+        ),
+        (false, Durability::NotDeclared) => Finding::good(CHECK, "no replica is seen to which it could fail over"),
+    }
+}
+
+/// A server that is reached under another port than its own has something in front of it.
+fn pooler(store: &Postgres, port: &Field) -> Finding {
+    const CHECK: &str = "postgres.pooler";
+    let named = match store.url.place {
+        PostgresPlace::Tcp { port, .. } | PostgresPlace::Unix { port, .. } => i64::from(port),
+    };
+    let has_one = match (port, &store.url.place) {
+        (Field::Int(port), _) => *port != named,
+        (_, PostgresPlace::Tcp { .. }) => true,
+        (_, PostgresPlace::Unix { .. }) => false,
+    };
+    match (has_one, &store.url.listen) {
+        (true, Some(place)) if *place == store.url.place => Finding::warning(
+            CHECK,
+            "a pooler or proxy is in front of the server, and listen=yes goes through it: notifications may get lost",
+            "name the server itself in listen=HOST:PORT",
+        ),
+        (true, _) => Finding::good(CHECK, "a pooler or proxy is in front of the server; any mode will do"),
+        (false, _) => Finding::good(CHECK, "none is seen"),
+    }
+}
+
+fn table(store: &Postgres) -> Finding {
+    const CHECK: &str = "postgres.table";
+    let texts = [store.url.schema.as_str(), TABLE].map(|name| Param::Text(Some(name.to_owned())));
+    let rows = store.ask(Statement { sql: LOCKS.to_owned(), params: texts.to_vec() });
+    let rows = match rows {
+        Ok(rows) => rows,
+        Err(outcome) => return Finding::problem(CHECK, no_rows(outcome).to_string(), "check the rights of this user"),
+    };
+    let make = "make it with `leasehold store create`, or run the SQL of `leasehold store show`";
+    let Some([Field::Text(kind), Field::Text(persistence), Field::Bool(acts), Field::Bool(hides), rights @ ..]) =
+        rows.first().map(Vec::as_slice)
+    else {
+        return Finding::problem(CHECK, format!("there is no table {}.{TABLE}", store.url.schema), make);
+    };
+    if kind != "r" || persistence != "p" {
+        let what = "the table of locks is unlogged, temporary, partitioned or foreign: it can lose locks";
+        return Finding::problem(CHECK, what, make);
+    }
+    if *acts || *hides {
+        let what =
+            "the table of locks has triggers, rules or row security, which can change what is written or hide it";
+        return Finding::problem(CHECK, what, "remove them");
+    }
+    let missing: Vec<_> =
+        RIGHTS.iter().zip(rights).filter(|(_, has)| **has != Field::Bool(true)).map(|(it, _)| *it).collect();
+    if missing == ["DELETE"] {
+        let what = "this user lacks DELETE on the table of locks: rows that nobody uses are never removed";
+        return Finding::warning(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner");
+    }
+    if !missing.is_empty() {
+        let what = format!("this user lacks {} on the table of locks", missing.join(", "));
+        return Finding::problem(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner");
+    }
+    match store.look() {
+        Ok(_) => Finding::good(CHECK, format!("{}.{TABLE} is there, with all rights", store.url.schema)),
+        Err(error) => Finding::problem(CHECK, error.to_string(), make),
+    }
+}
+
+fn clock(store: &Postgres) -> Finding {
+    const CHECK: &str = "postgres.clock";
+    match store.clock_offset() {
+        Some((offset, error)) if offset.abs() > OFFSET + i64::try_from(error).unwrap_or(i64::MAX) => Finding::warning(
+            CHECK,
+            format!(
+                "the server's clock is {offset} ms off this machine's: after a failover to a host with another clock \
+                     leases end too early or too late"
+            ),
+            "keep the clocks of all hosts of the database together, with NTP or the like",
+        ),
+        Some((offset, _)) => Finding::good(CHECK, format!("{offset} ms off this machine's")),
+        None => Finding::warning(CHECK, "the server's clock could not be read", "run this check again"),
+    }
+}

@@ -1,0 +1,189 @@
+//! PostgreSQL: one table, one statement for each operation.
+//!
+//! The statements are in `leasehold_wire::postgres`; this module sends them, unnamed, each on whatever connection is idle,
+//! so that a pooler in any mode may stand before the server. A server has few connections, so all callers of a process share
+//! those of the background. The core alone decides on retries. Releases wake the waiters
+//! of this process, and with `listen=` those of others.
+
+mod connection;
+mod doctor;
+mod link;
+mod listener;
+
+use std::sync::{Arc, mpsc};
+
+use leasehold_core::config::Poll;
+use leasehold_core::member::Marker;
+use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement};
+
+use self::connection::Access;
+use self::link::{PostgresLink, no_rows};
+use super::connections::{Connections, Homes};
+use super::readiness::{CONNECT_PATIENCE, NoServer};
+use super::wakeups::Wakeups;
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::url::postgres::PostgresUrl;
+
+/// The properties of such a store.
+pub(super) fn config(url: &PostgresUrl) -> NodeConfig {
+    NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: url.durability }
+}
+
+/// One table.
+pub(crate) struct Postgres {
+    connections: Arc<Connections<PostgresLink>>,
+    session: Session,
+    wakeups: Arc<Wakeups>,
+    url: PostgresUrl,
+}
+
+impl Postgres {
+    /// Looks at the table, so that a wrong url, password or right is reported at once.
+    pub(crate) fn open(url: &PostgresUrl) -> Result<Self, Error> {
+        let (store, access) = Self::unchecked(url)?;
+        store.marker()?;
+        if let Some(place) = url.listen.clone() {
+            let (runtime, _) =
+                store.connections.background().map_err(|fault| store.to_error(&NoServer::Fault(fault)))?;
+            runtime.spawn(listener::listen(access, place, Arc::clone(&store.wakeups)));
+        }
+        Ok(store)
+    }
+
+    /// Runs the statements that make the table.
+    pub(crate) fn create(url: &PostgresUrl, statements: &[String]) -> Result<(), Error> {
+        let (store, _) = Self::unchecked(url)?;
+        let made = statements.iter().try_for_each(|sql| store.ask_row(sql).map(drop));
+        // Of two that make it at the same time, one is told that the name is taken.
+        made.or_else(|error| store.marker().map(drop).map_err(|_| error))
+    }
+
+    /// Makes a store without contacting it.
+    fn unchecked(url: &PostgresUrl) -> Result<(Self, Arc<Access>), Error> {
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
+        let notify = if url.listen.is_some() { Notify::On } else { Notify::Off };
+        let session = Session::new(&Settings { schema: url.schema.clone(), notify, durability: url.durability });
+        let (access, wakeups) = (Arc::new(Access::new(url)?), Arc::<Wakeups>::default());
+        let (theirs, ours, hub) = (Arc::clone(&access), session.clone(), Arc::clone(&wakeups));
+        let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| {
+            PostgresLink::new(Arc::clone(&theirs), ours.clone(), Arc::clone(&hub))
+        }));
+        Ok((Self { connections, session, wakeups, url: url.clone() }, access))
+    }
+
+    /// Sends a statement that is no operation on a lock, in the background.
+    fn ask(&self, statement: Statement) -> Result<Vec<Vec<Field>>, Outcome> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let asked =
+            self.connections.block_on_background(move |link| async move { link.command(&statement, deadline).await });
+        asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).unwrap_or_else(|why| Err(refused(why)))
+    }
+
+    /// One row of one statement without parameters.
+    fn ask_row(&self, sql: &str) -> Result<Vec<Field>, Error> {
+        let rows = self.ask(Statement { sql: sql.to_owned(), params: Vec::new() });
+        let rows = rows.map_err(|outcome| self.judged(outcome))?;
+        Ok(rows.into_iter().next().unwrap_or_default())
+    }
+
+    fn marker(&self) -> Result<leasehold_wire::postgres::Found, Error> {
+        self.session.found(self.ask(self.session.look())).map_err(|outcome| self.judged(outcome))
+    }
+
+    fn to_error(&self, why: &NoServer) -> Error {
+        let kind = match why {
+            NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
+            // If another kind of server answers, waiting does not help.
+            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
+        };
+        Error::new(kind, super::of(&self.url, why))
+    }
+
+    fn judged(&self, outcome: Outcome) -> Error {
+        self.to_error(&no_rows(outcome))
+    }
+}
+
+fn refused(why: NoServer) -> Outcome {
+    match why {
+        NoServer::Fault(fault) => Outcome::NotApplied(Refusal::Unavailable(fault)),
+        NoServer::Refused(refusal) => Outcome::NotApplied(refusal),
+    }
+}
+
+impl Transport for Postgres {
+    fn config(&self) -> NodeConfig {
+        config(&self.url)
+    }
+
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        let (sender, receiver) = mpsc::channel();
+        self.connections.call_in_background(request.clone(), Box::new(move |answer| drop(sender.send(answer))));
+        let gone = |_| Err(TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
+        receiver.recv().unwrap_or_else(gone)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(self)
+    }
+
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.unwatch(resource, watcher);
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        doctor::diagnose(self)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        let found = self.marker()?;
+        let (run, run_refused) = match self.session.run(self.ask(self.session.ask_run())) {
+            Ok(run) => (run, None),
+            Err(outcome) => (None, Some(no_rows(outcome).to_string())),
+        };
+        // Two databases of one server fail together.
+        let server = self.ask_row("SELECT 'postgres ' || system_identifier FROM pg_control_system()").ok();
+        let server = server.and_then(|row| match row.into_iter().next() {
+            Some(Field::Text(text)) => Some(text),
+            _ => None,
+        });
+        Ok(Found { marker: found.marker, text: found.text, run, run_refused, table: server, ..Found::default() })
+    }
+
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
+        self.session.marked(self.ask(self.session.mark(found, marker))).map_err(|outcome| self.judged(outcome))
+    }
+
+    fn clock_offset(&self) -> Option<(i64, u64)> {
+        const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+        // The first answer may have waited for a connection.
+        self.ask_row(CLOCK).ok()?;
+        let sent = clock::unix_ms();
+        let row = self.ask_row(CLOCK).ok()?;
+        let got = clock::unix_ms();
+        let Some(Field::Int(theirs)) = row.first() else { return None };
+        let ours = i64::try_from(sent / 2 + got / 2).ok()?;
+        Some((theirs - ours, got.saturating_sub(sent) / 2 + 1))
+    }
+}
+
+impl Network for Postgres {
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
+        Err(request)
+    }
+
+    fn call_in_background(&self, request: Transmit, done: Done) {
+        self.connections.call_in_background(request, done);
+    }
+}

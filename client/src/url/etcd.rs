@@ -1,0 +1,179 @@
+//! `etcd://host[:2379][,host...]`: the keys of one etcd below a prefix.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+
+use leasehold_core::member::Durability;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::{Reach, decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
+use crate::error::Error;
+
+/// The addresses of the members of one etcd, the login, and the prefix of the keys. Neither `Debug` nor `Display` shows the
+/// password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct EtcdUrl {
+    /// Host and port of each.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) reach: Reach,
+    pub(crate) login: Option<(String, Zeroizing<String>)>,
+    pub(crate) prefix: String,
+    /// PEM file with certificates that are trusted instead of those of the operating system.
+    pub(crate) ca: Option<PathBuf>,
+    /// PEM files: the client's certificate, and its key.
+    pub(crate) shown: Option<(PathBuf, PathBuf)>,
+    pub(crate) durability: Durability,
+}
+
+const FORM: &str = "write etcd://host:2379, or etcds://host:2379 with TLS; several hosts are separated by commas";
+const SIGNS: &str = "in a user or password, / ? # , and @ are written %2F, %3F, %23, %2C and %40";
+const PARAMETERS: &str = "prefix, user, password, plaintext, ca, cert, key and durable";
+const PORT: u16 = 2379;
+
+impl EtcdUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let shown = without_secrets(text);
+        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
+        if text.contains(['#', '\\']) || has_unencoded_login(text) {
+            return Err(wrong(SIGNS));
+        }
+        Self::of(text).map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))
+    }
+
+    fn of(text: &str) -> Result<Self, String> {
+        let (scheme, rest) = text.split_once("://").ok_or(FORM)?;
+        let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let (login, hosts) = place.rsplit_once('@').map_or(("", place), |(login, hosts)| (login, hosts));
+        let hosts = hosts.trim_end_matches('/').split(',').map(host).collect::<Result<Vec<_>, _>>()?;
+        let tls = scheme == "etcds";
+        let reach = match hosts.iter().all(|(_, is_here)| *is_here) {
+            _ if tls => Reach::Tls,
+            true => Reach::Loopback,
+            false => Reach::Plaintext,
+        };
+        let (name, secret) = login.split_once(':').unwrap_or((login, ""));
+        let part = |text: &str| decoded(text).ok_or("user or password are not UTF-8");
+        let (mut user, mut password) = (part(name)?, part(secret)?.map(Zeroizing::new));
+        let (mut prefix, mut ca, mut cert, mut key) = ("leasehold/".to_owned(), None, None, None);
+        let (mut may_be_read, mut durable) = (false, Durability::NotDeclared);
+        // Only for its parameters.
+        let url =
+            Url::parse(&Zeroizing::new(format!("etcd://etcd?{parameters}"))).map_err(|error| error.to_string())?;
+        for (name, value) in url.query_pairs() {
+            match (&*name, &*value) {
+                ("prefix", value) => prefix = value.to_owned(),
+                ("user", value) => user = Some(value.to_owned()),
+                ("password", value) => password = Some(Zeroizing::new(value.to_owned())),
+                ("plaintext", "allow") => may_be_read = true,
+                ("ca", file) => ca = Some(PathBuf::from(file)),
+                ("cert", file) => cert = Some(PathBuf::from(file)),
+                ("key", file) => key = Some(PathBuf::from(file)),
+                ("durable", value) => durable = durability(value)?,
+                _ => return Err(format!("there is no parameter {name:?} of that kind; there are {PARAMETERS}")),
+            }
+        }
+        let login = match (user, password) {
+            (Some(user), Some(password)) => Some((user, password)),
+            (None, None) => None,
+            (Some(_), None) => return Err("the password is missing".to_owned()),
+            (None, Some(_)) => return Err("the user is missing".to_owned()),
+        };
+        let shown = match (cert, key) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return Err("cert and key belong together".to_owned()),
+        };
+        if !tls && (ca.is_some() || shown.is_some()) {
+            return Err("certificates are used with TLS only: write etcds://".to_owned());
+        }
+        if login.is_some() && reach == Reach::Plaintext && !may_be_read {
+            return Err("without TLS everybody on the network path could read the password; write etcds://, or add \
+                        ?plaintext=allow where the network is trusted"
+                .to_owned());
+        }
+        let hosts = hosts.into_iter().map(|(host, _)| host).collect();
+        Ok(Self { hosts, reach, login, prefix, ca, shown, durability: durable })
+    }
+
+    pub(crate) fn host(&self) -> Option<&str> {
+        match self.hosts.as_slice() {
+            [host] => host.rsplit_once(':').map(|(host, _)| host),
+            _ => None,
+        }
+    }
+}
+
+/// Host and port, and whether it is this machine.
+fn host(text: &str) -> Result<(String, bool), String> {
+    let url = Url::parse(&format!("http://{text}")).map_err(|error| format!("{error}; {FORM}"))?;
+    // The parser drops the port that is usual for HTTP.
+    let port = if text.ends_with(":80") { 80 } else { url.port().unwrap_or(PORT) };
+    match url.host().filter(|_| url.path() == "/" && url.username().is_empty()) {
+        Some(host) => Ok((format!("{host}:{port}"), is_loopback(&host))),
+        None => Err(FORM.to_owned()),
+    }
+}
+
+impl fmt::Display for EtcdUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.reach == Reach::Tls { "etcds" } else { "etcd" };
+        write!(f, "{scheme}://{}", self.hosts.join(","))?;
+        if self.prefix == "leasehold/" { Ok(()) } else { write!(f, "?prefix={}", self.prefix) }
+    }
+}
+
+/// Without the password, which a hash could give away.
+impl Hash for EtcdUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.hosts, self.reach, &self.prefix).hash(state);
+    }
+}
+
+impl fmt::Debug for EtcdUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        EtcdUrl::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn urls_are_read() {
+        let url = EtcdUrl::parse("etcd://a,B:80,[::1]:1?prefix=x/").unwrap();
+        assert_eq!((url.to_string().as_str(), url.host()), ("etcd://a:2379,b:80,[::1]:1?prefix=x/", None));
+        let url = EtcdUrl::parse("etcds://me:hun%2Fter2@a/").unwrap();
+        assert_eq!((url.to_string().as_str(), url.host(), url.reach), ("etcds://a:2379", Some("a"), Reach::Tls));
+        let login = url.login.unwrap();
+        assert_eq!((login.0.as_str(), login.1.as_str()), ("me", "hun/ter2"));
+        assert!(EtcdUrl::parse("etcd://localhost?user=me&password=hunter2").unwrap().login.is_some());
+        assert!(EtcdUrl::parse("etcd://a?user=me&password=hunter2&plaintext=allow").unwrap().login.is_some());
+    }
+
+    #[test]
+    fn odd_urls_are_refused_without_their_secrets() {
+        for (url, words) in [
+            ("etcd://", FORM),
+            ("etcd://a/b", FORM),
+            ("etcd://a,,b", FORM),
+            ("etcd://a:x", FORM),
+            ("etcd://me@a", "password is missing"),
+            ("etcd://a?password=hunter2", "user is missing"),
+            ("etcd://me:hunter2@a", "without TLS"),
+            ("etcd://a?ca=x", "TLS only"),
+            ("etcds://a?cert=x", "belong together"),
+            ("etcd://a?lease=1", "there is no parameter \"lease\""),
+            ("etcd://me:hun?ter2@a", SIGNS),
+        ] {
+            assert!(refused(url).contains(words), "{url}: {}", refused(url));
+            assert!(!refused(url).contains("ter2"), "{}", refused(url));
+        }
+    }
+}

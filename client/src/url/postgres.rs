@@ -1,0 +1,315 @@
+//! `postgres://user:password@host[:5432]/database`: one table of PostgreSQL.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+
+use leasehold_core::member::Durability;
+use url::Url;
+use zeroize::Zeroizing;
+
+use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
+use crate::error::Error;
+
+/// The address of a PostgreSQL server or its pooler, the login, and the schema of the table. Neither `Debug` nor `Display`
+/// shows the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl {
+    pub(crate) place: PostgresPlace,
+    pub(crate) user: String,
+    pub(crate) password: Option<Zeroizing<String>>,
+    pub(crate) database: String,
+    pub(crate) schema: String,
+    pub(crate) tls: Tls,
+    /// The server itself, past a pooler, where notifications of releases arrive.
+    pub(crate) listen: Option<PostgresPlace>,
+    pub(crate) durability: Durability,
+}
+
+/// The socket.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum PostgresPlace {
+    Tcp { host: String, port: u16 },
+    Unix { folder: PathBuf, port: u16 },
+}
+
+/// The encryption of connections. A certificate is always verified.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Tls {
+    Off,
+    /// With the authorities in a PEM file, or those of the operating system.
+    On {
+        ca: Option<PathBuf>,
+    },
+}
+
+const FORM: &str = "write postgres://user:password@host/database";
+const SIGNS: &str = "in a user or password, / ? # and @ are written %2F, %3F, %23 and %40";
+const PARAMETERS: &str = "schema, sslmode, ca, listen, host and durable";
+const PORT: u16 = 5432;
+/// The longest name of PostgreSQL, in bytes; it cuts longer ones.
+const LONGEST_NAME: usize = 63;
+
+impl PostgresUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
+        let shown = without_secrets(text);
+        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
+        if text.contains(['#', '\\']) || has_unencoded_login(text) {
+            return Err(wrong(SIGNS));
+        }
+        let (address, has_host) = with_host(text);
+        let url = Url::parse(&address).map_err(|error| wrong(&format!("{error}; {FORM}; {SIGNS}")))?;
+        if url.cannot_be_a_base() {
+            return Err(wrong(FORM));
+        }
+        Self::of(&url, has_host).map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))
+    }
+
+    fn of(url: &Url, has_host: bool) -> Result<Self, String> {
+        let text = |part: &str, name: &str| decoded(part).ok_or_else(|| format!("the {name} is not UTF-8"));
+        let user = text(url.username(), "user")?.ok_or_else(|| format!("the user is missing; {FORM}"))?;
+        let password = text(url.password().unwrap_or_default(), "password")?.map(Zeroizing::new);
+        let database = text(url.path().trim_start_matches('/'), "database")?.unwrap_or_else(|| user.clone());
+        let port = url.port().unwrap_or(PORT);
+        // The scheme is none that the parser knows, so that it leaves capitals as they are.
+        let host = url.host_str().filter(|host| has_host && !host.is_empty()).map(str::to_ascii_lowercase);
+        let (mut schema, mut ssl, mut ca, mut listen, mut socket) = ("public".to_owned(), None, None, None, None);
+        let mut durable = Durability::NotDeclared;
+        for (name, value) in url.query_pairs() {
+            match (&*name, &*value) {
+                ("schema", name) => schema = identifier("schema", name)?,
+                ("sslmode", mode) => ssl = Some(ssl_mode(mode)?),
+                ("ca" | "sslrootcert", file) => ca = Some(PathBuf::from(file)),
+                ("listen", place) => listen = Some(place.to_owned()),
+                ("host", folder) if folder.starts_with('/') => socket = Some(PathBuf::from(folder)),
+                ("host", _) => return Err("host is the folder of a socket, such as host=/run/postgresql".to_owned()),
+                ("durable", value) => durable = durability(value).map_err(|_| durable_is(value))?,
+                _ => return Err(format!("there is no parameter {name:?}; there are {PARAMETERS}")),
+            }
+        }
+        let place = match (host, socket) {
+            (Some(host), None) => PostgresPlace::Tcp { host, port },
+            (None, Some(folder)) => PostgresPlace::Unix { folder, port },
+            (Some(_), Some(_)) => return Err("there are two hosts, one of them a parameter: name one".to_owned()),
+            (None, None) => return Err(format!("the host is missing; {FORM}")),
+        };
+        let encrypted = ssl.unwrap_or(if place.is_here() && ca.is_none() { Encrypted::No } else { Encrypted::Yes });
+        let tls = match encrypted {
+            Encrypted::No if ca.is_some() => return Err("ca is used with TLS only: leave sslmode out".to_owned()),
+            Encrypted::No => Tls::Off,
+            Encrypted::Yes => Tls::On { ca },
+        };
+        let listen = listen.map(|to| direct(&to, &place)).transpose()?;
+        let database = identifier("database", &database)?;
+        Ok(Self { place, user, password, database, schema, tls, listen, durability: durable })
+    }
+}
+
+/// The url with a host, which the parser wants behind a user, and tells if it had one.
+fn with_host(text: &str) -> (Zeroizing<String>, bool) {
+    let start = text.find("://").map_or(0, |at| at + 3);
+    let end = text[start..].find(['/', '?']).map_or(text.len(), |at| start + at);
+    let (before, after) = text.split_at(end);
+    let port = before.rfind('@').map_or(end, |at| at + 1);
+    if port < end && !before[port..].starts_with(':') || !before.contains('@') {
+        return (Zeroizing::new(text.to_owned()), true);
+    }
+    (Zeroizing::new(format!("{}socket{}{after}", &before[..port], &before[port..])), false)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Encrypted {
+    No,
+    Yes,
+}
+
+fn ssl_mode(mode: &str) -> Result<Encrypted, String> {
+    match mode {
+        "disable" => Ok(Encrypted::No),
+        "require" | "verify-ca" | "verify-full" => Ok(Encrypted::Yes),
+        _ => Err(format!(
+            "sslmode is {mode:?}; write sslmode=verify-full (require means the same here: certificates are always \
+             verified), or sslmode=disable where the network is trusted"
+        )),
+    }
+}
+
+fn durable_is(value: &str) -> String {
+    format!(
+        "durable is {value:?}; write durable=yes for a server whose failover loses nothing that was acknowledged \
+         (synchronous replication), or leave it out"
+    )
+}
+
+fn identifier(what: &str, name: &str) -> Result<String, String> {
+    if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) {
+        return Err(format!("the {what} is {name:?}; a name has 1 to {LONGEST_NAME} bytes"));
+    }
+    Ok(name.to_owned())
+}
+
+/// The place of notifications: `yes` where the url names the server itself, else its host and port.
+fn direct(text: &str, place: &PostgresPlace) -> Result<PostgresPlace, String> {
+    if text == "yes" {
+        return Ok(place.clone());
+    }
+    let unreadable = || {
+        format!(
+            "listen is {text:?}; write listen=HOST:PORT, the server's own address past its pooler, or listen=yes where \
+             the url names it already"
+        )
+    };
+    let url = Url::parse(&format!("postgres://{text}")).map_err(|_| unreadable())?;
+    let is_plain = url.username().is_empty() && url.password().is_none() && url.path().is_empty();
+    match url.host_str().filter(|host| is_plain && !host.is_empty()) {
+        Some(host) => Ok(PostgresPlace::Tcp { host: host.to_ascii_lowercase(), port: url.port().unwrap_or(PORT) }),
+        None => Err(unreadable()),
+    }
+}
+
+impl PostgresPlace {
+    /// Tells if nothing leaves this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        match self {
+            Self::Unix { .. } => true,
+            Self::Tcp { host, .. } => url::Host::parse(host).is_ok_and(|host| match host {
+                url::Host::Domain(name) => is_loopback(&url::Host::Domain(name.as_str())),
+                url::Host::Ipv4(address) => is_loopback(&url::Host::Ipv4(address)),
+                url::Host::Ipv6(address) => is_loopback(&url::Host::Ipv6(address)),
+            }),
+        }
+    }
+
+    pub(crate) fn host(&self) -> Option<&str> {
+        match self {
+            Self::Tcp { host, .. } => Some(host),
+            Self::Unix { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sign = '?';
+        match &self.place {
+            PostgresPlace::Tcp { host, port } => write!(f, "postgres://{host}:{port}/{}", self.database)?,
+            PostgresPlace::Unix { folder, port } => {
+                write!(f, "postgres://:{port}/{}?host={}", self.database, folder.display())?;
+                sign = '&';
+            }
+        }
+        if self.schema == "public" { Ok(()) } else { write!(f, "{sign}schema={}", self.schema) }
+    }
+}
+
+/// Without the password, which a hash could give away.
+impl Hash for PostgresUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.place, &self.user, &self.database, &self.schema).hash(state);
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> PostgresUrl {
+        PostgresUrl::parse(text).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        PostgresUrl::parse(text).unwrap_err().to_string()
+    }
+
+    fn tcp(host: &str, port: u16) -> PostgresPlace {
+        PostgresPlace::Tcp { host: host.to_owned(), port }
+    }
+
+    #[test]
+    fn a_url_names_server_login_and_table() {
+        let named = url("postgresql://app:hunter2@DB.example/prod?schema=jobs");
+        assert_eq!((named.place.clone(), named.user.as_str()), (tcp("db.example", 5432), "app"));
+        assert_eq!(named.password.as_ref().map(|password| password.as_str()), Some("hunter2"));
+        assert_eq!((named.database.as_str(), named.schema.as_str()), ("prod", "jobs"));
+        assert_eq!(named.tls, Tls::On { ca: None });
+        assert_eq!(named.to_string(), "postgres://db.example:5432/prod?schema=jobs");
+        let plain = url("postgres://app@localhost:6432");
+        assert_eq!((plain.database.as_str(), plain.schema.as_str(), plain.tls), ("app", "public", Tls::Off));
+        assert_eq!(url("postgres://a%40b:p%2Fq@[::1]/d").user, "a@b");
+    }
+
+    #[test]
+    fn sockets_are_named_by_their_folder() {
+        let socket = url("postgres://app@/prod?host=/run/postgresql");
+        assert_eq!(socket.place, PostgresPlace::Unix { folder: "/run/postgresql".into(), port: 5432 });
+        assert_eq!((socket.tls.clone(), socket.to_string().contains("/run/postgresql")), (Tls::Off, true));
+        let other = PostgresPlace::Unix { folder: "/run/postgresql".into(), port: 5433 };
+        assert_eq!(url("postgres://app:p@:5433/prod?host=/run/postgresql").place, other);
+        assert!(refused("postgres://app@host/prod?host=/run/postgresql").contains("two hosts"));
+        assert!(refused("postgres://app@/prod?host=other").contains("folder of a socket"));
+    }
+
+    #[test]
+    fn certificates_are_verified_unless_tls_is_off() {
+        let tls = |text: &str| url(&format!("postgres://app@db/prod?{text}")).tls;
+        assert_eq!(tls("sslmode=disable"), Tls::Off);
+        for mode in ["require", "verify-ca", "verify-full"] {
+            assert_eq!(tls(&format!("sslmode={mode}")), Tls::On { ca: None });
+        }
+        assert_eq!(tls("sslrootcert=/ca.pem"), Tls::On { ca: Some("/ca.pem".into()) });
+        assert_eq!(url("postgres://app@localhost/prod?ca=/ca.pem").tls, Tls::On { ca: Some("/ca.pem".into()) });
+        assert!(refused("postgres://app@db/prod?sslmode=prefer").contains("sslmode=verify-full"));
+        assert!(refused("postgres://app@db/prod?sslmode=disable&ca=/ca.pem").contains("with TLS only"));
+    }
+
+    #[test]
+    fn notifications_come_from_the_server_itself() {
+        let listen = |text: &str| url(&format!("postgres://app@pooler:6432/prod?listen={text}")).listen;
+        assert_eq!(listen("yes"), Some(tcp("pooler", 6432)));
+        assert_eq!(listen("DB:5433"), Some(tcp("db", 5433)));
+        assert_eq!(listen("db"), Some(tcp("db", 5432)));
+        for odd in ["", "a:b:c", "db/x"] {
+            assert!(refused(&format!("postgres://app@pooler/prod?listen={odd}")).contains("listen=HOST:PORT"), "{odd}");
+        }
+    }
+
+    #[test]
+    fn bad_urls_name_the_wrong_part() {
+        for (text, words) in [
+            ("postgres://host/db", "user is missing"),
+            ("postgres:app@host", "postgres://user:password@host/database"),
+            ("postgres://app@/db", "host is missing"),
+            ("postgres://app@host/db?pool=3", "no parameter \"pool\""),
+            ("postgres://app@host/db?schema=", "schema is \"\""),
+            ("postgres://app@host/db?durable=maybe", "synchronous replication"),
+            ("postgres://app@host:x/db", "port"),
+        ] {
+            assert!(refused(text).contains(words), "{text}: {}", refused(text));
+        }
+        assert_eq!(url("postgres://app@host/db?durable=yes").durability, Durability::Declared);
+    }
+
+    #[test]
+    fn no_secret_is_ever_shown() {
+        let url = url("postgres://user:hunter2@host/db");
+        let shown = format!("{url} {url:?}");
+        assert!(!shown.contains("hunter2") && !shown.contains("user"), "{shown}");
+        for text in [
+            "postgres://user:hunter2@host:x/db",
+            "postgres://user:hun/ter2@host/db",
+            "postgres://user:hunter2#@host/db",
+            "postgres://user:hunter2?@host/db",
+            "postgres://u:?nope=hunter2@host/db",
+            "postgres:user:hunter2@host/db",
+            "postgres://user:hunter2@host/db?nope=1",
+        ] {
+            assert!(!refused(text).contains("unter2") && !refused(text).contains("ter2"), "{}", refused(text));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Runs: work that is done once, by the mark that its finish leaves behind.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use leasehold::blocking::{Client, Once, Run, RunRequest};
+use leasehold::{ErrorKind, Mark};
+
+use crate::Store;
+use crate::common::{PATIENCE, eventually, ms};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+fn modulo(length: Duration, period: Duration) -> Duration {
+    Duration::from_secs(length.as_secs() % period.as_secs())
+}
+
+fn monday(client: &Client) -> RunRequest {
+    client.once("report").slot("monday")
+}
+
+#[track_caller]
+fn begun(request: RunRequest) -> Run {
+    match request.begin().unwrap() {
+        Once::Run(run) => run,
+        other => panic!("it is to be done: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn done(request: RunRequest) -> Mark {
+    match request.begin().unwrap() {
+        Once::Done(mark) => mark,
+        other => panic!("it is done: {other:?}"),
+    }
+}
+
+pub(crate) fn finished_work_is_not_done_again(store: &Store) {
+    let (one, two) = store.two_clients();
+    let run = begun(monday(&one).owner("one").keep(DAY));
+    assert_eq!((run.resource(), run.owner()), ("report@monday", "one"));
+    run.check(ms(1)).unwrap();
+    run.finish().unwrap();
+    assert!(run.remaining().is_zero());
+    for client in [&one, &two, &store.client()] {
+        let mark = done(monday(client));
+        assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("one")));
+        assert!(mark.at_unix_ms > 1_700_000_000_000);
+        // Where clients read their own clocks, a mark stands a minute longer.
+        assert!(DAY - PATIENCE < mark.left && mark.left <= DAY + ms(61_000), "{mark:?}");
+    }
+    assert!(one.inspect("report@monday").unwrap().is_none(), "its lock is free");
+}
+
+pub(crate) fn slots_are_done_once_each(store: &Store) {
+    let (one, two) = store.two_clients();
+    // No period begins within two days.
+    let middle = modulo(SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + DAY * 3, WEEK);
+    let requests = |client: &Client| {
+        let once = |name: &str| client.once(name);
+        [
+            monday(client),
+            once("report").slot("tuesday"),
+            once("report"),
+            once("other").slot("monday"),
+            once("report@monday"),
+            once("report").every(WEEK).offset(middle),
+            once("report").every(WEEK).offset(modulo(middle + DAY, WEEK)),
+        ]
+    };
+    let mut last = 0;
+    for request in requests(&one) {
+        let run = begun(request);
+        run.finish().unwrap();
+        last = last.max(run.token());
+    }
+    for request in requests(&two) {
+        let resource = request.resource().unwrap();
+        assert!(done(request).token > 0, "{resource}");
+    }
+}
+
+pub(crate) fn work_that_was_not_finished_is_done_by_the_next(store: &Store) {
+    let (one, two) = store.two_clients();
+    let released = begun(monday(&one));
+    released.release().unwrap();
+    let dropped = begun(monday(&two));
+    let token = dropped.token();
+    assert!(token > released.token());
+    drop(dropped);
+    let next = begun(monday(&one).wait(PATIENCE));
+    assert!(next.token() > token);
+    next.finish().unwrap();
+    done(monday(&two));
+}
+
+pub(crate) fn the_run_of_another_is_left_alone(store: &Store) {
+    let (one, two) = store.two_clients();
+    let run = begun(monday(&one).owner("one").data(b"step 3"));
+    for request in [monday(&one), monday(&two), monday(&two).wait(ms(50))] {
+        let Once::Running(holder) = request.begin().unwrap() else { panic!("somebody runs it") };
+        assert_eq!(holder.and_then(|holder| holder.owner).as_deref(), Some("one"));
+    }
+    run.finish().unwrap();
+}
+
+pub(crate) fn who_stands_by_learns_that_it_is_done(store: &Store) {
+    let (one, two) = store.two_clients();
+    let run = begun(monday(&one));
+    std::thread::scope(|scope| {
+        let standing_by = scope.spawn(|| done(monday(&two).wait(PATIENCE)));
+        let here = scope.spawn(|| done(monday(&one).wait(PATIENCE)));
+        assert!(matches!(monday(&two).wait(ms(100)).begin().unwrap(), Once::Running(_)));
+        run.finish().unwrap();
+        for standing_by in [standing_by, here] {
+            assert_eq!(standing_by.join().unwrap().token, run.token());
+        }
+    });
+}
+
+pub(crate) fn who_stands_by_takes_over_when_the_runner_is_gone(store: &Store) {
+    let (one, two) = store.two_clients();
+    // Nothing renews it beyond that, as if its process had died.
+    let run = begun(monday(&one).ttl(ms(1_000)).max_hold(ms(1_000)).keep(DAY));
+    let next = begun(monday(&two).wait(PATIENCE));
+    assert!(next.token() > run.token());
+    let late = run.finish().unwrap_err();
+    assert_eq!(late.kind(), ErrorKind::Lost, "{late}");
+    next.finish().unwrap();
+    assert_eq!(done(monday(&one)).token, next.token());
+}
+
+pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
+    let (one, two) = store.two_clients();
+    let broken = begun(monday(&one));
+    two.break_lock("report@monday").unwrap().expect("it is held");
+    assert_eq!(broken.finish().unwrap_err().kind(), ErrorKind::Lost);
+    let rivals = begun(monday(&one).ttl(DAY));
+    two.break_lock("report@monday").unwrap().expect("it is held");
+    let next = begun(monday(&two));
+    assert_eq!(rivals.finish().unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(two.inspect("report@monday").unwrap().and_then(|info| info.token), Some(next.token()));
+    next.release().unwrap();
+    assert_eq!(next.finish().unwrap_err().kind(), ErrorKind::NotOwned, "after a release");
+    let run = begun(monday(&two));
+    run.finish().unwrap();
+    for error in [run.finish().unwrap_err(), run.release().unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::NotOwned, "twice: {error}");
+    }
+    let left = begun(two.once("other"));
+    two.close().unwrap();
+    let closed = left.finish().unwrap_err();
+    assert!(matches!(closed.kind(), ErrorKind::Lost | ErrorKind::Closed | ErrorKind::NotOwned), "{closed:?}");
+    begun(one.once("other").wait(PATIENCE)).release().unwrap();
+}
+
+pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
+    // Where the clocks of clients decide, a minute is added for their errors.
+    if store.can(crate::Can::EndMarksOnTime) {
+        let (one, two) = store.two_clients();
+        let short = |client: &Client| client.once("sync").ttl(ms(200)).cooldown(ms(1_000));
+        let run = begun(short(&one));
+        run.finish().unwrap();
+        let mut next = None;
+        eventually("the mark is over", || match short(&two).begin().unwrap() {
+            Once::Run(run) => next.insert(run).check(ms(0)).is_ok(),
+            Once::Done(mark) => {
+                assert_eq!(mark.token, run.token());
+                assert!(mark.left <= ms(1_000), "{mark:?}");
+                false
+            }
+            Once::Running(holder) => panic!("nobody runs it: {holder:?}"),
+        });
+        assert!(next.expect("it was begun").token() > run.token());
+    }
+}
+
+pub(crate) fn marks_are_shown_and_removed_by_people(store: &Store) {
+    let (one, two) = store.two_clients();
+    let slot = Some("monday");
+    let nothing = two.inspect_run("report", slot).unwrap();
+    assert_eq!((nothing.resource.as_str(), nothing.holder, nothing.done), ("report@monday", None, None));
+    assert_eq!(two.forget_run("report", slot).unwrap(), None);
+    let run = begun(monday(&one).owner("one"));
+    let running = two.inspect_run("report", slot).unwrap();
+    assert_eq!((running.holder.and_then(|holder| holder.token), running.done), (Some(run.token()), None));
+    run.finish().unwrap();
+    let shown = two.inspect_run("report", slot).unwrap();
+    assert!(shown.holder.is_none());
+    let mark = shown.done.expect("it is done");
+    assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("one")));
+    assert_eq!(two.forget_run("report", slot).unwrap().map(|mark| mark.token), Some(run.token()));
+    // Redis keeps a key for a millisecond at least.
+    eventually("it is gone", || one.inspect_run("report", slot).unwrap().done.is_none());
+    let again = begun(monday(&one));
+    assert!(again.token() > run.token());
+    again.finish().unwrap();
+    done(monday(&two));
+}
+
+pub(crate) fn a_plain_lock_does_not_look_at_marks(store: &Store) {
+    let (one, two) = store.two_clients();
+    begun(monday(&one)).finish().unwrap();
+    let lease = two.lock("report@monday").acquire().unwrap();
+    // Its record takes nothing from the mark.
+    done(monday(&one));
+    lease.release().unwrap();
+    done(monday(&one));
+}
+
+pub(crate) fn bad_settings_of_runs_are_refused_alike_everywhere(store: &Store) {
+    let client = store.client();
+    let once = || client.once("job");
+    let long = "s".repeat(1_025);
+    for (request, words) in [
+        (client.once(""), "no name"),
+        (once().slot(""), "slot is empty"),
+        (once().slot("a\nb"), "control character U+000A"),
+        (once().slot(long.as_str()), "1025 bytes"),
+        (once().slot("s").cooldown(DAY), "slot or a cooldown, not both"),
+        (once().every(DAY).cooldown(DAY), "slot or a cooldown, not both"),
+        (once().cooldown(DAY).keep(DAY), "keep says nothing more"),
+        (once().slot("s").offset(ms(1)), "offset moves the start of a period"),
+        (once().every(Duration::ZERO), "below the smallest, 1s"),
+        (once().every(DAY).offset(DAY), "below the period"),
+        (once().keep(ms(29_999)), "less than the ttl of 30s"),
+        (once().every(DAY).keep(DAY - ms(1)), "shorter than the period"),
+        (once().keep(DAY * 36_501), "above the largest"),
+        (once().cooldown(Duration::ZERO), "less than the ttl of 30s"),
+    ] {
+        let error = request.begin().expect_err(words);
+        assert!(error.kind() == ErrorKind::Config && error.to_string().contains(words), "no {words:?}: {error}");
+    }
+    assert!(client.inspect_run("job", Some("")).is_err() && client.forget_run("", None).is_err());
+}

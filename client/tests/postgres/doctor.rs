@@ -1,0 +1,63 @@
+//! The findings of the doctor.
+
+use leasehold::{Finding, Severity};
+use leasehold_servers::postgres::{Pooler, Server};
+
+use crate::common::on_postgres::{new_table, table_of};
+use crate::{Rig, client};
+
+#[track_caller]
+fn found(url: &str, check: &str) -> Finding {
+    let findings = client(url).doctor().unwrap();
+    let finding = findings.iter().find(|finding| finding.check == check);
+    finding.unwrap_or_else(|| panic!("no {check} in {findings:?}")).clone()
+}
+
+#[test]
+fn a_good_server_has_no_findings_but_its_disk() {
+    let server = Server::with(&["fsync=on"]);
+    let url = new_table(&server, server.port());
+    let findings = client(&url).doctor().unwrap();
+    let bad: Vec<_> = findings.iter().filter(|finding| finding.severity != Severity::Good).collect();
+    assert!(bad.is_empty() && findings.len() >= 8, "{findings:?}");
+    server.configure("SET synchronous_commit = off");
+    assert_eq!(found(&url, "postgres.durability").severity, Severity::Good, "locks switch it on");
+}
+
+#[test]
+fn servers_that_can_lose_locks_are_told() {
+    let rig = Rig::new();
+    assert_eq!(found(&rig.url, "postgres.durability").severity, Severity::Problem, "fsync is off");
+    assert_eq!(found(&format!("{}&durable=yes", rig.url), "postgres.replication").severity, Severity::Problem);
+    let server = Server::start();
+    let url = new_table(&server, server.port());
+    let standby = server.standby();
+    let replication = found(&url, "postgres.replication");
+    assert!(replication.severity == Severity::Warning && replication.advice.contains("synchronous_standby_names"));
+    let primary = found(&url.replace(&server.port().to_string(), &standby.port().to_string()), "postgres.primary");
+    assert_eq!(primary.severity, Severity::Problem);
+}
+
+#[test]
+fn tables_that_cannot_keep_locks_are_told() {
+    let rig = Rig::new();
+    let table = table_of(&rig.url);
+    for (change, back) in [("SET UNLOGGED", "SET LOGGED"), ("ENABLE ROW LEVEL SECURITY", "DISABLE ROW LEVEL SECURITY")]
+    {
+        rig.server.run(&format!("ALTER TABLE {table} {change}"));
+        assert_eq!(found(&rig.url, "postgres.table").severity, Severity::Problem, "{change}");
+        rig.server.run(&format!("ALTER TABLE {table} {back}"));
+    }
+    assert_eq!(found(&rig.url, "postgres.table").severity, Severity::Good);
+}
+
+#[test]
+fn notifications_through_a_pooler_are_told() {
+    let server = Server::shared();
+    let pooler = Pooler::start(&server);
+    let url = new_table(&server, pooler.port());
+    assert_eq!(found(&url, "postgres.pooler").severity, Severity::Good);
+    assert_eq!(found(&format!("{url}&listen=yes"), "postgres.pooler").severity, Severity::Warning);
+    let past = format!("{url}&listen=127.0.0.1:{}", server.port());
+    assert_eq!(found(&past, "postgres.pooler").severity, Severity::Good);
+}

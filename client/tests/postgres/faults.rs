@@ -1,0 +1,179 @@
+//! Servers that crash, end sessions, refuse transactions, or have no connection left.
+
+use std::thread;
+
+use leasehold::ErrorKind;
+use leasehold::blocking::Client;
+use leasehold_servers::postgres::{Pooler, Server};
+
+use crate::common::on_postgres::{new_table, table_of};
+use crate::common::{PATIENCE, eventually, ms};
+use crate::{Rig, client, lease, patient};
+
+const END_ALL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                       WHERE application_name = 'leasehold' AND pid <> pg_backend_pid()";
+
+fn renewals(server: &Server, url: &str, resource: &str) -> i64 {
+    server.value(&format!("SELECT seq FROM {} WHERE resource = '{resource}'", table_of(url)))
+}
+
+/// Waits until the lease in this row was renewed once more.
+fn expect_renewal(server: &Server, url: &str, resource: &str) {
+    let before = renewals(server, url, resource);
+    eventually("it is renewed", || renewals(server, url, resource) > before);
+}
+
+#[test]
+fn a_lease_outlives_a_crash_of_the_server() {
+    let server = Server::with(&["fsync=on"]);
+    let url = new_table(&server, server.port());
+    let (one, two) = (client(&url), client(&url));
+    let held = lease(&one, "a");
+    server.kill();
+    assert_eq!(two.lock("b").wait(ms(100)).acquire().unwrap_err().kind(), ErrorKind::StoreUnavailable);
+    server.restart();
+    expect_renewal(&server, &url, "a");
+    assert!(two.lock("a").wait(PATIENCE / 40).try_acquire().unwrap().is_none());
+    let token = held.token();
+    held.release().unwrap();
+    assert!(lease(&two, "a").token() > token);
+}
+
+#[test]
+fn sessions_that_an_administrator_ends_are_replaced() {
+    let rig = Rig::new();
+    let client = rig.client();
+    let held = lease(&client, "a");
+    for _ in 0..5 {
+        rig.server.run(END_ALL);
+        expect_renewal(&rig.server, &rig.url, "a");
+        lease(&client, "b").release().unwrap();
+    }
+    held.release().unwrap();
+}
+
+#[test]
+fn a_restarted_pooler_is_used_again() {
+    let server = Server::start();
+    let pooler = Pooler::start(&server);
+    let url = new_table(&server, pooler.port());
+    let client = client(&url);
+    let held = lease(&client, "a");
+    pooler.restart();
+    expect_renewal(&server, &url, "a");
+    lease(&client, "b").release().unwrap();
+    held.release().unwrap();
+}
+
+#[test]
+fn serialization_failures_are_tried_again() {
+    for level in ["repeatable read", "serializable"] {
+        let server = Server::with(&[&format!("default_transaction_isolation={level}")]);
+        let url = new_table(&server, server.port());
+        let one = patient(&url);
+        lease(&one, "a").release().unwrap();
+        let mut other = server.connect();
+        let mut change = other.transaction().unwrap();
+        change.execute(&format!("UPDATE {} SET owner = 'other'", table_of(&url)), &[]).unwrap();
+        let waiter = thread::spawn(move || lease(&one, "a").release());
+        eventually("it waits for the row", || server.value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"));
+        change.commit().unwrap();
+        waiter.join().unwrap().unwrap();
+        assert!(server.log().contains("could not serialize access"), "{level}: {}", server.log());
+    }
+}
+
+#[test]
+fn deadlocks_are_tried_again() {
+    let server = Server::with(&["deadlock_timeout=20ms"]);
+    let url = new_table(&server, server.port());
+    let (table, one) = (table_of(&url), patient(&url));
+    lease(&one, "a").release().unwrap();
+    // A trigger of somebody's, which holds the lock's row while it waits for another.
+    server.run(&format!(
+        "CREATE TABLE other (n int); INSERT INTO other VALUES (0); \
+         CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS \
+         'BEGIN UPDATE other SET n = n + 1; RETURN NEW; END'; \
+         CREATE TRIGGER touch BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION touch()"
+    ));
+    let mut other = server.connect();
+    other.batch_execute("SET deadlock_timeout = '1min'; BEGIN; UPDATE other SET n = 7").unwrap();
+    let waiter = thread::spawn(move || lease(&one, "a"));
+    eventually("it waits for the row", || server.value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"));
+    other.execute(&format!("DELETE FROM {table} WHERE resource = 'none' OR resource = 'a' AND released"), &[]).unwrap();
+    other.batch_execute("ROLLBACK").unwrap();
+    waiter.join().unwrap().release().unwrap();
+    assert!(server.log().contains("deadlock detected"), "{}", server.log());
+}
+
+#[test]
+fn a_row_that_a_transaction_locks_stalls_no_other_renewal() {
+    let rig = Rig::new();
+    let client = rig.client();
+    let (one, two) = (lease(&client, "one"), lease(&client, "two"));
+    let mut other = rig.server.connect();
+    let mut change = other.transaction().unwrap();
+    change.query(&format!("SELECT FROM {} WHERE resource = 'one' FOR UPDATE", rig.table()), &[]).unwrap();
+    let before: i64 = rig.column("seq", "one");
+    for _ in 0..4 {
+        expect_renewal(&rig.server, &rig.url, "two");
+    }
+    assert_eq!(rig.column::<i64>("seq", "one"), before);
+    change.commit().unwrap();
+    expect_renewal(&rig.server, &rig.url, "one");
+    one.release().unwrap();
+    two.release().unwrap();
+}
+
+#[test]
+fn a_user_with_few_connections_gets_along_with_them() {
+    let server = Server::start();
+    let url = new_table(&server, server.port());
+    server.run(&format!(
+        "CREATE ROLE few LOGIN SUPERUSER PASSWORD 'hunter2' CONNECTION LIMIT 2; GRANT ALL ON {} TO few",
+        table_of(&url)
+    ));
+    server.run("ALTER ROLE few NOSUPERUSER; GRANT USAGE ON SCHEMA test_1 TO few");
+    let url = url.replace("postgres@", "few:hunter2@");
+    let one = patient(&url);
+    let workers: Vec<_> = (0..8)
+        .map(|at| {
+            let one = one.clone();
+            thread::spawn(move || {
+                for _ in 0..5 {
+                    lease(&one, &format!("lock {at}")).release().unwrap();
+                }
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    let used: i64 = server.value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'");
+    assert!((1..=2).contains(&used), "{used}");
+    server.run("ALTER ROLE few CONNECTION LIMIT 0");
+    let error = Client::connect(&url).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
+    assert!(error.to_string().contains("no connection left") && error.to_string().contains("53300"), "{error}");
+}
+
+#[test]
+fn a_commit_that_no_replica_confirmed_is_no_grant_yet() {
+    let server = Server::start();
+    let url = new_table(&server, server.port());
+    let one = patient(&url);
+    lease(&one, "a").release().unwrap();
+    server.configure("SET synchronous_standby_names = 'nobody'");
+    eventually("commits wait", || server.value("SELECT current_setting('synchronous_standby_names') <> ''"));
+    let waiter = thread::spawn(move || one.lock("a").ttl(PATIENCE * 3).acquire());
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start > ";
+    eventually("its commit waits", || server.value::<i64>(&format!("{waits} '-infinity'")) == 1);
+    let start: String = server.value("SELECT clock_timestamp()::text");
+    // It is committed here, and confirmed by nobody.
+    server.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    eventually("it is sent again", || server.value::<i64>(&format!("{waits} '{start}'")) == 1);
+    assert!(!waiter.is_finished());
+    server.configure("RESET synchronous_standby_names");
+    let held = waiter.join().unwrap().unwrap();
+    let counter: i64 = server.value(&format!("SELECT counter FROM {}", table_of(&url)));
+    assert_eq!(u64::try_from(counter).unwrap(), held.token());
+    held.release().unwrap();
+}

@@ -1,0 +1,89 @@
+//! A table as one node of a quorum of several kinds of stores.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use leasehold::blocking::{Client, Once};
+use leasehold_servers::postgres::{Pooler, Server};
+use leasehold_servers::redis;
+
+use crate::common::on_postgres::new_table;
+use crate::common::{PATIENCE, eventually, ms};
+use crate::lease;
+
+struct Mixed {
+    server: Server,
+    pooler: Pooler,
+    redis: redis::Server,
+    _folder: tempfile::TempDir,
+    urls: String,
+}
+
+impl Mixed {
+    fn new() -> Self {
+        let (server, redis, folder) = (Server::start(), redis::Server::start(), tempfile::tempdir().unwrap());
+        let pooler = Pooler::start(&server);
+        let file = crate::common::url(&folder.path().join("locks.db"));
+        let urls = format!("{} {} {file}", new_table(&server, pooler.port()), redis.url());
+        Client::connect_with(settings().create_quorum(), &urls).unwrap().close().unwrap();
+        Self { server, pooler, redis, _folder: folder, urls }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect_with(settings(), &self.urls).unwrap()
+    }
+}
+
+fn settings() -> leasehold::ClientBuilder {
+    leasehold::Client::builder().max_ttl(PATIENCE).request_timeout(ms(2_000))
+}
+
+#[test]
+fn stores_of_three_kinds_grant_one_lock_at_a_time() {
+    let mixed = Mixed::new();
+    let highest = Arc::new(AtomicU64::new(0));
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let (client, highest) = (mixed.client(), Arc::clone(&highest));
+            thread::spawn(move || {
+                for _ in 0..8 {
+                    let held = lease(&client, "a");
+                    assert!(highest.swap(held.token(), Ordering::SeqCst) < held.token());
+                    held.release().unwrap();
+                }
+            })
+        })
+        .collect();
+    workers.into_iter().for_each(|worker| worker.join().unwrap());
+}
+
+#[test]
+fn a_lease_outlives_any_one_of_its_nodes() {
+    let mixed = Mixed::new();
+    let client = mixed.client();
+    let held = client.lock("a").ttl(ms(6_000)).acquire().unwrap();
+    let seq = || -> i64 { mixed.server.value("SELECT max(seq) FROM test_1.leasehold") };
+    mixed.redis.kill();
+    let before = seq();
+    eventually("the table renews it without Redis", || seq() > before);
+    mixed.redis.restart(redis::Data::Lost);
+    mixed.pooler.restart();
+    mixed.server.restart();
+    let before = seq();
+    eventually("it is renewed there again", || seq() > before);
+    assert!(mixed.client().lock("a").wait(ms(500)).acquire().is_err());
+    held.release().unwrap();
+}
+
+#[test]
+fn a_run_that_a_majority_marked_is_done() {
+    let mixed = Mixed::new();
+    let (one, two) = (mixed.client(), mixed.client());
+    let begun = |client: &Client| client.once("report").slot("monday").ttl(ms(20_000)).begin().unwrap();
+    let Once::Run(run) = begun(&one) else { panic!("it is new") };
+    run.finish().unwrap();
+    assert!(matches!(begun(&two), Once::Done(_)));
+    mixed.redis.kill();
+    assert!(matches!(begun(&two), Once::Done(_)), "the mark is on the others too");
+}

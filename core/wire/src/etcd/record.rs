@@ -1,0 +1,120 @@
+//! A lock in the value of a key: JSON, in which fields that this version does not know are kept.
+
+use alloc::string::{String, ToString};
+use core::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value as Json, json};
+
+use leasehold_core::member::LossId;
+use leasehold_core::op::{Denial, DenialKind};
+use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record};
+use leasehold_core::{Monotonic, Nonce, Owner, Payload, Seq, Token};
+
+use crate::dynamodb::json::object;
+
+/// The boot of every record that was read. It differs from [`NOW`], so no record runs out by itself: observers wait.
+const PAST: BootId = BootId([0; 16]);
+pub(super) const NOW: BootId = BootId([1; 16]);
+
+/// The value of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub(super) struct Row {
+    pub(super) record: Option<Record>,
+    /// In a quorum: the loss of data since which the counter was raised.
+    pub(super) trusted: Option<LossId>,
+    fields: Map<String, Json>,
+}
+
+impl Row {
+    /// # Errors
+    /// No client writes such a value.
+    pub(super) fn parse(value: &[u8]) -> Result<Self, Denial> {
+        let fields = object(value).map_err(|_| corrupt("its value is no JSON object"))?;
+        let counter = fields.get("counter").and_then(Json::as_u64).and_then(Token::new);
+        let counter = counter.ok_or_else(|| corrupt("counter"))?;
+        let lease = fields.get("lease").map(|lease| lease_in(lease).ok_or_else(|| corrupt("lease"))).transpose()?;
+        let mark = fields.get("done").map(|mark| mark_in(mark).ok_or_else(|| corrupt("done"))).transpose()?;
+        let loss = |loss: &Json| loss.as_str().and_then(LossId::parse).ok_or_else(|| corrupt("trusted"));
+        let trusted = fields.get("trusted").map(loss).transpose()?;
+        Ok(Self { record: Some(Record { counter, lease, mark }), trusted, fields })
+    }
+
+    /// The value with another record in it.
+    pub(super) fn with(&self, record: &Record, trusted: Option<LossId>) -> String {
+        let mut fields = self.fields.clone();
+        fields.insert("counter".into(), json!(record.counter.get()));
+        let lease = record.lease.as_ref().map(written);
+        let mark = record.mark.as_ref().map(|mark| {
+            json!({
+                "nonce": hex(&mark.nonce), "token": mark.token.get(), "owner": mark.owner.as_str(),
+                "at_ms": mark.at_unix_ms, "until_ms": mark.until_unix_ms,
+            })
+        });
+        let trusted = trusted.or(self.trusted).map(|loss| json!(loss.to_string()));
+        for (name, value) in [("lease", lease), ("done", mark), ("trusted", trusted)] {
+            fields.extend(value.map(|value| (name.to_string(), value)));
+        }
+        Json::Object(fields).to_string()
+    }
+}
+
+fn written(lease: &LeaseRecord) -> Json {
+    json!({
+        "nonce": hex(&lease.nonce), "seq": lease.seq.get(), "released": lease.released,
+        "ttl_ns": u64::try_from(lease.record_ttl.as_nanos()).unwrap_or(u64::MAX),
+        "since_ms": lease.since_unix_ms, "owner": lease.owner.as_str(),
+        "data": lease.data.as_ref().map(|data| STANDARD.encode(data.as_bytes())),
+    })
+}
+
+fn lease_in(lease: &Json) -> Option<LeaseRecord> {
+    let data = lease.get("data")?;
+    let data = match data.is_null() {
+        true => None,
+        false => Some(Payload::new(&STANDARD.decode(data.as_str()?).ok()?).ok()?),
+    };
+    Some(LeaseRecord {
+        nonce: nonce(lease)?,
+        seq: Seq::new(u32::try_from(number(lease, "seq")?).ok()?),
+        released: lease.get("released")?.as_bool()?,
+        record_ttl: Duration::from_nanos(number(lease, "ttl_ns")?),
+        boot: PAST,
+        expires: Monotonic::FAR,
+        since_unix_ms: number(lease, "since_ms")?,
+        owner: Owner::new(lease.get("owner")?.as_str()?).ok()?,
+        data,
+    })
+}
+
+fn mark_in(mark: &Json) -> Option<MarkRecord> {
+    Some(MarkRecord {
+        nonce: nonce(mark)?,
+        token: Token::new(number(mark, "token")?)?,
+        owner: Owner::new(mark.get("owner")?.as_str()?).ok()?,
+        at_unix_ms: number(mark, "at_ms")?,
+        until_unix_ms: number(mark, "until_ms")?,
+    })
+}
+
+fn number(fields: &Json, name: &str) -> Option<u64> {
+    fields.get(name)?.as_u64()
+}
+
+fn nonce(fields: &Json) -> Option<Nonce> {
+    let text = fields.get("nonce")?.as_str()?;
+    // The constructor of losses reads the same 32 digits.
+    LossId::parse(text).map(|bytes| Nonce::from_bytes(bytes.0))
+}
+
+fn hex(nonce: &Nonce) -> String {
+    LossId(*nonce.as_bytes()).to_string()
+}
+
+fn corrupt(what: &str) -> Denial {
+    let detail = alloc::format!(
+        "the key of this lock holds what no client writes ({what}); if nobody holds the lock, delete the key by hand"
+    );
+    Denial::new(DenialKind::CorruptRecord, &detail)
+}

@@ -1,0 +1,156 @@
+//! Operations as statements on one table of PostgreSQL, and what the answers mean.
+//!
+//! One lock is one row of one table ([`schema::create`]), with its counter and its mark of finished work. Every operation
+//! is one statement, atomic by itself, so a pooler in transaction mode (PgBouncer) may give each another connection. The
+//! server's clock frees a lock. In a quorum one more row holds the [`Marker`](leasehold_core::member::Marker), and the
+//! server's timeline stands for its run: a promoted replica has another one, and may lack the last writes.
+//!
+//! ```
+//! use leasehold_core::op::{LockOp, Op, Outcome};
+//! use leasehold_core::{LockId, Resource};
+//! use leasehold_wire::postgres::{Field, Progress, Session, Settings, Statement};
+//! use std::time::Duration;
+//!
+//! // A real host sends the statement, unnamed and with these parameters, and returns the rows or `ServerError::outcome`.
+//! fn query(statement: &Statement) -> Result<Vec<Vec<Field>>, Outcome> {
+//!     assert!(statement.sql.starts_with("SELECT"));
+//!     let mut row = vec![Field::Null, Field::Null, Field::Int(1_700_000_000_000)];
+//!     row.resize(20, Field::Null);
+//!     Ok(vec![row])
+//! }
+//!
+//! let session = Session::new(&Settings::default());
+//! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
+//! let mut exchange = session.begin(&ops, Duration::from_millis(500));
+//! let outcomes = loop {
+//!     let answer = query(exchange.statement());
+//!     match exchange.answer(answer) {
+//!         Progress::Done(outcomes) => break outcomes,
+//!         Progress::Again => {}
+//!     }
+//! };
+//! assert!(matches!(outcomes[..], [Outcome::Applied(_)]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! An operation that was refused is followed by a read, which shows what stands in its way. The read may be newer than the
+//! refusal: if it shows nothing, the operation is sent again.
+
+mod errors;
+mod exchange;
+mod membership;
+mod rows;
+pub mod schema;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use leasehold_core::member::Durability;
+use leasehold_core::op::{LockOp, Outcome};
+
+pub use errors::ServerError;
+pub use exchange::{Exchange, Progress};
+pub use membership::Found;
+pub use statements::{CHANNEL, Notify};
+
+/// Rows, or the outcome that their absence means.
+pub type Answer = Result<Vec<Vec<Field>>, Outcome>;
+
+/// A table of locks, and how it is used.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// The schema of the table `leasehold`.
+    pub schema: String,
+    /// The audience of releases.
+    pub notify: Notify,
+    /// In quorums: a failover may lose acknowledged writes, unless declared otherwise.
+    pub durability: Durability,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { schema: "public".to_string(), notify: Notify::Off, durability: Durability::NotDeclared }
+    }
+}
+
+/// How to speak to one table. It knows nothing of connections; copies share their texts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Session {
+    texts: Arc<statements::Texts>,
+}
+
+impl Session {
+    /// A session with this table.
+    pub fn new(settings: &Settings) -> Self {
+        let table = schema::table(&settings.schema);
+        Self { texts: Arc::new(statements::Texts::new(&table, settings.notify, settings.durability)) }
+    }
+
+    /// Begins an exchange. `left` is the time until its deadline: no statement waits longer for a row that is locked.
+    pub fn begin(&self, ops: &[LockOp], left: Duration) -> Exchange {
+        Exchange::new(Arc::clone(&self.texts), ops, left)
+    }
+}
+
+/// A statement with its parameters, in the order of `$1`, `$2`... `Debug` does not show them: they name attempts.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Statement {
+    /// The text.
+    pub sql: String,
+    /// The parameters.
+    pub params: Vec<Param>,
+}
+
+impl Statement {
+    fn new(sql: &str, params: impl Into<Vec<Param>>) -> Self {
+        Self { sql: sql.to_string(), params: params.into() }
+    }
+}
+
+impl fmt::Debug for Statement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} with {} parameters", self.sql, self.params.len())
+    }
+}
+
+/// A parameter of a statement, by its type in PostgreSQL.
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "PostgreSQL's own names")]
+pub enum Param {
+    Text(Option<String>),
+    Bytea(Option<Vec<u8>>),
+    Int8(i64),
+    Bool(bool),
+    TextArray(Vec<String>),
+    ByteaArray(Vec<Vec<u8>>),
+    Int8Array(Vec<i64>),
+}
+
+/// A column of a row, by its type. The statements return no other types; a host returns what it cannot read as `Null`.
+#[derive(Clone, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "PostgreSQL's own names")]
+pub enum Field {
+    Null,
+    Text(String),
+    Bytes(Vec<u8>),
+    Int(i64),
+    Bool(bool),
+}
+
+impl fmt::Debug for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Null => "null",
+            Self::Text(_) => "text",
+            Self::Bytes(_) => "bytea",
+            Self::Int(_) => "int8",
+            Self::Bool(_) => "bool",
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! The texts of the statements. Each is complete in itself: none depends on a session, a prepared statement or another one.
+//!
+//! A condition on the lock's own row is checked on its latest version, after its lock was taken. Other rows are read as
+//! they were when the statement began, so the marker of a quorum is locked before the lock's row is looked at.
+
+use alloc::format;
+use alloc::string::String;
+
+use leasehold_core::Token;
+use leasehold_core::member::{Durability, RETENTION};
+
+/// The resource of the row that holds the marker, as a literal. The byte 0x1F cannot occur in a resource.
+pub(super) const MARKER_ROW: &str = "E'leasehold\\x1fquorum'";
+
+/// The channel on which releases are told, with the resource as payload.
+pub const CHANNEL: &str = "leasehold";
+
+/// The columns of [`super::rows::Found`], in this order.
+const COLUMNS: &str = "l.resource, l.counter, l.nonce, l.seq, l.released, l.ttl_us, \
+    (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint, \
+    (extract(epoch FROM l.since) * 1000)::bigint, l.owner, l.data, l.trust, \
+    l.done_nonce, l.done_token, l.done_owner, (extract(epoch FROM l.done_at) * 1000)::bigint, \
+    (extract(epoch FROM l.done_until - clock_timestamp()) * 1000000)::bigint, \
+    (extract(epoch FROM l.done_until - l.done_at) * 1000000)::bigint";
+
+/// The server's clock in milliseconds since 1970.
+const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// The server's timeline, which every promotion of a replica and every recovery from an archive changes.
+pub(super) const RUN: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
+
+/// Settings of the statement's own transaction, which end with it: it waits for a locked row no longer than its sender,
+/// and is answered only once it is on disk.
+const SETTINGS: &str = "c AS MATERIALIZED (SELECT set_config('lock_timeout', $1::text, true), \
+    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END)";
+
+const LIVE: &str = "NOT l.released AND l.expires_at > clock_timestamp()";
+
+/// The statements for one table.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Texts {
+    pub(super) acquire: String,
+    pub(super) forget: String,
+    pub(super) vote: String,
+    pub(super) renew: String,
+    pub(super) release: String,
+    pub(super) finish: String,
+    pub(super) raise: String,
+    pub(super) read: String,
+    pub(super) read_in_quorum: String,
+    pub(super) mark_new: String,
+    pub(super) mark: String,
+    pub(super) unmark: String,
+    pub(super) look: String,
+}
+
+/// Releases are told to those who listen, or to nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Notify {
+    /// Nobody: waiters poll. All commits that notify wait for one another.
+    #[default]
+    Off,
+    /// Those who listen on [`CHANNEL`].
+    On,
+}
+
+impl Texts {
+    pub(super) fn new(table: &str, notify: Notify, durability: Durability) -> Self {
+        let run = match durability {
+            Durability::Declared => "NULL::text",
+            Durability::NotDeclared => RUN,
+        };
+        let told = match notify {
+            Notify::Off => String::new(),
+            Notify::On => format!(", pg_notify('{CHANNEL}', l.resource)"),
+        };
+        let one = "l.resource = $2::text AND l.nonce = $3::bytea";
+        Self {
+            acquire: format!("WITH {SETTINGS}, {} SELECT a.counter, a.is_new FROM a", acquire(table, "c")),
+            forget: forget(table),
+            vote: format!(
+                "WITH {SETTINGS}, r AS MATERIALIZED (SELECT {run} AS run), m AS MATERIALIZED (SELECT s.marker, \
+                 s.marker = $10::text OR (starts_with(s.marker, $11::text) AND s.marker LIKE \
+                 '% phase=member run=' || coalesce(r.run, '%')) AS votes \
+                 FROM {table} AS s, c, r WHERE s.resource = {MARKER_ROW} FOR SHARE OF s), {} \
+                 SELECT m.marker, m.votes, r.run, {NOW_MS}, a.counter, a.trust, a.is_new \
+                 FROM r LEFT JOIN m ON true LEFT JOIN a ON true",
+                acquire(table, "m WHERE m.votes")
+            ),
+            // A row that is locked by a transaction of a user must not stop the renewals of all others.
+            renew: format!(
+                "WITH {SETTINGS}, asked AS MATERIALIZED (SELECT k.* FROM c, unnest($2::text[], $3::bytea[], \
+                 $4::bigint[], $5::bigint[]) AS k (resource, nonce, seq, ttl_us)), \
+                 free AS MATERIALIZED (SELECT l.resource FROM {table} AS l JOIN asked AS k USING (resource, nonce) \
+                 WHERE {LIVE} FOR UPDATE OF l SKIP LOCKED) \
+                 UPDATE {table} AS l SET seq = k.seq, ttl_us = GREATEST(l.ttl_us, k.ttl_us), \
+                 expires_at = GREATEST(l.expires_at, clock_timestamp() + k.ttl_us * interval '1 microsecond') \
+                 FROM asked AS k, free WHERE free.resource = k.resource AND l.resource = k.resource \
+                 AND l.nonce = k.nonce AND l.seq < k.seq AND {LIVE} RETURNING l.resource, l.nonce"
+            ),
+            release: format!(
+                "WITH {SETTINGS} UPDATE {table} AS l SET released = true FROM c WHERE {one} AND NOT l.released \
+                 RETURNING 1::bigint{told}"
+            ),
+            finish: format!(
+                "WITH {SETTINGS} UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
+                 done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
+                 done_until = clock_timestamp() + $6::bigint * interval '1 microsecond' FROM c WHERE {one} AND {LIVE} \
+                 RETURNING 1::bigint{told}"
+            ),
+            raise: format!(
+                "WITH {SETTINGS} UPDATE {table} AS l SET counter = GREATEST(l.counter, $4::bigint), \
+                 trust = CASE WHEN EXISTS (SELECT FROM {table} AS s WHERE s.resource = {MARKER_ROW} AND s.marker LIKE \
+                 '% stamp=' || $5::text || ' phase=rejoined:%') THEN $5::text ELSE l.trust END \
+                 FROM c WHERE {one} AND {LIVE} RETURNING l.counter"
+            ),
+            read: read(table, "NULL::text"),
+            read_in_quorum: read(table, run),
+            mark_new: format!(
+                "INSERT INTO {table} (resource, counter, nonce, seq, released, ttl_us, since, expires_at, owner, \
+                 marker) VALUES ({MARKER_ROW}, 0, decode(repeat('00', 16), 'hex'), 0, true, 0, clock_timestamp(), \
+                 clock_timestamp(), '', $1::text) ON CONFLICT (resource) DO NOTHING RETURNING marker"
+            ),
+            mark: format!(
+                "UPDATE {table} AS l SET marker = $1::text WHERE l.resource = {MARKER_ROW} AND l.marker = $2::text \
+                 RETURNING l.marker"
+            ),
+            unmark: format!(
+                "DELETE FROM {table} AS l WHERE l.resource = {MARKER_ROW} AND l.marker = $1::text RETURNING l.marker"
+            ),
+            look: format!("SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW})"),
+        }
+    }
+}
+
+/// Grants a lock that is free.
+fn acquire(table: &str, from: &str) -> String {
+    let ttl = "$6::bigint * interval '1 microsecond'";
+    format!(
+        "a AS (INSERT INTO {table} AS l (resource, counter, nonce, seq, released, ttl_us, since, expires_at, owner, data) \
+         SELECT $2::text, $3::bigint, $4::bytea, $5::bigint, false, $6::bigint, clock_timestamp(), \
+         clock_timestamp() + {ttl}, $7::text, $8::bytea FROM {from} \
+         ON CONFLICT (resource) DO UPDATE SET counter = GREATEST(l.counter + 1, EXCLUDED.counter), \
+         nonce = EXCLUDED.nonce, seq = EXCLUDED.seq, released = false, ttl_us = EXCLUDED.ttl_us, \
+         since = clock_timestamp(), expires_at = clock_timestamp() + {ttl}, owner = EXCLUDED.owner, \
+         data = EXCLUDED.data \
+         WHERE (l.released OR l.expires_at <= clock_timestamp()) \
+         AND (l.nonce <> EXCLUDED.nonce OR (NOT l.released AND l.seq < EXCLUDED.seq)) AND l.counter < {max} \
+         AND NOT ($9::boolean AND coalesce(l.done_until > clock_timestamp(), false)) \
+         RETURNING l.counter, l.trust, l.xmax = 0 AS is_new)",
+        max = Token::MAX
+    )
+}
+
+/// Forgets a few neighbours of a new name whose counter no longer matters. Names that count upwards or have a date are
+/// followed by their oldest relatives, so a few for each new name keep ever-new names from filling the disk.
+fn forget(table: &str) -> String {
+    let is_old = |row: &str| {
+        let retention = RETENTION.as_secs();
+        format!("{row}.marker IS NULL AND {row}.expires_at < clock_timestamp() - interval '{retention} seconds'")
+    };
+    format!(
+        "DELETE FROM {table} AS l WHERE l.resource IN (\
+         SELECT o.resource FROM {table} AS o WHERE o.resource IN (\
+         SELECT n.resource FROM {table} AS n WHERE n.resource > $1::text ORDER BY n.resource LIMIT 4) \
+         AND {} AND coalesce(o.done_until <= clock_timestamp(), true) FOR UPDATE SKIP LOCKED) AND {}",
+        is_old("o"),
+        is_old("l")
+    )
+}
+
+fn read(table: &str, run: &str) -> String {
+    format!(
+        "SELECT m.marker, {run}, {NOW_MS}, {COLUMNS} FROM (SELECT 1) AS one \
+         LEFT JOIN {table} AS m ON m.resource = {MARKER_ROW} LEFT JOIN {table} AS l ON l.resource = ANY($1::text[])"
+    )
+}

@@ -1,0 +1,245 @@
+//! The short way to a lock: a transaction of native commands in place of a script, for about half of the server's time.
+//!
+//! A script mints `max(counter + 1, floor)`, and the floor is the wall clock. A transaction can only count up, so its token
+//! is below the clock, and a counter that was lost or fell back would repeat tokens. Therefore the transaction is taken
+//! only where this very connection has lately granted the same name twice in a row, and its token counts only if it is
+//! above the last one. Whatever else it answers, the script decides.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::command::Words;
+use super::errors::refusal;
+use super::exchange::Answer;
+use super::replies::token;
+use super::{Command, Exchange};
+use crate::resp::Value;
+use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
+use leasehold_core::{Resource, Token};
+
+/// How far the tokens of transactions may be behind the wall clock, in the unit of tokens: a second.
+const BEHIND: u64 = 1_000_000;
+/// The most names that are remembered for a connection.
+const MOST_NAMES: usize = 4_096;
+
+const MULTI: Command = Command::of(Words::constant(b"$5\r\nMULTI\r\n"));
+const EXEC: Command = Command::of(Words::constant(b"$4\r\nEXEC\r\n"));
+
+/// The tokens that one connection has lately granted. It belongs to that connection and ends with it, since a new one
+/// may lead to a server that has never heard of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ConnectionMemory {
+    transactions: Transactions,
+    names: BTreeMap<Resource, LastGrant>,
+}
+
+/// The user's right to transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Transactions {
+    #[default]
+    Unasked,
+    Allowed,
+    Refused,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct LastGrant {
+    token: Token,
+    /// It followed another grant: nobody else was in the way.
+    in_a_row: bool,
+}
+
+/// The largest token that a wall clock asks for, as in the core.
+const MAX_FLOOR: u64 = 1 << 52;
+
+/// The token that a wall clock asks for.
+pub(super) fn floor_at(unix_ms: u64) -> Token {
+    Token::new(unix_ms.saturating_mul(1_000).min(MAX_FLOOR)).unwrap_or(Token::MAX)
+}
+
+/// The way of an acquire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    Script,
+    /// The script, and an empty transaction to learn if the user may have one.
+    ScriptAndTrial,
+    /// The transaction, whose token must be at least this.
+    Transaction(Token),
+}
+
+impl ConnectionMemory {
+    /// `unix_ms` is the wall clock now. A floor that is above it comes from a token that this client has seen, and holds
+    /// as it is.
+    pub(super) fn route(&self, resource: &Resource, floor: Token, unix_ms: u64) -> Route {
+        let Some(last) = self.names.get(resource) else { return Route::Script };
+        let slack = if floor > floor_at(unix_ms) { 0 } else { BEHIND };
+        let Some(next) = last.token.next() else { return Route::Script };
+        match self.transactions {
+            Transactions::Unasked => Route::ScriptAndTrial,
+            Transactions::Allowed if last.in_a_row && next.get().saturating_add(slack) >= floor.get() => {
+                Route::Transaction(next)
+            }
+            Transactions::Allowed | Transactions::Refused => Route::Script,
+        }
+    }
+
+    /// Learns from an exchange over this connection that is done.
+    pub fn learn(&mut self, exchange: &Exchange, ops: &[LockOp], outcomes: &[Outcome]) {
+        match exchange.may_transact {
+            Some(true) => self.transactions = Transactions::Allowed,
+            Some(false) => self.transactions = Transactions::Refused,
+            None => {}
+        }
+        for (op, outcome) in ops.iter().zip(outcomes) {
+            if !matches!(op.op, Op::Acquire(_)) {
+                continue;
+            }
+            match outcome {
+                Outcome::Applied(Applied::Acquired { counter }) if self.transactions != Transactions::Refused => {
+                    self.granted(&op.resource, *counter);
+                }
+                Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
+                    self.names.remove(&op.resource);
+                }
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    fn granted(&mut self, resource: &Resource, token: Token) {
+        if let Some(last) = self.names.get_mut(resource) {
+            *last = LastGrant { token, in_a_row: true };
+            return;
+        }
+        if self.names.len() >= MOST_NAMES {
+            self.names.clear();
+        }
+        self.names.insert(resource.clone(), LastGrant { token, in_a_row: false });
+    }
+}
+
+/// The result of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Granted(Token),
+    /// The script finishes it.
+    Unfinished {
+        /// The lock may be ours by now.
+        may_hold: bool,
+        /// The server did not take a command.
+        refused: bool,
+    },
+    /// Each command ran by itself, or did not.
+    NoTransaction {
+        /// The lock may be ours by now.
+        may_hold: bool,
+    },
+    /// The replies make no sense.
+    Nonsense,
+}
+
+/// The commands that take a lock and count: those for a call of the acquire script with these keys and arguments.
+pub(super) fn transaction(keys: &Words, args: &Words) -> Vec<Command> {
+    let (mut keys, mut args) = (keys.encoded(), args.encoded());
+    let mut key = || keys.next().unwrap_or_default().0;
+    let mut arg = || args.next().unwrap_or_default().0;
+    let (lock, fence) = (key(), key());
+    let (value, ttl, retention) = (arg(), arg(), arg());
+    let command = |encoded: &[&[u8]], count| Command::of(Words::joined(encoded, count));
+    alloc::vec![
+        MULTI,
+        command(&[b"$3\r\nSET\r\n", lock, value, b"$2\r\nNX\r\n$2\r\nPX\r\n", ttl], 6),
+        command(&[b"$4\r\nINCR\r\n", fence], 2),
+        command(&[b"$7\r\nPEXPIRE\r\n", fence, retention], 3),
+        EXEC,
+    ]
+}
+
+/// An empty transaction.
+pub(super) const fn trial() -> [Command; 2] {
+    [MULTI, EXEC]
+}
+
+/// Judges the replies to [`trial`].
+pub(super) fn is_allowed(multi: Answer<'_>, exec: Answer<'_>) -> bool {
+    is_ok(multi) && matches!(exec, Ok(Value::Array(parts)) if parts.is_empty())
+}
+
+/// Judges the replies to [`transaction`]. Only a `MULTI` that was answered OK makes one of them; without it, `SET` runs
+/// whatever becomes of the rest.
+pub(super) fn judge<A>(answers: &[A], read: impl Fn(&A) -> Answer<'_> + Copy, floor: Token) -> Verdict {
+    let [multi, queued @ .., exec] = answers else { return Verdict::Nonsense };
+    let (multi, mut queued, exec) = (read(multi), queued.iter().map(read), read(exec));
+    if matches!(multi, Ok(Value::Error(_)) | Err(_)) {
+        let not_set = match queued.next() {
+            Some(Ok(Value::Nil) | Err(Outcome::NotApplied(_))) => true,
+            Some(Ok(Value::Error(error))) => refusal(error).is_some(),
+            Some(Ok(_) | Err(_)) | None => false,
+        };
+        return Verdict::NoTransaction { may_hold: !not_set };
+    }
+    let refused = !queued.all(is_queued);
+    match exec {
+        _ if !is_ok(multi) => Verdict::Nonsense,
+        Ok(Value::Array(parts)) if !refused => of_parts(parts, floor),
+        // Aborted as a whole, as the server says.
+        Ok(Value::Error(error)) => Verdict::Unfinished { may_hold: refusal(error).is_none(), refused },
+        Err(Outcome::NotApplied(_)) => Verdict::Unfinished { may_hold: false, refused },
+        Ok(_) | Err(_) => Verdict::Nonsense,
+    }
+}
+
+fn of_parts(parts: &[Value], floor: Token) -> Verdict {
+    let [set, count, kept] = parts else { return Verdict::Nonsense };
+    if matches!(set, Value::Nil | Value::Error(_)) {
+        return Verdict::Unfinished { may_hold: false, refused: false };
+    }
+    if !is_ok_value(set) {
+        return Verdict::Nonsense;
+    }
+    match token(count).filter(|token| *token >= floor) {
+        Some(token) if *kept == Value::Integer(1) => Verdict::Granted(token),
+        Some(_) | None => Verdict::Unfinished { may_hold: true, refused: false },
+    }
+}
+
+/// The outcome of an acquire whose lock was given back, by the outcome of that release.
+pub(super) fn undone(release: Outcome) -> Outcome {
+    match release {
+        Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_)) => {
+            let detail = "the user may not use MULTI any more, so that a lock was taken without a token and given back";
+            Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Server, detail)))
+        }
+        other @ (Outcome::NotApplied(_) | Outcome::Unknown(_)) => unfinished(other),
+    }
+}
+
+/// The outcome of an acquire that may have taken the lock, where `last` is that of its last script.
+pub(super) fn unfinished(last: Outcome) -> Outcome {
+    match last {
+        Outcome::NotApplied(Refusal::Denied(denial)) => Outcome::Unknown(Fault::new(FaultKind::Server, &denial.detail)),
+        Outcome::NotApplied(
+            Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault),
+        ) => Outcome::Unknown(fault),
+        Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. }) => {
+            Outcome::Unknown(Fault::of(FaultKind::Server))
+        }
+        other @ (Outcome::Applied(_) | Outcome::Unknown(_)) => other,
+    }
+}
+
+fn is_ok(answer: Answer<'_>) -> bool {
+    answer.is_ok_and(is_ok_value)
+}
+
+fn is_ok_value(value: &Value) -> bool {
+    value.as_bytes() == Some(b"OK")
+}
+
+fn is_queued(answer: Answer<'_>) -> bool {
+    answer.is_ok_and(|value| value.as_bytes() == Some(b"QUEUED"))
+}

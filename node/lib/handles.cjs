@@ -1,0 +1,318 @@
+"use strict";
+
+// Clients and leases of native code, as lib/client.cjs and lib/lease.cjs use them. testing.cjs has others.
+
+const { alreadyReleased } = require("./native.cjs");
+const { LeaseLostError, errorOf } = require("./errors.cjs");
+const { lose } = require("./lease.cjs");
+const { Call, leases, native, reactor, run } = require("./loop.cjs");
+
+/** The number of no lease. */
+const NO_LEASE = 2 ** 32 - 1;
+
+/** A client. */
+class Connected {
+  #client;
+  #connection;
+  #owner;
+
+  constructor(client) {
+    this.#client = client;
+    this.#connection = client.connection();
+  }
+
+  /** The object of native code. */
+  get client() {
+    return this.#client;
+  }
+
+  get stores() {
+    return this.#client.stores;
+  }
+
+  get owner() {
+    return (this.#owner ??= this.#client.owner);
+  }
+
+  /** `wrap` makes the result of the lease. */
+  acquire(name, settings, wrap) {
+    return this.#lock(name, settings, wrap, false);
+  }
+
+  /** The same, but `null` if somebody else holds the lock. */
+  tryAcquire(name, settings, wrap) {
+    return this.#lock(name, settings, wrap, true);
+  }
+
+  /** Begins a run. `wrap` makes its part of the result. */
+  beginRun(name, settings, wrap) {
+    return new Promise((resolve, reject) => {
+      new Begin(resolve, reject, this, name, settings, wrap).go(settings.signal);
+    });
+  }
+
+  inspectRun(name, slot) {
+    return this.#client.inspectRun(name, slot);
+  }
+
+  forgetRun(name, slot) {
+    return this.#client.forgetRun(name, slot);
+  }
+
+  lockAll(names, settings) {
+    const operation = this.#client.lockAll(names, settings);
+    return { begin: async (signal) => new Several(await run(operation, signal)) };
+  }
+
+  elect(name, settings) {
+    return this.#client.elect(name, settings);
+  }
+
+  inspect(name) {
+    return this.#client.inspect(name);
+  }
+
+  releaseIf(name, holder) {
+    return this.#client.releaseIf(name, holder);
+  }
+
+  close() {
+    return this.#client.close();
+  }
+
+  /** Begins to acquire a lock, and answers as native code. */
+  begin(name, settings, tries, slot, generation) {
+    if (isRare(settings)) {
+      const operation = tries ? this.#client.tryAcquire(name, settings) : this.#client.acquire(name, settings);
+      return reactor.start(operation, slot, generation);
+    }
+    const { ttl, wait, owner } = settings;
+    return native.acquire(this.#connection, name, ttl, wait, owner, tries, slot, generation);
+  }
+
+  #lock(name, settings, wrap, tries) {
+    return new Promise((resolve, reject) => {
+      new Acquire(resolve, reject, this, name, settings, wrap, tries).go(settings.signal);
+    });
+  }
+}
+
+/** Tells if there are settings that the plain function of native code does not take. */
+function isRare({ data, lockDelay, maxHold, renewEvery, renew }) {
+  return (
+    data !== undefined ||
+    lockDelay !== undefined ||
+    maxHold !== undefined ||
+    renewEvery !== undefined ||
+    renew !== undefined
+  );
+}
+
+class Acquire extends Call {
+  constructor(resolve, reject, client, name, settings, wrap, tries) {
+    super(resolve, reject);
+    this.client = client;
+    this.name = name;
+    this.settings = settings;
+    this.wrap = wrap;
+    this.tries = tries;
+  }
+
+  begin(slot, generation) {
+    return this.client.begin(this.name, this.settings, this.tries, slot, generation);
+  }
+
+  made(number, token) {
+    return this.wrap(new Held(number, token, this.name, this.settings.owner ?? this.client));
+  }
+
+  settle(value) {
+    super.settle(value ?? null);
+  }
+}
+
+class Begin extends Call {
+  constructor(resolve, reject, client, name, settings, wrap) {
+    super(resolve, reject);
+    Object.assign(this, { client, name, settings, wrap });
+  }
+
+  begin(slot, generation) {
+    return reactor.start(this.client.client.beginRun(this.name, this.settings), slot, generation);
+  }
+
+  made(number, token) {
+    // A period in place of a slot is known to native code alone.
+    const held = new Held(number, token, reactor.resource(number), this.settings.owner ?? this.client);
+    return { run: this.wrap(held) };
+  }
+}
+
+class Release extends Call {
+  constructor(resolve, reject, held, number, leaves) {
+    super(resolve, reject);
+    this.held = held;
+    this.number = number;
+    this.leaves = leaves;
+  }
+
+  begin(slot, generation) {
+    return native.release(this.number, this.leaves, slot, generation);
+  }
+
+  fail(error) {
+    if (error instanceof LeaseLostError) this.held.tell(error);
+    super.fail(error);
+  }
+}
+
+class Finish extends Release {
+  begin(slot, generation) {
+    return native.finish(this.number, this.leaves, slot, generation);
+  }
+}
+
+/** A lease that native code keeps under a number, until it ends. */
+class Held {
+  /** `undefined` once the lease was released or lost. */
+  #number;
+  #token;
+  #resource;
+  /** The label, or the client whose label it is. */
+  #owner;
+  #loss;
+  #watcher;
+
+  constructor(number, token, resource, owner) {
+    this.#number = number;
+    this.#token = token;
+    this.#resource = resource;
+    this.#owner = owner;
+    leases[number] = this;
+  }
+
+  get token() {
+    return this.#token;
+  }
+
+  get resource() {
+    return this.#resource;
+  }
+
+  get owner() {
+    return typeof this.#owner === "string" ? this.#owner : this.#owner.owner;
+  }
+
+  remaining() {
+    return this.#number === undefined ? 0 : native.remaining(this.#number);
+  }
+
+  isLost() {
+    return this.#number === undefined ? this.#loss !== undefined : native.isLost(this.#number);
+  }
+
+  check(min) {
+    const failure = reactor.check(this.#number ?? NO_LEASE, min);
+    return failure ?? (this.#number === undefined ? this.#over() : undefined);
+  }
+
+  /** Tells the lease of its loss. */
+  watch(lease) {
+    this.#watcher = lease;
+  }
+
+  /** For a lease that other code has ended. */
+  forget() {
+    this.#watcher = undefined;
+    const number = this.#take();
+    if (number !== undefined) native.drop(number);
+  }
+
+  lose(failure) {
+    this.#take();
+    this.#loss = failure;
+    this.tell(errorOf(failure));
+  }
+
+  tell(loss) {
+    this.#watcher?.[lose](loss);
+  }
+
+  release() {
+    return this.#end(Release, false);
+  }
+
+  /** Releases at the end of a body. */
+  leave() {
+    return this.#end(Release, true);
+  }
+
+  /** Finishes a run. */
+  finish() {
+    return this.#end(Finish, false);
+  }
+
+  /** Finishes at the end of a body. */
+  finishLeft() {
+    return this.#end(Finish, true);
+  }
+
+  #over() {
+    return this.#loss ?? alreadyReleased(this.#resource);
+  }
+
+  #end(Ending, leaves) {
+    const number = this.#take();
+    if (number === undefined) {
+      // The end of a body does not fail because the body has ended the lease itself.
+      if (leaves && this.#loss === undefined) return Promise.resolve();
+      return Promise.reject(errorOf(this.#over()));
+    }
+    return new Promise((resolve, reject) => new Ending(resolve, reject, this, number, leaves).go());
+  }
+
+  #take() {
+    const number = this.#number;
+    if (number !== undefined) leases[number] = this.#number = undefined;
+    return number;
+  }
+}
+
+/** Several leases that were taken together. */
+class Several {
+  #leases;
+  #each;
+
+  constructor(several) {
+    this.#leases = several;
+    this.#each = reactor.each(several).map(held);
+  }
+
+  each() {
+    return this.#each;
+  }
+
+  check(min) {
+    return this.#leases.check(min);
+  }
+
+  release() {
+    return this.#leases.release();
+  }
+
+  leave() {
+    return this.#leases.leave();
+  }
+}
+
+/** The lease of an election's term, if one has begun. */
+function begun(step) {
+  const kept = reactor.term(step);
+  return kept && held(kept);
+}
+
+function held({ number, token, resource, owner }) {
+  return new Held(number, token, resource, owner);
+}
+
+module.exports = { Connected, begun };

@@ -1,0 +1,83 @@
+"use strict";
+
+// The decorators of leasehold/nestjs, over the module of Nest that the application has loaded.
+
+const { AsyncLocalStorage } = require("node:async_hooks");
+const { Client, connect } = require("./client.cjs");
+const { ConfigError } = require("./errors.cjs");
+const { RUN, options } = require("./options.cjs");
+
+/** The property in which Nest puts the client. */
+const CLIENT = Symbol.for("leasehold.nestjs.client");
+/** The run within which the current code runs. */
+const within = new AsyncLocalStorage();
+const { slot: _, signal: __, ...SETTINGS } = RUN;
+
+function currentRun() {
+  return within.getStore() ?? null;
+}
+
+function adapter({ Inject, Module }) {
+  class LeaseholdModule {
+    #client;
+
+    constructor(client) {
+      this.#client = client;
+    }
+
+    static forRoot(stores, given) {
+      return LeaseholdModule.forRootAsync({ useFactory: () => connect(stores, given) });
+    }
+
+    static forRootAsync({ imports, inject, useFactory }) {
+      const providers = [{ provide: Client, inject: inject ?? [], useFactory }];
+      return { module: LeaseholdModule, global: true, imports: imports ?? [], providers, exports: [Client] };
+    }
+
+    /** After the hooks that let the application finish its work. */
+    async onApplicationShutdown() {
+      await this.#client.close();
+    }
+  }
+  Inject(Client)(LeaseholdModule, undefined, 0);
+  Module({})(LeaseholdModule);
+
+  function Once(name, { slot, ...given } = {}) {
+    if (typeof name !== "string" && typeof name !== "function") throw new TypeError("@Once needs the name of the job");
+    if (slot !== undefined && typeof slot !== "string" && typeof slot !== "function") {
+      throw new TypeError("slot must be a string, or a function of the arguments of the call");
+    }
+    const settings = options(given, SETTINGS);
+    return (target, key, descriptor) => {
+      const method = descriptor?.value;
+      if (typeof method !== "function" || typeof target === "function") {
+        throw new TypeError("@Once decorates methods of instances");
+      }
+      Inject(Client)(target, CLIENT);
+      const once = {
+        async [key](...args) {
+          const client = this[CLIENT];
+          if (client === undefined) throw new ConfigError("@Once needs LeaseholdModule, and an instance that Nest has made");
+          const named = { ...settings, slot: ofCall(slot, args) };
+          const body = (run) => within.run(run, () => method.apply(this, args));
+          const outcome = await client.once(ofCall(name, args), named, body);
+          return outcome.ran ? outcome.value : undefined;
+        },
+      }[key];
+      // Nest and its modules keep what other decorators say at the method itself.
+      for (const about of Reflect.getMetadataKeys?.(method) ?? []) {
+        Reflect.defineMetadata(about, Reflect.getMetadata(about, method), once);
+      }
+      return { ...descriptor, value: once };
+    };
+  }
+
+  return { LeaseholdModule, Once, currentRun };
+}
+
+/** A setting that may depend on the arguments of a call. */
+function ofCall(setting, args) {
+  return typeof setting === "function" ? setting(...args) : setting;
+}
+
+module.exports = { adapter };

@@ -1,0 +1,28 @@
+"use strict";
+
+// The part of the settings of a run that says which work it does, and how long that counts as done. Native code has rules of its
+// own; these are for the clients without it. Requires no other module, like errors.cjs.
+
+const DAY = 86_400_000;
+const DEFAULT_KEEP = 7 * DAY;
+const MAX_KEEP = 36_500 * DAY;
+
+/** What contradicts itself in the settings, for people; `undefined` if nothing does. */
+function contradiction({ slot, every, offset, cooldown, keep, evenIfDone }) {
+  if (slot !== undefined && every !== undefined) return "a run has a slot or a period, not both: leave out slot or every";
+  if (cooldown !== undefined && (slot ?? every) !== undefined) return "a run has a slot or a cooldown, not both";
+  if (cooldown !== undefined && keep !== undefined) return "the cooldown is how long the mark stands, so keep says nothing more";
+  if (offset !== undefined && every === undefined) return "an offset moves the start of a period, so it needs one: every";
+  if (every !== undefined && keep < every && !(evenIfDone && keep === 0)) {
+    return "keep is shorter than the period, in which the job would be done again";
+  }
+  return undefined;
+}
+
+/** How many ms the mark stands; `undefined` is the default of the protocol. */
+function kept({ every, cooldown, keep }) {
+  // The next period may begin later by the clock of another machine.
+  return cooldown ?? keep ?? (every === undefined ? undefined : Math.max(DEFAULT_KEEP, Math.min(2 * every, MAX_KEEP)));
+}
+
+module.exports = { contradiction, kept };

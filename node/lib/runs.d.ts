@@ -1,0 +1,60 @@
+// The types of runs that all clients share.
+
+/** The part of the settings of a run that says which work it does, and how long that counts as done. */
+export interface OccurrenceOptions {
+  /** The occurrence of the job: a date, an invoice, a batch. Each is done once. At most 1,024 bytes with the name. */
+  slot?: string | undefined;
+  /**
+   * One occurrence in each period of this many ms, at least 1,000 (7 days at most on a quorum), by this machine's clock: the slot
+   * is the start of the period in UTC. Machines whose clocks differ agree on all but the moments in which a period begins.
+   */
+  every?: number | undefined;
+  /** How many ms after the start of 1970 in UTC the periods of `every` begin; less than a period, default 0. */
+  offset?: number | undefined;
+  /** Once done, the job is not done again for this many ms. In place of a slot or period. */
+  cooldown?: number | undefined;
+  /**
+   * How many ms the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a quorum).
+   * By default 7 days, or twice the period if that is longer than 7 days.
+   */
+  keep?: number | undefined;
+  /**
+   * How long to stand by while somebody else runs, in ms. The answer is "done" when that one finishes; if it dies, this call
+   * takes over, with a higher token. Default 0: step aside at once.
+   */
+  wait?: number | undefined;
+  /**
+   * An operator's word that no mark was lost: on a quorum, nodes that have lost their data within 7 days count all the same.
+   * Default `false`.
+   */
+  trustQuorum?: boolean | undefined;
+  /** Runs although the work may be done, but not while somebody else runs; its finish replaces the mark. Default `false`. */
+  evenIfDone?: boolean | undefined;
+}
+
+/** The mark of finished work: while it stands, nobody does the work again. */
+export interface Mark {
+  /** When the work was finished, in ms since 1970. */
+  at: number;
+  /** The label of the run that did it; missing for runs without one. */
+  owner?: string;
+  /** The fencing token of that run. */
+  token: number;
+  /** How many ms the mark still stands. */
+  left: number;
+}
+
+/** This call has done the work, and its mark stands. */
+export interface Ran<T> {
+  ran: true;
+  /** The result of the function. */
+  value: T;
+  /** The fencing token under which it ran. */
+  token: number;
+}
+
+/** The work was done before, by the run of this mark. */
+export interface AlreadyDone extends Mark {
+  ran: false;
+  reason: "done";
+}

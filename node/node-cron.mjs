@@ -1,0 +1,3 @@
+import adapter from "./node-cron.cjs";
+
+export const { RunCoordinator } = adapter;

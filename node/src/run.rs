@@ -1,0 +1,143 @@
+//! Runs: work that is done once.
+
+use std::time::Duration;
+
+use leasehold::{Once, RunRequest};
+use napi::bindgen_prelude::Uint8Array;
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::info::{LockInfo, whole};
+use crate::options::{length, milliseconds, patience, renewal};
+use crate::reactor::Outcome;
+
+/// Settings of a run.
+#[napi(object, object_to_js = false)]
+pub struct RunOptions {
+    /// See `RunRequest::slot`.
+    pub slot: Option<String>,
+    /// See `RunRequest::every`.
+    pub every: Option<f64>,
+    /// See `RunRequest::offset`.
+    pub offset: Option<f64>,
+    /// See `RunRequest::cooldown`.
+    pub cooldown: Option<f64>,
+    /// See `RunRequest::keep`.
+    pub keep: Option<f64>,
+    /// See `RunRequest::wait`; infinity is for ever.
+    pub wait: Option<f64>,
+    /// See `RunRequest::ttl`.
+    pub ttl: Option<f64>,
+    /// See `RunRequest::owner`.
+    pub owner: Option<String>,
+    /// See `RunRequest::data`.
+    pub data: Option<Uint8Array>,
+    /// See `RunRequest::lock_delay`.
+    pub lock_delay: Option<f64>,
+    /// See `RunRequest::max_hold`.
+    pub max_hold: Option<f64>,
+    /// See `RunRequest::renew_every`.
+    pub renew_every: Option<f64>,
+    /// The default is true; `renew: false` turns renewals off.
+    pub renew: Option<bool>,
+    /// See `RunRequest::trust_quorum`.
+    pub trust_quorum: Option<bool>,
+    /// See `RunRequest::even_if_done`.
+    pub even_if_done: Option<bool>,
+}
+
+impl RunOptions {
+    pub(crate) fn request(self, mut request: RunRequest) -> Result<RunRequest, Failure> {
+        if self.slot.is_some() && self.every.is_some() {
+            return Err(Failure::config("a run has a slot or a period, not both: leave out slot or every".to_owned()));
+        }
+        type Set = fn(RunRequest, Duration) -> RunRequest;
+        let lengths: [(&str, Option<f64>, Set); 7] = [
+            ("every", self.every, RunRequest::every),
+            ("offset", self.offset, RunRequest::offset),
+            ("cooldown", self.cooldown, RunRequest::cooldown),
+            ("keep", self.keep, RunRequest::keep),
+            ("ttl", self.ttl, RunRequest::ttl),
+            ("lockDelay", self.lock_delay, RunRequest::lock_delay),
+            ("maxHold", self.max_hold, RunRequest::max_hold),
+        ];
+        for (name, given, set) in lengths {
+            if let Some(ms) = given {
+                request = set(request, length(name, ms)?);
+            }
+        }
+        if let Some(slot) = self.slot {
+            request = request.slot(slot);
+        }
+        if self.wait.is_some() {
+            request = request.wait(patience(self.wait)?.unwrap_or(Duration::MAX));
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        if let Some(data) = self.data {
+            request = request.data(&data);
+        }
+        if self.trust_quorum == Some(true) {
+            request = request.trust_quorum();
+        }
+        if self.even_if_done == Some(true) {
+            request = request.even_if_done();
+        }
+        renewal(self.renew, self.renew_every, request, RunRequest::renew_every, RunRequest::no_renewal)
+    }
+}
+
+/// The mark of finished work.
+#[napi(object, object_from_js = false)]
+pub struct Mark {
+    /// When the work was finished, since 1970.
+    pub at: f64,
+    /// The label of the run that did it.
+    pub owner: Option<String>,
+    /// Its fencing token.
+    pub token: i64,
+    /// Time for which the mark still stands.
+    pub left: f64,
+}
+
+impl From<leasehold::Mark> for Mark {
+    fn from(mark: leasehold::Mark) -> Self {
+        let at = milliseconds(Duration::from_millis(mark.at_unix_ms));
+        Self { at, owner: mark.owner, token: whole(mark.token), left: milliseconds(mark.left) }
+    }
+}
+
+/// The reason why there is nothing to do: a mark, or else somebody who is at it.
+#[napi(object, object_from_js = false)]
+pub struct Skipped {
+    /// The mark of the work that is done.
+    pub mark: Option<Mark>,
+    /// The holder, as far as the store shows it.
+    pub holder: Option<LockInfo>,
+}
+
+/// The state of one occurrence of a job.
+#[napi(object, object_from_js = false)]
+pub struct RunInfo {
+    /// The resource that stands for it.
+    pub resource: String,
+    /// The runner.
+    pub holder: Option<LockInfo>,
+    /// The mark.
+    pub done: Option<Mark>,
+}
+
+impl From<leasehold::RunInfo> for RunInfo {
+    fn from(info: leasehold::RunInfo) -> Self {
+        Self { resource: info.resource, holder: info.holder.map(Into::into), done: info.done.map(Into::into) }
+    }
+}
+
+pub(crate) fn begun(once: Once) -> Outcome {
+    match once {
+        Once::Run(run) => Outcome::Run(run),
+        Once::Done(mark) => Outcome::Skipped(Skipped { mark: Some(mark.into()), holder: None }),
+        Once::Running(holder) => Outcome::Skipped(Skipped { mark: None, holder: holder.map(Into::into) }),
+    }
+}

@@ -1,0 +1,165 @@
+// Decorators for Nest, on the real framework.
+
+import "reflect-metadata";
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Injectable, Module } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { Cron } from "@nestjs/schedule";
+import ts from "typescript";
+import { Client, ConfigError, LeaseLostError } from "leasehold";
+import { LeaseholdModule, Once, currentRun } from "leasehold/nestjs";
+import * as testing from "leasehold/testing";
+import { start } from "./helpers/child.mjs";
+import { folder } from "./helpers/folder.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { undo } from "./helpers/undo.mjs";
+import { until } from "./helpers/until.mjs";
+
+test("another process takes over from one that is killed in the middle of a job", async (t) => {
+  const source = new URL("programs/nestjs.mts", import.meta.url);
+  const { outputText } = ts.transpileModule(readFileSync(source, "utf8"), {
+    compilerOptions: {
+      module: ts.ModuleKind.ESNext,
+      target: ts.ScriptTarget.ES2022,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+    },
+  });
+  writeFileSync(new URL("programs/nestjs.mjs", import.meta.url), outputText);
+  const { url } = await startRedis(t);
+  const file = join(folder(t), "record");
+  writeFileSync(file, "");
+  const lines = () => readFileSync(file, "utf8").split("\n").filter(Boolean).map((line) => line.split(" "));
+  const of = (what, by) => lines().filter((line) => line[0] === what && (by ?? line[2]) === line[2]);
+  const processes = [0, 1].map(() => start("nestjs.mjs", url, file));
+  for (const { child } of processes) undo(t, () => void child.kill("SIGKILL"));
+  const [, , pid, token] = await until(() => of("begun")[0]);
+  const [runner, other] = processes.sort(({ child }) => (String(child.pid) === pid ? -1 : 1));
+  await until(() => of("below").length > 0);
+  assert.deepEqual(of("done"), []);
+  runner.child.kill("SIGKILL");
+  const [, which, by, higher] = await until(() => of("done")[0]);
+  assert.deepEqual([which, by], ["yearly", String(other.child.pid)]);
+  assert.ok(Number(higher) > Number(token));
+  const seen = of("below").length;
+  await until(() => of("below").length > seen + 1);
+  other.child.stdin.end();
+  const { code, stderr } = await other.ended;
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.equal(of("done").length, 1, "it is done");
+  const slots = of("below").map(([, resource]) => resource);
+  assert.equal(new Set(slots).size, slots.length, `twice in a period: ${slots}`);
+});
+
+/** Decorates a method as TypeScript does. */
+function decorate(Class, key, ...decorators) {
+  const descriptor = Object.getOwnPropertyDescriptor(Class.prototype, key);
+  const made = decorators.reduceRight((made, decorator) => decorator(Class.prototype, key, made) ?? made, descriptor);
+  Object.defineProperty(Class.prototype, key, made);
+}
+
+class Jobs {
+  calls = [];
+
+  async report(day, part) {
+    this.calls.push([day, part, currentRun().resource]);
+    await undefined;
+    assert.equal(currentRun().resource, `report-${day}@${part}`);
+    return `${day}.${part}`;
+  }
+
+  async fails() {
+    throw new RangeError("on purpose");
+  }
+
+  async loses(client) {
+    client.lose(currentRun().resource);
+  }
+
+  async nested() {
+    const outer = currentRun().resource;
+    await this.report("nested", "1");
+    return [outer, currentRun().resource];
+  }
+}
+Injectable()(Jobs);
+decorate(Jobs, "report", Once((day) => `report-${day}`, { slot: (_, part) => part }), Cron("0 2 * * *"));
+decorate(Jobs, "fails", Cron("0 3 * * *", { name: "fails" }), Once("fails", { slot: "s" }));
+decorate(Jobs, "loses", Once("loses"));
+decorate(Jobs, "nested", Once("nested"));
+
+/** An application over a fake client. */
+async function application(client) {
+  const providers = [Jobs, { provide: "given", useValue: client }];
+  class Config {}
+  Module({ providers, exports: ["given"] })(Config);
+  const imports = [LeaseholdModule.forRootAsync({ imports: [Config], inject: ["given"], useFactory: (client) => client })];
+  class App {}
+  Module({ imports: [...imports, Config], providers: [Jobs] })(App);
+  return NestFactory.createApplicationContext(App, { logger: false });
+}
+
+test("each call of a method is a run", async () => {
+  const client = testing.connect();
+  const rival = testing.connect({ clock: client.clock });
+  const app = await application(client);
+  const jobs = app.get(Jobs);
+  assert.equal(app.get(Client), client);
+  assert.equal(currentRun(), null);
+  assert.equal(await jobs.report("mon", "1"), "mon.1");
+  assert.equal(await jobs.report("mon", "1"), undefined, "it is done");
+  assert.equal(await jobs.report("mon", "2"), "mon.2");
+  assert.equal(await jobs.report("tue", "1"), "tue.1");
+  assert.deepEqual(jobs.calls.map((call) => call[2]), ["report-mon@1", "report-mon@2", "report-tue@1"]);
+  assert.deepEqual(await jobs.nested(), ["nested@", "nested@"]);
+  const { run } = await rival.beginRun("report-wed", { slot: "1" });
+  assert.equal(await jobs.report("wed", "1"), undefined, "somebody else is at it");
+  await run.release();
+  assert.equal(await jobs.report("wed", "1"), "wed.1");
+  await assert.rejects(jobs.fails(), RangeError);
+  assert.deepEqual(await rival.inspectRun("fails", "s"), { resource: "fails@s", holder: null, done: null });
+  await assert.rejects(jobs.loses(client), LeaseLostError);
+  await app.close();
+  await assert.rejects(jobs.fails(), { code: "closed" }, "the client is closed with the application");
+});
+
+test("other decorators find what they have said", () => {
+  for (const [key, expression] of [["report", "0 2 * * *"], ["fails", "0 3 * * *"]]) {
+    const method = Jobs.prototype[key];
+    assert.equal(method.name, key);
+    const said = Reflect.getMetadataKeys(method).map((about) => Reflect.getMetadata(about, method));
+    assert.ok(said.some((value) => value?.cronTime === expression), `${key}: ${JSON.stringify(said)}`);
+  }
+});
+
+test("a client belongs to its module", async () => {
+  const app = await NestFactory.createApplicationContext(LeaseholdModule.forRoot("memory:"), { logger: false });
+  assert.deepEqual(app.get(Client).stores, ["memory:"]);
+  const client = app.get(Client);
+  await app.close();
+  await assert.rejects(client.acquire("a"), { code: "closed" });
+  await assert.rejects(new Jobs().fails(), ConfigError, "an instance that Nest has not made");
+  await assert.rejects(NestFactory.createApplicationContext(LeaseholdModule.forRoot("nonsense"), { logger: false, abortOnError: false }), ConfigError);
+});
+
+test("CommonJS has the same decorators", () => {
+  const required = createRequire(import.meta.url)("leasehold/nestjs");
+  assert.deepEqual(Object.keys(required).sort(), ["LeaseholdModule", "Once", "currentRun"]);
+});
+
+test("impossible decorations are refused", () => {
+  for (const wrong of [
+    () => Once(),
+    () => Once("job", { slot: 5 }),
+    () => Once("job", { timeout: 5 }),
+    () => Once("job", { signal: AbortSignal.abort() }),
+    () => Once("job")(Jobs.prototype, "calls", undefined),
+    () => Once("job")(Jobs, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")),
+  ]) {
+    assert.throws(wrong, TypeError);
+  }
+});

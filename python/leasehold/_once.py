@@ -1,0 +1,87 @@
+"""Work that is done once: by ``with``, or by a decorator."""
+
+from __future__ import annotations
+
+import functools
+
+from leasehold._functions import refuse_deferred, refuse_result
+from leasehold._names import namer
+from leasehold._native import OnceBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import NoReturn, ParamSpec, TypeVar
+
+    from leasehold._client import Client
+    from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
+    from leasehold._types import OnceOptions
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+NOT_A_CONDITION = "no run has begun: write `with client.once(...) as run:`, or `async with`, and in it `if run:`"
+_LATER = "a coroutine would run after the mark is written: use a client of leasehold.aio, or begin the run inside of it"
+
+
+def requester(
+    function: Callable[..., object], name: str, options: OnceOptions
+) -> Callable[[tuple[object, ...], Mapping[str, object]], tuple[str, OnceOptions]]:
+    """Returns a function that gives the name and options for each call of the decorated one."""
+    name_of, slot = namer(function, name, "name of the run"), options.get("slot")
+    if slot is None:
+        return lambda args, kwargs: (name_of(args, kwargs), options)
+    slot_of = namer(function, slot, "slot")
+    return lambda args, kwargs: (name_of(args, kwargs), {**options, "slot": slot_of(args, kwargs)})
+
+
+class Once(OnceBase):
+    """A job that is done once, with its settings; made by :meth:`Client.once`, and nothing runs until it is entered.
+
+    ``with once as run:`` gives the run, or None if there is nothing to do; ``once.outcome`` says why then. ``@once`` decorates a
+    function.
+    """
+
+    __module__ = "leasehold"
+
+    def __init__(self, client: Client, name: str, options: OnceOptions) -> None:
+        self._client = client
+        self._name = name
+        self._options = options
+
+    @property
+    def name(self) -> str:
+        """The name of the job; for a decorator with fields, the template."""
+        return self._name
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]:
+        """Decorates: each call is a run, and answers ``Ran(value)``, ``AlreadyDone(...)`` or ``RunningElsewhere(...)``, of
+        which only the first is true. Fields of the name and of the slot, as in ``"report-{day}"``, are filled from the
+        arguments of the call. An exception of the function is raised, and leaves no mark.
+        """
+        refuse_deferred(function, _LATER)
+        request_of = requester(function, self._name, self._options)
+        client = self._client
+
+        @functools.wraps(function)
+        def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
+            from leasehold._runs import Ran
+
+            once = Once(client, *request_of(args, kwargs))
+            with once as run:
+                if run is not None:
+                    result = function(*args, **kwargs)
+                    refuse_result(result, _LATER)
+            outcome = once.outcome
+            return Ran(result) if outcome is None else outcome
+
+        return ran
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(NOT_A_CONDITION)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a run belongs to its client, and both to this process: connect again in the other one")
+
+    def __repr__(self) -> str:
+        return f"<leasehold.Once {self._name!r}>"

@@ -1,0 +1,73 @@
+"""The answers about runs: work that is done once. Imported when there is one, because it takes long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from leasehold._native import LockInfo
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The mark of finished work: while it stands, nobody does the work again."""
+
+    __module__ = "leasehold"
+    at: float
+    """When the work was finished, in seconds since 1970."""
+    owner: str | None
+    """The label of the run that did it; None for runs without one."""
+    token: int
+    """The fencing token of that run."""
+    left: float
+    """Seconds for which the mark still stands."""
+
+
+@dataclass(frozen=True)
+class Ran(Generic[T]):
+    """This call has done the work, and its mark stands. True."""
+
+    __module__ = "leasehold"
+    value: T
+    """The result of the function."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True)
+class AlreadyDone(Mark):
+    """The work was done before, by the run of this mark. False, since this call did nothing."""
+
+    __module__ = "leasehold"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class RunningElsewhere:
+    """Somebody else is at it, so it may still fail. False, since this call did nothing."""
+
+    __module__ = "leasehold"
+    holder: LockInfo | None
+    """Who, as far as the store shows it."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """The state of one occurrence of a job. It is out of date when it arrives."""
+
+    __module__ = "leasehold"
+    resource: str
+    """The resource that stands for it in the store."""
+    holder: LockInfo | None
+    """Who runs it now; None if nobody does."""
+    done: Mark | None
+    """The mark of the finished work; None if it is not done."""

@@ -1,0 +1,1 @@
+"""Runs for task queues, schedulers and frameworks: work that is done once although several machines begin it."""

@@ -1,0 +1,63 @@
+"""One client for each process and store, connected with its first use, and runs of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from leasehold._client import connect
+from leasehold._functions import refuse_deferred, refuse_result
+from leasehold._once import Once, requester
+from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import ParamSpec, TypeVar
+
+    from leasehold._client import Client
+    from leasehold._types import OnceOptions, Stores
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+_LATER = "a coroutine would run after the mark is written: use leasehold.aio for it"
+
+# A forked child connects by itself.
+_clients: dict[tuple[int, str], Client] = {}
+
+
+def client_of(stores: Stores | None) -> Client:
+    """The client of this process for these stores; None is the default of :func:`leasehold.connect`."""
+    key = (os.getpid(), repr(stores))
+    client = _clients.get(key)
+    if client is None:
+        made = connect(stores)
+        client = _clients.setdefault(key, made)
+        if client is not made:
+            made.close()
+    return client
+
+
+def runs_once(
+    stores: Callable[[], Stores | None], name: str, options: OnceOptions
+) -> Callable[[Callable[P, R]], Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]]:
+    """A decorator as that of :meth:`leasehold.Client.once`, which connects with the first call."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]:
+        refuse_deferred(function, _LATER)
+        request_of = requester(function, name, options)
+
+        @functools.wraps(function)
+        def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
+            once = Once(client_of(stores()), *request_of(args, kwargs))
+            with once as run:
+                if run is not None:
+                    result = function(*args, **kwargs)
+                    refuse_result(result, _LATER)
+            outcome = once.outcome
+            return Ran(result) if outcome is None else outcome
+
+        return ran
+
+    return decorate

@@ -1,0 +1,218 @@
+//! Runs: work that is done once.
+
+use std::time::Duration;
+
+use leasehold::{Error, Mark, Once, RunInfo, ffi};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::convert::{self, Kept, Seconds};
+use crate::errors::{self, raised};
+use crate::info::LockInfo;
+use crate::lease::{Body, Lease, shown};
+use crate::observe;
+use crate::reactor::{Operation, Outcome};
+use crate::signals::Signals;
+
+/// The settings of a run.
+pub(crate) struct Settings<'py> {
+    pub(crate) slot: Option<String>,
+    pub(crate) every: Option<Seconds>,
+    pub(crate) offset: Option<Seconds>,
+    pub(crate) cooldown: Option<Seconds>,
+    pub(crate) keep: Option<Seconds>,
+    pub(crate) wait: Option<Seconds>,
+    pub(crate) ttl: Option<Seconds>,
+    pub(crate) owner: Option<String>,
+    pub(crate) data: Option<Bound<'py, PyBytes>>,
+    pub(crate) lock_delay: Option<Seconds>,
+    pub(crate) max_hold: Option<Seconds>,
+    pub(crate) renew_every: Option<Seconds>,
+    pub(crate) trust_quorum: bool,
+    pub(crate) even_if_done: bool,
+}
+
+impl Settings<'_> {
+    pub(crate) fn apply(self, py: Python<'_>, mut request: leasehold::RunRequest) -> PyResult<leasehold::RunRequest> {
+        type Set = fn(leasehold::RunRequest, Duration) -> leasehold::RunRequest;
+        let lengths: [(&str, Option<Seconds>, Set); 7] = [
+            ("every", self.every, leasehold::RunRequest::every),
+            ("offset", self.offset, leasehold::RunRequest::offset),
+            ("cooldown", self.cooldown, leasehold::RunRequest::cooldown),
+            ("keep", self.keep, leasehold::RunRequest::keep),
+            ("lock_delay", self.lock_delay, leasehold::RunRequest::lock_delay),
+            ("max_hold", self.max_hold, leasehold::RunRequest::max_hold),
+            ("renew_every", self.renew_every, leasehold::RunRequest::renew_every),
+        ];
+        convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
+        if self.slot.is_some() && self.every.is_some() {
+            return Err(errors::config(py, "a run has a slot or a period, not both: leave out slot or every"));
+        }
+        for (name, length, set) in lengths {
+            if let Some(length) = length {
+                request = set(request, length.finite(py, name)?);
+            }
+        }
+        if let Some(slot) = self.slot {
+            request = request.slot(slot);
+        }
+        if let Some(wait) = self.wait {
+            request = request.wait(wait.if_finite().unwrap_or(Duration::MAX));
+        }
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(ttl.finite(py, "ttl")?);
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        if let Some(data) = self.data {
+            request = request.data(data.as_bytes());
+        }
+        if self.trust_quorum {
+            request = request.trust_quorum();
+        }
+        if self.even_if_done {
+            request = request.even_if_done();
+        }
+        ffi::check_run(&request).map_err(|error| raised(py, &error))?;
+        Ok(request)
+    }
+}
+
+/// A run with all its settings, to be begun any number of times.
+#[pyclass(frozen, module = "leasehold._native")]
+pub(crate) struct RunRequest(Kept<leasehold::RunRequest>);
+
+impl RunRequest {
+    pub(crate) fn new(request: leasehold::RunRequest) -> Self {
+        Self(Kept::new(request))
+    }
+}
+
+#[pymethods]
+impl RunRequest {
+    /// The run, or else why there is nothing to do.
+    fn begin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        observe::begin(py)?;
+        let mut signals = Signals::default();
+        let request = leasehold::RunRequest::clone(&self.0);
+        let result = py.detach(|| ffi::begin_run(request, || signals.interrupt()));
+        signals.check()?;
+        begun(py, result.map_err(|error| raised(py, &error))?)
+    }
+
+    fn begin_begin(&self, py: Python<'_>) -> PyResult<Operation> {
+        observe::begin(py)?;
+        let request = leasehold::RunRequest::clone(&self.0);
+        Ok(Operation::new(async move { request.await.map(Outcome::Once) }))
+    }
+}
+
+/// The answer to the request for a run.
+pub(crate) fn begun(py: Python<'_>, once: Once) -> PyResult<Bound<'_, PyAny>> {
+    let runs = py.import("leasehold._runs")?;
+    match once {
+        Once::Run(run) => {
+            let lease = Lease::new(ffi::run_lease(run));
+            Ok(Bound::new(py, PyClassInitializer::from(lease).add_subclass(Run))?.into_any())
+        }
+        Once::Done(mark) => runs.getattr("AlreadyDone")?.call1(fields(mark)),
+        Once::Running(holder) => runs.getattr("RunningElsewhere")?.call1((holder.map(LockInfo::new),)),
+    }
+}
+
+fn fields(mark: Mark) -> (f64, Option<String>, u64, f64) {
+    let at = Duration::from_millis(mark.at_unix_ms).as_secs_f64();
+    (at, mark.owner, mark.token, mark.left.as_secs_f64())
+}
+
+pub(crate) fn mark(py: Python<'_>, mark: Option<Mark>) -> PyResult<Bound<'_, PyAny>> {
+    let Some(mark) = mark else { return Ok(py.None().into_bound(py)) };
+    py.import("leasehold._runs")?.getattr("Mark")?.call1(fields(mark))
+}
+
+pub(crate) fn info(py: Python<'_>, info: RunInfo) -> PyResult<Bound<'_, PyAny>> {
+    let done = mark(py, info.done)?;
+    let class = py.import("leasehold._runs")?.getattr("RunInfo")?;
+    class.call1((info.resource, info.holder.map(LockInfo::new), done))
+}
+
+/// A lease under which work is done that is done once. As a context manager, it finishes when the body ends, and is
+/// released without a mark when the body raises.
+#[pyclass(frozen, extends = Lease, module = "leasehold")]
+pub(crate) struct Run;
+
+#[pymethods]
+impl Run {
+    /// Writes down that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
+    /// lasts.
+    ///
+    /// Raises LeaseLostError if the lease was lost before: no mark was written, and another worker may do the work
+    /// again. FinishUnconfirmedError if no answer of the store says that the mark stands. NotOwnedError after a release
+    /// or finish.
+    fn finish(slf: PyRef<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        finish(py, slf.as_super()).and_then(|finished| finished.map_err(|error| raised(py, &error)))
+    }
+
+    /// Finishes, unless the body has done so itself, or has released the run. After an exception it releases, so that
+    /// another worker may do the work.
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(
+        slf: PyRef<'_, Self>,
+        kind: Option<Bound<'_, PyAny>>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        drop((error, traceback));
+        let (py, lease): (_, &Lease) = (slf.py(), slf.as_super());
+        match Body::of(kind.is_some()) {
+            Body::Raised => {
+                // The body's own exception has precedence.
+                let held = lease.held();
+                let _ = py.detach(|| ffi::release(held));
+                Ok(())
+            }
+            Body::Done => {
+                let was_lost = lease.held().is_lost();
+                ffi::run_left(was_lost, finish(py, lease)?).map_err(|error| raised(py, &error))
+            }
+        }
+    }
+
+    fn _begin_finish(slf: PyRef<'_, Self>) -> Operation {
+        let held = slf.as_super().held().clone();
+        Operation::new(async move { ffi::finish_async(&held).await.map(|()| Outcome::Nothing) })
+    }
+
+    fn _begin_exit(slf: PyRef<'_, Self>, has_raised: bool) -> Operation {
+        let (held, body) = (slf.as_super().held().clone(), Body::of(has_raised));
+        Operation::new(async move {
+            match body {
+                Body::Raised => {
+                    // As above.
+                    let _ = held.release().await;
+                    Ok(Outcome::Nothing)
+                }
+                Body::Done => {
+                    let was_lost = held.is_lost();
+                    ffi::run_left(was_lost, ffi::finish_async(&held).await).map(|()| Outcome::Nothing)
+                }
+            }
+        })
+    }
+
+    fn __repr__(slf: PyRef<'_, Self>) -> String {
+        shown(slf.as_super().held()).replacen("<Lease", "<Run", 1)
+    }
+}
+
+/// # Errors
+/// The exception of a signal handler, which ends the wait, not the finish.
+fn finish(py: Python<'_>, lease: &Lease) -> PyResult<Result<(), Error>> {
+    let mut signals = Signals::default();
+    let held = lease.held();
+    let finished = py.detach(|| ffi::finish(held, || signals.interrupt()));
+    signals.check()?;
+    Ok(finished)
+}

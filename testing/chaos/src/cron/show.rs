@@ -1,0 +1,59 @@
+//! The table of `cargo xtask chaos cron`.
+
+use std::path::Path;
+
+use super::{Counts, Manner, play};
+use crate::Result;
+use crate::chaos::environment::StoreKind;
+
+const COLUMNS: [&str; 12] = [
+    "store",
+    "as",
+    "killed",
+    "stopped",
+    "begun more than once",
+    "finished once",
+    "finished again",
+    "written again",
+    "refused by the guard",
+    "lost",
+    "unconfirmed",
+    "marked",
+];
+
+/// Plays the slots on each store, as runs and under locks, and prints what became of them.
+///
+/// # Errors
+/// When a slot was not done, or finished twice as a run.
+pub fn show(stores: &[StoreKind], slots: u64, seed: u64, folder: &Path) -> Result {
+    println!("Eight processes, with clocks up to 3 s apart, start a job in each of {slots} slots; seed {seed}.\n");
+    println!("| {} |\n|---|---|{}", COLUMNS.join(" | "), "---:|".repeat(COLUMNS.len() - 2));
+    let mut broken = Vec::new();
+    for store in stores {
+        for manner in [Manner::Runs, Manner::Locks] {
+            let folder = folder.join(format!("{}-{}", store.name(), manner.name()));
+            let counts = play(*store, manner, slots, seed, &folder)?;
+            println!("| {} | {} | {} |", store.name(), manner.name(), numbers(&counts, manner));
+            if manner == Manner::Runs {
+                broken.extend(counts.broken().map(|why| format!("{}: {why}", store.name())));
+            }
+        }
+    }
+    if broken.is_empty() { Ok(()) } else { Err(broken.join("\n       ").into()) }
+}
+
+fn numbers(counts: &Counts, manner: Manner) -> String {
+    let marked = if manner == Manner::Runs { counts.marked.to_string() } else { "-".to_owned() };
+    let numbers = [
+        counts.kills,
+        counts.stops,
+        counts.begun_again,
+        counts.finished_once,
+        counts.finished_again,
+        counts.written_again,
+        counts.refused,
+        counts.lost,
+        counts.unconfirmed,
+    ];
+    numbers.iter().map(u64::to_string).chain([marked]).collect::<Vec<_>>().join(" | ")
+}

@@ -1,0 +1,157 @@
+//! One machine: starts the job in each slot, by its own clock.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use leasehold::{Client, Error, ErrorKind, Lease, Once};
+use leasehold_bench::child::say;
+use leasehold_bench::rng::Rng;
+
+use super::builder;
+use crate::Result;
+
+/// The name of the part that a child process plays.
+pub const MACHINE: &str = "machine";
+/// The name of the job.
+pub(super) const JOB: &str = "nightly-report";
+
+/// How long a machine stands by for another one: longer than any stop and any ttl.
+const WAIT: Duration = Duration::from_secs(20);
+/// The length of the work.
+const WORK_TIME: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(250)];
+
+/// The way in which a job is kept from being done twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// As runs.
+    Runs,
+    /// Under a lock of the slot's own.
+    Locks,
+}
+
+impl Manner {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Locks => "locks",
+        }
+    }
+}
+
+/// The work of one process. Times by the machine's own clock are ahead of the real one by `offset`.
+pub struct Task {
+    pub(super) manner: Manner,
+    pub(super) ttl: Duration,
+    /// The start of slot 0, in milliseconds since 1970.
+    pub(super) begin: u64,
+    pub(super) period: Duration,
+    pub(super) offset: Duration,
+    pub(super) slots: Range<u64>,
+    pub(super) seed: u64,
+    pub(super) urls: Vec<String>,
+}
+
+pub(super) fn unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+impl Task {
+    pub(super) fn text(&self) -> String {
+        let ms = |time: Duration| time.as_millis();
+        format!(
+            "{} {} {} {} {} {} {} {} {}",
+            self.manner.name(),
+            ms(self.ttl),
+            self.begin,
+            ms(self.period),
+            ms(self.offset),
+            self.slots.start,
+            self.slots.end,
+            self.seed,
+            self.urls.join(" ")
+        )
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let manner = if words.next()? == Manner::Runs.name() { Manner::Runs } else { Manner::Locks };
+        let mut number = || words.next()?.parse::<u64>().ok();
+        let ttl = Duration::from_millis(number()?);
+        let begin = number()?;
+        let period = Duration::from_millis(number()?);
+        let offset = Duration::from_millis(number()?);
+        let slots = number()?..number()?;
+        let seed = number()?;
+        let urls = words.map(str::to_owned).collect();
+        Some(Self { manner, ttl, begin, period, offset, slots, seed, urls })
+    }
+}
+
+/// Plays one machine.
+///
+/// # Errors
+/// When the store cannot be used at all.
+pub fn work(text: &str) -> Result {
+    let task = Task::parse(text).ok_or("not the task of a machine")?;
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let client = builder(task.urls.len()).connect(task.urls.as_slice()).await?;
+        let mut jobs = Vec::new();
+        let mut rng = Rng::new(task.seed, 1);
+        for slot in task.slots.clone() {
+            let due = task.begin + slot * task.period.as_millis() as u64;
+            let now = unix_ms() + task.offset.as_millis() as u64;
+            tokio::time::sleep(Duration::from_millis(due.saturating_sub(now))).await;
+            let (client, work) = (client.clone(), rng.between(WORK_TIME[0], WORK_TIME[1]));
+            let (manner, ttl) = (task.manner, task.ttl);
+            jobs.push(tokio::spawn(async move {
+                let answer = match manner {
+                    Manner::Runs => as_run(&client, slot, ttl, work).await,
+                    Manner::Locks => under_lock(&client, slot, ttl, work).await,
+                };
+                match answer {
+                    Ok(what) => say(&format!("{what} {slot} 0")),
+                    Err(error) if error.kind() == ErrorKind::Lost => say(&format!("lost {slot} 0")),
+                    Err(error) if error.kind() == ErrorKind::FinishUnconfirmed => say(&format!("unconfirmed {slot} 0")),
+                    Err(error) => say(&format!("failed {slot} 0 {error}")),
+                }
+            }));
+        }
+        for job in jobs {
+            job.await?;
+        }
+        Ok(client.close().await?)
+    })
+}
+
+async fn as_run(client: &Client, slot: u64, ttl: Duration, work: Duration) -> std::result::Result<&'static str, Error> {
+    match client.once(JOB).slot(slot.to_string()).ttl(ttl).wait(WAIT).await? {
+        Once::Run(run) => {
+            body(&run, slot, work).await;
+            run.finish().await?;
+            Ok("finished")
+        }
+        Once::Done(_) => Ok("skipped"),
+        Once::Running(_) => Ok("left"),
+    }
+}
+
+async fn under_lock(
+    client: &Client,
+    slot: u64,
+    ttl: Duration,
+    work: Duration,
+) -> std::result::Result<&'static str, Error> {
+    let lease = client.lock(format!("{JOB}-{slot}")).ttl(ttl).wait(WAIT).await?;
+    body(&lease, slot, work).await;
+    lease.release().await?;
+    Ok("finished")
+}
+
+/// The work, of a program that does not look if it still has the lease: the guard does.
+async fn body(lease: &Lease, slot: u64, work: Duration) {
+    let token = lease.token();
+    say(&format!("begun {slot} {token}"));
+    tokio::time::sleep(work).await;
+    say(&format!("written {slot} {token}"));
+}
