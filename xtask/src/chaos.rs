@@ -11,7 +11,7 @@ use std::process::Command;
 /// The workers that need no compiler.
 const WORKERS: &str = "testing/chaos/workers";
 /// Before a release.
-const LONG: [&str; 2] = ["--minutes", "30"];
+const LONG: [&str; 2] = ["--minutes", "45"];
 /// With every change: the stores that start at once, and only what no busy machine can spoil.
 const SHORT: [&str; 5] = ["sqlite", "redis", "--seconds", "30", "--promises-only"];
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use postgres::Client;
 use postgres::{Config, NoTls};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::process::{Daemon, Program, Sight};
@@ -193,6 +193,28 @@ impl Server {
         self.daemon().kill();
     }
 
+    /// Stops all of its processes with SIGSTOP. Connections stay open, and there are no answers.
+    pub fn stop_process(&self) {
+        // First the one that would start others.
+        self.daemon().freeze();
+        self.signal_sessions(Signal::STOP);
+    }
+
+    /// Lets stopped processes go on.
+    pub fn continue_process(&self) {
+        self.signal_sessions(Signal::CONT);
+        self.daemon().signal(Signal::CONT);
+    }
+
+    fn signal_sessions(&self, signal: Signal) {
+        let pid = self.daemon().pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        for child in children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)) {
+            // It may have ended.
+            let _ = kill_process(child, signal);
+        }
+    }
+
     /// Starts it again on the same data and port, after [`Server::kill`] or while it runs.
     #[track_caller]
     pub fn restart(&self) {
@@ -292,7 +314,12 @@ impl Pooler {
         self.port
     }
 
-    /// Kills it, and starts it again on the same port.
+    /// Kills it as a crash would.
+    pub fn kill(&self) {
+        self.daemon.lock().unwrap_or_else(PoisonError::into_inner).kill();
+    }
+
+    /// Starts it again on the same port, after [`Pooler::kill`] or while it runs.
     #[track_caller]
     pub fn restart(&self) {
         let mut daemon = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,21 +1,15 @@
 //! The injector's environment: a store, the network paths to it, and the faults of both.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use leasehold::ClientBuilder;
-use leasehold::blocking::Client;
-use leasehold::table::{self, NewTable};
 use leasehold_bench::rng::Rng;
-use leasehold_servers::dynamodb;
 use leasehold_servers::proxy::{Fault as ProxyFault, Proxy, Request};
-use leasehold_servers::redis::{Data, Server};
-use rusqlite::Connection;
 
 use super::faults::{Fault, Kind, Target};
 use super::network::Network;
 use super::now_ns;
-use super::worker::QUORUM;
+use super::store::Store;
 use crate::Result;
 
 /// A kind of store.
@@ -29,15 +23,12 @@ pub enum StoreKind {
     Quorum,
     /// DynamoDB Local.
     Dynamodb,
+    /// PostgreSQL, for one group of workers by way of PgBouncer.
+    Postgres,
+    /// An etcd of three members.
+    Etcd,
 }
 
-/// The number of nodes of the quorum, and how many may be down or abstain at once so that the others can still grant.
-const NODES: usize = 5;
-const MINORITY: usize = 2;
-/// The number of nodes that write to disk before they answer.
-const DURABLE: usize = 2;
-/// The time for which a server that has lost its data abstains: `max_ttl`, the clocks' margins, and a second.
-const ABSTENTION: Duration = Duration::from_millis(2_100);
 /// The number of groups of workers. Each group has its own path to the store.
 pub const GROUPS: usize = 2;
 
@@ -50,7 +41,7 @@ const CALM: Duration = Duration::from_secs(3);
 
 impl StoreKind {
     /// All kinds, in the order of their turns.
-    pub const ALL: [Self; 4] = [Self::Sqlite, Self::Redis, Self::Quorum, Self::Dynamodb];
+    pub const ALL: [Self; 6] = [Self::Sqlite, Self::Redis, Self::Quorum, Self::Dynamodb, Self::Postgres, Self::Etcd];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -59,6 +50,8 @@ impl StoreKind {
             Self::Redis => "redis",
             Self::Quorum => "quorum",
             Self::Dynamodb => "dynamodb",
+            Self::Postgres => "postgres",
+            Self::Etcd => "etcd",
         }
     }
 
@@ -66,8 +59,8 @@ impl StoreKind {
     pub const fn ttl(self) -> Duration {
         Duration::from_millis(match self {
             Self::Sqlite => 500,
-            Self::Redis | Self::Quorum => 600,
-            Self::Dynamodb => 1_000,
+            Self::Redis | Self::Quorum | Self::Postgres => 600,
+            Self::Dynamodb | Self::Etcd => 1_000,
         })
     }
 
@@ -78,6 +71,8 @@ impl StoreKind {
             Self::Redis => &[Kind::Freeze, Kind::Crash],
             Self::Quorum => &[Kind::Freeze, Kind::Crash, Kind::Empty],
             Self::Dynamodb => &[Kind::Freeze],
+            Self::Postgres => &[Kind::Freeze, Kind::Crash, Kind::Terminate, Kind::Pooler],
+            Self::Etcd => &[Kind::Freeze, Kind::Crash, Kind::Leader],
         };
         [&[Kind::Stop, Kind::Kill, Kind::Cut], kinds, &Kind::PATH].concat()
     }
@@ -88,25 +83,16 @@ impl StoreKind {
     }
 }
 
-enum Store {
-    File(PathBuf),
-    Redis(Vec<Server>),
-    Dynamodb { server: dynamodb::Server, table: String },
-}
-
 /// A fault that has to be undone.
 struct Active {
     fault: Fault,
     end: Instant,
-    /// Another connection, which holds the write lock of the SQLite file.
-    _busy: Option<Connection>,
     /// The proxy's counter of hits.
     proxy_fault: Option<ProxyFault>,
 }
 
 /// A store with all paths to it.
 pub struct Environment {
-    kind: StoreKind,
     store: Store,
     /// The proxies, by group and node.
     proxies: Vec<Vec<Proxy>>,
@@ -114,8 +100,6 @@ pub struct Environment {
     /// The reason why there is no network to cut.
     pub no_network: Option<String>,
     active: Vec<Active>,
-    /// The time from which each node of the quorum votes again.
-    counts_from: Vec<Instant>,
     next: Instant,
     start: Instant,
 }
@@ -126,17 +110,8 @@ impl Environment {
     /// # Errors
     /// When the store cannot be set up.
     pub fn open(kind: StoreKind, folder: &Path) -> Result<Self> {
-        let store = match kind {
-            StoreKind::Sqlite => Store::File(folder.join("locks.db")),
-            StoreKind::Redis => Store::Redis(vec![Server::builder().appendonly().start()]),
-            StoreKind::Quorum => Store::Redis((0..NODES).map(start_node).collect()),
-            StoreKind::Dynamodb => Store::Dynamodb { server: dynamodb::Server::start(), table: dynamodb::table_name() },
-        };
-        let addresses = match &store {
-            Store::File(_) => Vec::new(),
-            Store::Redis(servers) => servers.iter().map(Server::address).collect(),
-            Store::Dynamodb { server, .. } => vec![server.address()],
-        };
+        let store = Store::start(kind, folder);
+        let addresses = store.addresses();
         let proxies: Vec<Vec<Proxy>> =
             (0..GROUPS).map(|_| addresses.iter().map(|address| Proxy::to(*address)).collect()).collect();
         let inner: Vec<_> = proxies[GROUPS - 1].iter().map(Proxy::address).collect();
@@ -146,31 +121,9 @@ impl Environment {
             (false, Err(why)) => (None, Some(why.to_string())),
         };
         let now = Instant::now();
-        let counts_from = vec![now; addresses.len()];
-        let environment =
-            Self { kind, store, proxies, network, no_network, active: Vec::new(), counts_from, next: now, start: now };
-        environment.prepare()?;
+        let environment = Self { store, proxies, network, no_network, active: Vec::new(), next: now, start: now };
+        environment.store.prepare(kind, &environment.urls(0))?;
         Ok(environment)
-    }
-
-    /// Sets up the quorum or the table.
-    fn prepare(&self) -> Result {
-        match &self.store {
-            Store::File(_) => {}
-            Store::Redis(_) if self.kind == StoreKind::Quorum => {
-                let mut builder = ClientBuilder::default().create_quorum().quorum_id(QUORUM);
-                if let Some(max_ttl) = self.kind.max_ttl() {
-                    builder = builder.max_ttl(max_ttl);
-                }
-                Client::connect_with(builder, self.urls(0).as_slice())?;
-            }
-            Store::Redis(_) => {}
-            Store::Dynamodb { server, table } => {
-                let url = dynamodb_url(table, &server.endpoint());
-                table::create(&url, &NewTable::default())?;
-            }
-        }
-        Ok(())
     }
 
     /// The urls of the store for a group of workers.
@@ -179,18 +132,7 @@ impl Environment {
             Some(network) if group == GROUPS - 1 => network.address(node),
             Some(_) | None => self.proxies[group][node].address(),
         };
-        match &self.store {
-            Store::File(path) => vec![format!("sqlite:{}", path.display())],
-            Store::Redis(servers) => {
-                let is_durable = |node| servers.len() == 1 || node < DURABLE;
-                let url = |node| {
-                    let durable = if is_durable(node) && servers.len() > 1 { "?durable=yes" } else { "" };
-                    format!("redis://{}/{durable}", address(node))
-                };
-                (0..servers.len()).map(url).collect()
-            }
-            Store::Dynamodb { table, .. } => vec![dynamodb_url(table, &format!("http://{}", address(0)))],
-        }
+        self.store.urls(group, address)
     }
 
     /// The words before the command of a worker of this group, which enter its network namespace.
@@ -233,32 +175,22 @@ impl Environment {
                 at += 1;
                 continue;
             }
-            let Active { mut fault, _busy, proxy_fault, .. } = self.active.swap_remove(at);
-            // Rolls back.
-            drop(_busy);
-            match (&fault.target, &self.store) {
-                (Target::Store(node), Store::Redis(servers)) => match fault.kind {
-                    Kind::Empty => {
-                        servers[*node].restart(Data::Lost);
-                        self.counts_from[*node] = Instant::now() + ABSTENTION;
-                    }
-                    Kind::Crash => servers[*node].restart(Data::Kept),
-                    _ => servers[*node].continue_process(),
-                },
-                (Target::Store(_), Store::Dynamodb { server, .. }) => server.continue_process(),
-                (Target::Path { group, node }, _) => {
+            let Active { mut fault, proxy_fault, .. } = self.active.swap_remove(at);
+            match &fault.target {
+                Target::Store(node) => self.store.mend(fault.kind, *node),
+                Target::Path { group, node } => {
                     let proxy = &self.proxies[*group][*node];
                     proxy.pass();
                     if matches!(fault.kind, Kind::LoseReply | Kind::BlackHole | Kind::Refuse) {
                         proxy.cut_all();
                     }
                 }
-                (Target::Network(_), _) => {
+                Target::Network(_) => {
                     if let Some(network) = &self.network {
                         network.mend()?;
                     }
                 }
-                (Target::Store(_), Store::File(_)) | (Target::Worker(_), _) => {}
+                Target::Worker(_) => {}
             }
             fault.to = now_ns();
             fault.has_hit = proxy_fault.is_none_or(|proxy_fault| proxy_fault.hits() > 0);
@@ -270,76 +202,43 @@ impl Environment {
     fn inject(&mut self, rng: &mut Rng) -> Result {
         // Short ones more often: a server that is back at once, without its memory, does the most harm.
         let length = rng.between(LENGTH[0], LENGTH[1]).min(rng.between(LENGTH[0], LENGTH[1]));
-        let end = Instant::now() + length;
+        let mut end = Instant::now() + length;
         let from = now_ns();
         let pick = |rng: &mut Rng, count: usize| (rng.draw() % count as u64) as usize;
-        let is_active = |target: &Target| self.active.iter().any(|active| active.fault.target == *target);
-        let (mut busy, mut proxy_fault) = (None, None);
-        let (kind, target) = match &self.store {
-            Store::File(path) => {
-                let target = Target::Store(0);
+        let active = &self.active;
+        let is_active = |target: &Target| active.iter().any(|active| active.fault.target == *target);
+        let mut proxy_fault = None;
+        let (kind, target) = if rng.once_in(self.store.share()) {
+            let Some((kind, node)) = self.store.strike(rng, |node| is_active(&Target::Store(node)))? else {
+                return Ok(());
+            };
+            if kind == Kind::Terminate {
+                end = Instant::now();
+            }
+            (kind, Target::Store(node))
+        } else {
+            let group = pick(rng, GROUPS);
+            if let (Some(network), true) = (&self.network, group == GROUPS - 1 && rng.once_in(3)) {
+                let target = Target::Network(group);
                 if is_active(&target) {
                     return Ok(());
                 }
-                let other = Connection::open(path)?;
-                other.busy_timeout(Duration::ZERO)?;
-                // A worker that is stopped may have the file: then nothing more is needed.
-                if other.execute_batch("BEGIN IMMEDIATE").is_err() {
+                network.cut()?;
+                (Kind::Cut, target)
+            } else {
+                let nodes = self.store.nodes(group);
+                let node = nodes[pick(rng, nodes.len())];
+                let kind = Kind::PATH[pick(rng, Kind::PATH.len())];
+                let target = Target::Path { group, node };
+                if is_active(&target) {
                     return Ok(());
                 }
-                busy = Some(other);
-                (Kind::Busy, target)
-            }
-            Store::Redis(servers) if rng.once_in(2) => {
-                let node = pick(rng, servers.len());
-                let target = Target::Store(node);
-                let now = Instant::now();
-                let counts = |node: usize| !is_active(&Target::Store(node)) && self.counts_from[node] <= now;
-                let missing = (0..servers.len()).filter(|node| !counts(*node)).count();
-                let most = if servers.len() == 1 { 1 } else { MINORITY };
-                if missing >= most || !counts(node) {
-                    return Ok(());
-                }
-                let kind = match rng.draw() % 3 {
-                    0 => Kind::Freeze,
-                    _ if servers.len() == 1 || node < DURABLE => Kind::Crash,
-                    _ => Kind::Empty,
-                };
-                if kind == Kind::Freeze {
-                    servers[node].stop_process()
-                } else {
-                    servers[node].kill()
-                }
+                proxy_fault = block(&self.proxies[group][node], kind, rng);
                 (kind, target)
-            }
-            // Killed, it would forget everything: it keeps its tables in memory.
-            Store::Dynamodb { server, .. } if rng.once_in(3) && !is_active(&Target::Store(0)) => {
-                server.stop_process();
-                (Kind::Freeze, Target::Store(0))
-            }
-            Store::Redis(_) | Store::Dynamodb { .. } => {
-                let group = pick(rng, GROUPS);
-                if let (Some(network), true) = (&self.network, group == GROUPS - 1 && rng.once_in(3)) {
-                    let target = Target::Network(group);
-                    if is_active(&target) {
-                        return Ok(());
-                    }
-                    network.cut()?;
-                    (Kind::Cut, target)
-                } else {
-                    let node = pick(rng, self.proxies[group].len());
-                    let kind = Kind::PATH[pick(rng, Kind::PATH.len())];
-                    let target = Target::Path { group, node };
-                    if is_active(&target) {
-                        return Ok(());
-                    }
-                    proxy_fault = block(&self.proxies[group][node], kind, rng);
-                    (kind, target)
-                }
             }
         };
         let fault = Fault { kind, target, from, to: u64::MAX, has_hit: true };
-        self.active.push(Active { fault, end, _busy: busy, proxy_fault });
+        self.active.push(Active { fault, end, proxy_fault });
         Ok(())
     }
 }
@@ -361,12 +260,4 @@ fn block(proxy: &Proxy, kind: Kind, rng: &mut Rng) -> Option<ProxyFault> {
         }
     }
     None
-}
-
-fn start_node(node: usize) -> Server {
-    if node < DURABLE { Server::builder().appendonly().start() } else { Server::start() }
-}
-
-fn dynamodb_url(table: &str, endpoint: &str) -> String {
-    format!("dynamodb://{table}?region={}&endpoint={endpoint}&plaintext=allow", dynamodb::REGION)
 }

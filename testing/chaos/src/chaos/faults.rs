@@ -17,6 +17,12 @@ pub enum Kind {
     Crash,
     /// SIGKILL to a server, which comes back with nothing.
     Empty,
+    /// SIGKILL to the leader of an etcd, which comes back with its data.
+    Leader,
+    /// SIGKILL to a pooler, which comes back.
+    Pooler,
+    /// A server ends all sessions of its clients.
+    Terminate,
     /// Another process holds the write lock of the SQLite file for a while.
     Busy,
     /// Replies are delayed.
@@ -44,6 +50,9 @@ impl Kind {
             Self::Freeze => "server stopped",
             Self::Crash => "server killed, back with its data",
             Self::Empty => "server killed, back empty",
+            Self::Leader => "leader killed, back with its data",
+            Self::Pooler => "pooler killed and back",
+            Self::Terminate => "sessions terminated",
             Self::Busy => "file busy",
             Self::Delay => "replies delayed",
             Self::Split => "replies split",

@@ -14,6 +14,7 @@ pub mod pauses;
 pub mod plot;
 pub mod report;
 pub mod run;
+pub mod store;
 pub mod timeline;
 pub mod worker;
 pub mod workers;
