@@ -23,6 +23,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row};
 use tokio_rustls::TlsConnector;
 
+use super::prepared::{Ends, Prepared};
 use crate::error::Error;
 use crate::transport::readiness::NoServer;
 use crate::transport::tls;
@@ -47,6 +48,7 @@ pub(super) struct Connection {
     /// Set where the server has committed, and then gave up waiting for a replica.
     doubted: Arc<AtomicBool>,
     driver: JoinHandle<()>,
+    prepared: Prepared,
 }
 
 /// Receives what a server says of its own accord.
@@ -95,21 +97,22 @@ impl Access {
                 let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await;
                 let connected = self.config.connect_raw(socket.map_err(|error| self.unreachable(&error))?, NoTls).await;
                 let (client, connection) = connected.map_err(|error| self.refused(&error))?;
-                Ok(Connection::start(client, connection, told))
+                Ok(Connection::start(client, connection, told, None))
             }
             PostgresPlace::Tcp { host, port } => {
                 let socket = tcp(host, *port).await.map_err(|error| self.unreachable(&error))?;
+                let ends = Ends::of(&socket);
                 match &self.tls {
                     None => {
                         let connected = self.config.connect_raw(socket, NoTls).await;
                         let (client, connection) = connected.map_err(|error| self.refused(&error))?;
-                        Ok(Connection::start(client, connection, told))
+                        Ok(Connection::start(client, connection, told, ends))
                     }
                     Some(tls) => {
                         let handshake = Handshake { tls: Arc::clone(tls), host: host.clone() };
                         let connected = self.config.connect_raw(socket, handshake).await;
                         let (client, connection) = connected.map_err(|error| self.refused(&error))?;
-                        Ok(Connection::start(client, connection, told))
+                        Ok(Connection::start(client, connection, told, ends))
                     }
                 }
             }
@@ -150,7 +153,12 @@ async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
 }
 
 impl Connection {
-    fn start<S, T>(client: Client, mut connection: tokio_postgres::Connection<S, T>, mut told: Option<Told>) -> Self
+    fn start<S, T>(
+        client: Client,
+        mut connection: tokio_postgres::Connection<S, T>,
+        mut told: Option<Told>,
+        ends: Option<Ends>,
+    ) -> Self
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -168,22 +176,34 @@ impl Connection {
                 }
             }
         });
-        Self { client, doubted, driver }
+        Self { client, doubted, driver, prepared: Prepared::over(ends) }
     }
 
     pub(super) fn is_open(&self) -> bool {
         !self.client.is_closed()
     }
 
-    /// Sends a statement, unnamed and complete, as poolers in transaction mode need it.
+    /// Sends a statement: by its name where the server itself keeps it, or else unnamed and complete, as poolers in
+    /// transaction mode need it.
     pub(super) async fn query(&self, statement: &Statement) -> Answer {
-        let params: Vec<_> = statement.params.iter().map(parameter).collect();
-        let rows = self.client.query_typed(&statement.sql, &params).await.map_err(|error| outcome(&error))?;
+        let rows = self.rows(statement).await.map_err(|error| outcome(&error))?;
         if self.doubted.swap(false, Ordering::Relaxed) {
             let detail = "committed, but the wait for a synchronous replica was cancelled";
             return Err(Outcome::Unknown(Fault::new(FaultKind::Server, detail)));
         }
         Ok(rows.iter().map(fields).collect())
+    }
+
+    async fn rows(&self, statement: &Statement) -> Result<Vec<Row>, tokio_postgres::Error> {
+        let params: Vec<_> = statement.params.iter().map(parameter).collect();
+        let (values, types): (Vec<_>, Vec<_>) = params.iter().cloned().unzip();
+        if let Some(kept) = self.prepared.find(&self.client, &statement.sql, &types).await {
+            match self.client.query(&kept, &values).await {
+                Err(error) if self.prepared.is_outdated(&statement.sql, &error) => {}
+                answer => return answer,
+            }
+        }
+        self.client.query_typed(&statement.sql, &params).await
     }
 
     /// Runs statements without parameters.

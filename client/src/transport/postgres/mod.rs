@@ -1,7 +1,7 @@
 //! PostgreSQL: one table, one statement for each operation.
 //!
-//! The statements are in `leasehold_wire::postgres`; this module sends them, unnamed, each on whatever connection is idle,
-//! so that a pooler in any mode may stand before the server. A server has few connections, so all callers of a process share
+//! The statements are in `leasehold_wire::postgres`; this module sends them, each on whatever connection is idle, and
+//! unnamed where a pooler may stand before the server. A server has few connections, so all callers of a process share
 //! those of the background. The core alone decides on retries. Releases wake the waiters
 //! of this process, and with `listen=` those of others.
 
@@ -9,6 +9,7 @@ mod connection;
 mod doctor;
 mod link;
 mod listener;
+mod prepared;
 
 use std::sync::{Arc, mpsc};
 
