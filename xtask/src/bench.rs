@@ -13,11 +13,11 @@ use crate::steps::Steps;
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
 
-const PROGRAMS: [&str; 5] = ["core", "sqlite", "redis", "quorum", "dynamodb"];
+const PROGRAMS: [&str; 7] = ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd"];
 /// Measured in languages of their own.
 const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"];
+const BESIDE_PEERS: [&str; 5] = ["bench-redis", "bench-quorum", "bench-dynamodb", "bench-postgres", "bench-etcd"];
 
 /// Keep the figures, and draw them.
 const PLOT: &str = "--plot";
@@ -98,8 +98,8 @@ mod tests {
     fn several_names_select_these() {
         let args = words("sqlite node --quick");
         assert_eq!(selected(&args).expect("known names"), (vec!["sqlite", "node"], &args[2..]));
-        let failure = selected(&words("sqlite node etcd")).expect_err("not a benchmark").to_string();
-        assert!(failure.contains("`etcd`"), "{failure}");
+        let failure = selected(&words("sqlite node consul")).expect_err("not a benchmark").to_string();
+        assert!(failure.contains("`consul`"), "{failure}");
     }
 
     #[test]
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        let failure = selected(&words("etcd")).expect_err("not a benchmark").to_string();
-        assert!(failure.contains("`etcd`") && failure.contains("core, sqlite"), "{failure}");
+        let failure = selected(&words("consul")).expect_err("not a benchmark").to_string();
+        assert!(failure.contains("`consul`") && failure.contains("core, sqlite"), "{failure}");
     }
 }

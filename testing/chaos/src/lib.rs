@@ -5,6 +5,7 @@ pub mod chaos;
 pub mod cost;
 pub mod cron;
 pub mod samples;
+pub mod turns;
 
 use std::error::Error;
 

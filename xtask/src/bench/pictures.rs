@@ -10,7 +10,7 @@ pub struct About {
     pub what: &'static str,
 }
 
-const ABOUT: [About; 8] = [
+const ABOUT: [About; 10] = [
     About {
         benchmark: "core",
         title: "The protocol alone",
@@ -39,6 +39,18 @@ const ABOUT: [About; 8] = [
                consume.",
     },
     About {
+        benchmark: "postgres",
+        title: "On PostgreSQL",
+        what: "Acquire and release, beside two bare statements on the same driver and beside advisory locks; hand-over \
+               between processes, and what holding costs.",
+    },
+    About {
+        benchmark: "etcd",
+        title: "On etcd",
+        what: "Acquire and release, beside two bare transactions on the same HTTP client and beside the locks of etcd; \
+               hand-over between processes, and what holding costs.",
+    },
+    About {
         benchmark: "component",
         title: "The component in its hosts",
         what: "Acquire and release by the protocol as WebAssembly, with answers that are made up: no network.",
@@ -65,13 +77,15 @@ pub const OVERVIEW_TITLE: &str = "What a lock costs";
 const OVERVIEW_WHAT: &str = "One acquire and one release, median, as a multiple of the least that anybody can do by hand \
                              on the same store. Shorter is better.";
 /// Store, benchmark, language, case, measure.
-pub const OVERVIEW: [[&str; 5]; 6] = [
+pub const OVERVIEW: [[&str; 5]; 8] = [
     ["SQLite file, Rust", "sqlite", "Rust", "1 process", "p50"],
     ["Redis, Rust", "redis", "Rust", "one client, async", "p50"],
     ["Redis, Python", "python", "Python", "without asyncio", "p50"],
     ["Redis, Node", "node", "Node", "one at a time", "p50"],
     ["Quorum of five Redis servers, Rust", "quorum", "Rust", "one client, async", "p50"],
     ["DynamoDB Local, Rust", "dynamodb", "Rust", "one client, async", "p50"],
+    ["PostgreSQL, Rust", "postgres", "Rust", "one client, async", "p50"],
+    ["etcd, Rust", "etcd", "Rust", "one client, async", "p50"],
 ];
 /// Faces for users of other libraries: of interest beside these, and not at first sight.
 const COMPATIBLE: &str = "leasehold.compat";

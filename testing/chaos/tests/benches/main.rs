@@ -1,0 +1,28 @@
+//! The benchmarks of PostgreSQL and etcd run to their end, and tell the figures that the aims name.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+use std::process::Command;
+
+fn tells_its_figures(program: &str, base: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures");
+    let output = Command::new(program).arg("--trial").env("LEASEHOLD_FIGURES", &figures).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = std::fs::read_to_string(figures).unwrap();
+    for who in [base, "leasehold"] {
+        let figure = format!("figure | Rust | one client, async | p50 | us | {who} | ");
+        assert!(told.contains(&figure), "{figure} is not in\n{told}");
+    }
+    assert!(told.contains("| hand-over p50 |") && told.contains(" in a second |"), "{told}");
+}
+
+#[test]
+fn bench_postgres_tells_its_figures() {
+    tells_its_figures(env!("CARGO_BIN_EXE_bench-postgres"), "two bare statements");
+}
+
+#[test]
+fn bench_etcd_tells_its_figures() {
+    tells_its_figures(env!("CARGO_BIN_EXE_bench-etcd"), "two bare txns");
+}
