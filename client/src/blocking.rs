@@ -339,6 +339,15 @@ impl Run {
     pub fn finish(&self) -> Result<(), Error> {
         block_on(self.0.0.finish_by(Caller::Blocking))
     }
+
+    /// See [`leasehold::Run::mark_in`](crate::Run::mark_in).
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "postgres")]
+    pub fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
+        self.0.0.mark_in()
+    }
 }
 
 impl Deref for Run {

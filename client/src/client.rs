@@ -147,6 +147,11 @@ impl Shared {
         faults.map(|(node, fault)| (nodes.name(node).to_owned(), fault)).collect()
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
     /// The nodes, where there are several.
     pub(crate) fn quorum(&self) -> Option<&Arc<Nodes>> {
         match &self.backend {

@@ -25,11 +25,21 @@ pub struct Lease {
     state: Arc<LeaseState>,
     token: u64,
     released: AtomicBool,
+    /// A transaction of the user's was given the mark that the work is done.
+    #[cfg(feature = "postgres")]
+    marks_in_transaction: AtomicBool,
 }
 
 impl Lease {
     pub(crate) fn new(shared: Arc<Shared>, state: Arc<LeaseState>, token: u64) -> Self {
-        Self { shared, state, token, released: AtomicBool::new(false) }
+        Self {
+            shared,
+            state,
+            token,
+            released: AtomicBool::new(false),
+            #[cfg(feature = "postgres")]
+            marks_in_transaction: AtomicBool::new(false),
+        }
     }
 
     /// The fencing token: grows with every grant of the resource, below 2^53.
@@ -188,7 +198,38 @@ impl Lease {
         self.finish_once(caller).instrument(span).await
     }
 
+    #[cfg(feature = "postgres")]
     async fn finish_once(&self, caller: Caller) -> Result<(), Error> {
+        let finished = self.finish_in_store(caller).await;
+        match finished {
+            Err(error)
+                if self.marks_in_transaction.load(Ordering::Relaxed)
+                    && matches!(error.kind(), ErrorKind::Lost | ErrorKind::FinishUnconfirmed)
+                    && !self.state.is_inherited() =>
+            {
+                crate::mark_in::confirm(&self.shared, self.resource(), self.token, error, caller).await
+            }
+            finished => finished,
+        }
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    async fn finish_once(&self, caller: Caller) -> Result<(), Error> {
+        self.finish_in_store(caller).await
+    }
+
+    /// See [`Run::mark_in`](crate::Run::mark_in).
+    #[cfg(feature = "postgres")]
+    pub(crate) fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
+        if self.shared.driver().is_inherited() || self.released.load(Ordering::Relaxed) {
+            return Err(self.loss());
+        }
+        let statement = crate::mark_in::statement(&self.shared, &self.state, self.token)?;
+        self.marks_in_transaction.store(true, Ordering::Relaxed);
+        Ok(statement)
+    }
+
+    async fn finish_in_store(&self, caller: Caller) -> Result<(), Error> {
         if self.shared.driver().is_inherited() || self.remaining().is_zero() {
             return Err(self.loss());
         }

@@ -134,6 +134,8 @@ mod inspect;
 #[doc(hidden)]
 pub mod internals;
 mod lease;
+#[cfg(feature = "postgres")]
+mod mark_in;
 mod metrics;
 mod once;
 mod owner_label;
@@ -158,6 +160,8 @@ pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
+#[cfg(feature = "postgres")]
+pub use mark_in::MarkStatement;
 pub use once::{Mark, Once, Run, RunInfo, RunRequest};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;

@@ -84,6 +84,40 @@ impl Run {
         self.0.finish_by(Caller::Async).await
     }
 
+    /// A statement that writes the mark in a transaction of yours: work and mark are then committed together, or not at all,
+    /// so that the work is done exactly once. The lock has to be in the same PostgreSQL database as the work.
+    ///
+    /// Run it **last** in the transaction, commit, and only then [`Run::finish`], which confirms the mark. The statement
+    /// fails if the lease is over: roll back. From here to the end of the transaction the lock's row is locked, so nobody
+    /// else can begin the work; renewals wait as well, so the lease may be reported as lost if that takes longer than the
+    /// ttl, and finishing then looks if the mark stands.
+    ///
+    /// ```no_run
+    /// use leasehold::blocking::{Client, Once};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let locks = Client::connect("postgres://app@db/shop")?;
+    /// let mut db = postgres::Client::connect("host=db user=app dbname=shop", postgres::NoTls)?;
+    /// if let Once::Run(run) = locks.once("bill").slot("2026-11").begin()? {
+    ///     let mut work = db.transaction()?;
+    ///     work.execute("INSERT INTO bills SELECT * FROM due", &[])?;
+    ///     let mark = run.mark_in()?;
+    ///     work.execute(&mark.sql, &[&mark.parameter])?;           // fails if the lease is over
+    ///     work.commit()?;
+    ///     run.finish()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`]: the store is no single PostgreSQL database. [`ErrorKind::Lost`]: the lease is over;
+    /// [`ErrorKind::NotOwned`]: it was released.
+    #[cfg(feature = "postgres")]
+    pub fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
+        self.0.mark_in()
+    }
+
     /// See [`Lease::release`]: the work was not done, and another worker may do it.
     ///
     /// # Errors

@@ -84,8 +84,11 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Lock,
-    /// Work that is done once.
-    Run,
+    /// Work that is done once, and the time for which its mark stands.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "transactions of users alone need the time"))]
+    Run {
+        keep: Duration,
+    },
     /// The removal of a mark of work that was done.
     Forgetting,
 }
@@ -95,7 +98,7 @@ impl Purpose {
         match options.run() {
             None => Self::Lock,
             Some(run) if run.even_if_done && run.keep.is_zero() => Self::Forgetting,
-            Some(_) => Self::Run,
+            Some(run) => Self::Run { keep: run.keep },
         }
     }
 }

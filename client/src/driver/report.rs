@@ -80,7 +80,7 @@ impl Report {
                     tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, the record tells that the lock is ours");
                 }
                 tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
-                if lease.purpose() == Purpose::Run && lease.was_contended() {
+                if matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended() {
                     tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the runner before is gone, and no mark stands");
                     metrics::run("taken_over");
                 }

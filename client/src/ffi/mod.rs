@@ -43,6 +43,8 @@ pub use event_loop::{Interest, Poller};
 pub use events::{EventSubscriber, LogEvent};
 pub use executor::{Ended, Executor, Task};
 pub use memory::KeptMemory;
+#[cfg(feature = "postgres")]
+pub use runs::mark_in;
 pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
 
 /// See [`ClientBuilder::connect`].

@@ -9,13 +9,14 @@ mod access;
 mod doctor;
 mod failover;
 mod faults;
+mod mark_in;
 mod quorum;
 mod replies_lost;
 mod rows;
 
 use std::sync::Arc;
 
-use common::on_postgres::{new_table, table_of};
+use common::on_postgres::{new_table, schema_of, table_of};
 use leasehold::blocking::{Client, Lease};
 use leasehold_servers::postgres::Server;
 
@@ -36,6 +37,10 @@ impl Rig {
 
     fn table(&self) -> String {
         table_of(&self.url)
+    }
+
+    fn schema(&self) -> String {
+        schema_of(&self.url).to_owned()
     }
 
     fn client(&self) -> Client {

@@ -488,7 +488,7 @@ fn int8(number: u64) -> Param {
 }
 
 /// Rounded up: a record stands for at least what was asked.
-fn micros(length: Duration) -> i64 {
+pub(super) fn micros(length: Duration) -> i64 {
     i64::try_from(length.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX)
 }
 

@@ -51,8 +51,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use leasehold_core::Resource;
 use leasehold_core::member::Durability;
-use leasehold_core::op::{LockOp, Outcome};
+use leasehold_core::op::{Finish, LockOp, Outcome};
 
 pub use errors::ServerError;
 pub use exchange::{Exchange, Progress};
@@ -95,6 +96,20 @@ impl Session {
     /// Begins an exchange. `left` is the time until its deadline: no statement waits longer for a row that is locked.
     pub fn begin(&self, ops: &[LockOp], left: Duration) -> Exchange {
         Exchange::new(Arc::clone(&self.texts), ops, left)
+    }
+
+    /// A statement for a transaction of the user's, in which the work of a run is done: it marks the work as finished, and
+    /// fails if the lease is over. Its one parameter, an array of texts, serves the drivers of all languages.
+    pub fn mark_in(&self, resource: &Resource, finish: &Finish) -> (String, Vec<String>) {
+        let nonce = finish.nonce.as_bytes().iter().map(|byte| alloc::format!("{byte:02x}")).collect();
+        let run = [
+            resource.as_str().to_string(),
+            nonce,
+            finish.token.to_string(),
+            finish.owner.as_str().to_string(),
+            exchange::micros(finish.keep).to_string(),
+        ];
+        (self.texts.mark_in.clone(), run.into())
     }
 }
 

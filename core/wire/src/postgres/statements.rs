@@ -34,6 +34,9 @@ pub(super) const RUN: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8
 const SETTINGS: &str = "c AS MATERIALIZED (SELECT set_config('lock_timeout', $1::text, true), \
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END)";
 
+/// The server's words where [`super::Session::mark_in`] is refused.
+const MARK_REFUSED: &str = "leasehold: the lease of this run is lost, or its record is in another database: roll back";
+
 const LIVE: &str = "NOT l.released AND l.expires_at > clock_timestamp()";
 
 /// The statements for one table.
@@ -52,6 +55,7 @@ pub(super) struct Texts {
     pub(super) mark: String,
     pub(super) unmark: String,
     pub(super) look: String,
+    pub(super) mark_in: String,
 }
 
 /// Releases are told to those who listen, or to nobody.
@@ -129,6 +133,7 @@ impl Texts {
                 "DELETE FROM {table} AS l WHERE l.resource = {MARKER_ROW} AND l.marker = $1::text RETURNING l.marker"
             ),
             look: format!("SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW})"),
+            mark_in: mark_in(table),
         }
     }
 }
@@ -166,6 +171,26 @@ fn forget(table: &str) -> String {
          AND {} AND coalesce(o.done_until <= clock_timestamp(), true) FOR UPDATE SKIP LOCKED) AND {}",
         is_old("o"),
         is_old("l")
+    )
+}
+
+/// Marks finished work in a transaction of the user's, and fails if the lease is over, so that nothing of it is committed.
+///
+/// From here to the end of that transaction the row is locked, so nobody else is granted the lock meanwhile. The failure is a
+/// text that is no number, since a statement cannot raise an error of its own; an aggregate is what no planner reads ahead.
+fn mark_in(table: &str) -> String {
+    let run = |at: u8| format!("($1::text[])[{at}]");
+    format!(
+        "WITH marked AS (UPDATE {table} AS l SET done_nonce = l.nonce, done_token = {token}::bigint, \
+         done_owner = {owner}, done_at = clock_timestamp(), \
+         done_until = clock_timestamp() + {keep}::bigint * interval '1 microsecond' \
+         WHERE l.resource = {resource} AND l.nonce = decode({nonce}, 'hex') AND {LIVE} RETURNING 1) \
+         SELECT (SELECT CASE count(*) WHEN 1 THEN '1' ELSE '{MARK_REFUSED}' END FROM marked)::bigint AS marked",
+        resource = run(1),
+        nonce = run(2),
+        token = run(3),
+        owner = run(4),
+        keep = run(5),
     )
 }
 

@@ -260,6 +260,24 @@ fn a_finish_that_meets_its_own_mark_has_succeeded() {
     }
 }
 
+#[test]
+fn a_mark_for_a_transaction_is_one_statement_with_one_parameter() {
+    let session = Session::new(&Settings { schema: "shop".into(), ..Settings::default() });
+    let owner = Owner::new("biller").unwrap();
+    let token = Token::new(7).unwrap();
+    let finish = Finish { nonce: OURS, token, keep: Duration::from_millis(1_500), owner, quorum: None };
+    let (sql, run) = session.mark_in(&Resource::new("bill@monday").unwrap(), &finish);
+    assert!(
+        sql.contains("\"shop\".\"leasehold\"") && sql.contains("NOT l.released AND l.expires_at > clock_timestamp()")
+    );
+    assert!(
+        sql.contains("$1") && !sql.contains("$2") && !sql.contains('%'),
+        "drivers write parameters in ways of their own"
+    );
+    let nonce = alloc::format!("{:032x}", u128::from_be_bytes(*OURS.as_bytes()));
+    assert_eq!(run, ["bill@monday", nonce.as_str(), "7", "biller", "1500000"]);
+}
+
 fn asked() -> Membership {
     Membership {
         quorum: QuorumId([1; 16]),
