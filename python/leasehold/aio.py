@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from leasehold._native import LockInfo, ReleaseIfOutcome
     from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
-    from leasehold._types import AllOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, TryOptions
+    from leasehold._types import AllOptions, ConnectOptions, LockOptions, OnceOptions, ParamStyle, Seconds, Stores, TryOptions
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -412,6 +412,10 @@ class Run(Lease):
         stop it.
         """
         await _run(self._native._begin_finish())
+
+    def mark_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> tuple[str, Any]:
+        """A statement that writes the mark in a transaction of yours, and its parameters; see :meth:`leasehold.Run.mark_in`."""
+        return self._native.mark_in(paramstyle=paramstyle)
 
 
 class Leases:

@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 
     from leasehold import _types
     from leasehold._runs import Mark, RunInfo
-    from leasehold._types import AllOptions, Seconds
+    from leasehold._types import AllOptions, ParamStyle, Seconds
 
     E = TypeVar("E", bound=LeaseholdError)
 
@@ -308,6 +308,10 @@ class FakeRun(FakeLease):
         if self._is_unconfirmed or not self._is_free:
             message = f"the work of {self.resource!r} was done, and the store has not confirmed that its mark stands"
             raise _about(FinishUnconfirmedError(message), self.resource)
+
+    def mark_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> NoReturn:
+        """Raises ConfigError, as every store but PostgreSQL: there is no database for the mark."""
+        raise _about(ConfigError(f"a fake store has no transactions ({paramstyle})"), self.resource)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

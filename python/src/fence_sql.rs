@@ -4,14 +4,14 @@ use leasehold::fence;
 use leasehold::fence::rusqlite::types::Value;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt};
+use pyo3::types::{IntoPyDict, PyInt, PyTuple};
 
 use crate::convert::Natural;
 use crate::errors::{self, raised};
 
 /// The form in which a driver writes parameters.
 #[derive(Clone, Copy)]
-enum ParamStyle {
+pub(crate) enum ParamStyle {
     /// `$1`: asyncpg, and PostgreSQL itself.
     NumericDollar,
     /// `%(name)s`: psycopg and psycopg2.
@@ -21,7 +21,7 @@ enum ParamStyle {
 impl ParamStyle {
     /// # Errors
     /// `ConfigError` for an unknown style.
-    fn of(py: Python<'_>, name: &str) -> PyResult<Self> {
+    pub(crate) fn of(py: Python<'_>, name: &str) -> PyResult<Self> {
         match name {
             "numeric_dollar" => Ok(Self::NumericDollar),
             "pyformat" => Ok(Self::Pyformat),
@@ -36,7 +36,7 @@ impl ParamStyle {
     }
 
     /// A statement of PostgreSQL, with these names for its parameters `$1` and `$2`.
-    fn write(self, sql: &str, names: [&str; 2]) -> String {
+    pub(crate) fn write(self, sql: &str, names: [&str; 2]) -> String {
         match self {
             Self::NumericDollar => sql.to_owned(),
             Self::Pyformat => pyformat(sql, names),
@@ -44,19 +44,14 @@ impl ParamStyle {
     }
 
     /// The parameters of a statement with these names.
-    fn parameters<'py>(
+    pub(crate) fn parameters<'py, const N: usize>(
         self,
         py: Python<'py>,
-        [(one, first), (two, second)]: [(&str, Bound<'py, PyAny>); 2],
+        parameters: [(&str, Bound<'py, PyAny>); N],
     ) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::NumericDollar => (first, second).into_bound_py_any(py),
-            Self::Pyformat => {
-                let named = PyDict::new(py);
-                named.set_item(one, first)?;
-                named.set_item(two, second)?;
-                Ok(named.into_any())
-            }
+            Self::NumericDollar => Ok(PyTuple::new(py, parameters.map(|(_, value)| value))?.into_any()),
+            Self::Pyformat => Ok(parameters.into_py_dict(py)?.into_any()),
         }
     }
 }

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use leasehold::{Error, Mark, Once, RunInfo, ffi};
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::convert::{self, Kept, Seconds};
 use crate::errors::{self, raised};
+use crate::fence_sql::ParamStyle;
 use crate::info::LockInfo;
 use crate::lease::{Body, Lease, shown};
 use crate::observe;
@@ -153,6 +155,20 @@ impl Run {
     fn finish(slf: PyRef<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         finish(py, slf.as_super()).and_then(|finished| finished.map_err(|error| raised(py, &error)))
+    }
+
+    /// A statement that writes the mark in a transaction of yours, and its parameters: work and mark are then committed
+    /// together, or not at all. The lock has to be in the same PostgreSQL database as the work.
+    ///
+    /// Run it last in the transaction, commit, and finish only then. It fails if the lease is over: roll back. `paramstyle` is
+    /// that of leasehold.fence.PostgresGuard. Raises ConfigError if the store is no single PostgreSQL database,
+    /// LeaseLostError if the lease is over, NotOwnedError after a release.
+    #[pyo3(signature = (*, paramstyle = "numeric_dollar"))]
+    fn mark_in<'py>(slf: PyRef<'py, Self>, paramstyle: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
+        let (py, style) = (slf.py(), ParamStyle::of(slf.py(), paramstyle)?);
+        let mark = ffi::mark_in(slf.as_super().held()).map_err(|error| raised(py, &error))?;
+        let parameters = style.parameters(py, [("run", mark.parameter.into_bound_py_any(py)?)])?;
+        Ok((style.write(&mark.sql, ["run"; 2]), parameters))
     }
 
     /// Finishes, unless the body has done so itself, or has released the run. After an exception it releases, so that
