@@ -316,6 +316,17 @@ export class Run extends Lease {
    * @throws {@link NotOwnedError} after a release or finish.
    */
   finish(): Promise<void>;
+  /**
+   * A statement that writes the mark in a transaction of yours, as `pg` takes it: work and mark are then committed together, or
+   * not at all. The lock has to be in the same PostgreSQL database as the work.
+   *
+   * Run it last in the transaction, commit, and finish only then. It fails if the lease is over: roll back. Keep the values out
+   * of logs.
+   *
+   * @throws {@link ConfigError} if the store is no single PostgreSQL database.
+   * @throws {@link LeaseLostError} if the lease is over, {@link NotOwnedError} after a release.
+   */
+  markIn(): { text: string; values: [string[]] };
 }
 
 /** Several leases that were acquired together, in the order of their names. */

@@ -367,6 +367,11 @@ class Held {
     if (this.#isUnconfirmed || !this.#isFree) throw unconfirmed(resource);
   }
 
+  markIn() {
+    const { resource } = this;
+    throw new errors.ConfigError(`"${resource}": a fake store has no transactions`, { resource });
+  }
+
   async finishLeft() {
     if (!this.isOver || this.#loss !== undefined) await this.finish();
   }

@@ -15,6 +15,7 @@ const README: &str = include_str!("../../README.md");
 const LIGHT: &str = include_str!("../../docs/images/promises-light.svg");
 const DARK: &str = include_str!("../../docs/images/promises-dark.svg");
 const RUNS: &str = include_str!("../../docs/once.md");
+const NODE: &str = include_str!("../../docs/recipes-node.md");
 const SERVICE: &str = include_str!("../../docs/infra/nightly-report.service");
 const TIMER: &str = include_str!("../../docs/infra/nightly-report.timer");
 const CRONJOB: &str = include_str!("../../docs/infra/cronjob.yaml");
@@ -172,4 +173,23 @@ fn the_command_of_the_cronjob_does_it_once_for_each_job() {
         let line: Vec<String> = words.iter().map(|word| word.replace("$(SLOT)", job)).collect();
         machine.does_it_once(|| machine.run(&line.join(" ")));
     }
+}
+
+/// With a stand-in for `npx`: Prisma downloads an engine.
+#[test]
+fn migrations_of_prisma_run_under_a_lock_or_once() {
+    let machine = Machine::new();
+    let npx = machine.bin().join("npx");
+    fs::write(&npx, "#!/bin/sh\necho \"$LEASEHOLD_RESOURCE: $*\" >> migrations\n").unwrap();
+    fs::set_permissions(&npx, fs::Permissions::from_mode(0o755)).unwrap();
+    for _ in 0..2 {
+        for (command, expected) in consoles(NODE).flat_map(commands) {
+            let ran = machine.run(command).expect(0).stdout;
+            assert!(ran == expected || ran.contains("done already"), "{command}: {ran}");
+        }
+    }
+    let locked = "migrate: prisma migrate deploy\n";
+    let once = "migrate@release-17: prisma migrate deploy\n";
+    let migrations = fs::read_to_string(machine.place.path("migrations")).unwrap();
+    assert_eq!(migrations, [locked, once, locked].concat());
 }

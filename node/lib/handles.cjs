@@ -6,6 +6,7 @@ const { alreadyReleased } = require("./native.cjs");
 const { LeaseLostError, errorOf } = require("./errors.cjs");
 const { lose } = require("./lease.cjs");
 const { Call, leases, native, reactor, run } = require("./loop.cjs");
+const { told } = require("./told.cjs");
 
 /** The number of no lease. */
 const NO_LEASE = 2 ** 32 - 1;
@@ -182,6 +183,8 @@ class Held {
   #owner;
   #loss;
   #watcher;
+  /** The run, once a transaction of the user's was given its mark: that transaction decides, even after a loss. */
+  #marking;
 
   constructor(number, token, resource, owner) {
     this.#number = number;
@@ -247,6 +250,12 @@ class Held {
     return this.#end(Release, true);
   }
 
+  markIn() {
+    if (this.#number === undefined) throw errorOf(this.#over());
+    this.#marking = told(reactor.markIn(this.#number));
+    return { text: this.#marking.sql, values: [this.#marking.parameter] };
+  }
+
   /** Finishes a run. */
   finish() {
     return this.#end(Finish, false);
@@ -264,6 +273,7 @@ class Held {
   #end(Ending, leaves) {
     const number = this.#take();
     if (number === undefined) {
+      if (Ending === Finish && this.#loss !== undefined && this.#marking !== undefined) return run(this.#marking.finish());
       // The end of a body does not fail because the body has ended the lease itself.
       if (leaves && this.#loss === undefined) return Promise.resolve();
       return Promise.reject(errorOf(this.#over()));

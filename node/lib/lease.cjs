@@ -11,6 +11,8 @@ const { ASYNC_DISPOSE } = require("./under.cjs");
 const end = Symbol("end");
 /** Finishes a run at the end of its body. */
 const finish = Symbol("finish");
+/** Makes the statement that marks a run. */
+const mark = Symbol("mark");
 /** Stops watching a lease that other code ends. */
 const forget = Symbol("forget");
 /** Takes the loss of a lease. */
@@ -69,8 +71,14 @@ class Lease {
     return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
   }
 
-  [end](how) {
-    return this.#loss === undefined ? this.#native[how]() : Promise.reject(this.#loss);
+  /** After a loss, only a run whose mark is in a transaction of the user's asks native code how it ended. */
+  [end](how, isMarked = false) {
+    return this.#loss === undefined || isMarked ? this.#native[how]() : Promise.reject(this.#loss);
+  }
+
+  [mark]() {
+    if (this.#loss !== undefined) throw this.#loss;
+    return this.#native.markIn();
   }
 
   [forget]() {
@@ -92,12 +100,20 @@ class Lease {
 
 /** A lease under which work is done that is done once. */
 class Run extends Lease {
+  #isMarked = false;
+
   finish() {
-    return this[end]("finish");
+    return this[end]("finish", this.#isMarked);
+  }
+
+  markIn() {
+    const statement = this[mark]();
+    this.#isMarked = true;
+    return statement;
   }
 
   [finish]() {
-    return this[end]("finishLeft");
+    return this[end]("finishLeft", this.#isMarked);
   }
 }
 

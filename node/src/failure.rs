@@ -1,10 +1,19 @@
 //! Errors on their way to JavaScript, where their classes are defined.
 
 use leasehold::{Error, ErrorKind};
+use napi::Either;
 use napi_derive::napi;
 
 use crate::info::LockInfo;
 use crate::value::Value;
+
+/// The two results of a function, as JavaScript takes them.
+pub(crate) fn either<T>(result: Result<T, Failure>) -> Either<T, Failure> {
+    match result {
+        Ok(value) => Either::A(value),
+        Err(failure) => Either::B(failure),
+    }
+}
 
 /// The parts of an error of the client.
 #[napi]

@@ -4,7 +4,7 @@ use leasehold::fence;
 use napi::Either;
 use napi_derive::napi;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, either};
 use crate::info::whole;
 use crate::options::natural;
 
@@ -13,13 +13,6 @@ type Outcome = Option<Failure>;
 
 fn outcome(result: Result<(), Failure>) -> Outcome {
     result.err()
-}
-
-fn either<T>(result: Result<T, Failure>) -> Either<T, Failure> {
-    match result {
-        Ok(value) => Either::A(value),
-        Err(failure) => Either::B(failure),
-    }
 }
 
 fn token_of(token: f64) -> Result<u64, Failure> {

@@ -18,18 +18,18 @@ use std::time::Duration;
 use leasehold::ffi::{self, Executor, Held, Interest, Mutex, Poller};
 use napi::bindgen_prelude::{Float64Array, Function, FunctionRef, JsValue, Object, ToNapiValue, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
-use napi::{Env, Result, Status, check_status, sys};
+use napi::{Either, Env, Result, Status, check_status, sys};
 use napi_derive::napi;
 
 use crate::calls;
 use crate::client::Client;
 use crate::election::{Election, Step};
-use crate::failure::Failure;
+use crate::failure::{Failure, either};
 use crate::info::{LockInfo, ReleaseIfOutcome, whole};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
-use crate::run::{Mark, RunInfo, Skipped};
+use crate::run::{Mark, Marking, RunInfo, Skipped};
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -191,6 +191,13 @@ impl Reactor {
             Err(failure) => return Some(failure),
         };
         self.0.look(lease, |held| held.check(min).err().map(Failure::from))?
+    }
+
+    /// Begins to mark the run of this number in a transaction of the user's.
+    #[napi(catch_unwind)]
+    pub fn mark_in(&self, lease: u32) -> Either<Marking, Failure> {
+        let gone = || Err(Failure::internal("there is no such lease".to_owned()));
+        either(self.0.look(lease, Marking::of).unwrap_or_else(gone))
     }
 
     /// The resource of the lease of this number.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use leasehold::{Once, RunRequest};
+use leasehold::ffi::{self, Held};
+use leasehold::{MarkStatement, Once, RunRequest};
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
 use crate::failure::Failure;
 use crate::info::{LockInfo, whole};
 use crate::options::{length, milliseconds, patience, renewal};
-use crate::reactor::Outcome;
+use crate::reactor::{Operation, Outcome};
 
 /// Settings of a run.
 #[napi(object, object_to_js = false)]
@@ -131,6 +132,44 @@ pub struct RunInfo {
 impl From<leasehold::RunInfo> for RunInfo {
     fn from(info: leasehold::RunInfo) -> Self {
         Self { resource: info.resource, holder: info.holder.map(Into::into), done: info.done.map(Into::into) }
+    }
+}
+
+/// A run whose mark is in a transaction of the user's, which decides if the work is done even if the lease is lost meanwhile.
+#[napi]
+pub struct Marking {
+    held: Held,
+    statement: MarkStatement,
+}
+
+impl Marking {
+    pub(crate) fn of(held: &Held) -> Result<Self, Failure> {
+        Ok(Self { statement: ffi::mark_in(held)?, held: held.clone() })
+    }
+}
+
+#[napi]
+impl Marking {
+    /// See `MarkStatement::sql`.
+    #[napi(getter, catch_unwind)]
+    pub fn sql(&self) -> String {
+        self.statement.sql.clone()
+    }
+
+    /// See `MarkStatement::parameter`.
+    #[napi(getter, catch_unwind)]
+    pub fn parameter(&self) -> Vec<String> {
+        self.statement.parameter.clone()
+    }
+
+    /// See `Run::finish`.
+    #[napi(catch_unwind)]
+    pub fn finish(&self) -> Operation {
+        let held = self.held.clone();
+        Operation::new(async move {
+            ffi::finish_async(&held).await?;
+            Ok(Outcome::Nothing)
+        })
     }
 }
 

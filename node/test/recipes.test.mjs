@@ -11,7 +11,7 @@ import { Redis } from "ioredis";
 import { StaleTokenError } from "leasehold";
 import pg from "pg";
 import { start } from "./helpers/child.mjs";
-import { startPostgres } from "./helpers/postgres.mjs";
+import { lockTable, startPostgres } from "./helpers/postgres.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
@@ -24,8 +24,9 @@ before(() => {
   mkdirSync(folder, { recursive: true });
   const modules = [...page.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)];
   for (const [, name, code] of modules) writeFileSync(new URL(name, folder), code);
-  assert.deepEqual(modules.map(([, name]) => name), ["express.mjs", "cron.mjs", "bullmq.mjs", "pg.mjs"]);
-  assert.equal(page.match(/^```/gm).length, 2 * modules.length, "all code is run");
+  assert.deepEqual(modules.map(([, name]) => name), ["express.mjs", "cron.mjs", "bullmq.mjs", "pg.mjs", "pg-once.mjs"]);
+  const commands = page.match(/^```console$/gm).length; // the tests of the command line run them
+  assert.equal(page.match(/^```/gm).length, 2 * (modules.length + commands), "all code is run");
 });
 
 /** A recipe in this process, over a separate store. */
@@ -148,6 +149,27 @@ test("pg: a suspended holder is rejected", async (t) => {
   await assert.rejects(late, StaleTokenError);
   assert.equal(await total(), 151);
   redis.disconnect();
+});
+
+test("pg: lock, guard, mark and work in one database", async (t) => {
+  const server = await startPostgres(t);
+  const url = await lockTable(server);
+  process.env.LEASEHOLD_STORE = url;
+  const { add, bill, close, migrate } = await import(recipe("pg-once"));
+  delete process.env.LEASEHOLD_STORE;
+  undo(t, close);
+  const pool = new pg.Pool(server);
+  undo(t, () => pool.end());
+  await pool.query("CREATE TABLE invoices (id int PRIMARY KEY, total int); INSERT INTO invoices VALUES (42, 100)");
+  await pool.query("CREATE TABLE bills (month text)");
+  await migrate(pool);
+  await Promise.all([add(pool, 42, 5), add(pool, 42, 5)]);
+  await pool.query("UPDATE leasehold_fence SET fence = 9007199254740991"); // a later holder
+  await assert.rejects(add(pool, 42, 5), StaleTokenError);
+  assert.equal((await pool.query("SELECT total FROM invoices")).rows[0].total, 110);
+  assert.equal((await bill(pool, "2026-11")).ran, true);
+  assert.equal((await bill(pool, "2026-11")).reason, "done");
+  assert.equal((await pool.query("SELECT count(*)::int FROM bills")).rows[0].count, 1);
 });
 
 function deferred() {

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { undo } from "./undo.mjs";
 
 /** The folder of its programs: the newest where Debian puts them, else on the path. */
@@ -50,4 +51,12 @@ export async function startPostgres(t) {
     if (said.includes("ready to accept connections")) return { host: folder, user: "postgres", database: "postgres" };
   }
   throw new Error(`PostgreSQL has ended:\n${said}`);
+}
+
+/** Makes the table of locks, and returns the url of the store. */
+export async function lockTable({ host, user, database }) {
+  const url = `postgres://${user}@/${database}?host=${host}`;
+  const command = fileURLToPath(new URL("../../node_modules/leasehold/bin/leasehold.cjs", import.meta.url));
+  execFileSync(process.execPath, [command, "store", "create", "--store", url]);
+  return url;
 }
