@@ -244,7 +244,14 @@ impl Lease {
     }
 
     fn finish_unconfirmed(&self) -> Error {
-        let message = "the work was done, but no answer of the store says that its mark stands: it may be done again";
+        let why = self.state.finish_fault().map(|(node, why)| match self.shared.quorum() {
+            Some(nodes) => format!(" ({}: {why})", nodes.name(node.index())),
+            None => format!(" ({why})"),
+        });
+        let message = format!(
+            "the work was done, but no answer of the store says that its mark stands{}: it may be done again",
+            why.unwrap_or_default()
+        );
         Error::new(ErrorKind::FinishUnconfirmed, message).on(self.resource())
     }
 

@@ -3,9 +3,10 @@
 use std::task::{Context, Poll};
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::{LockId, NodeId, RequestId, Transmit};
+use leasehold_core::{LockId, Transmit};
 
 use super::report::Stopwatch;
+use super::send::Sent;
 use super::{Caller, Driver};
 #[cfg(feature = "network")]
 use crate::ffi::event_loop::{self, EventLoop};
@@ -24,7 +25,7 @@ pub(crate) struct CallerRequests(Vec<CallerRequest>);
 
 struct CallerRequest {
     lock: LockId,
-    request: (RequestId, NodeId),
+    request: Sent,
     answering: Answering,
     /// Where it goes on by itself, once its caller has gone.
     #[cfg(feature = "network")]
@@ -46,11 +47,11 @@ impl CallerRequests {
         network: &dyn Network,
         transmit: Transmit,
     ) -> Result<(), Transmit> {
-        let (id, stopwatch) = ((transmit.id, transmit.node), Some(Stopwatch::start(&transmit)));
+        let (request, stopwatch) = (Sent::of(&transmit), Some(Stopwatch::start(&transmit)));
         let answering = network.call_on_caller(transmit)?;
         self.0.push(CallerRequest {
             lock,
-            request: id,
+            request,
             answering,
             #[cfg(feature = "network")]
             home: Home::current().filter(|home| driver.is_quorum() || matches!(home, Home::Loop(_))),
@@ -132,7 +133,7 @@ impl CallerRequest {
             stopwatch.stop();
         }
         match self.driver.take() {
-            Some(driver) => driver.on_answer(self.request, answer, Caller::Async, Some(self.lock)),
+            Some(driver) => driver.on_answer(&self.request, answer, Caller::Async, Some(self.lock)),
             None => CallerRequests::default(),
         }
     }
@@ -142,7 +143,7 @@ impl Drop for CallerRequest {
     fn drop(&mut self) {
         if let Some(driver) = self.driver.take().filter(|driver| !driver.is_inherited()) {
             let fault = TransportFault::Unknown(Fault::of(FaultKind::Cancelled));
-            let next = driver.on_answer(self.request, Err(fault), Caller::Background, None);
+            let next = driver.on_answer(&self.request, Err(fault), Caller::Background, None);
             debug_assert!(next.0.is_empty(), "there is no future to send requests");
         }
     }

@@ -47,3 +47,23 @@ impl LastFaults {
         self.0.iter().enumerate().filter_map(|(node, fault)| Some((node, known(fault)?))).collect()
     }
 }
+
+/// The reason why an operation was not carried out, or may not have been; `None` for an answer about the lock itself.
+pub(super) fn why_not(answer: &Answer, at: usize) -> Option<String> {
+    match answer.as_ref().map(|outcomes| outcomes.get(at)) {
+        Err(fault) => match fault.outcome() {
+            Outcome::Unknown(fault) | Outcome::NotApplied(Refusal::Unavailable(fault)) => Some(fault.to_string()),
+            Outcome::Applied(_) | Outcome::NotApplied(_) => None,
+        },
+        Ok(Some(Outcome::Unknown(fault))) => Some(fault.to_string()),
+        Ok(Some(Outcome::NotApplied(refusal))) => match refusal {
+            Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault) => {
+                Some(fault.to_string())
+            }
+            Refusal::Denied(denial) => Some(format!("the store refuses: {denial}")),
+            Refusal::Abstains { .. } => Some("the node does not vote".to_owned()),
+            Refusal::Conflict(_) | Refusal::Done(_) => None,
+        },
+        Ok(Some(Outcome::Applied(_)) | None) => None,
+    }
+}

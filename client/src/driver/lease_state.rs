@@ -4,7 +4,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use leasehold_core::op::Fault;
-use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic, OneOrMany, Owner, Resource};
+use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeId, OneOrMany, Owner, Resource};
 
 use super::callbacks::{Callback, OnLost};
 use super::notifications::Notifications;
@@ -50,6 +50,8 @@ struct Inner {
     is_expiring: bool,
     /// Why the last renewal failed, if it did.
     renew_fault: Option<Fault>,
+    /// Why the last try to finish failed, if one did, and on which node.
+    finish_fault: Option<(NodeId, String)>,
     /// One for each wait; hardly ever more than one.
     wakers: OneOrMany<(u64, Waker)>,
     next_waker: u64,
@@ -109,6 +111,7 @@ impl LeaseState {
             phase: Phase::Pending,
             is_expiring: false,
             renew_fault: None,
+            finish_fault: None,
             wakers: OneOrMany::new(),
             next_waker: 0,
             on_expiring: Vec::new(),
@@ -326,6 +329,16 @@ impl LeaseState {
     /// Why the last renewal failed, if it did.
     pub(crate) fn renew_fault(&self) -> Option<Fault> {
         if self.is_inherited() { None } else { self.inner().renew_fault.clone() }
+    }
+
+    /// Notes why the store has not finished the run yet.
+    pub(crate) fn finish_failed(&self, node: NodeId, why: String) {
+        self.inner().finish_fault = Some((node, why));
+    }
+
+    /// Why the last try to finish failed, if one did, and on which node.
+    pub(crate) fn finish_fault(&self) -> Option<(NodeId, String)> {
+        self.inner().finish_fault.clone()
     }
 
     /// Keeps a callback for the loss, or gives it back to be called if that has happened.

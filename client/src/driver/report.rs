@@ -144,7 +144,8 @@ impl Report {
                 metrics::hold(age);
             }
             Event::Finished { confirmed: false, .. } => {
-                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "run.finish_unconfirmed: the work was done, and no answer says that its mark stands");
+                let fault = lease.finish_fault().map(|(_, why)| why);
+                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, fault, held_s = age_s, "run.finish_unconfirmed: the work was done, and no answer says that its mark stands");
                 metrics::run("finish_unconfirmed");
                 metrics::hold(age);
             }

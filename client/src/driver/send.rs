@@ -15,6 +15,21 @@ use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::transport::{Answer, Pool};
 
+/// A request that was sent, as its answer needs it.
+pub(super) struct Sent {
+    pub(super) id: RequestId,
+    pub(super) node: NodeId,
+    /// The positions of the finishes in it, and their locks.
+    pub(super) finishes: Vec<(usize, LockId)>,
+}
+
+impl Sent {
+    pub(super) fn of(transmit: &Transmit) -> Self {
+        let finishes = transmit.ops.iter().enumerate().filter(|(_, op)| matches!(op.op, Op::Finish(_)));
+        Self { id: transmit.id, node: transmit.node, finishes: finishes.map(|(at, op)| (at, op.lock)).collect() }
+    }
+}
+
 impl Driver {
     /// Takes what the core wants done, and counts what it wants reported.
     pub(super) fn drain(&self, state: &mut State, now: Now) -> Work {
@@ -86,11 +101,11 @@ impl Driver {
         // A thread that held the driver would keep it alive for ever.
         let driver = Arc::downgrade(self);
         if let Some(network) = self.transports[transmit.node.index()].network() {
-            let (request, stopwatch) = ((transmit.id, transmit.node), Stopwatch::start(&transmit));
+            let (request, stopwatch) = (Sent::of(&transmit), Stopwatch::start(&transmit));
             let done = Box::new(move |answer| {
                 stopwatch.stop();
                 if let Some(driver) = driver.upgrade() {
-                    driver.on_answer(request, answer, Caller::Background, None);
+                    driver.on_answer(&request, answer, Caller::Background, None);
                 }
             });
             return network.call_in_background(transmit, done);
@@ -112,20 +127,20 @@ impl Driver {
         self.last_faults.note(transmit.node.index(), &answer);
         let mut state = self.state.lock();
         let now = clock::now();
-        state.handle_answer(transmit.id, answer, now);
+        state.handle_answer(&Sent::of(transmit), answer, now);
         self.drain(&mut state, now)
     }
 
     /// Hands an answer that came on another thread to the core.
     pub(super) fn on_answer(
         self: &Arc<Self>,
-        (id, node): (RequestId, NodeId),
+        request: &Sent,
         answer: Answer,
         caller: Caller,
         own: Option<LockId>,
     ) -> CallerRequests {
-        self.last_faults.note(node.index(), &answer);
-        self.turn(caller, own, |state, now| state.handle_answer(id, answer, now)).1
+        self.last_faults.note(request.node.index(), &answer);
+        self.turn(caller, own, |state, now| state.handle_answer(request, answer, now)).1
     }
 
     /// Queues reports, and wakes the timer thread and the callers. The reports of the caller's own lock are left for the caller.

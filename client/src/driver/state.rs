@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use leasehold_core::member::LossId;
 use leasehold_core::{
-    Client as Core, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output, RequestId,
-    Resource, Transmit,
+    Client as Core, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output, Resource,
+    Transmit,
 };
 
+use super::last_faults::why_not;
 use super::lease_state::LeaseState;
 use super::notifications::Notifications;
 use super::report::Report;
+use super::send::Sent;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
 use crate::sync::{Arc, HashMap};
 use crate::transport::{Answer, Transport, Watcher};
@@ -169,8 +171,13 @@ impl State {
         }
     }
 
-    pub(super) fn handle_answer(&mut self, id: RequestId, answer: Answer, now: Now) {
-        self.core.handle_response(id, answer, now);
+    pub(super) fn handle_answer(&mut self, request: &Sent, answer: Answer, now: Now) {
+        for (at, lock) in &request.finishes {
+            if let (Some(lease), Some(why)) = (self.leases.get(lock), why_not(&answer, *at)) {
+                lease.finish_failed(request.node, why);
+            }
+        }
+        self.core.handle_response(request.id, answer, now);
     }
 
     /// The timer thread is awake: it does what is due, and hands on what stores have told. Without fresh entropy no attempt

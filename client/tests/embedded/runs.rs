@@ -207,3 +207,31 @@ fn the_mark_of_a_period_outlasts_it() {
         assert!(DAY * kept - PATIENCE < mark.left && mark.left <= DAY * kept, "{days}: {mark:?}");
     }
 }
+
+/// Finishes a run when its files may not grow any more, as on a full disk.
+#[cfg(feature = "sqlite")]
+#[test]
+#[ignore = "a role of other tests"]
+fn role_out_of_space() {
+    let Some(store) = role_args() else { return };
+    let client = blocking::Client::connect(store).unwrap();
+    let blocking::Once::Run(run) = client.once("job").slot("monday").ttl(ms(2_000)).begin().unwrap() else { return };
+    let limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
+    // SAFETY: `limit` is valid, and ignoring a signal installs no handler.
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit), 0);
+    }
+    let error = run.finish().unwrap_err();
+    say(format!("{:?} {error}", error.kind()));
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_finish_that_a_full_disk_refuses_ends_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let role = Role::start("runs::role_out_of_space", &common::url(&folder.path().join("locks.db")));
+    let said = role.says();
+    assert!(said.starts_with("FinishUnconfirmed "), "{said}");
+    assert!(said.contains("disk") && said.contains("it may be done again"), "{said}");
+}

@@ -13,6 +13,7 @@ mod mark_in;
 mod quorum;
 mod replies_lost;
 mod rows;
+mod runs;
 
 use std::sync::Arc;
 
