@@ -131,6 +131,35 @@ impl Client {
     /// # Errors
     /// No majority answers.
     async fn view(&self, quorum: &Nodes, resource: &str) -> Result<View, Error> {
+        self.look_at_nodes(quorum, resource).await.map(|(shown, _)| View::new(shown))
+    }
+
+    /// The nodes of a quorum that show this mark of finished work or do not answer, and so may have it, with the reason.
+    pub(crate) async fn may_be_marked<'a>(
+        &self,
+        quorum: &'a Nodes,
+        resource: &str,
+        mark: &Mark,
+    ) -> Result<Vec<(&'a str, Error)>, Error> {
+        let (shown, mut doubtful) = self.look_at_nodes(quorum, resource).await?;
+        for (node, seen) in shown.iter().enumerate() {
+            let done = seen.as_ref().and_then(|seen| seen.done.as_deref());
+            if done.is_some_and(|done| done.token.get() == mark.token) {
+                doubtful.push((quorum.name(node), Error::new(ErrorKind::StoreUnavailable, "it has kept the mark")));
+            }
+        }
+        Ok(doubtful)
+    }
+
+    /// What each node shows, and why others do not answer.
+    ///
+    /// # Errors
+    /// No majority answers.
+    async fn look_at_nodes<'a>(
+        &self,
+        quorum: &'a Nodes,
+        resource: &str,
+    ) -> Result<(Vec<Option<Seen>>, Vec<(&'a str, Error)>), Error> {
         let name = Resource::new(resource)?;
         let nodes = quorum.urls().len();
         let outcomes = self.driver().request_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
@@ -145,7 +174,7 @@ impl Client {
             shown.push(answer.map_err(|error| errors.push((quorum.name(node), error))).ok());
         }
         if nodes - errors.len() >= majority(nodes) {
-            return Ok(View::new(shown));
+            return Ok((shown, errors));
         }
         let refused = errors.iter().filter(|(_, error)| error.kind() == ErrorKind::StoreRefused).count();
         let kind =

@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
+use crate::inspect::listed;
 use crate::lease::Lease;
 use crate::request::LockRequest;
 
@@ -224,8 +225,8 @@ impl Client {
     /// to 10 s.
     ///
     /// # Errors
-    /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if a node of a quorum keeps the mark, and
-    /// as [`Run::finish`].
+    /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the mark or do
+    /// not answer, with their names, and as [`Run::finish`].
     pub async fn forget_run(&self, name: &str, slot: Option<&str>) -> Result<Option<Mark>, Error> {
         self.forget_run_by(name, slot, Caller::Async).await
     }
@@ -244,6 +245,7 @@ impl Client {
         let ttl = longest.min(Duration::from_secs(10));
         let request = self.lock(resource.as_str()).ttl(ttl).wait(Duration::from_secs(10)).run(run);
         // A node of a quorum that has missed the record of this run keeps the mark.
+        let mut doubtful = Vec::new();
         for _ in 0..FORGET_TRIES {
             let run = request.clone().acquire(caller).await?;
             run.finish_by(caller).await?;
@@ -255,12 +257,18 @@ impl Client {
                     break;
                 }
             }
-            if left.is_none_or(|left| left.token != mark.token) {
+            if let Some(quorum) = self.shared.quorum() {
+                doubtful = self.may_be_marked(quorum, resource.as_str(), mark).await?;
+            }
+            if doubtful.is_empty() && left.is_none_or(|left| left.token != mark.token) {
                 return Ok(done);
             }
         }
-        let message = "a node of the quorum has kept the mark, which turns away those who see it: forget it again when all \
-                       nodes answer";
+        let message = format!(
+            "the mark is removed, but nodes of the quorum have kept it or do not answer, and it turns away those who see \
+             it: forget it again when all nodes answer ({})",
+            listed(&doubtful)
+        );
         Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource.as_str()))
     }
 }

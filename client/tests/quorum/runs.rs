@@ -156,10 +156,21 @@ fn a_mark_is_forgotten_by_all_nodes() {
     let error = other.forget_run("job", Some("tuesday")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains("forget it again"), "{error}");
+    let name = |node: usize| format!("127.0.0.1:{}/0", nodes.servers[node].port());
+    assert!(error.to_string().contains(&format!("{}: it has kept the mark", name(2))), "{error}");
+    assert!(!error.to_string().contains(&name(0)), "{error}");
     assert!(has_mark(&nodes.servers[2]) && !has_mark(&nodes.servers[0]));
     nodes.servers[2].command(&["DEL", "job@tuesday"]);
     assert_eq!(other.forget_run("job", Some("tuesday")).unwrap().map(|mark| mark.token), Some(tuesday.token()));
     assert!(begun(on(&client, "tuesday")).token() > tuesday.token());
+
+    let thursday = begun(on(&client, "thursday"));
+    thursday.finish().unwrap();
+    nodes.servers[1].stop_process();
+    let error = other.forget_run("job", Some("thursday")).unwrap_err();
+    nodes.servers[1].continue_process();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    assert!(error.to_string().contains(&name(1)) && !error.to_string().contains(&name(0)), "{error}");
 
     let days = Duration::from_secs(8 * 86_400);
     assert_eq!(on(&client, "wednesday").keep(days).begin().unwrap_err().kind(), ErrorKind::Config);
