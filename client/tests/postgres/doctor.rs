@@ -61,3 +61,18 @@ fn notifications_through_a_pooler_are_told() {
     let past = format!("{url}&listen=127.0.0.1:{}", server.port());
     assert_eq!(found(&past, "postgres.pooler").severity, Severity::Good);
 }
+
+#[test]
+fn a_user_that_cannot_delete_is_told_what_follows() {
+    let rig = Rig::new();
+    rig.server.run("CREATE ROLE keeper LOGIN PASSWORD 'hunter2'");
+    let url = rig.url.replace("postgres@", "keeper:hunter2@");
+    for grant in leasehold::schema::sql(&url).unwrap().split(";\n").filter(|statement| statement.starts_with("GRANT")) {
+        rig.server.run(grant);
+    }
+    assert_eq!(found(&url, "postgres.table").severity, Severity::Good);
+    rig.server.run(&format!("REVOKE DELETE ON {} FROM keeper", table_of(&rig.url)));
+    let table = found(&url, "postgres.table");
+    assert!(table.severity == Severity::Warning && table.what.contains("never removed"), "{table:?}");
+    assert!(table.advice.contains("store show"), "{table:?}");
+}

@@ -8,7 +8,7 @@ use leasehold::{ErrorKind, schema};
 use leasehold_servers::postgres::Server;
 
 use crate::common::on_postgres::new_table;
-use crate::common::{eventually, ms};
+use crate::common::{PATIENCE, eventually, ms};
 use crate::{client, lease};
 
 #[test]
@@ -71,5 +71,33 @@ fn a_quorum_notices_a_failover_and_waits() {
     eventually("it votes again", || {
         lock();
         votes(&standby)
+    });
+}
+
+/// A volume that is put back to an earlier state has the same timeline and the same marker, so nothing shows the loss. Whoever
+/// restores it removes the marker, as the guide says.
+#[test]
+fn a_restored_snapshot_is_noticed_once_its_marker_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ["one.db", "two.db"].map(|name| crate::common::url(&folder.path().join(name)));
+    let server = Server::with(&["fsync=on"]);
+    schema::create(&server.url()).unwrap();
+    let urls = format!("{} {} {}", server.url(), files[0], files[1]);
+    let settings = || leasehold::Client::builder().max_ttl(Duration::from_secs(2)).quorum_id("snapshot");
+    Client::connect_with(settings().create_quorum(), &urls).unwrap().close().unwrap();
+    let votes = || Quorum::connect(&settings(), &urls).unwrap().status()[0].standing.votes();
+    server.take_snapshot();
+    let one = Client::connect_with(settings(), &urls).unwrap();
+    let lock = || one.lock("a").ttl(ms(1_500)).wait(PATIENCE).acquire().unwrap().release().unwrap();
+    lock();
+    eventually("the node has the lock's row", || server.value("SELECT count(*) = 2 FROM leasehold"));
+    server.restore_snapshot();
+    assert!(server.value::<bool>("SELECT count(*) = 1 FROM leasehold"), "its data is lost");
+    assert!(votes(), "and nobody can tell");
+    server.run("DELETE FROM leasehold WHERE marker IS NOT NULL");
+    assert!(!votes(), "it has to wait");
+    eventually("it votes again", || {
+        lock();
+        votes()
     });
 }

@@ -177,3 +177,81 @@ fn a_commit_that_no_replica_confirmed_is_no_grant_yet() {
     assert_eq!(u64::try_from(counter).unwrap(), held.token());
     held.release().unwrap();
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_refuses_what_grows_and_says_so() {
+    let server = Server::rigged();
+    let url = new_table(&server, server.port());
+    let one = patient(&url);
+    let held = lease(&one, "a");
+    server.fill_disk(true);
+    // Names of 1,000 bytes fill the pages that are there.
+    let error = (0..100).find_map(|at| one.lock(format!("{at:01000}")).wait(ms(300)).try_acquire().err());
+    let error = error.expect("the table cannot grow");
+    assert!(error.kind() == ErrorKind::StoreRefused && error.to_string().contains("disk is full"), "{error}");
+    assert!(error.to_string().contains("53100"), "{error}");
+    server.fill_disk(false);
+    expect_renewal(&server, &url, "a");
+    lease(&one, "b").release().unwrap();
+    held.release().unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_clock_that_jumps_forward_ends_leases_which_is_told() {
+    let server = Server::rigged();
+    let url = new_table(&server, server.port());
+    let (one, two) = (patient(&url), patient(&url));
+    let held = one.lock("a").ttl(ms(20_000)).renew_every(ms(9_000)).acquire().unwrap();
+    assert!(two.lock("a").try_acquire().unwrap().is_none());
+    server.set_clock(3_600_000);
+    let next = lease(&two, "a");
+    assert!(next.token() > held.token());
+    eventually("its renewal is refused", || held.is_lost());
+    // A lease of now is renewed by the clock of now.
+    expect_renewal(&server, &url, "a");
+    next.release().unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_clock_that_jumps_backward_lengthens_leases_and_lowers_no_token() {
+    let server = Server::rigged();
+    let url = new_table(&server, server.port());
+    let (one, two) = (patient(&url), patient(&url));
+    let held = lease(&one, "a");
+    let abandoned = one.lock("b").ttl(ms(500)).no_renewal().acquire().unwrap();
+    server.set_clock(-3_600_000);
+    expect_renewal(&server, &url, "a");
+    eventually("it is over for its holder", || abandoned.is_lost());
+    assert!(two.lock("b").try_acquire().unwrap().is_none(), "the server's clock is an hour before its end");
+    let token = held.token();
+    held.release().unwrap();
+    assert!(lease(&two, "a").token() > token, "a release needs no clock");
+    server.set_clock(0);
+    assert!(lease(&two, "b").token() > abandoned.token());
+}
+
+#[test]
+fn a_listener_that_is_ended_listens_again() {
+    let rig = Rig::new();
+    let url = format!("{}&listen=yes", rig.url);
+    let (one, two) = (client(&url), client(&url));
+    let listeners = "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN leasehold'";
+    eventually("both listen", || rig.server.value::<i64>(listeners) == 2);
+    for _ in 0..3 {
+        let ended: i64 = rig
+            .server
+            .value("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = 'LISTEN leasehold'");
+        assert_eq!(ended, 2);
+        eventually("both listen again", || rig.server.value::<i64>(listeners) == 2);
+        let held = lease(&one, "a");
+        let waiter = {
+            let two = two.clone();
+            thread::spawn(move || lease(&two, "a").release())
+        };
+        held.release().unwrap();
+        waiter.join().unwrap().unwrap();
+    }
+}

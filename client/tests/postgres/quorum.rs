@@ -1,4 +1,4 @@
-//! A table as one node of a quorum of several kinds of stores.
+//! A table as one node of a quorum of several kinds of stores: PostgreSQL behind PgBouncer, Redis and DynamoDB Local.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,9 @@ use std::thread;
 
 use leasehold::blocking::{Client, Once};
 use leasehold_servers::postgres::{Pooler, Server};
-use leasehold_servers::redis;
+use leasehold_servers::{dynamodb, redis};
 
+use crate::common::on_dynamodb;
 use crate::common::on_postgres::new_table;
 use crate::common::{PATIENCE, eventually, ms};
 use crate::lease;
@@ -16,18 +17,18 @@ struct Mixed {
     server: Server,
     pooler: Pooler,
     redis: redis::Server,
-    _folder: tempfile::TempDir,
+    _dynamodb: dynamodb::Server,
     urls: String,
 }
 
 impl Mixed {
     fn new() -> Self {
-        let (server, redis, folder) = (Server::start(), redis::Server::start(), tempfile::tempdir().unwrap());
+        let (server, redis, dynamodb) = (Server::start(), redis::Server::start(), on_dynamodb::server());
         let pooler = Pooler::start(&server);
-        let file = crate::common::url(&folder.path().join("locks.db"));
-        let urls = format!("{} {} {file}", new_table(&server, pooler.port()), redis.url());
+        let items = on_dynamodb::new_table(&dynamodb);
+        let urls = format!("{} {} {items}", new_table(&server, pooler.port()), redis.url());
         Client::connect_with(settings().create_quorum(), &urls).unwrap().close().unwrap();
-        Self { server, pooler, redis, _folder: folder, urls }
+        Self { server, pooler, redis, _dynamodb: dynamodb, urls }
     }
 
     fn client(&self) -> Client {

@@ -40,8 +40,10 @@
 //! `pgbouncer`, `etcd-server`, `gcc`, `java`. DynamoDB Local comes with `cargo xtask interop`.
 
 pub mod answers;
+mod clock;
 pub mod dynamodb;
 pub mod etcd;
+mod full;
 pub mod http;
 mod ports;
 pub mod postgres;

@@ -17,6 +17,8 @@ use postgres::{Config, NoTls};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::clock::Clock;
+use crate::full::Disk;
 use crate::process::{Daemon, Program, Sight};
 use crate::redis::tls::Tls;
 use crate::{ports, wait_until};
@@ -43,6 +45,7 @@ pub struct Server {
     port: u16,
     user: Option<(u32, u32)>,
     settings: Vec<String>,
+    rig: Option<(Clock, Disk)>,
     /// Below the fields that use it: removed after the server has ended.
     folder: TempDir,
 }
@@ -71,6 +74,17 @@ impl Server {
     /// A server with more settings, such as `max_connections=10`.
     #[track_caller]
     pub fn with(settings: &[&str]) -> Self {
+        Self::made(settings, false)
+    }
+
+    /// A server whose clock and disk a test can disturb: [`Server::set_clock`], [`Server::fill_disk`]. Linux only.
+    #[track_caller]
+    pub fn rigged() -> Self {
+        Self::made(&[], true)
+    }
+
+    #[track_caller]
+    fn made(settings: &[&str], is_rigged: bool) -> Self {
         let folder = crate::process::folder();
         let user = unprivileged(folder.path());
         let mut initdb = command(&programs().join("initdb"), user, folder.path());
@@ -86,7 +100,8 @@ impl Server {
         run(initdb);
         let access = folder.path().join("data/pg_hba.conf");
         fs::write(&access, ACCESS).unwrap_or_else(|error| panic!("{}: {error}", access.display()));
-        Self::launch(folder, user, settings)
+        let rig = is_rigged.then(|| (Clock::new(folder.path()), Disk::new(folder.path())));
+        Self::launch(folder, user, settings, rig)
     }
 
     /// A server that speaks TLS too, with a certificate for 127.0.0.1, and the file of the authority behind it.
@@ -112,17 +127,17 @@ impl Server {
         let (host, port) = ("127.0.0.1", self.port.to_string());
         copy.args(["-R", "--checkpoint=fast", "--no-sync", "-D", "data", "-U", "postgres", "-h", host, "-p", &port]);
         run(copy);
-        Self::launch(folder, user, &[])
+        Self::launch(folder, user, &[], None)
     }
 
     #[track_caller]
-    fn launch(folder: TempDir, user: Option<(u32, u32)>, settings: &[&str]) -> Self {
+    fn launch(folder: TempDir, user: Option<(u32, u32)>, settings: &[&str], rig: Option<(Clock, Disk)>) -> Self {
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         for _ in 0..10 {
             let port = ports::free();
-            let mut daemon = spawn(&folder, user, &settings, port);
+            let mut daemon = spawn(&folder, user, &settings, rig.as_ref(), port);
             if daemon.wait_until_ready(|| look(&folder, port)).is_ok() {
-                return Self { daemon: Mutex::new(daemon), port, user, settings, folder };
+                return Self { daemon: Mutex::new(daemon), port, user, settings, rig, folder };
             }
         }
         panic!("every port that was free a moment ago was taken when PostgreSQL came to it");
@@ -221,15 +236,54 @@ impl Server {
         let mut daemon = self.daemon();
         daemon.signal(Signal::QUIT);
         daemon.stop();
-        let mut next = spawn(&self.folder, self.user, &self.settings, self.port);
+        let start = || spawn(&self.folder, self.user, &self.settings, self.rig.as_ref(), self.port);
+        let mut next = start();
         // Processes of the old one may not have noticed its end yet.
         wait_until("PostgreSQL starts again", || {
             if next.ended().is_some() {
-                next = spawn(&self.folder, self.user, &self.settings, self.port);
+                next = start();
             }
             look(&self.folder, self.port) == Sight::Ready
         });
         *daemon = next;
+    }
+
+    /// Sets the clock of a [rigged](Server::rigged) server, and of nothing else, to the true time plus `offset_ms`.
+    #[track_caller]
+    pub fn set_clock(&self, offset_ms: i64) {
+        self.rig.as_ref().expect("a rigged server").0.set(offset_ms);
+    }
+
+    /// Has the disk of a [rigged](Server::rigged) server full for whatever would grow, or not any more.
+    #[track_caller]
+    pub fn fill_disk(&self, is_full: bool) {
+        self.rig.as_ref().expect("a rigged server").1.set(is_full);
+    }
+
+    /// Copies its disk while it is stopped for a moment, as snapshots of volumes do.
+    #[track_caller]
+    pub fn take_snapshot(&self) {
+        self.kill();
+        self.copy("data", "snapshot");
+        self.restart();
+    }
+
+    /// Puts the copy of [`Server::take_snapshot`] in the place of its disk.
+    #[track_caller]
+    pub fn restore_snapshot(&self) {
+        self.kill();
+        self.copy("snapshot", "data");
+        self.restart();
+    }
+
+    /// Copies what is in one folder of this server over another.
+    #[track_caller]
+    fn copy(&self, from: &str, to: &str) {
+        let to = self.folder.path().join(to);
+        let _ = fs::remove_dir_all(&to);
+        let mut copy = command(Path::new("cp"), self.user, self.folder.path());
+        copy.arg("-a").arg(from).arg(to);
+        run(copy);
     }
 
     /// Makes a standby a primary.
@@ -329,8 +383,18 @@ impl Pooler {
     }
 }
 
-fn spawn(folder: &TempDir, user: Option<(u32, u32)>, settings: &[String], port: u16) -> Daemon {
+fn spawn(
+    folder: &TempDir,
+    user: Option<(u32, u32)>,
+    settings: &[String],
+    rig: Option<&(Clock, Disk)>,
+    port: u16,
+) -> Daemon {
     let mut postgres = command(&programs().join("postgres"), user, folder.path());
+    if let Some((clock, disk)) = rig {
+        clock.install(&mut postgres);
+        disk.install(&mut postgres);
+    }
     postgres.args(["-D", "data", "-k"]).arg(folder.path()).args(["-p", &port.to_string()]);
     let usual = ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=100", "shared_buffers=16MB"];
     for setting in usual.into_iter().chain(settings.iter().map(String::as_str)) {

@@ -22,6 +22,21 @@ pub(crate) fn library(name: &str, source: &str) -> PathBuf {
     library
 }
 
+/// Has a server that is about to start load the library, beside those that it has already.
+#[track_caller]
+pub(crate) fn install(command: &mut Command, name: &str, source: &str) {
+    if !cfg!(target_os = "linux") {
+        panic!("{name} is made by a preloaded library, which is done for Linux only");
+    }
+    let mut libraries = library(name, source).into_os_string();
+    let before = command.get_envs().find(|(variable, _)| *variable == "LD_PRELOAD");
+    if let Some((_, Some(others))) = before {
+        libraries.push(":");
+        libraries.push(others);
+    }
+    command.env("LD_PRELOAD", libraries);
+}
+
 #[track_caller]
 fn compile(name: &str, source: &str, library: &Path) {
     let scratch = crate::process::folder();

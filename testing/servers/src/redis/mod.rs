@@ -3,7 +3,6 @@
 //! A [`Server`] listens on 127.0.0.1 and keeps nothing on disk by default. Each call uses a connection of its own.
 
 mod builder;
-mod clock;
 mod cluster;
 mod sentinel;
 pub(crate) mod tls;
@@ -22,6 +21,7 @@ use std::time::Instant;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use crate::clock::Clock;
 use crate::process::{Daemon, Sight, Taken};
 use crate::resp::{Connection, Reply};
 use crate::{PATIENCE, ports, wait_until};
@@ -48,7 +48,7 @@ pub struct Server {
     admin: Credentials,
     port: u16,
     tls: Option<tls::Tls>,
-    clock: Option<clock::Clock>,
+    clock: Option<Clock>,
     /// Below the fields that use it: removed after the server has ended.
     folder: TempDir,
 }
@@ -70,7 +70,7 @@ impl Server {
         let folder = crate::process::folder();
         let admin = options.prepare(folder.path());
         let mut tls = options.tls.then(|| tls::Tls::new(folder.path()));
-        let clock = options.clock.then(|| clock::Clock::new(folder.path()));
+        let clock = options.clock.then(|| Clock::new(folder.path()));
         for _ in 0..10 {
             let port = ports::free();
             if let Some(tls) = &mut tls {
