@@ -3,7 +3,7 @@
 use std::thread;
 
 use leasehold::ErrorKind;
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Lease};
 use leasehold_servers::postgres::{Pooler, Server};
 
 use crate::common::on_postgres::{new_table, table_of};
@@ -12,6 +12,11 @@ use crate::{Rig, client, lease, patient};
 
 const END_ALL: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                        WHERE application_name = 'leasehold' AND pid <> pg_backend_pid()";
+
+/// A lease whose statements wait for a locked row for 15 s, since a busy machine may take long.
+fn long_lease(client: &Client, resource: &str) -> Lease {
+    client.lock(resource).ttl(PATIENCE * 3).wait(PATIENCE).acquire().unwrap()
+}
 
 fn renewals(server: &Server, url: &str, resource: &str) -> i64 {
     server.value(&format!("SELECT seq FROM {} WHERE resource = '{resource}'", table_of(url)))
@@ -75,7 +80,7 @@ fn serialization_failures_are_tried_again() {
         let mut other = server.connect();
         let mut change = other.transaction().unwrap();
         change.execute(&format!("UPDATE {} SET owner = 'other'", table_of(&url)), &[]).unwrap();
-        let waiter = thread::spawn(move || lease(&one, "a").release());
+        let waiter = thread::spawn(move || long_lease(&one, "a").release());
         eventually("it waits for the row", || server.value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"));
         change.commit().unwrap();
         waiter.join().unwrap().unwrap();
@@ -98,7 +103,7 @@ fn deadlocks_are_tried_again() {
     ));
     let mut other = server.connect();
     other.batch_execute("SET deadlock_timeout = '1min'; BEGIN; UPDATE other SET n = 7").unwrap();
-    let waiter = thread::spawn(move || lease(&one, "a"));
+    let waiter = thread::spawn(move || long_lease(&one, "a"));
     eventually("it waits for the row", || server.value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"));
     other.execute(&format!("DELETE FROM {table} WHERE resource = 'none' OR resource = 'a' AND released"), &[]).unwrap();
     other.batch_execute("ROLLBACK").unwrap();
