@@ -151,7 +151,7 @@ impl Client {
         Ok(doubtful)
     }
 
-    /// What each node shows, and why others do not answer.
+    /// The content of each node, and why others do not answer.
     ///
     /// # Errors
     /// No majority answers.

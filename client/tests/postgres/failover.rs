@@ -74,8 +74,8 @@ fn a_quorum_notices_a_failover_and_waits() {
     });
 }
 
-/// A volume that is put back to an earlier state has the same timeline and the same marker, so nothing shows the loss. Whoever
-/// restores it removes the marker, as the guide says.
+/// A volume that is put back to an earlier state has the same timeline and the same marker, so nothing shows the loss. The
+/// operator removes the marker, as the guide says.
 #[test]
 fn a_restored_snapshot_is_noticed_once_its_marker_is_removed() {
     let folder = tempfile::tempdir().unwrap();
