@@ -7,78 +7,60 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::clock;
 use crate::driver::Caller;
 use crate::error::Error;
 use crate::lease::Lease;
-use crate::request::LockRequest;
+use crate::request::{LockRequest, Until};
 
 /// A request for several locks at once; awaiting it acquires them. It fails as a [`LockRequest`] does, for the first lock
 /// that could not be acquired, and with [`ErrorKind::Lost`](crate::ErrorKind::Lost) when one was lost while another was waited
 /// for; none is held then.
 #[must_use = "nothing is acquired until the request is awaited"]
 pub struct LockAllRequest {
-    client: Client,
     resources: BTreeSet<String>,
+    /// The name of the resource is set when the request is made.
+    request: LockRequest,
     wait: Option<Duration>,
-    settings: Vec<Setting>,
 }
-
-type Setting = Box<dyn Fn(LockRequest) -> LockRequest + Send>;
 
 impl Client {
     /// Asks for several locks at once, all or nothing. They are taken in sorted order, so that two callers who want the
     /// same ones cannot block each other for ever.
     pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
-        LockAllRequest::new(self.clone(), resources.into_iter().map(Into::into).collect())
+        LockAllRequest::new(self, resources.into_iter().map(Into::into).collect())
     }
 }
 
 impl LockAllRequest {
-    pub(crate) fn new(client: Client, resources: BTreeSet<String>) -> Self {
-        Self { client, resources, wait: None, settings: Vec::new() }
+    pub(crate) fn new(client: &Client, resources: BTreeSet<String>) -> Self {
+        Self { resources, request: client.lock(""), wait: None }
     }
 
     /// See [`LockRequest::ttl`]. It must cover taking all the locks, though those taken first are renewed meanwhile.
     pub fn ttl(self, ttl: Duration) -> Self {
-        self.set(move |request| request.ttl(ttl))
+        Self { request: self.request.ttl(ttl), ..self }
     }
 
     /// How long to try for all of them together. Default: for ever. Zero tries each once.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = Some(wait);
-        self
+    pub fn wait(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
     }
 
     /// See [`LockRequest::owner`].
     pub fn owner(self, owner: impl Into<String>) -> Self {
-        let owner = owner.into();
-        self.set(move |request| request.owner(&owner))
+        Self { request: self.request.owner(owner.into()), ..self }
     }
 
     /// See [`LockRequest::max_hold`].
     pub fn max_hold(self, max_hold: Duration) -> Self {
-        self.set(move |request| request.max_hold(max_hold))
-    }
-
-    fn set(mut self, setting: impl Fn(LockRequest) -> LockRequest + Send + 'static) -> Self {
-        self.settings.push(Box::new(setting));
-        self
+        Self { request: self.request.max_hold(max_hold), ..self }
     }
 
     pub(crate) async fn acquire(self, caller: Caller) -> Result<Leases, Error> {
-        let until = self.wait.map(|wait| clock::monotonic().plus(wait));
-        // A wait of zero would mean a single try.
-        let least = Duration::from_nanos(u64::from(self.wait != Some(Duration::ZERO)));
+        let until = Until::after(self.wait);
         let mut leases = Leases(Vec::with_capacity(self.resources.len()));
         for resource in &self.resources {
-            let mut request = self.client.lock(resource);
-            for setting in &self.settings {
-                request = setting(request);
-            }
-            if let Some(until) = until {
-                request = request.wait(until.since(clock::monotonic()).max(least));
-            }
+            let request = until.wait(self.request.clone().named(resource));
             match request.acquire(caller).await {
                 Ok(lease) => leases.0.push(lease),
                 Err(error) => {

@@ -4,6 +4,8 @@
 //! quorum are asked on the client's threads, all at once. Everything else, renewals above all, happens on the client's own
 //! threads.
 
+mod permits;
+
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -23,6 +25,8 @@ use crate::stores::Stores;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::url::StoreUrl;
+
+pub use permits::{LockAnyRequest, Permit, ReadLease, RwLockRequest, SemaphoreRequest, WriteLease};
 
 /// See [`leasehold::Client`](crate::Client).
 ///

@@ -108,6 +108,7 @@
 #![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test is about one of them"))]
 
 mod all;
+mod any;
 #[cfg(feature = "dynamodb")]
 mod aws;
 pub mod blocking;
@@ -139,12 +140,15 @@ mod mark_in;
 mod metrics;
 mod once;
 mod owner_label;
+mod permits;
 pub mod quorum;
 mod release_if;
 mod reports;
 mod request;
+mod rw_lock;
 #[cfg(feature = "postgres")]
 pub mod schema;
+mod sizes;
 mod stores;
 mod sync;
 #[cfg(feature = "dynamodb")]
@@ -154,6 +158,7 @@ mod transport;
 mod url;
 
 pub use all::{Leases, LockAllRequest};
+pub use any::LockAnyRequest;
 pub use client::Client;
 pub use connect::ClientBuilder;
 pub use doctor::{Finding, Severity};
@@ -163,8 +168,10 @@ pub use lease::Lease;
 #[cfg(feature = "postgres")]
 pub use mark_in::MarkStatement;
 pub use once::{Mark, Once, Run, RunInfo, RunRequest};
+pub use permits::{MAX_PERMITS, Permit, SemaphoreRequest};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
+pub use rw_lock::{ReadLease, RwLockRequest, WriteLease};
 pub use stores::Stores;
 #[cfg(feature = "dynamodb")]
 pub use url::DynamodbUrl;

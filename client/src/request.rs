@@ -114,6 +114,12 @@ impl LockRequest {
         self
     }
 
+    /// Returns true if the caller would wait for itself: its thread, or its task of an event loop, holds the lock.
+    pub(crate) fn is_held_by_caller(&self, resource: &str, caller: Caller) -> Result<bool, Error> {
+        let is_known = caller == Caller::Blocking || self.task.is_some();
+        Ok(is_known && self.shared.driver().is_held_by(&Resource::new(resource)?, self.task))
+    }
+
     /// The same request for another lock.
     pub(crate) fn named(self, resource: &str) -> Self {
         Self { resource: resource.to_owned(), ..self }
@@ -189,10 +195,39 @@ impl IntoFuture for LockRequest {
     }
 }
 
+/// The end of a wait for several locks, one after the other.
+#[derive(Clone, Copy)]
+pub(crate) enum Until {
+    Forever,
+    Once,
+    Time(Monotonic),
+}
+
+impl Until {
+    /// Without a wait, it has no end.
+    pub(crate) fn after(wait: Option<Duration>) -> Self {
+        match wait {
+            None => Self::Forever,
+            Some(Duration::ZERO) => Self::Once,
+            Some(wait) => Self::Time(clock::monotonic().plus(wait)),
+        }
+    }
+
+    /// The request, with what is left of the wait.
+    pub(crate) fn wait(self, request: LockRequest) -> LockRequest {
+        match self {
+            Self::Forever => request,
+            Self::Once => request.once(),
+            // A wait of zero would mean a single try, whose failure is another one.
+            Self::Time(until) => request.wait(until.since(clock::monotonic()).max(Duration::from_nanos(1))),
+        }
+    }
+}
+
 /// The answer of trying once: that another holder has the lock is no error.
-pub(crate) fn none_if_busy(result: Result<Lease, Error>) -> Result<Option<Lease>, Error> {
+pub(crate) fn none_if_busy<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
     match result {
-        Ok(lease) => Ok(Some(lease)),
+        Ok(held) => Ok(Some(held)),
         Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
         Err(error) => Err(error),
     }

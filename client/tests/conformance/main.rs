@@ -15,6 +15,7 @@ mod grants;
 mod holding;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod on_tables;
+mod permits;
 mod processes;
 mod runs;
 mod waiting;
@@ -248,6 +249,10 @@ macro_rules! behaviours {
             holding::a_release_of_a_broken_lock_is_a_loss
             holding::a_release_of_a_lock_that_a_rival_took_is_a_loss
             holding::a_release_of_several_tells_that_one_was_broken
+            permits::any_of_several_locks_will_do
+            permits::a_semaphore_has_as_many_holders_as_permits
+            permits::all_clients_agree_on_the_number_of_permits
+            permits::readers_share_and_writers_are_alone
             processes::a_process_that_dies_is_replaced
             runs::finished_work_is_not_done_again
             runs::slots_are_done_once_each

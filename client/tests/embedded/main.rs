@@ -16,6 +16,7 @@ mod ffi;
 mod holding;
 #[cfg(feature = "sqlite")]
 mod hung;
+mod permits;
 mod processes;
 mod runs;
 mod several;

@@ -1,0 +1,281 @@
+//! One lock of several, semaphores, and locks for readers and writers.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use super::{Client, Lease};
+use crate::driver::Caller;
+use crate::error::Error;
+use crate::exec::block_on;
+use crate::request::none_if_busy;
+use crate::sizes::{self, Size};
+use crate::{any, permits, rw_lock};
+
+impl Client {
+    /// See [`leasehold::Client::lock_any`](crate::Client::lock_any).
+    pub fn lock_any<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAnyRequest {
+        LockAnyRequest(self.0.lock_any(resources))
+    }
+
+    /// See [`leasehold::Client::semaphore`](crate::Client::semaphore).
+    pub fn semaphore(&self, name: impl Into<String>, permits: usize) -> SemaphoreRequest {
+        SemaphoreRequest(self.0.semaphore(name, permits))
+    }
+
+    /// See [`leasehold::Client::set_permits`](crate::Client::set_permits).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_permits(&self, name: impl Into<String>, permits: usize) -> Result<(), Error> {
+        block_on(sizes::set(&self.0, &Size::of_permits(name.into(), permits), Caller::Blocking))
+    }
+
+    /// See [`leasehold::Client::rw_lock`](crate::Client::rw_lock).
+    pub fn rw_lock(&self, name: impl Into<String>) -> RwLockRequest {
+        RwLockRequest(self.0.rw_lock(name))
+    }
+
+    /// See [`leasehold::Client::set_readers`](crate::Client::set_readers).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_readers(&self, name: impl Into<String>, readers: usize) -> Result<(), Error> {
+        block_on(sizes::set(&self.0, &Size::of_readers(name.into(), readers), Caller::Blocking))
+    }
+}
+
+/// One lock of several that is asked for: see [`leasehold::LockAnyRequest`](crate::LockAnyRequest).
+#[must_use = "nothing is acquired until `acquire` or `try_acquire` is called"]
+#[derive(Clone)]
+pub struct LockAnyRequest(any::LockAnyRequest);
+
+impl LockAnyRequest {
+    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// See [`leasehold::LockAnyRequest::wait`](crate::LockAnyRequest::wait).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
+    pub fn owner(self, owner: impl AsRef<str>) -> Self {
+        Self(self.0.owner(owner))
+    }
+
+    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
+    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
+        Self(self.0.data(data))
+    }
+
+    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// Acquires the first that is free, waiting as long as [`LockAnyRequest::wait`] says.
+    ///
+    /// # Errors
+    /// As awaiting [`leasehold::LockAnyRequest`](crate::LockAnyRequest).
+    pub fn acquire(self) -> Result<Lease, Error> {
+        block_on(self.0.acquire(Caller::Blocking)).map(Lease)
+    }
+
+    /// See [`leasehold::LockAnyRequest::try_acquire`](crate::LockAnyRequest::try_acquire).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_acquire(self) -> Result<Option<Lease>, Error> {
+        none_if_busy(self.wait(Duration::ZERO).acquire())
+    }
+}
+
+/// A permit that is asked for: see [`leasehold::SemaphoreRequest`](crate::SemaphoreRequest).
+#[must_use = "nothing is acquired until `acquire` or `try_acquire` is called"]
+#[derive(Clone)]
+pub struct SemaphoreRequest(permits::SemaphoreRequest);
+
+impl SemaphoreRequest {
+    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// See [`leasehold::SemaphoreRequest::wait`](crate::SemaphoreRequest::wait).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
+    pub fn owner(self, owner: impl AsRef<str>) -> Self {
+        Self(self.0.owner(owner))
+    }
+
+    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
+    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
+        Self(self.0.data(data))
+    }
+
+    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// Acquires a permit, waiting as long as [`SemaphoreRequest::wait`] says.
+    ///
+    /// # Errors
+    /// As awaiting [`leasehold::SemaphoreRequest`](crate::SemaphoreRequest).
+    pub fn acquire(self) -> Result<Permit, Error> {
+        let permit = block_on(self.0.acquire(Caller::Blocking))?;
+        Ok(Permit { index: permit.index(), lease: Lease(permit.into()) })
+    }
+
+    /// See [`leasehold::SemaphoreRequest::try_acquire`](crate::SemaphoreRequest::try_acquire).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_acquire(self) -> Result<Option<Permit>, Error> {
+        none_if_busy(self.wait(Duration::ZERO).acquire())
+    }
+}
+
+/// A held permit: see [`leasehold::Permit`](crate::Permit).
+#[derive(Debug)]
+#[must_use = "dropping a permit releases it at once"]
+pub struct Permit {
+    lease: Lease,
+    index: usize,
+}
+
+impl Permit {
+    /// See [`leasehold::Permit::index`](crate::Permit::index).
+    pub fn index(&self) -> usize {
+        self.index
+    }
+}
+
+impl Deref for Permit {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+/// A lock for readers and writers that is asked for: see [`leasehold::RwLockRequest`](crate::RwLockRequest).
+#[must_use = "nothing is acquired until `read` or `write` is called"]
+#[derive(Clone)]
+pub struct RwLockRequest(rw_lock::RwLockRequest);
+
+impl RwLockRequest {
+    /// See [`leasehold::RwLockRequest::readers`](crate::RwLockRequest::readers).
+    pub fn readers(self, readers: usize) -> Self {
+        Self(self.0.readers(readers))
+    }
+
+    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// See [`leasehold::RwLockRequest::wait`](crate::RwLockRequest::wait).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
+    pub fn owner(self, owner: impl AsRef<str>) -> Self {
+        Self(self.0.owner(owner))
+    }
+
+    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// See [`leasehold::RwLockRequest::read`](crate::RwLockRequest::read).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read(self) -> Result<ReadLease, Error> {
+        let (slot, token) = block_on(self.0.read_by(Caller::Blocking))?.into_lease();
+        Ok(ReadLease { slot: Lease(slot), token })
+    }
+
+    /// See [`leasehold::RwLockRequest::write`](crate::RwLockRequest::write).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write(self) -> Result<WriteLease, Error> {
+        block_on(self.0.write_by(Caller::Blocking)).map(WriteLease)
+    }
+}
+
+/// A lock that is held together with other readers: see [`leasehold::ReadLease`](crate::ReadLease).
+#[derive(Debug)]
+#[must_use = "dropping the lease ends the read at once"]
+pub struct ReadLease {
+    slot: Lease,
+    token: u64,
+}
+
+impl ReadLease {
+    /// See [`leasehold::ReadLease::token`](crate::ReadLease::token).
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+}
+
+impl Deref for ReadLease {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.slot
+    }
+}
+
+/// A lock that is held alone: see [`leasehold::WriteLease`](crate::WriteLease).
+#[derive(Debug)]
+#[must_use = "dropping the lease ends the write at once"]
+pub struct WriteLease(rw_lock::WriteLease);
+
+impl WriteLease {
+    /// See [`leasehold::WriteLease::token`](crate::WriteLease::token).
+    pub fn token(&self) -> u64 {
+        self.0.token()
+    }
+
+    /// See [`leasehold::WriteLease::remaining`](crate::WriteLease::remaining).
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    /// See [`leasehold::WriteLease::check`](crate::WriteLease::check).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, min: Duration) -> Result<(), Error> {
+        self.0.check(min)
+    }
+
+    /// See [`leasehold::WriteLease::is_lost`](crate::WriteLease::is_lost).
+    pub fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+
+    /// Waits until the lease is over, and says why; [`ErrorKind::NotOwned`](crate::ErrorKind::NotOwned) when it was
+    /// released.
+    pub fn lost(&self) -> Error {
+        block_on(self.0.ended()).unwrap_or_else(|| self.0.not_owned())
+    }
+
+    /// See [`leasehold::WriteLease::release`](crate::WriteLease::release).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release(&self) -> Result<(), Error> {
+        block_on(self.0.release())
+    }
+}
