@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{duration, status};
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP,
-    JOIN_HELP, MAIN_HELP, ONCE_HELP, STATUS_HELP, STORE_HELP,
+    JOIN_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, STATUS_HELP, STORE_HELP,
 };
 
 /// Run a job under a lock, show a lock's holder, check a store.
@@ -91,6 +91,8 @@ pub(crate) enum Command {
     Quorum(QuorumArgs),
     /// Create a DynamoDB table for locks, or show one
     Table(TableArgs),
+    /// Change the number of permits of a semaphore, while nobody holds one
+    Permits(PermitsArgs),
     /// Make the table of a PostgreSQL store, or show its SQL
     #[command(name = "store")]
     Schema(SchemaArgs),
@@ -113,6 +115,7 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => Some(&args.store),
             Self::Table(TableArgs { action: TableAction::Create(args) }) => Some(&args.store),
             Self::Table(TableArgs { action: TableAction::Describe(args) }) => Some(&args.store),
+            Self::Permits(PermitsArgs { action: PermitsAction::Set(args) }) => Some(&args.store),
             Self::Schema(SchemaArgs { action: SchemaAction::Create(store) | SchemaAction::Show(store) }) => Some(store),
             Self::Completions(_) => None,
         }
@@ -129,7 +132,7 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => args.json,
             Self::Table(TableArgs { action: TableAction::Create(args) }) => args.json,
             Self::Table(TableArgs { action: TableAction::Describe(args) }) => args.json,
-            Self::Exec(_) | Self::Once(_) | Self::Schema(_) | Self::Completions(_) => false,
+            Self::Exec(_) | Self::Once(_) | Self::Permits(_) | Self::Schema(_) | Self::Completions(_) => false,
         }
     }
 }
@@ -152,6 +155,13 @@ pub(crate) struct ExecArgs {
     /// Exit status if the lock could not be acquired; with 0, there is no message either
     #[arg(long, value_name = "STATUS", default_value_t = status::BUSY)]
     pub busy_status: u8,
+    /// Run up to N commands at a time: 1 to 64
+    ///
+    /// The resource names a semaphore, and the command runs under one of its N permits. Its environment also has
+    /// LEASEHOLD_PERMIT, the number of the permit from 0. Everybody must give the same N; `leasehold permits set` changes
+    /// it.
+    #[arg(long, value_name = "N")]
+    pub permits: Option<usize>,
     /// The name of the lock: 1 to 1024 bytes, no control characters
     pub resource: String,
     /// The command and its arguments
@@ -431,6 +441,34 @@ fn tag(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err("write NAME=VALUE, such as team=billing".to_owned()),
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PermitsArgs {
+    #[command(subcommand)]
+    pub action: PermitsAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PermitsAction {
+    /// Change the number that all clients must name
+    ///
+    /// Clients that name another number get an error from then on.
+    #[command(after_long_help = PERMITS_HELP)]
+    Set(SetPermitsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SetPermitsArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The number of readers of a lock for readers and writers, instead of permits
+    #[arg(long)]
+    pub readers: bool,
+    /// The name of the semaphore or lock
+    pub name: String,
+    /// The new number: 1 to 64
+    pub number: usize,
 }
 
 #[derive(Debug, Args)]

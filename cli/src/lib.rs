@@ -16,6 +16,7 @@ mod exec;
 mod inspect;
 mod once;
 mod output;
+mod permits;
 mod quorum;
 mod schema;
 pub mod status;
@@ -58,6 +59,7 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),
         Command::Table(args) => table::run(args, &target),
+        Command::Permits(args) => permits::run(args, &target),
         Command::Schema(args) => schema::run(args, &target),
         Command::Completions(args) => completions(args.shell),
     });

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let wait = Some(args.wait.unwrap_or_default());
     let job = |client: &Client| {
         let resource = request(args, client).resource()?;
-        Ok(Job { resource, hold: &args.hold, wait, command: &args.command })
+        Ok(Job { resource, hold: &args.hold, wait, command: &args.command, permit: None })
     };
     let mut exec = Exec::start(target, wait, job)?;
     let request = request(args, &exec.client).wait(exec.left().unwrap_or_default());

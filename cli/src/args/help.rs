@@ -34,6 +34,8 @@ Examples:
   leasehold exec --no-wait --busy-status 0 sync -- rsync -a src/ dst/
       from cron: skip this round if the last one still runs
   leasehold exec --ttl 10s --wait 5m deploy -- make deploy
+  leasehold exec --permits 3 convert -- ./convert.sh
+      at most three at a time
   leasehold exec db -- sh -c 'psql -v fence=$LEASEHOLD_TOKEN -f write.sql'
 
 Exit status: that of the command, or 128 + N if signal N ended it, except
@@ -252,6 +254,17 @@ that DynamoDB does not show, or not to us, are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
 ";
 
+pub(super) const PERMITS_HELP: &str = "\
+Examples:
+  leasehold permits set license 8
+  leasehold permits set --readers catalog 32
+
+Exit status:
+    0  the number was changed
+   75  somebody holds a permit, reads or writes; nothing was changed
+and 64, 69, 77 as in `leasehold --help`.
+";
+
 pub(super) const STORE_HELP: &str = "\
 Examples:
   leasehold store show --store 'postgres://app@db/prod' > migrations/locks.sql
@@ -291,6 +304,7 @@ mod tests {
         assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
         assert!(small.iter().all(|status| listed(DESCRIBE_HELP, *status)) && listed(CREATE_HELP, status::DONE));
         assert!(listed(STORE_HELP, status::DONE));
+        assert!([status::DONE, status::BUSY].iter().all(|status| listed(PERMITS_HELP, *status)));
         let small = [status::DONE, status::NOTHING, status::NOT_DONE];
         assert!(small.iter().all(|status| listed(BREAK_HELP, *status) && listed(DOCTOR_HELP, *status)));
     }
@@ -298,7 +312,7 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        for help in helps.into_iter().chain([ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, STORE_HELP]) {
+        for help in helps.into_iter().chain([ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, PERMITS_HELP, STORE_HELP]) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }
     }

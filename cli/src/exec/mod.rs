@@ -52,6 +52,8 @@ pub(crate) struct Job<'a> {
     /// `None` waits for ever.
     pub wait: Option<Duration>,
     pub command: &'a [OsString],
+    /// The number of the permit, if it is a semaphore.
+    pub permit: Option<usize>,
 }
 
 /// The end of a command.
@@ -66,23 +68,42 @@ pub(crate) struct Ended {
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
+/// A request with the settings of the arguments: those for a lock and for a permit have the same ones.
+macro_rules! with_settings {
+    ($request:expr, $args:ident, $exec:ident) => {{
+        let mut request = $request.ttl($args.hold.ttl);
+        if let Some(left) = $exec.left() {
+            request = request.wait(left);
+        }
+        if let Some(owner) = &$args.hold.owner {
+            request = request.owner(owner);
+        }
+        if let Some(max_hold) = $args.hold.max_hold {
+            request = request.max_hold(max_hold);
+        }
+        request.into_future()
+    }};
+}
+
 pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let job = |_: &Client| {
-        let (resource, wait) = (args.resource.clone(), args.wait());
-        Ok(Job { resource, hold: &args.hold, wait, command: &args.command })
+        // Of the permits of a semaphore, the holder of the first one is shown to those who wait.
+        let resource = if args.permits.is_some() { format!("{}#0", args.resource) } else { args.resource.clone() };
+        Ok(Job { resource, hold: &args.hold, wait: args.wait(), command: &args.command, permit: None })
     };
     let mut exec = Exec::start(target, args.wait(), job)?;
-    let mut request = exec.client.lock(&args.resource).ttl(args.hold.ttl);
-    if let Some(left) = exec.left() {
-        request = request.wait(left);
-    }
-    if let Some(owner) = &args.hold.owner {
-        request = request.owner(owner);
-    }
-    if let Some(max_hold) = args.hold.max_hold {
-        request = request.max_hold(max_hold);
-    }
-    let lease = match exec.acquire(request.into_future()) {
+    let held = match args.permits {
+        None => exec.acquire(with_settings!(exec.client.lock(&args.resource), args, exec)),
+        Some(permits) => {
+            let permit = exec.acquire(with_settings!(exec.client.semaphore(&args.resource, permits), args, exec));
+            permit.map_continue(|permit| {
+                let permit = permit?;
+                exec.job.permit = Some(permit.index());
+                Ok(permit.into())
+            })
+        }
+    };
+    let lease = match held {
         ControlFlow::Continue(Ok(lease)) => lease,
         ControlFlow::Continue(Err(error)) => return not_had(error.into(), args.busy_status),
         ControlFlow::Break(signal) => return Ok(exec.gave_up(signal)),
@@ -266,7 +287,8 @@ impl<'a> Exec<'a> {
             ("LEASEHOLD_TOKEN", lease.token().to_string().into()),
             (store::STORE, self.target.handed_on(self.client.stores())),
         ];
-        let environment = environment.into_iter().chain(self.target.environment());
+        let permit = self.job.permit.map(|permit| ("LEASEHOLD_PERMIT", permit.to_string().into()));
+        let environment = environment.into_iter().chain(permit).chain(self.target.environment());
         let command = match Running::start(self.job.command, environment, &terminal, self.inbox.sender()) {
             Ok(command) => command,
             Err(error) => {
@@ -321,7 +343,7 @@ mod tests {
         let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());
         let patience = Patience::start(None);
         let (resource, command) = (args.resource.clone(), args.command.as_slice());
-        let job = Job { resource, hold: &args.hold, wait: None, command };
+        let job = Job { resource, hold: &args.hold, wait: None, command, permit: None };
         let exec = Exec { client, messages, signals, inbox, job, target, patience };
         // A store in memory grants at once, before any event is handled.
         tell(&exec.inbox.sender(), Event::Signal(Signal::INT));
