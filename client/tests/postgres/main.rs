@@ -6,6 +6,7 @@
 mod common;
 
 mod access;
+mod callers;
 mod doctor;
 mod failover;
 mod faults;

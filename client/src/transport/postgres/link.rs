@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::postgres::{Answer as Rows, Progress, Session, Statement};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tracing::Level;
 
-use super::connection::{Access, Connection};
+use super::connection::{Access, Connection, Told};
 use crate::clock;
 use crate::reports;
 use crate::sync::Mutex;
@@ -24,6 +24,8 @@ use crate::transport::{Answer, Answering};
 const MOST_CONNECTIONS: usize = 8;
 /// The most requests at a time that renew nothing: renewals must not wait for callers.
 const MOST_OF_CALLERS: usize = 6;
+/// The most connections in the runtimes of callers: others must find some too.
+const MOST_HERE: usize = 4;
 
 /// A pool that requests share, each on a connection of its own while it lasts.
 ///
@@ -32,7 +34,7 @@ pub(super) struct PostgresLink {
     access: Arc<Access>,
     session: Session,
     wakeups: Arc<Wakeups>,
-    callers: Semaphore,
+    callers: Arc<Semaphore>,
     count: Arc<Count>,
     idle: Mutex<Vec<Pooled>>,
     /// The last attempt to make one more than there were.
@@ -40,37 +42,70 @@ pub(super) struct PostgresLink {
     readiness: Arc<Readiness>,
 }
 
-struct Pooled {
+pub(super) struct Pooled {
     connection: Connection,
-    _made: Made,
+    /// Of a connection in the background.
+    _made: Option<Made>,
 }
 
-/// A connection that is there or is being made. Its end lets a waiter make another.
-struct Made(Arc<Count>);
+impl Pooled {
+    pub(super) fn is_open(&self) -> bool {
+        self.connection.is_open()
+    }
+}
+
+/// A connection that is there or is being made.
+enum Made {
+    /// In the background. Its end lets a waiter make another.
+    Behind(Arc<Count>),
+    /// In the runtime of an async caller, for as long as the background may not serve a caller more.
+    Here(Arc<Count>, #[expect(dead_code, reason = "held")] OwnedSemaphorePermit),
+}
 
 impl Made {
     fn one_more_of(link: &PostgresLink) -> Self {
         link.count.made.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(&link.count))
+        Self::Behind(Arc::clone(&link.count))
+    }
+
+    /// `None` where there are enough.
+    fn one_more_here(link: &PostgresLink) -> Option<Self> {
+        let (here, made) = (link.count.here.load(Ordering::Acquire), link.count.made.load(Ordering::Acquire));
+        let may_grow = here < MOST_HERE && here + made < MOST_CONNECTIONS;
+        if !may_grow || link.growth.lock().forbids_another().is_some() {
+            return None;
+        }
+        let turn = Arc::clone(&link.callers).try_acquire_owned().ok()?;
+        link.count.here.fetch_add(1, Ordering::AcqRel);
+        Some(Self::Here(Arc::clone(&link.count), turn))
     }
 }
 
 impl Drop for Made {
     fn drop(&mut self) {
-        self.0.made.fetch_sub(1, Ordering::AcqRel);
-        self.0.free.add_permits(1);
+        match self {
+            Self::Behind(count) => {
+                count.made.fetch_sub(1, Ordering::AcqRel);
+                count.free.add_permits(1);
+            }
+            Self::Here(count, _) => _ = count.here.fetch_sub(1, Ordering::AcqRel),
+        }
     }
 }
 
 struct Count {
     made: AtomicUsize,
+    /// Those in the runtimes of callers.
+    here: AtomicUsize,
     /// One for each that is idle, and one for each that has ended, so that a waiter makes another.
     free: Semaphore,
 }
 
 /// A connection in use. Dropped without [`Taken::keep`] it is left, since a reply may still come.
-struct Taken {
+pub(super) struct Taken {
     link: Arc<PostgresLink>,
+    /// Its pool, if that is not the link's.
+    here: Option<Arc<Mutex<Vec<Pooled>>>>,
     pooled: Option<Pooled>,
 }
 
@@ -83,8 +118,10 @@ impl Taken {
     }
 
     fn keep(mut self) {
-        if let Some(pooled) = self.pooled.take() {
-            self.link.give_back(pooled);
+        match (self.pooled.take(), &self.here) {
+            (Some(pooled), Some(here)) => here.lock().push(pooled),
+            (Some(pooled), None) => self.link.give_back(pooled),
+            (None, _) => {}
         }
     }
 }
@@ -105,8 +142,8 @@ impl PostgresLink {
             access,
             session,
             wakeups,
-            callers: Semaphore::new(MOST_OF_CALLERS),
-            count: Arc::new(Count { made: AtomicUsize::new(0), free: Semaphore::new(0) }),
+            callers: Arc::new(Semaphore::new(MOST_OF_CALLERS)),
+            count: Arc::new(Count { made: AtomicUsize::new(0), here: AtomicUsize::new(0), free: Semaphore::new(0) }),
             idle: Mutex::default(),
             growth: Mutex::default(),
             readiness: Arc::default(),
@@ -162,7 +199,7 @@ impl PostgresLink {
     async fn make(self: &Arc<Self>) -> Result<Pooled, NoServer> {
         let made = Made::one_more_of(self);
         let connection = self.access.connect().await?;
-        Ok(Pooled { connection, _made: made })
+        Ok(Pooled { connection, _made: Some(made) })
     }
 
     /// A connection of its own for a request.
@@ -198,8 +235,8 @@ impl PostgresLink {
     }
 
     fn may_grow(&self) -> bool {
-        let made = self.count.made.load(Ordering::Acquire);
-        made == 0 || made < MOST_CONNECTIONS && self.growth.lock().forbids_another().is_none()
+        let (made, here) = (self.count.made.load(Ordering::Acquire), self.count.here.load(Ordering::Acquire));
+        made == 0 || made + here < MOST_CONNECTIONS && self.growth.lock().forbids_another().is_none()
     }
 
     fn idle(&self) -> Option<Pooled> {
@@ -209,7 +246,27 @@ impl PostgresLink {
     }
 
     fn taken(self: &Arc<Self>, pooled: Pooled) -> Taken {
-        Taken { link: Arc::clone(self), pooled: Some(pooled) }
+        Taken { link: Arc::clone(self), here: None, pooled: Some(pooled) }
+    }
+
+    /// A connection of a caller's runtime, in use.
+    pub(super) fn taken_here(self: &Arc<Self>, here: &Arc<Mutex<Vec<Pooled>>>, pooled: Pooled) -> Taken {
+        Taken { link: Arc::clone(self), here: Some(Arc::clone(here)), pooled: Some(pooled) }
+    }
+
+    /// Makes a connection in the runtime that runs this, if there may be one more.
+    pub(super) async fn make_here(&self) -> Option<Pooled> {
+        let made = Made::one_more_here(self)?;
+        // It ends with the driver of the connection, also where that ends with its runtime.
+        let told: Told = Box::new(move |_| _ = &made);
+        let connecting = self.access.connect_to(&self.access.url().place, Some(told));
+        match until(clock::monotonic().plus(CONNECT_PATIENCE), connecting).await? {
+            Ok(connection) => Some(Pooled { connection, _made: None }),
+            Err(why) => {
+                self.growth.lock().failed(why);
+                None
+            }
+        }
     }
 
     fn give_back(&self, pooled: Pooled) {
@@ -241,6 +298,11 @@ impl PostgresLink {
                 return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
             }
         };
+        self.converse(taken, request).await
+    }
+
+    /// Performs a request on this connection.
+    pub(super) async fn converse(&self, taken: Taken, request: &Transmit) -> Answer {
         let mut exchange = self.session.begin(&request.ops, request.deadline.since(clock::monotonic()));
         loop {
             let answer = until(request.deadline, taken.query(exchange.statement())).await;

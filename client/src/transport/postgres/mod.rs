@@ -1,12 +1,13 @@
 //! PostgreSQL: one table, one statement for each operation.
 //!
 //! The statements are in `leasehold_wire::postgres`; this module sends them, each on whatever connection is idle, and
-//! unnamed where a pooler may stand before the server. A server has few connections, so all callers of a process share
-//! those of the background. The core alone decides on retries. Releases wake the waiters
-//! of this process, and with `listen=` those of others.
+//! unnamed where a pooler may stand before the server. A server has few connections, so callers of a process share
+//! those of the background, and async callers a few in their own runtimes. The core alone decides on retries. Releases wake
+//! the waiters of this process, and with `listen=` those of others.
 
 mod connection;
 mod doctor;
+mod here;
 mod link;
 mod listener;
 mod prepared;
@@ -20,6 +21,7 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement};
 
 use self::connection::Access;
+use self::here::HereLink;
 use self::link::{PostgresLink, no_rows};
 use super::connections::{Connections, Homes};
 use super::readiness::{CONNECT_PATIENCE, NoServer};
@@ -39,6 +41,7 @@ pub(super) fn config(url: &PostgresUrl) -> NodeConfig {
 /// One table.
 pub(crate) struct Postgres {
     connections: Arc<Connections<PostgresLink>>,
+    here: Connections<HereLink>,
     session: Session,
     wakeups: Arc<Wakeups>,
     url: PostgresUrl,
@@ -75,7 +78,9 @@ impl Postgres {
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| {
             PostgresLink::new(Arc::clone(&theirs), ours.clone(), Arc::clone(&hub))
         }));
-        Ok((Self { connections, session, wakeups, url: url.clone() }, access))
+        let behind = Arc::clone(&connections);
+        let here = Connections::new(Homes::Runtimes, move |_| HereLink::new(Arc::clone(&behind)));
+        Ok((Self { connections, here, session, wakeups, url: url.clone() }, access))
     }
 
     /// Sends a statement that is no operation on a lock, in the background.
@@ -181,7 +186,7 @@ impl Transport for Postgres {
 
 impl Network for Postgres {
     fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
-        Err(request)
+        self.here.call_on_caller(request)
     }
 
     fn call_in_background(&self, request: Transmit, done: Done) {
