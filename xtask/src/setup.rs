@@ -11,12 +11,13 @@ const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
 /// Compiles libFuzzer.
 const CXX_PACKAGE: &str = "g++";
 /// Servers that tests start for themselves, and the Debian packages that have them.
-const SERVERS: [(&str, &str); 6] = [
+const SERVERS: [(&str, &str); 7] = [
     ("redis-server", "redis-server"),
     ("webdis", "webdis"),
     ("postgres", "postgresql"),
     ("pgbouncer", "pgbouncer"),
     ("etcd", "etcd-server"),
+    ("etcdctl", "etcd-client"),
     // DynamoDB Local comes with the lock libraries; this runs it.
     ("java", "default-jre-headless"),
 ];
@@ -38,12 +39,13 @@ const PYTHON_PACKAGE: &str = "python3-venv";
 /// Debian packages of compilers, which macOS has in Xcode's command line tools.
 const XCODE: [&str; 3] = ["gcc", "libc6-dev", CXX_PACKAGE];
 /// Debian packages, and those of Homebrew that have the same programs.
-const HOMEBREW: [(&str, &str); 10] = [
+const HOMEBREW: [(&str, &str); 11] = [
     ("redis-server", "redis"),
     ("webdis", "webdis"),
     ("postgresql", "postgresql@17"),
     ("pgbouncer", "pgbouncer"),
     ("etcd-server", "etcd"),
+    ("etcd-client", "etcd"),
     ("default-jre-headless", "temurin"),
     ("nodejs", "node"),
     ("npm", "node"),

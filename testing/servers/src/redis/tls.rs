@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
 
 use crate::process::write_file;
 
@@ -29,7 +31,9 @@ impl Tls {
         let authority = must("an authority", CertifiedIssuer::self_signed(params, key()));
 
         let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let params = must("names", CertificateParams::new(names));
+        let mut params = must("names", CertificateParams::new(names));
+        // As a client's, etcd takes it only so.
+        params.distinguished_name = DistinguishedName::new();
         let key = key();
         let certificate = must("a certificate", params.signed_by(&key, &authority));
 
