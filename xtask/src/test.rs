@@ -171,6 +171,7 @@ pub fn each_store_alone(steps: &mut Steps) -> Result {
         ("Redis alone", &["--no-default-features", "--features=redis"]),
         ("HTTP alone", &["--no-default-features", "--features=http"]),
         ("DynamoDB alone", &["--no-default-features", "--features=dynamodb"]),
+        ("etcd alone", &["--no-default-features", "--features=etcd"]),
         ("PostgreSQL alone", &["--no-default-features", "--features=postgres"]),
         ("metrics", &["--features=metrics"]),
     ] {

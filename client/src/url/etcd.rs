@@ -57,7 +57,8 @@ impl EtcdUrl {
         let part = |text: &str| decoded(text).ok_or("user or password are not UTF-8");
         let (mut user, mut password) = (part(name)?, part(secret)?.map(Zeroizing::new));
         let (mut prefix, mut ca, mut cert, mut key) = ("leasehold/".to_owned(), None, None, None);
-        let (mut may_be_read, mut durable) = (false, Durability::NotDeclared);
+        // A restart loses nothing. Data that is older, or of another cluster, is noticed by other means.
+        let (mut may_be_read, mut durable) = (false, Durability::Declared);
         // Only for its parameters.
         let url =
             Url::parse(&Zeroizing::new(format!("etcd://etcd?{parameters}"))).map_err(|error| error.to_string())?;

@@ -137,7 +137,7 @@ impl Store {
     fn etcd(server: &leasehold_servers::etcd::Server) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let url = format!("{}?prefix=test-{}/", server.url(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let can = &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
+        let can = &[Can::WakeOtherClients, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
         Self { url, can, _behind: Box::new(()) }
     }
 

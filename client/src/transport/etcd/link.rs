@@ -1,4 +1,4 @@
-//! One pool of connections to the members of an etcd.
+//! One pool of connections to the members of an etcd, and its readiness.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,19 +7,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::etcd::{Progress, Request, Response, Session, classify, token};
-use reqwest::Client;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use leasehold_wire::etcd::{Memory, Progress, Request, Response, Session, classify, token};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue};
+use reqwest::{Client, RequestBuilder};
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
+use tracing::Level;
 
 use crate::clock;
 use crate::error::Error;
+use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
-use crate::transport::readiness::catch_up;
+use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
 use crate::transport::web::{self, MOST_CONNECTIONS};
-use crate::transport::{Answering, tls};
+use crate::transport::{Answer, Answering, tls};
 use crate::url::Reach;
 use crate::url::etcd::EtcdUrl;
 
@@ -34,6 +36,7 @@ pub(super) struct Access {
     /// The member that answered last.
     current: AtomicUsize,
     token: Mutex<Option<String>>,
+    memory: Mutex<Memory>,
 }
 
 impl Access {
@@ -53,7 +56,14 @@ impl Access {
             (Reach::Loopback | Reach::Plaintext, _) => ("http", web::without_tls()),
         };
         let bases = url.hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
-        Ok(Self { url: url.clone(), bases, tls, current: AtomicUsize::new(0), token: Mutex::default() })
+        Ok(Self {
+            url: url.clone(),
+            bases,
+            tls,
+            current: AtomicUsize::new(0),
+            token: Mutex::default(),
+            memory: Mutex::default(),
+        })
     }
 }
 
@@ -64,11 +74,14 @@ impl fmt::Display for Access {
 }
 
 /// A pool that requests share, each on a connection of its own while it lasts.
+///
+/// It greets the members by a read, and by logging in.
 pub(super) struct EtcdLink {
     access: Arc<Access>,
     client: Result<Client, Fault>,
     session: Session,
     room: Semaphore,
+    readiness: Arc<Readiness>,
 }
 
 /// A response, or the outcome that its absence means.
@@ -77,7 +90,35 @@ type Asked = Result<Response, Outcome>;
 impl EtcdLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
         let client = web::client(&access.tls, access.url.reach == Reach::Tls);
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS) }
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
+    }
+
+    /// Waits until a member has answered.
+    ///
+    /// # Errors
+    /// None does, or the login is refused.
+    pub(super) async fn wait_ready(self: &Arc<Self>) -> Greeted {
+        self.readiness.wait(|| Arc::clone(self).greet()).await
+    }
+
+    async fn greet(self: Arc<Self>) -> Greeted {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let met = match self.command(&self.session.look(), deadline).await {
+            // Without a leader or a right, it is there all the same: each request is judged by its own answer.
+            Ok(_) => Ok(()),
+            Err(Outcome::NotApplied(Refusal::Unavailable(fault)) | Outcome::Unknown(fault)) => {
+                Err(NoServer::Fault(fault))
+            }
+            Err(Outcome::NotApplied(refusal)) => Err(NoServer::Refused(refusal)),
+            Err(Outcome::Applied(_)) => Err(NoServer::Fault(Fault::of(FaultKind::Protocol))),
+        };
+        if let Err(why) = &met {
+            let (link, why) = (Arc::clone(&self), why.clone());
+            reports::queue(Level::DEBUG, move || {
+                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
+            });
+        }
+        met
     }
 
     /// Sends a request. One whose token was refused is sent once more, with a fresh one.
@@ -92,7 +133,7 @@ impl EtcdLink {
     }
 
     /// The token of the user, other than one that was refused; `None` where the url names no user.
-    async fn token(&self, refused: Option<String>, deadline: Monotonic) -> Result<Option<String>, Outcome> {
+    pub(super) async fn token(&self, refused: Option<String>, deadline: Monotonic) -> Result<Option<String>, Outcome> {
         let Some((user, password)) = &self.access.url.login else { return Ok(None) };
         let known = self.access.token.lock().clone();
         if known.is_some() && known != refused {
@@ -138,51 +179,144 @@ impl EtcdLink {
 
     /// A request without an answer by the deadline closes its connection, so that no other request gets its answer.
     async fn post(&self, at: usize, request: &Request, token: Option<&str>, deadline: Monotonic) -> Asked {
-        let not_sent = |fault: &Fault| TransportFault::NotSent(fault.clone()).outcome();
-        let client = self.client.as_ref().map_err(not_sent)?;
+        self.post_dated(at, request, token, deadline).await.map(|(response, _)| response)
+    }
+
+    /// The same, and the clock of the member.
+    async fn post_dated(
+        &self,
+        at: usize,
+        request: &Request,
+        token: Option<&str>,
+        deadline: Monotonic,
+    ) -> Result<(Response, Option<String>), Outcome> {
         // The semaphore is never closed.
         let Some(_turn) = until(deadline, self.room.acquire()).await else {
             return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
         };
-        let base = self.access.bases.get(at).map_or("", String::as_str);
-        let mut asked = client
-            .post(format!("{base}{}", request.path))
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(request.body.clone());
-        if let Some(token) = token {
-            let unwritable = |_| not_sent(&Fault::new(FaultKind::Protocol, "the token of etcd cannot be encoded"));
-            let mut token = HeaderValue::try_from(token).map_err(unwritable)?;
-            token.set_sensitive(true);
-            asked = asked.header(AUTHORIZATION, token);
-        }
+        let asked = self.request(at, request, token)?;
         let broken = |error| web::fault(error, &*self.access).outcome();
         let answer = until(deadline, async {
             let mut response = asked.send().await.map_err(broken)?;
-            let status = response.status().as_u16();
-            Ok(Response { status, body: web::read(&mut response, MOST_BODY).await.map_err(broken)? })
+            let (status, date) = (response.status().as_u16(), web::header(&response, DATE));
+            Ok((Response { status, body: web::read(&mut response, MOST_BODY).await.map_err(broken)? }, date))
         });
         answer.await.unwrap_or_else(|| Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome()))
+    }
+
+    /// Asks one member a question about itself; the answer comes with its clock.
+    pub(super) async fn member(&self, at: usize, request: &Request) -> Result<(Response, Option<String>), Outcome> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let token = self.token(None, deadline).await?;
+        self.post_dated(at, request, token.as_deref(), deadline).await
+    }
+
+    /// The most bytes that etcd keeps, as its metrics show it.
+    pub(super) async fn quota(&self) -> Option<u64> {
+        let base = self.access.bases.get(self.access.current.load(Ordering::Relaxed))?;
+        let asked = self.client.as_ref().ok()?.get(format!("{base}/metrics"));
+        let asked = until(clock::monotonic().plus(CONNECT_PATIENCE), async {
+            let mut response = asked.send().await.ok()?;
+            web::read(&mut response, MOST_BODY).await.ok()
+        });
+        let text = String::from_utf8(asked.await??).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("etcd_server_quota_backend_bytes "))?;
+        // Written as 2.147483648e+09.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, for a message")]
+        line.trim().parse::<f64>().ok().map(|bytes| bytes as u64)
+    }
+
+    /// Opens a stream at a member that has a leader: the one that answered last, or one of the next.
+    pub(super) async fn stream(
+        &self,
+        skipped: usize,
+        request: &Request,
+        token: Option<&str>,
+    ) -> Result<reqwest::Response, Outcome> {
+        let at = (self.access.current.load(Ordering::Relaxed) + skipped) % self.access.bases.len();
+        let asked = self.request(at, request, token)?.header("grpc-metadata-hasleader", "true");
+        let broken = |error| web::fault(error, &*self.access).outcome();
+        let mut response = asked.send().await.map_err(broken)?;
+        match response.status().as_u16() {
+            200 => Ok(response),
+            status => {
+                let body = web::read(&mut response, MOST_BODY).await.map_err(broken)?;
+                Err(classify(&Response { status, body }))
+            }
+        }
+    }
+
+    fn request(&self, at: usize, request: &Request, token: Option<&str>) -> Result<RequestBuilder, Outcome> {
+        let client = self.client.as_ref().map_err(not_sent)?;
+        let base = self.access.bases.get(at).map_or("", String::as_str);
+        let asked = client
+            .post(format!("{base}{}", request.path))
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(request.body.clone());
+        let Some(token) = token else { return Ok(asked) };
+        let unwritable = |_| not_sent(&Fault::new(FaultKind::Protocol, "the token of etcd cannot be encoded"));
+        let mut token = HeaderValue::try_from(token).map_err(unwritable)?;
+        token.set_sensitive(true);
+        Ok(asked.header(AUTHORIZATION, token))
+    }
+
+    pub(super) fn access(&self) -> &Access {
+        &self.access
+    }
+}
+
+fn not_sent(fault: &Fault) -> Outcome {
+    TransportFault::NotSent(fault.clone()).outcome()
+}
+
+impl EtcdLink {
+    async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {
+        let mut exchange = self.session.begin(&self.access.memory.lock(), &request.ops, clock::unix_ms());
+        catch_up().await;
+        loop {
+            let asked = exchange.requests().iter().map(|asked| self.command(asked, request.deadline));
+            let answers = join_all(asked).await;
+            if answers.iter().any(Result::is_err) {
+                self.readiness.reset();
+            }
+            let mut memory = self.access.memory.lock();
+            let had_lost = memory.has_lost();
+            let progress = exchange.answers(&mut memory, answers);
+            let has_lost = memory.has_lost();
+            drop(memory);
+            if has_lost && !had_lost {
+                self.report_loss();
+            }
+            if let Progress::Done(outcomes) = progress {
+                return Ok(outcomes);
+            }
+        }
+    }
+
+    fn report_loss(self: &Arc<Self>) {
+        let link = Arc::clone(self);
+        reports::queue(Level::WARN, move || {
+            tracing::warn!(target: "leasehold", store = %link.access,
+                "its data is older than it was, or of another cluster: locks and tokens may come again");
+        });
     }
 }
 
 impl Link for EtcdLink {
     fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         Box::pin(async move {
-            let mut exchange = self.session.begin(&request.ops, clock::unix_ms());
-            catch_up().await;
-            loop {
-                let asked = exchange.requests().iter().map(|asked| self.command(asked, request.deadline));
-                if let Progress::Done(outcomes) = exchange.answers(join_all(asked).await) {
-                    return Ok(outcomes);
-                }
+            match in_time(request.deadline, self.wait_ready()).await {
+                Ok(()) => self.exchange(&request).await,
+                Err(why) => why.answer(&request),
             }
         })
     }
 
-    /// Every exchange begins with a read, which greets the server.
     fn is_ready(&self) -> bool {
-        true
+        self.readiness.is_ready()
     }
 
-    fn prepare(self: Arc<Self>) {}
+    fn prepare(self: Arc<Self>) {
+        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+    }
 }

@@ -5,34 +5,41 @@
 
 mod doctor;
 mod link;
+#[cfg(test)]
+mod tests;
+mod watcher;
 
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Outcome, Refusal};
-use leasehold_core::{NodeConfig, Transmit};
+use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::etcd::{Request, Response, Session};
 
 use self::link::{Access, EtcdLink};
+use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
 use super::readiness::{CONNECT_PATIENCE, NoServer};
-use super::web::MOST_CONNECTIONS;
-use super::{Answer, Found, Network, Pool, Transport};
+use super::{Answer, Found, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::etcd::EtcdUrl;
 
+/// The most renewals in one transaction: half as many operations as etcd takes unless told otherwise.
+const MOST_RENEWALS: usize = 64;
+
 /// The properties of such a store.
 pub(super) fn config(url: &EtcdUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
+    NodeConfig { poll: Poll::Read, watch: true, batch: MOST_RENEWALS, durability: url.durability }
 }
 
 /// One etcd.
 pub(super) struct Etcd {
     connections: Arc<Connections<EtcdLink>>,
+    watcher: EtcdWatcher,
     session: Session,
     url: EtcdUrl,
 }
@@ -46,7 +53,8 @@ impl Etcd {
         let ours = session.clone();
         let connections =
             Arc::new(Connections::new(Homes::Runtimes, move |_| EtcdLink::new(Arc::clone(&access), ours.clone())));
-        let store = Self { connections, session, url: url.clone() };
+        let watcher = EtcdWatcher::new(Arc::clone(&connections), session.clone());
+        let store = Self { connections, watcher, session, url: url.clone() };
         store.look()?;
         Ok(store)
     }
@@ -87,6 +95,14 @@ impl Transport for Etcd {
         Some(&*self.connections)
     }
 
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.watcher.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, _watcher: &Arc<dyn Watcher>) {
+        self.watcher.unwatch(resource);
+    }
+
     fn diagnose(&self) -> Vec<Finding> {
         doctor::diagnose(self)
     }
@@ -94,7 +110,7 @@ impl Transport for Etcd {
     fn look(&self) -> Result<Found, Error> {
         let found = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
         let found = found.map_err(|outcome| self.judged(outcome))?;
-        Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
+        Ok(Found { marker: found.marker, text: found.text, run: found.run, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {

@@ -3,7 +3,8 @@
 //! One lock is one key, `PREFIX` `lock/` and the resource; its value is a JSON object with the counter, the last lease and
 //! the mark of finished work. In a quorum the key `PREFIX` `quorum` holds a [`Marker`]. An operation reads the keys that it
 //! needs, is decided by the core's own [`serve`](leasehold_core::node::serve), and writes only where nobody has written
-//! since, by their `mod_revision`: a late request finds another revision and does nothing.
+//! since, by their `mod_revision`: a late request finds another revision and does nothing. A key that was written from
+//! here needs no read: the next operation is decided by the [`Memory`] of it, and compares its value.
 //!
 //! Nothing runs out by itself: observers wait, and then name the version that stood still
 //! ([`Acquire::expect`](leasehold_core::op::Acquire::expect)). Leases of etcd are not used: a leader that was replaced may
@@ -12,7 +13,7 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::etcd::{Progress, Request, Response, Session};
+//! use leasehold_wire::etcd::{Memory, Progress, Request, Response, Session};
 //!
 //! // A real host posts the body to the path, and has timeouts.
 //! fn post(request: &Request) -> Result<Response, Outcome> {
@@ -22,10 +23,11 @@
 //!
 //! let session = Session::new("leasehold/");
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
-//! let mut exchange = session.begin(&ops, 1_700_000_000_000);
+//! let mut memory = Memory::default();
+//! let mut exchange = session.begin(&memory, &ops, 1_700_000_000_000);
 //! let outcomes = loop {
 //!     let answers = exchange.requests().iter().map(post).collect();
-//!     match exchange.answers(answers) {
+//!     match exchange.answers(&mut memory, answers) {
 //!         Progress::Done(outcomes) => break outcomes,
 //!         Progress::Again => {}
 //!     }
@@ -34,12 +36,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod admin;
 mod errors;
 mod exchange;
+mod memory;
 mod record;
 #[cfg(test)]
 mod tests;
 mod txn;
+mod watch;
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -49,14 +54,16 @@ use core::fmt;
 use serde_json::{Value as Json, json};
 
 use leasehold_core::Resource;
-use leasehold_core::member::Marker;
+use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{LockOp, Outcome};
 
 pub use errors::classify;
 pub use exchange::{Exchange, Progress};
+pub use memory::Memory;
+pub use watch::Watched;
 
 use crate::dynamodb::json::object;
-use txn::{Txn, misfit};
+use txn::{Draft, Txn, misfit};
 
 /// A request to be sent by `POST`. `Debug` does not show the body, which names attempts and may hold a password.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -97,6 +104,8 @@ pub struct Found {
     pub marker: Option<Marker>,
     /// The marker as it is written; empty where there is none.
     pub text: Vec<u8>,
+    /// The id of the cluster; `None` where the answer does not show it.
+    pub run: Option<RunId>,
 }
 
 /// How to speak to one etcd. It knows nothing of connections and may be shared.
@@ -112,8 +121,8 @@ impl Session {
     }
 
     /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for marks of finished work and for people.
-    pub fn begin(&self, ops: &[LockOp], unix_ms: u64) -> Exchange {
-        Exchange::new(self.clone(), ops, unix_ms)
+    pub fn begin(&self, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Exchange {
+        Exchange::new(self, memory, ops, unix_ms)
     }
 
     /// Asks for a token for a user and a password; [`token`] reads the answer.
@@ -124,7 +133,7 @@ impl Session {
 
     /// Asks for the marker; [`Session::found`] reads the answer.
     pub fn look(&self) -> Request {
-        Txn::reading(&[self.marker_key()])
+        Draft::together(alloc::vec![Draft::reading(&[self.marker_key()])])
     }
 
     /// Reads the answer to [`Session::look`].
@@ -132,15 +141,17 @@ impl Session {
     /// # Errors
     /// The marker could not be read.
     pub fn found(&self, response: &Response) -> Result<Found, Outcome> {
-        let txn = Txn::parse(response, &[self.marker_key()])?;
+        let (txn, position) = one(response, &[self.marker_key()])?;
         let text = txn.rows.into_iter().next().and_then(|row| row.value).unwrap_or_default();
-        Ok(Found { marker: Marker::parse(&text), text })
+        let run = position.and_then(|position| RunId::new(&position.cluster.to_string()));
+        Ok(Found { marker: Marker::parse(&text), text, run })
     }
 
     /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
     /// the answer.
     pub fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Request {
-        Txn::replacing(&self.marker_key(), found, marker.map(|marker| marker.text().into_bytes()))
+        let text = marker.map(|marker| marker.text().into_bytes());
+        Draft::together(alloc::vec![Draft::replacing(&self.marker_key(), found, text)])
     }
 
     /// Tells if that was done; not where another marker has come meanwhile.
@@ -148,7 +159,7 @@ impl Session {
     /// # Errors
     /// It was not, or nobody knows.
     pub fn marked(&self, response: &Response) -> Result<bool, Outcome> {
-        Txn::parse(response, &[]).map(|txn| txn.succeeded)
+        one(response, &[]).map(|(txn, _)| txn.succeeded)
     }
 
     fn marker_key(&self) -> String {
@@ -156,8 +167,18 @@ impl Session {
     }
 
     fn key(&self, resource: &Resource) -> String {
-        alloc::format!("{}lock/{}", self.prefix, resource.as_str())
+        self.key_of(resource.as_str())
     }
+
+    fn key_of(&self, name: &str) -> String {
+        alloc::format!("{}lock/{name}", self.prefix)
+    }
+}
+
+/// The answer to one transaction, which reads these keys.
+fn one(response: &Response, keys: &[String]) -> Result<(Txn, Option<txn::Position>), Outcome> {
+    let (txns, position) = txn::parse(response, &[keys])?;
+    Ok((txns.into_iter().next().ok_or_else(misfit)?, position))
 }
 
 /// The token in the answer to [`Session::login`].

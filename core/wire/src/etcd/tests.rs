@@ -20,14 +20,25 @@ const NOW: u64 = 1_700_000_000_000;
 struct Etcd {
     keys: BTreeMap<String, (u64, String)>,
     revision: u64,
+    requests: usize,
 }
 
 impl Etcd {
     fn post(&mut self, request: &Request) -> Response {
+        self.requests += 1;
         let body: Json = serde_json::from_slice(&request.body).unwrap();
+        let mut answer = self.txn(&body);
+        answer["header"] = json!({ "cluster_id": "7", "revision": self.revision.to_string() });
+        Response { status: 200, body: answer.to_string().into_bytes() }
+    }
+
+    fn txn(&mut self, body: &Json) -> Json {
         let holds = body["compare"].as_array().unwrap().iter().all(|compare| {
-            let revision = self.keys.get(compare["key"].as_str().unwrap()).map_or(0, |(revision, _)| *revision);
-            compare["mod_revision"].as_str() == Some(&revision.to_string())
+            let known = self.keys.get(compare["key"].as_str().unwrap());
+            match compare["target"].as_str() {
+                Some("VALUE") => known.is_some_and(|(_, value)| compare["value"].as_str() == Some(value)),
+                _ => compare["mod_revision"] == json!(known.map_or(0, |(revision, _)| *revision).to_string()),
+            }
         });
         let mut responses = Vec::new();
         for op in body[if holds { "success" } else { "failure" }].as_array().unwrap() {
@@ -38,6 +49,8 @@ impl Etcd {
                 responses.push(
                     kv.map_or(json!({ "response_range": {} }), |kv| json!({ "response_range": { "kvs": [kv] } })),
                 );
+            } else if let Some(txn) = op.get("requestTxn") {
+                responses.push(json!({ "response_txn": self.txn(txn) }));
             } else {
                 self.revision += 1;
                 let text = |name: &str| op["requestPut"][name].as_str().unwrap().to_string();
@@ -48,7 +61,7 @@ impl Etcd {
         if holds {
             answer["succeeded"] = json!(true);
         }
-        Response { status: 200, body: answer.to_string().into_bytes() }
+        answer
     }
 
     fn ask(&mut self, op: Op) -> Outcome {
@@ -56,11 +69,22 @@ impl Etcd {
     }
 
     fn at(&mut self, op: Op, unix_ms: u64) -> Outcome {
-        let mut exchange = begin(op, unix_ms);
+        let mut memory = Memory::default();
+        self.with(&mut memory, &[("a", op)], unix_ms).remove(0)
+    }
+
+    fn with(&mut self, memory: &mut Memory, ops: &[(&str, Op)], unix_ms: u64) -> Vec<Outcome> {
+        let op = |(name, op): &(&str, Op)| LockOp {
+            lock: LockId::new(1),
+            resource: Resource::new(name).unwrap(),
+            op: op.clone(),
+        };
+        let ops: Vec<LockOp> = ops.iter().map(op).collect();
+        let mut exchange = Session::new("leasehold/").begin(memory, &ops, unix_ms);
         loop {
             let answers = exchange.requests().iter().map(|request| Ok(self.post(request))).collect();
-            if let Progress::Done(mut outcomes) = exchange.answers(answers) {
-                return outcomes.remove(0);
+            if let Progress::Done(outcomes) = exchange.answers(memory, answers) {
+                return outcomes;
             }
         }
     }
@@ -68,7 +92,7 @@ impl Etcd {
 
 fn begin(op: Op, unix_ms: u64) -> Exchange {
     let resource = Resource::new("a").unwrap();
-    Session::new("leasehold/").begin(&[LockOp { lock: LockId::new(1), resource, op }], unix_ms)
+    Session::new("leasehold/").begin(&Memory::default(), &[LockOp { lock: LockId::new(1), resource, op }], unix_ms)
 }
 
 fn nonce(of: u8) -> Nonce {
@@ -136,11 +160,11 @@ fn a_write_that_was_overtaken_is_decided_anew() {
     let mut etcd = Etcd::default();
     let mut exchange = begin(acquire(1, None, false), NOW);
     let read = etcd.post(&exchange.requests()[0]);
-    assert_eq!(exchange.answers(vec![Ok(read)]), Progress::Again);
+    assert_eq!(exchange.answers(&mut Memory::default(), vec![Ok(read)]), Progress::Again);
     assert_eq!(etcd.ask(acquire(2, None, false)), granted(1));
     let late = exchange.requests()[0].clone();
     let refused = etcd.post(&late);
-    assert!(matches!(&exchange.answers(vec![Ok(refused)]), Progress::Done(outcomes)
+    assert!(matches!(&exchange.answers(&mut Memory::default(), vec![Ok(refused)]), Progress::Done(outcomes)
         if matches!(outcomes[..], [Outcome::NotApplied(Refusal::Conflict(_))])));
     // It may arrive even later, and finds another revision.
     assert_eq!(etcd.ask(release(2)), Outcome::Applied(Applied::Released));
@@ -152,13 +176,137 @@ fn a_write_that_was_overtaken_is_decided_anew() {
 fn lost_answers_are_unknown_only_after_a_write() {
     let lost = || vec![Err(misfit())];
     let mut exchange = begin(acquire(1, None, false), NOW);
-    let Progress::Done(outcomes) = exchange.answers(lost()) else { panic!("it has ended") };
+    let Progress::Done(outcomes) = exchange.answers(&mut Memory::default(), lost()) else { panic!("it has ended") };
     assert!(matches!(outcomes[..], [Outcome::NotApplied(Refusal::Unavailable(_))]));
     let mut exchange = begin(acquire(1, None, false), NOW);
     let read = Etcd::default().post(&exchange.requests()[0]);
-    assert_eq!(exchange.answers(vec![Ok(read)]), Progress::Again);
+    assert_eq!(exchange.answers(&mut Memory::default(), vec![Ok(read)]), Progress::Again);
     assert!(exchange.requests()[0].writes);
-    assert_eq!(exchange.answers(lost()), Progress::Done(vec![misfit()]));
+    assert_eq!(exchange.answers(&mut Memory::default(), lost()), Progress::Done(vec![misfit()]));
+}
+
+fn renew(of: u8, seq: u32) -> Op {
+    Op::Renew(Renew { nonce: nonce(of), seq: Seq::new(seq), record_ttl: TTL, quorum: None })
+}
+
+#[test]
+fn a_key_that_was_written_from_here_needs_no_read() {
+    let (mut etcd, mut memory) = (Etcd::default(), Memory::default());
+    let mut ask = |etcd: &mut Etcd, op| {
+        (etcd.with(&mut memory, &[("a", op)], NOW).remove(0), core::mem::take(&mut etcd.requests))
+    };
+    assert_eq!(ask(&mut etcd, acquire(1, None, false)), (granted(1), 2));
+    assert_eq!(ask(&mut etcd, renew(1, 2)), (Outcome::Applied(Applied::Renewed), 1));
+    assert_eq!(ask(&mut etcd, release(1)), (Outcome::Applied(Applied::Released), 1));
+    assert_eq!(ask(&mut etcd, acquire(2, None, false)), (granted(2), 1));
+    // A write of somebody else makes it read, and judge as if nothing had been remembered.
+    assert_eq!(etcd.ask(acquire(3, Some(Version::of(&nonce(2), Seq::new(1))), false)), granted(3));
+    etcd.requests = 0;
+    let (outcome, requests) = ask(&mut etcd, renew(2, 2));
+    assert!(matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_))), "{outcome:?}");
+    assert_eq!(requests, 1);
+    // What is not remembered as held by others is read before anybody is refused.
+    assert_eq!(etcd.ask(release(3)), Outcome::Applied(Applied::Released));
+    etcd.requests = 0;
+    assert_eq!(ask(&mut etcd, acquire(4, None, false)), (granted(4), 2));
+}
+
+#[test]
+fn renewals_share_a_request_and_each_is_judged_alone() {
+    let (mut etcd, mut memory) = (Etcd::default(), Memory::default());
+    for (name, of) in [("a", 1), ("b", 2), ("c", 3)] {
+        assert_eq!(etcd.with(&mut memory, &[(name, acquire(of, None, false))], NOW), [granted(1)]);
+    }
+    let other = Version::of(&nonce(2), Seq::new(1));
+    assert_eq!(etcd.with(&mut Memory::default(), &[("b", acquire(9, Some(other), false))], NOW), [granted(2)]);
+    etcd.requests = 0;
+    let renewals = [("a", renew(1, 2)), ("b", renew(2, 2)), ("c", renew(3, 2))];
+    let renewed = etcd.with(&mut memory, &renewals, NOW);
+    assert_eq!(etcd.requests, 1);
+    assert!(
+        matches!(
+            &renewed[..],
+            [
+                Outcome::Applied(Applied::Renewed),
+                Outcome::NotApplied(Refusal::Conflict(_)),
+                Outcome::Applied(Applied::Renewed),
+            ]
+        ),
+        "{renewed:?}"
+    );
+    // The same key twice is no single request.
+    let twice = [("a", renew(1, 3)), ("a", renew(1, 4))];
+    assert_eq!(
+        etcd.with(&mut memory, &twice, NOW),
+        [Outcome::Applied(Applied::Renewed), Outcome::Applied(Applied::Renewed)]
+    );
+}
+
+#[test]
+fn history_that_goes_back_is_noticed_and_what_was_remembered_is_forgotten() {
+    let (mut etcd, mut memory) = (Etcd::default(), Memory::default());
+    etcd.with(&mut memory, &[("a", acquire(1, None, false))], NOW);
+    let backup = (etcd.keys.clone(), etcd.revision);
+    etcd.with(&mut memory, &[("a", renew(1, 2))], NOW);
+    etcd.with(&mut memory, &[("a", release(1))], NOW);
+    assert!(!memory.has_lost());
+    (etcd.keys, etcd.revision) = backup;
+    // Another write gets the revision that this client remembers, or would.
+    etcd.ask(renew(1, 9));
+    let Outcome::NotApplied(Refusal::Conflict(seen)) =
+        etcd.with(&mut memory, &[("a", acquire(2, None, false))], NOW).remove(0)
+    else {
+        panic!("it is held again")
+    };
+    assert!(seen.holding.unwrap().is_of(&nonce(1)) && memory.has_lost());
+}
+
+#[test]
+fn an_answer_that_was_overtaken_is_no_loss() {
+    let (mut etcd, mut memory) = (Etcd::default(), Memory::default());
+    etcd.ask(acquire(1, None, false));
+    let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").unwrap(), op: Op::Read };
+    let mut slow = Session::new("leasehold/").begin(&memory, &[op], NOW);
+    let answer = etcd.post(&slow.requests()[0]);
+    etcd.with(&mut memory, &[("b", acquire(2, None, false))], NOW);
+    slow.answers(&mut memory, vec![Ok(answer)]);
+    assert!(!memory.has_lost());
+}
+
+#[test]
+fn a_stream_tells_of_releases_and_of_its_end() {
+    let session = Session::new("leasehold/");
+    let [a, b] = ["a", "b"].map(|name| Resource::new(name).unwrap());
+    let request = String::from_utf8(session.watch(&[a.clone(), b]).body).unwrap();
+    assert_eq!(request.matches("create_request").count(), 2);
+    assert_eq!(session.watched(br#"{"result":{"header":{},"created":true}}"#), Ok(Watched::Begun));
+    let mut etcd = Etcd::default();
+    let told = |etcd: &mut Etcd, op: Option<Op>| {
+        let kind = if let Some(op) = op {
+            etcd.ask(op);
+            "PUT"
+        } else {
+            "DELETE"
+        };
+        let (key, (_, value)) = etcd.keys.first_key_value().unwrap();
+        let kv = if kind == "PUT" { json!({ "key": key, "value": value }) } else { json!({ "key": key }) };
+        let line = json!({ "result": { "events": [{ "type": kind, "kv": kv }] } });
+        session.watched(line.to_string().as_bytes())
+    };
+    assert_eq!(told(&mut etcd, Some(acquire(1, None, false))), Ok(Watched::Released(vec![])));
+    assert_eq!(told(&mut etcd, Some(renew(1, 2))), Ok(Watched::Released(vec![])));
+    assert_eq!(told(&mut etcd, Some(release(1))), Ok(Watched::Released(vec![a.clone()])));
+    assert_eq!(told(&mut etcd, None), Ok(Watched::Released(vec![a])));
+    for (line, is_expired) in [
+        (&br#"{"error":{"grpc_code":16,"http_code":401,"message":"etcdserver: invalid auth token"}}"#[..], true),
+        (br#"{"result":{"created":true,"canceled":true,"cancel_reason":"rpc error: code = PermissionDenied desc = no"}}"#, false),
+        (br#"{"result":{"created":true,"canceled":true,"cancel_reason":"rpc error: code = Unauthenticated desc = no"}}"#, true),
+        (b"<html>", false),
+    ] {
+        let outcome = session.watched(line).unwrap_err();
+        let expired = matches!(outcome, Outcome::NotApplied(Refusal::NeedsCredentials(_)));
+        assert_eq!(expired, is_expired, "{outcome:?}");
+    }
 }
 
 #[test]
@@ -166,7 +314,9 @@ fn odd_answers_are_no_grants() {
     for body in ["{}", "[]", "{\"succeeded\":1,\"header\":{}}", "{\"header\":{},\"responses\":[]}", "<html>"] {
         let mut exchange = begin(acquire(1, None, false), NOW);
         let odd = Response { status: 200, body: body.as_bytes().to_vec() };
-        let Progress::Done(outcomes) = exchange.answers(vec![Ok(odd)]) else { panic!("{body} is no answer") };
+        let Progress::Done(outcomes) = exchange.answers(&mut Memory::default(), vec![Ok(odd)]) else {
+            panic!("{body} is no answer")
+        };
         assert!(matches!(outcomes[..], [Outcome::NotApplied(Refusal::Unavailable(_))]), "{body}");
     }
 }
@@ -207,6 +357,9 @@ fn errors_say_if_the_request_was_applied() {
     for message in ["etcdserver: request timed out", "etcdserver: leader changed", "etcdserver: no leader"] {
         assert!(matches!(of(503, 14, message), Outcome::Unknown(_)), "{message}");
     }
+    let named =
+        Response { status: 400, body: b"CommonName of client sending a request against gateway will be".to_vec() };
+    assert_eq!(denied(&classify(&named)), Some(DenialKind::Permission));
     assert!(matches!(classify(&Response { status: 502, body: b"<html>".to_vec() }), Outcome::Unknown(_)));
 }
 

@@ -12,16 +12,33 @@ use leasehold_core::op::{Fault, FaultKind, Outcome};
 use super::{Request, Response, classify};
 use crate::dynamodb::json::{digits, object};
 
-/// A key as it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A key, as it was read or written last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Row {
     pub(super) key: String,
-    /// 0 where there is no such key.
-    pub(super) revision: u64,
+    pub(super) version: RowVersion,
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// The answer to a transaction.
+/// The way to tell that nobody has written a row since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum RowVersion {
+    /// Its `mod_revision`, read a moment ago; 0 where there is no such key.
+    Revision(u64),
+    /// Its value, which is never written twice. A revision that is remembered for long could be that of another write
+    /// after a backup was restored.
+    Value,
+}
+
+/// A transaction that is not sent yet. Several whose puts differ can be sent as one request.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    body: Json,
+    /// The keys that it may write.
+    pub(super) puts: Vec<String>,
+}
+
+/// The answer to one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Txn {
     /// The comparisons held. A refusal is status 200 without this field.
@@ -30,57 +47,94 @@ pub(super) struct Txn {
     pub(super) rows: Vec<Row>,
 }
 
-impl Txn {
-    pub(super) fn reading(keys: &[String]) -> Request {
-        request(&json!({ "compare": [], "success": ranges(keys) }), false)
+/// The state of the store at an answer: it shows if the data is older than it was, or of another cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Position {
+    pub(super) cluster: u64,
+    pub(super) revision: u64,
+}
+
+impl Draft {
+    pub(super) fn reading(keys: &[String]) -> Self {
+        Self { body: json!({ "compare": [], "success": ranges(keys) }), puts: Vec::new() }
     }
 
     /// Writes values where no key has changed since it was read, and reads all of them where one has.
-    pub(super) fn writing(read: &[Row], values: &[(&str, String)]) -> Request {
-        let compare = read.iter().map(|row| {
-            let revision = row.revision.to_string();
-            json!({ "result": "EQUAL", "target": "MOD", "key": base64(&row.key), "mod_revision": revision })
-        });
-        let puts = values.iter().map(|(key, value)| put(key, value.as_bytes()));
+    pub(super) fn writing(read: &[Row], values: &[(String, String)]) -> Self {
+        let compare: Vec<Json> = read.iter().map(unchanged).collect();
+        let puts: Vec<Json> = values.iter().map(|(key, value)| put(key, value.as_bytes())).collect();
         let keys: Vec<String> = read.iter().map(|row| row.key.clone()).collect();
-        let compare: Vec<Json> = compare.collect();
-        let puts: Vec<Json> = puts.collect();
-        request(&json!({ "compare": compare, "success": puts, "failure": ranges(&keys) }), true)
+        Self {
+            body: json!({ "compare": compare, "success": puts, "failure": ranges(&keys) }),
+            puts: values.iter().map(|(key, _)| key.clone()).collect(),
+        }
     }
 
     /// Replaces a value by another, or by none, where it is the one that was found; empty where none was.
-    pub(super) fn replacing(key: &str, found: &[u8], value: Option<Vec<u8>>) -> Request {
-        let compare = if found.is_empty() {
-            json!({ "result": "EQUAL", "target": "MOD", "key": base64(key), "mod_revision": "0" })
-        } else {
-            json!({ "result": "EQUAL", "target": "VALUE", "key": base64(key), "value": STANDARD.encode(found) })
-        };
+    pub(super) fn replacing(key: &str, found: &[u8], value: Option<Vec<u8>>) -> Self {
+        let version = if found.is_empty() { RowVersion::Revision(0) } else { RowVersion::Value };
+        let compare = unchanged(&Row { key: key.to_string(), version, value: Some(found.to_vec()) });
         let change = match value {
             Some(value) => put(key, &value),
             None => json!({ "requestDeleteRange": { "key": base64(key) } }),
         };
-        request(&json!({ "compare": [compare], "success": [change] }), true)
+        Self { body: json!({ "compare": [compare], "success": [change] }), puts: alloc::vec![key.to_string()] }
     }
 
-    /// # Errors
-    /// The meaning of an answer that holds no result. One that does not show the keys that it should is no refusal.
-    pub(super) fn parse(response: &Response, keys: &[String]) -> Result<Self, Outcome> {
-        if response.status != 200 {
-            return Err(classify(response));
-        }
-        let fields = object(&response.body).map_err(|_| misfit())?;
-        let succeeded = match fields.get("succeeded") {
-            None => false,
-            Some(succeeded) => succeeded.as_bool().ok_or_else(misfit)?,
+    /// One request for all of them: etcd carries out transactions within a transaction each by its own comparisons.
+    pub(super) fn together(mut drafts: Vec<Self>) -> Request {
+        let writes = drafts.iter().any(|draft| !draft.puts.is_empty());
+        let body = match (drafts.pop(), drafts.is_empty()) {
+            (Some(only), true) => only.body,
+            (last, _) => {
+                let all = drafts.into_iter().chain(last).map(|draft| json!({ "requestTxn": draft.body }));
+                json!({ "compare": [], "success": all.collect::<Vec<_>>() })
+            }
         };
-        if !fields.contains_key("header") && !fields.contains_key("responses") {
-            return Err(misfit());
-        }
-        let answers = fields.get("responses").and_then(Json::as_array);
-        let ranges = answers.into_iter().flatten().filter_map(|answer| answer.get("response_range"));
-        let rows = ranges.zip(keys).map(|(range, key)| row(range, key)).collect::<Option<Vec<_>>>();
-        Ok(Self { succeeded, rows: rows.ok_or_else(misfit)? })
+        Request { path: "/v3/kv/txn", body: body.to_string().into_bytes(), writes }
     }
+}
+
+/// Reads the answer to transactions that were sent together; `keys` are those that each of them reads.
+///
+/// # Errors
+/// The meaning of an answer that holds no result. One that does not show the keys that it should is no refusal.
+pub(super) fn parse(response: &Response, keys: &[&[String]]) -> Result<(Vec<Txn>, Option<Position>), Outcome> {
+    if response.status != 200 {
+        return Err(classify(response));
+    }
+    let fields = object(&response.body).map_err(|_| misfit())?;
+    let header = fields.get("header");
+    if header.is_none() && !fields.contains_key("responses") {
+        return Err(misfit());
+    }
+    let whole = Json::Object(fields.clone());
+    let answers: Vec<&Json> = match keys {
+        [_] => alloc::vec![&whole],
+        _ => {
+            let all = fields.get("responses").and_then(Json::as_array).ok_or_else(misfit)?;
+            all.iter().map(|answer| answer.get("response_txn")).collect::<Option<_>>().ok_or_else(misfit)?
+        }
+    };
+    if answers.len() != keys.len() {
+        return Err(misfit());
+    }
+    let txns = answers.into_iter().zip(keys).map(|(answer, keys)| txn(answer, keys)).collect::<Option<Vec<_>>>();
+    let number = |name| digits(header?.get(name)?.as_str()?);
+    let position = number("cluster_id").zip(number("revision"));
+    let position = position.map(|(cluster, revision)| Position { cluster, revision });
+    Ok((txns.ok_or_else(misfit)?, position))
+}
+
+fn txn(answer: &Json, keys: &[String]) -> Option<Txn> {
+    let succeeded = match answer.get("succeeded") {
+        None => false,
+        Some(succeeded) => succeeded.as_bool()?,
+    };
+    let answers = answer.get("responses").and_then(Json::as_array);
+    let ranges = answers.into_iter().flatten().filter_map(|answer| answer.get("response_range"));
+    let rows = ranges.zip(keys).map(|(range, key)| row(range, key)).collect::<Option<Vec<_>>>()?;
+    Some(Txn { succeeded, rows })
 }
 
 fn row(range: &Json, key: &str) -> Option<Row> {
@@ -89,14 +143,27 @@ fn row(range: &Json, key: &str) -> Option<Row> {
         Some(kvs) => kvs.as_array()?,
     };
     match kvs {
-        [] => Some(Row { key: key.to_string(), revision: 0, value: None }),
+        [] => Some(Row { key: key.to_string(), version: RowVersion::Revision(0), value: None }),
         [kv] if kv.get("key")?.as_str()? == base64(key) => {
-            let revision = digits(kv.get("mod_revision")?.as_str()?)?;
+            let version = RowVersion::Revision(digits(kv.get("mod_revision")?.as_str()?)?);
             // An empty value is left out.
             let value = kv.get("value").map_or(Some(""), Json::as_str)?;
-            Some(Row { key: key.to_string(), revision, value: Some(STANDARD.decode(value).ok()?) })
+            Some(Row { key: key.to_string(), version, value: Some(STANDARD.decode(value).ok()?) })
         }
         _ => None,
+    }
+}
+
+fn unchanged(row: &Row) -> Json {
+    let key = base64(&row.key);
+    match (row.version, &row.value) {
+        (RowVersion::Value, Some(value)) => {
+            json!({ "result": "EQUAL", "target": "VALUE", "key": key, "value": STANDARD.encode(value) })
+        }
+        (RowVersion::Revision(revision), _) => {
+            json!({ "result": "EQUAL", "target": "MOD", "key": key, "mod_revision": revision.to_string() })
+        }
+        (RowVersion::Value, None) => json!({ "result": "EQUAL", "target": "MOD", "key": key, "mod_revision": "0" }),
     }
 }
 
@@ -108,12 +175,8 @@ fn put(key: &str, value: &[u8]) -> Json {
     json!({ "requestPut": { "key": base64(key), "value": STANDARD.encode(value) } })
 }
 
-fn base64(key: &str) -> String {
+pub(super) fn base64(key: &str) -> String {
     STANDARD.encode(key)
-}
-
-fn request(body: &Json, writes: bool) -> Request {
-    Request { path: "/v3/kv/txn", body: body.to_string().into_bytes(), writes }
 }
 
 pub(super) fn misfit() -> Outcome {
