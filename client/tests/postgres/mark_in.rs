@@ -86,6 +86,7 @@ fn a_lost_lease_fails_the_transaction() {
     let late = run.mark_in().unwrap();
     assert!(!format!("{late:?}").contains(&late.parameter[1]), "it is enough to end the run");
     two.break_lock("bill@monday").unwrap();
+    assert!(rig.server.connect().execute(&late.sql, &[&late.parameter]).is_err(), "it is free, and nobody's");
     let next = begun(job(&two).wait(PATIENCE));
     for is_done in [false, true] {
         if is_done {
