@@ -71,6 +71,7 @@ pub mod client;
 pub mod dynamodb;
 pub mod etcd;
 pub mod fence;
+pub mod listing;
 pub mod postgres;
 pub mod redis;
 pub mod resp;

@@ -71,6 +71,7 @@ mod errors;
 mod exchange;
 mod expressions;
 pub(crate) mod json;
+mod listing;
 mod lock;
 mod membership;
 mod record;

@@ -39,6 +39,7 @@
 pub mod admin;
 mod errors;
 mod exchange;
+mod listing;
 mod memory;
 mod record;
 #[cfg(test)]

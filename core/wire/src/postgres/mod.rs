@@ -38,6 +38,7 @@
 
 mod errors;
 mod exchange;
+mod listing;
 mod membership;
 mod rows;
 pub mod schema;

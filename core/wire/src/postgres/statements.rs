@@ -56,6 +56,7 @@ pub(super) struct Texts {
     pub(super) unmark: String,
     pub(super) look: String,
     pub(super) mark_in: String,
+    pub(super) list: String,
 }
 
 /// Releases are told to those who listen, or to nobody.
@@ -134,6 +135,11 @@ impl Texts {
             ),
             look: format!("SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW})"),
             mark_in: mark_in(table),
+            // The name of the first page may be the prefix itself, which no later one can be.
+            list: format!(
+                "SELECT l.resource, {LIVE} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
+                 (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
+            ),
         }
     }
 }

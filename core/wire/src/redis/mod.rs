@@ -18,6 +18,7 @@ mod command;
 mod errors;
 mod exchange;
 mod keys;
+mod listing;
 mod membership;
 mod native;
 #[cfg(test)]
@@ -41,6 +42,7 @@ pub use errors::{ErrorClass, classify, error_outcome, of_one_server, refusal};
 pub(crate) use errors::{refuses_credentials, said};
 pub use exchange::{Exchange, Progress};
 pub use keys::{SLOTS, slot};
+pub use listing::{list, listed};
 pub use membership::{Found, found, look, look_by_script, mark, marked};
 pub use native::ConnectionMemory;
 pub use scripts::{SCRIPTS, Script};
