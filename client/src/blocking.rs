@@ -18,6 +18,7 @@ use crate::elect::ElectionRequest;
 use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
 use crate::lease;
+use crate::list;
 use crate::once::{self, Mark, RunInfo};
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{self, none_if_busy};
@@ -25,6 +26,7 @@ use crate::stores::Stores;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::url::StoreUrl;
+use crate::watch::{self, Change};
 
 pub use permits::{LockAnyRequest, Permit, ReadLease, RwLockRequest, SemaphoreRequest, WriteLease};
 
@@ -103,6 +105,17 @@ impl Client {
         block_on(self.0.inspect_by(resource.as_ref(), Caller::Blocking))
     }
 
+    /// The held locks whose names begin with `prefix`: see [`leasehold::Client::list`](crate::Client::list). An error ends
+    /// the iterator.
+    pub fn list(&self, prefix: impl Into<String>) -> Listing {
+        Listing { inner: self.0.list(prefix), has_failed: false }
+    }
+
+    /// The changes of a lock's holder, without end: see [`leasehold::Client::watch`](crate::Client::watch). Each waits.
+    pub fn watch(&self, resource: impl Into<String>) -> Watch {
+        Watch(self.0.watch(resource))
+    }
+
     /// See [`leasehold::Client::break_lock`](crate::Client::break_lock).
     ///
     /// # Errors
@@ -148,6 +161,57 @@ impl Client {
     /// See [`leasehold::Client::stores`](crate::Client::stores).
     pub fn stores(&self) -> &[StoreUrl] {
         self.0.stores()
+    }
+}
+
+/// Iterates over held locks: see [`leasehold::Listing`](crate::Listing).
+#[derive(Debug)]
+#[must_use = "nothing is asked before the first lock is taken from it"]
+pub struct Listing {
+    inner: list::Listing,
+    has_failed: bool,
+}
+
+impl Listing {
+    /// See [`leasehold::Listing::page`](crate::Listing::page).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn page(&mut self) -> Result<Option<Vec<LockInfo>>, Error> {
+        block_on(self.inner.page())
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Result<LockInfo, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.has_failed {
+            return None;
+        }
+        let next = block_on(self.inner.next()).transpose();
+        self.has_failed = matches!(next, Some(Err(_)));
+        next
+    }
+}
+
+/// Iterates over the changes of a lock: see [`leasehold::Watch`](crate::Watch).
+#[derive(Debug)]
+#[must_use = "nothing is read before the first change is asked for"]
+pub struct Watch(watch::Watch);
+
+impl Watch {
+    /// See [`leasehold::Watch::every`](crate::Watch::every).
+    pub fn every(self, every: Duration) -> Self {
+        Self(self.0.every(every))
+    }
+}
+
+impl Iterator for Watch {
+    type Item = Result<Change, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(block_on(self.0.next()))
     }
 }
 

@@ -216,7 +216,7 @@ impl Client {
 }
 
 /// The holder of the lock, unless a majority shows it free.
-fn holder(view: &View, resource: &str) -> Option<LockInfo> {
+pub(crate) fn holder(view: &View, resource: &str) -> Option<LockInfo> {
     if view.is_free() {
         return None;
     }

@@ -135,6 +135,7 @@ mod inspect;
 #[doc(hidden)]
 pub mod internals;
 mod lease;
+mod list;
 #[cfg(feature = "postgres")]
 mod mark_in;
 mod metrics;
@@ -156,6 +157,7 @@ pub mod table;
 mod threads;
 mod transport;
 mod url;
+mod watch;
 
 pub use all::{Leases, LockAllRequest};
 pub use any::LockAnyRequest;
@@ -165,6 +167,7 @@ pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
+pub use list::Listing;
 #[cfg(feature = "postgres")]
 pub use mark_in::MarkStatement;
 pub use once::{Mark, Once, Run, RunInfo, RunRequest};
@@ -184,6 +187,7 @@ pub use url::PostgresUrl;
 #[cfg(feature = "redis")]
 pub use url::RedisUrl;
 pub use url::StoreUrl;
+pub use watch::{Change, Watch};
 
 /// The examples of the guide to runs are tested with those of this crate.
 #[cfg(doctest)]

@@ -1,5 +1,7 @@
 //! Requests beside the core, such as a look at a record.
 
+use std::time::Duration;
+
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome};
 use leasehold_core::{LockId, NodeId, OneOrMany, RequestId, Resource, Transmit};
 
@@ -10,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::transport::{Answer, Pool};
+use crate::transport::{Answer, Pool, Transport};
 
 impl Driver {
     /// One request to the only store.
@@ -48,7 +50,6 @@ impl Driver {
             (Arc::clone(&self.transports[node]), self.transmit(node, op))
         });
         let requests: Vec<_> = requests.collect();
-        let no_answer = || Outcome::Unknown(Fault::new(FaultKind::Server, "no answer"));
         exec::offload(move || {
             let answers =
                 exec::each(&requests, |(transport, transmit)| outcome(transport.perform(transmit, Pool::Caller)));
@@ -57,12 +58,82 @@ impl Driver {
         .await
     }
 
+    /// Reads many records of some nodes at the same time: for each node the outcomes of all names, in their order.
+    pub(crate) async fn read_all(
+        self: &Arc<Self>,
+        nodes: std::ops::Range<usize>,
+        names: &[Resource],
+    ) -> Result<Vec<Vec<Outcome>>, Error> {
+        self.check_process()?;
+        let lanes: Vec<Vec<Lane>> = nodes.map(|node| self.lanes(node, names)).collect();
+        let patience = self.request_timeout;
+        exec::offload(move || {
+            let at_once: Vec<(usize, &Lane)> =
+                lanes.iter().enumerate().flat_map(|(node, lanes)| lanes.iter().map(move |lane| (node, lane))).collect();
+            let answers = exec::each(&at_once, |(_, lane)| lane.perform(patience));
+            let mut of_nodes: Vec<Vec<Outcome>> = lanes.iter().map(|_| Vec::new()).collect();
+            for ((node, lane), answer) in at_once.iter().zip(answers) {
+                of_nodes[*node].extend(answer.unwrap_or_else(|| vec![no_answer(); lane.names()]));
+            }
+            of_nodes
+        })
+        .await
+    }
+
+    /// The reads of one node, spread over a few threads.
+    fn lanes(&self, node: usize, names: &[Resource]) -> Vec<Lane> {
+        let transport = &self.transports[node];
+        let together = if transport.reads_together() { transport.config().batch.max(1) } else { 1 };
+        let read = |name: &Resource| LockOp { lock: LockId::new(u64::MAX), resource: name.clone(), op: Op::Read };
+        let requests: Vec<Transmit> = names
+            .chunks(together)
+            .map(|names| Transmit {
+                ops: names.iter().map(read).collect::<Vec<_>>().into(),
+                ..self.transmit(node, read(&names[0]))
+            })
+            .collect();
+        let each = requests.len().div_ceil(MOST_LANES).max(1);
+        let lane = |requests: &[Transmit]| Lane { transport: Arc::clone(transport), requests: requests.to_vec() };
+        requests.chunks(each).map(lane).collect()
+    }
+
     fn transmit(&self, node: usize, op: LockOp) -> Transmit {
         let deadline = clock::monotonic().plus(self.request_timeout);
         // The core counts up from 0, so that no two requests in flight have the same id.
         let id = RequestId::new(u64::MAX - self.direct_requests.fetch_add(1, Ordering::Relaxed));
         Transmit { id, node: NodeId::new(u16::try_from(node).unwrap_or(u16::MAX)), deadline, ops: OneOrMany::one(op) }
     }
+}
+
+/// The most threads that read from one store for one caller.
+const MOST_LANES: usize = 4;
+
+/// Requests to one store, one after the other.
+struct Lane {
+    transport: Arc<dyn Transport>,
+    requests: Vec<Transmit>,
+}
+
+impl Lane {
+    fn names(&self) -> usize {
+        self.requests.iter().map(|request| request.ops.len()).sum()
+    }
+
+    fn perform(&self, patience: Duration) -> Vec<Outcome> {
+        let one = |request: &Transmit| {
+            let request = Transmit { deadline: clock::monotonic().plus(patience), ..request.clone() };
+            match self.transport.perform(&request, Pool::Caller) {
+                Ok(outcomes) if outcomes.len() == request.ops.len() => outcomes,
+                Ok(_) => vec![no_answer(); request.ops.len()],
+                Err(fault) => vec![fault.outcome(); request.ops.len()],
+            }
+        };
+        self.requests.iter().flat_map(one).collect()
+    }
+}
+
+fn no_answer() -> Outcome {
+    Outcome::Unknown(Fault::new(FaultKind::Server, "no answer"))
 }
 
 fn outcome(answer: Answer) -> Option<Outcome> {

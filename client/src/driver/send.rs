@@ -206,6 +206,10 @@ mod tests {
             self.memory.look()
         }
 
+        fn list(&self, _prefix: &str, _after: &[u8]) -> Result<leasehold_wire::listing::Page, Error> {
+            Ok(leasehold_wire::listing::Page::default())
+        }
+
         fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
             self.memory.mark(found, marker)
         }

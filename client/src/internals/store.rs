@@ -9,6 +9,8 @@ use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, R
 
 use crate::client::{Backend, Client};
 use crate::clock;
+use leasehold_wire::listing::Page;
+
 use crate::doctor::Finding;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -176,6 +178,10 @@ impl Transport for Connection {
 
     fn mark(&self, found: &[u8], marker: Option<&leasehold_core::member::Marker>) -> Result<bool, Error> {
         self.memory.mark(found, marker)
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        self.memory.list(prefix, after)
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::listing::Page;
 
 use super::pauses::Pauses;
 use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher, node_config, open};
@@ -202,6 +203,14 @@ impl Transport for LazyStore {
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         self.opened()?.mark(found, marker)
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        self.opened()?.list(prefix, after)
+    }
+
+    fn reads_together(&self) -> bool {
+        self.store().is_none_or(|store| store.reads_together())
     }
 
     fn clock_offset(&self) -> Option<(i64, u64)> {

@@ -1,9 +1,10 @@
-//! The quorum membership that a Redis remembers, over a socket or HTTP.
+//! The quorum membership that a Redis remembers, and pages of its locks, over a socket or HTTP.
 
 use std::fmt::Display;
 
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
+use leasehold_wire::listing::Page;
 use leasehold_wire::redis::{self, Command};
 use leasehold_wire::resp::Value;
 
@@ -29,6 +30,11 @@ pub(super) fn mark(
     let id = request_id()?;
     let reply = ask(vec![redis::mark(id, found, marker)])?.into_iter().next().unwrap_or(Value::Nil);
     redis::marked(id, &reply).map_err(|outcome| judged(url, outcome))
+}
+
+/// Reads the reply to the command of a page.
+pub(super) fn page(url: &dyn Display, prefix: &str, replies: &[Value]) -> Result<Page, Error> {
+    redis::listed(prefix, replies.first().unwrap_or(&Value::Nil)).map_err(|outcome| judged(url, outcome))
 }
 
 /// The offset of the server's clock from ours, and its error, in milliseconds.

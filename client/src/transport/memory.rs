@@ -9,6 +9,7 @@ use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+use leasehold_wire::listing::{PAGE, Page};
 
 use super::wakeups::Wakeups;
 use super::{Answer, Found, Pool, Transport, Watcher};
@@ -132,6 +133,33 @@ impl Transport for Memory {
             "this store exists in one process only: other processes do not see its locks, and its tokens end with it",
             "to lock against other processes, use a file: sqlite:PATH",
         )]
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let now = clock::store_now(BOOT);
+        let contents = self.contents.lock();
+        let begin = std::str::from_utf8(after).ok().and_then(|after| Resource::new(after).ok());
+        let begin = match begin {
+            Some(after) => Bound::Excluded(after),
+            // No name is below the prefix and begins with it. An empty one is no name, nor is one that is too long.
+            None => Resource::new(prefix).map_or(Bound::Unbounded, Bound::Included),
+        };
+        let of_page = contents.records.range((begin, Bound::Unbounded)).take(PAGE as usize);
+        let (mut page, mut looked_at, mut ended) = (Page::default(), 0, false);
+        for (name, entry) in of_page {
+            if !name.as_str().starts_with(prefix) {
+                ended = true;
+                break;
+            }
+            looked_at += 1;
+            page.next = Some(name.as_str().as_bytes().to_vec());
+            let seen = store::seen(Some(&entry.record), &now);
+            if seen.held().is_some() {
+                page.records.push((name.clone(), Some(seen)));
+            }
+        }
+        page.next = page.next.filter(|_| !ended && looked_at == PAGE);
+        Ok(page)
     }
 
     fn look(&self) -> Result<Found, Error> {

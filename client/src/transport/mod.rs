@@ -44,6 +44,7 @@ use std::sync::Arc;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::listing::Page;
 
 use crate::doctor::Finding;
 use crate::error::Error;
@@ -97,6 +98,14 @@ pub(crate) trait Transport: Send + Sync {
 
     /// Replaces the marker that was found by another, or by none; `false` if it has changed meanwhile.
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error>;
+
+    /// One page of the locks whose names begin with `prefix`. `after` is empty, or where the last page has ended.
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error>;
+
+    /// Tells if several reads can be one request.
+    fn reads_together(&self) -> bool {
+        true
+    }
 
     /// The offset of the store's clock from ours, and its error, in milliseconds. `None` where it is the same clock, or
     /// cannot be read.

@@ -13,6 +13,7 @@ mod bounds;
 mod crowds;
 mod grants;
 mod holding;
+mod listing;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod on_tables;
 mod permits;
@@ -249,6 +250,10 @@ macro_rules! behaviours {
             holding::a_release_of_a_broken_lock_is_a_loss
             holding::a_release_of_a_lock_that_a_rival_took_is_a_loss
             holding::a_release_of_several_tells_that_one_was_broken
+            listing::the_held_locks_of_a_prefix_are_listed
+            listing::more_locks_than_a_page_are_listed_once_each
+            listing::a_prefix_is_taken_literally
+            listing::bad_prefixes_are_refused_alike_everywhere
             permits::any_of_several_locks_will_do
             permits::a_semaphore_has_as_many_holders_as_permits
             permits::all_clients_agree_on_the_number_of_permits

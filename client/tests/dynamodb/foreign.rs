@@ -323,6 +323,26 @@ fn a_table_of_terraforms_own_is_refused_lock_by_lock() {
 }
 
 #[test]
+fn javas_locks_are_listed_and_other_rows_are_not() {
+    let server = server();
+    let url = new_table(&server);
+    let (client, java) = (Client::connect(&url).unwrap(), Java { server: &server, table: table_of(&url) });
+    let _lease = client.lock("jobs/ours").ttl(ms(600_000)).acquire().unwrap();
+    assert!(java.acquire_new("jobs/java", UUID[0], 20_000));
+    put(&server, &url, &json!({"key": {"S": "jobs/state"}, "Info": {"S": "{}"}}));
+    put(&server, &url, &json!({"key": {"S": "jobs/bad"}, "recordVersionNumber": {"N": "7"}, "ownerName": {"S": "x"}}));
+    put(
+        &server,
+        &url,
+        &json!({"key": {"S": "jobs/\n"}, "recordVersionNumber": {"S": "7"}, "leaseDuration": {"S": "1"}}),
+    );
+    let listed = client.list("jobs/").map(Result::unwrap).map(|lock| (lock.resource, lock.foreign));
+    let mut listed: Vec<_> = listed.collect();
+    listed.sort();
+    assert_eq!(listed, [("jobs/java".to_owned(), true), ("jobs/ours".to_owned(), false)]);
+}
+
+#[test]
 fn a_mark_stands_in_the_row_until_java_puts_it_anew() {
     let server = server();
     let url = new_table(&server);

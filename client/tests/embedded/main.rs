@@ -20,3 +20,4 @@ mod permits;
 mod processes;
 mod runs;
 mod several;
+mod watching;

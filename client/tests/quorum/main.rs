@@ -11,6 +11,7 @@ mod connect;
 mod doctor;
 mod faults;
 mod join;
+mod listing;
 mod marks;
 mod memory;
 mod runs;

@@ -19,6 +19,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, FaultKind, Outcome, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
+use leasehold_wire::listing::Page;
 use leasehold_wire::sigv4::http_date;
 
 use self::access::Access;
@@ -140,6 +141,11 @@ impl Transport for Dynamodb {
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let response = self.ask(self.session.mark(found, marker)).map_err(|why| self.to_error(&why))?;
         self.session.marked(marker, &response).map_err(|outcome| self.judged(outcome))
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let response = self.ask(self.session.list(prefix, after)).map_err(|why| self.to_error(&why))?;
+        self.session.listed(prefix, &response).map_err(|outcome| self.judged(outcome))
     }
 
     /// Reads the header `Date`, which has whole seconds.

@@ -16,6 +16,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Outcome, Refusal};
 use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::etcd::{Request, Response, Session};
+use leasehold_wire::listing::Page;
 
 use self::link::{Access, EtcdLink};
 use self::watcher::EtcdWatcher;
@@ -116,5 +117,11 @@ impl Transport for Etcd {
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let marked = self.ask(self.session.mark(found, marker)).and_then(|response| self.session.marked(&response));
         marked.map_err(|outcome| self.judged(outcome))
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let response = self.ask(self.session.list(prefix, after));
+        let page = response.and_then(|response| self.session.listed(&response, clock::unix_ms()));
+        page.map_err(|outcome| self.judged(outcome))
     }
 }

@@ -17,7 +17,8 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
-use leasehold_wire::redis::{Command, Session, Settings, look_by_script};
+use leasehold_wire::listing::Page;
+use leasehold_wire::redis::{Command, Session, Settings, list, look_by_script};
 use leasehold_wire::resp::Value;
 
 use self::access::Access;
@@ -117,6 +118,15 @@ impl Transport for Http {
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         membership::mark(&self.url, found, marker, |commands| self.ask(commands))
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        membership::page(&self.url, prefix, &self.ask(vec![list(prefix, after)])?)
+    }
+
+    /// Each is a request of its own over HTTP.
+    fn reads_together(&self) -> bool {
+        false
     }
 
     fn clock_offset(&self) -> Option<(i64, u64)> {

@@ -18,6 +18,7 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::listing::Page;
 use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement};
 
 use self::connection::Access;
@@ -169,6 +170,11 @@ impl Transport for Postgres {
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         self.session.marked(self.ask(self.session.mark(found, marker))).map_err(|outcome| self.judged(outcome))
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let page = self.session.listed(prefix, self.ask(self.session.list(prefix, after)));
+        page.map_err(|outcome| self.judged(outcome))
     }
 
     fn clock_offset(&self) -> Option<(i64, u64)> {

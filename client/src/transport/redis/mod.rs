@@ -19,7 +19,8 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use leasehold_core::{NodeConfig, Resource, Transmit};
-use leasehold_wire::redis::{Command, Replicas, Session, Settings, Topology, look, refusal};
+use leasehold_wire::listing::Page;
+use leasehold_wire::redis::{Command, Replicas, Session, Settings, Topology, list, look, refusal};
 use leasehold_wire::resp::Value;
 
 use self::access::{Access, CONNECT_PATIENCE};
@@ -171,6 +172,29 @@ impl Transport for Redis {
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         membership::mark(&self.url, found, marker, |commands| self.ask(commands))
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let Some(cluster) = self.access.cluster() else {
+            return membership::page(&self.url, prefix, &self.ask(vec![list(prefix, after)])?);
+        };
+        let Some(place) = cluster.place(after) else {
+            let what = super::of(&self.url, &"no master of the cluster is known");
+            return if after.is_empty() {
+                Err(Error::new(ErrorKind::StoreUnavailable, what))
+            } else {
+                Ok(Page::default())
+            };
+        };
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let (node, command) = (place.node.clone(), list(prefix, &place.after));
+        let ask = move |link: Arc<StoreLink>| async move { link.to(&node).command(&[command], deadline).await };
+        let replies = self.connections.block_on_background(ask).map_err(NoConnection::Fault).flatten();
+        let replies = replies.map_err(|why| {
+            cluster.refresh(&self.access);
+            to_error(&self.url, why)
+        })?;
+        Ok(cluster.page_of(&place.node, membership::page(&self.url, prefix, &replies)?))
     }
 
     fn clock_offset(&self) -> Option<(i64, u64)> {

@@ -26,6 +26,7 @@ use leasehold_core::member::{Durability, Marker};
 use leasehold_core::op::{Applied, LockOp, Outcome, TransportFault};
 use leasehold_core::store::BootId;
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+use leasehold_wire::listing::Page;
 use tracing::Level;
 
 use self::error::{Kind, SqliteError};
@@ -211,6 +212,15 @@ impl Transport for Sqlite {
         let file = std::fs::metadata(&self.path).ok();
         let file = file.map(|file| FileId { device: file.dev(), inode: file.ino() });
         Ok(Found { marker: Marker::parse(&text), text, file, ..Found::default() })
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let until = clock::monotonic().plus(OPEN_PATIENCE);
+        let page = self.with_connection(Pool::Caller, until, |connection| {
+            record::read_page(connection.db(), prefix, after, &clock::store_now(self.boot))
+                .map_err(|error| Stop::NotApplied(SqliteError::from(error).at(&self.path)))
+        });
+        page.map_err(given_up)
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {

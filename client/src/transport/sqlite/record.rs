@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use leasehold_core::config::Ttl;
 use leasehold_core::member::RETENTION;
-use leasehold_core::op::{Denial, DenialKind};
-use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record, StoreNow};
+use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome};
+use leasehold_core::store::{self, BootId, LeaseRecord, MarkRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
-use rusqlite::types::ValueRef;
+use leasehold_wire::listing::{PAGE, Page};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data, \
                     done_nonce, done_token, done_owner, done_ms, done_until FROM leases WHERE resource = ?1";
 const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, \
                         data, done_nonce, done_token, done_owner, done_ms, done_until FROM leases ORDER BY resource";
+const READ_PAGE: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, \
+                         data, done_nonce, done_token, done_owner, done_ms, done_until FROM leases \
+                         WHERE resource >= ?1 AND (resource > ?1 OR ?1 = ?2) ORDER BY resource LIMIT ?3";
 const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
                      expires_ns, since_ms, owner, data, done_nonce, done_token, done_owner, done_ms, done_until) VALUES \
                      (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
@@ -45,6 +49,32 @@ pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record
         each(name.as_str().unwrap_or("?"), decode(row));
     }
     Ok(())
+}
+
+/// Reads a page of the names that begin with `prefix`, behind `after` if that is not empty. Rows that no honest client
+/// writes are left out.
+pub(super) fn read_page(db: &Connection, prefix: &str, after: &[u8], now: &StoreNow) -> rusqlite::Result<Page> {
+    let mut statement = db.prepare_cached(READ_PAGE)?;
+    // A name need not be text, since anybody can write the file.
+    let after = ToSqlOutput::Borrowed(ValueRef::Text(if after.is_empty() { prefix.as_bytes() } else { after }));
+    let mut rows = statement.query((after, prefix, PAGE))?;
+    let (mut page, mut looked_at) = (Page::default(), 0);
+    while let Some(row) = rows.next()? {
+        let ValueRef::Text(name) = row.get_ref("resource")? else { continue };
+        if !name.starts_with(prefix.as_bytes()) {
+            return Ok(Page { next: None, ..page });
+        }
+        looked_at += 1;
+        page.next = Some(name.to_vec());
+        let name = std::str::from_utf8(name).ok().and_then(|name| Resource::new(name).ok());
+        if let (Some(name), Ok(record)) = (name, decode(row))
+            && let Outcome::Applied(Applied::Read(seen)) = store::apply(Some(&record), &Op::Read, now).outcome
+        {
+            page.records.extend(seen.held().is_some().then_some((name, Some(seen))));
+        }
+    }
+    page.next = page.next.filter(|_| looked_at == PAGE);
+    Ok(page)
 }
 
 /// Writes the row of a resource.

@@ -4,6 +4,7 @@
 //! whole map is then read again, in the background and not too often.
 
 pub(super) mod link;
+mod listing;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -146,3 +146,20 @@ fn a_schema_that_was_changed_is_refused() {
         }
     }
 }
+
+#[test]
+fn a_list_leaves_bad_records_out() {
+    let place = Place::new();
+    let store = place.open();
+    for name in ["a", "b", "c"] {
+        assert!(matches!(one(&store, acquire(name, 1)), Outcome::Applied(_)));
+    }
+    for change in ["counter = -1", "nonce = zeroblob(15)", "ttl_ns = 9223372036854775807", "owner = 7"] {
+        tamper(&place, change);
+        let page = store.list("", b"").unwrap();
+        let names: Vec<&str> = page.records.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names, page.next), (vec!["b", "c"], None), "{change}");
+    }
+    tamper(&place, "resource = CAST(x'61ff' AS TEXT)");
+    assert_eq!(store.list("", b"").unwrap().records.len(), 2);
+}
