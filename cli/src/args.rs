@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::{duration, status};
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP,
-    JOIN_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, STATUS_HELP, STORE_HELP,
+    JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, STATUS_HELP, STORE_HELP, WATCH_HELP,
 };
 
 /// Run a job under a lock, show a lock's holder, check a store.
@@ -77,6 +77,17 @@ pub(crate) enum Command {
     /// The answer is out of date when it arrives: use it for information, never for decisions.
     #[command(after_long_help = INSPECT_HELP)]
     Inspect(InspectArgs),
+    /// Show the locks that are held, one line for each
+    ///
+    /// Runs in progress are shown too. Each page is a bounded request that blocks nobody, whatever else the store keeps. The
+    /// answer is out of date when it arrives: use it for information, never for decisions.
+    #[command(after_long_help = LIST_HELP)]
+    List(ListArgs),
+    /// Show each change of a lock's holder, one line for each, until it is interrupted
+    ///
+    /// The lock is read again and again, so a holder that comes and goes between two readings is not shown.
+    #[command(after_long_help = WATCH_HELP)]
+    Watch(WatchArgs),
     /// Take a lock from its holder, after asking
     ///
     /// The last resort, for a holder that is known to be dead, or that must give way before its ttl ends. If the holder
@@ -108,6 +119,8 @@ impl Command {
             Self::Exec(args) => Some(&args.store),
             Self::Once(args) => Some(&args.store),
             Self::Inspect(args) => Some(&args.store),
+            Self::List(args) => Some(&args.store),
+            Self::Watch(args) => Some(&args.store),
             Self::Break(args) => Some(&args.store),
             Self::Doctor(args) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => Some(&args.store),
@@ -125,6 +138,8 @@ impl Command {
     pub(crate) const fn json(&self) -> bool {
         match self {
             Self::Inspect(args) => args.json,
+            Self::List(args) => args.json,
+            Self::Watch(args) => args.json,
             Self::Break(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => args.json,
@@ -291,6 +306,33 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "SLOT")]
     pub slot: Option<String>,
     /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The beginning of the names [default: all names]
+    #[arg(default_value = "", hide_default_value = true)]
+    pub prefix: String,
+    /// Answer in JSON: one object for each lock, on a line of its own
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The lock, or the run as `leasehold once` names it: NAME@SLOT, or NAME@ without a slot
+    pub resource: String,
+    /// The time between two readings: at least 100ms
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
+    #[arg(allow_hyphen_values = true)]
+    pub every: Duration,
+    /// Answer in JSON: one object for each change, on a line of its own
     #[arg(long)]
     pub json: bool,
 }

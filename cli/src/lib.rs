@@ -14,6 +14,7 @@ mod doctor;
 mod duration;
 mod exec;
 mod inspect;
+mod list;
 mod once;
 mod output;
 mod permits;
@@ -23,6 +24,7 @@ pub mod status;
 mod store;
 mod table;
 mod warnings;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -55,6 +57,8 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Exec(args) => exec::run(args, &target),
         Command::Once(args) => once::run(args, &target),
         Command::Inspect(args) => inspect::run(args, &target),
+        Command::List(args) => list::run(args, &target),
+        Command::Watch(args) => watch::run(args, &target),
         Command::Break(args) => break_lock::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),

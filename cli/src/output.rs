@@ -93,6 +93,20 @@ pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes a line to stdout, at once. `false` if nobody reads it any more.
+pub(crate) fn answer_line(line: &str) -> Result<bool, Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == IoKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure {
+            status: status::OUTPUT,
+            kind: "output",
+            message: format!("cannot write the answer: {error}"),
+        }),
+    }
+}
+
 pub(crate) fn answer_json(value: &Value) -> Result<(), Failure> {
     answer(&format!("{value:#}\n"))
 }
@@ -165,7 +179,7 @@ pub(crate) fn mark_text(mark: &Mark) -> String {
     )
 }
 
-fn instant(unix_ms: u64) -> String {
+pub(crate) fn instant(unix_ms: u64) -> String {
     utc(unix_ms).unwrap_or_else(|| format!("{unix_ms} ms after 1970"))
 }
 

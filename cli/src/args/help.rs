@@ -15,6 +15,7 @@ Examples:
   leasehold once --every 1d nightly -- ./report.sh
                                            run once a day
   leasehold inspect nightly                show the holder
+  leasehold list                           show all locks that are held
   leasehold doctor                         check the store
 
 Exit status, for every command:
@@ -134,6 +135,43 @@ show it; 1 of 1 for a single store). Of a run also done: null, or the mark:
 token, owner, at (RFC 3339), at_unix_ms, left_ms (until it may be done again).
 Values that the store does not show are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const LIST_HELP: &str = "\
+Examples:
+  leasehold list                 all locks that are held
+  leasehold list invoice/        those whose names begin so
+  leasehold list --json | jq -r 'select(.foreign).resource'
+
+Exit status:
+    0  some lock is held
+    1  none is
+and 64, 69, 70, 74, 77 as in `leasehold --help`. If the store fails midway, the
+locks before that are shown, and the status is that of the failure.
+
+JSON lines: those of `leasehold inspect --json`, without store.
+
+Redis: SCAN, for which the user needs +scan. DynamoDB: the whole table is read,
+at one read unit for each 4 KiB, with the right dynamodb:Scan. Of a quorum, the
+answer says how many nodes show the lock.
+";
+
+pub(super) const WATCH_HELP: &str = "\
+Examples:
+  leasehold watch nightly
+  leasehold watch --json nightly | while read -r change; do ...; done
+
+The first line is the state at the start. A store that does not answer is a line
+of its own, and so is the state when it answers again.
+
+Exit status:
+128+N  signal N ended it: 130 after Ctrl-C
+and 64, 74, 77 as in `leasehold --help`; 69 if the store cannot be reached at
+the start.
+
+JSON lines: at (RFC 3339, by this machine's clock), change: held, free or
+unreadable; if held, holder as in `leasehold inspect --json`; if unreadable,
+error: kind, message.
 ";
 
 pub(super) const BREAK_HELP: &str = "\
@@ -299,7 +337,7 @@ mod tests {
         let once = [status::DONE, status::NOTHING, status::UNCONFIRMED];
         assert!(exec.iter().chain(&once).all(|status| listed(ONCE_HELP, *status)));
         let small = [status::DONE, status::NOTHING];
-        assert!(small.iter().all(|status| listed(INSPECT_HELP, *status)));
+        assert!(small.iter().all(|status| listed(INSPECT_HELP, *status) && listed(LIST_HELP, *status)));
         let of_quorums = [INIT_HELP, STATUS_HELP, JOIN_HELP];
         assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
         assert!(small.iter().all(|status| listed(DESCRIBE_HELP, *status)) && listed(CREATE_HELP, status::DONE));
@@ -312,7 +350,8 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        for help in helps.into_iter().chain([ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, PERMITS_HELP, STORE_HELP]) {
+        let more = [ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, PERMITS_HELP, STORE_HELP, LIST_HELP, WATCH_HELP];
+        for help in helps.into_iter().chain(more) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }
     }

@@ -1,0 +1,77 @@
+//! `list` and `watch`: for people and for machines.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use common::{Place, Started, wait_for};
+use rustix::process::Signal;
+
+fn hold(place: &Place, name: &str, file: &str) -> Started {
+    let script = format!("echo > {file}; exec sleep 1000");
+    let job = place.start(&["exec", "--owner", "night shift", "--ttl", "1h", name, "--", "sh", "-c", &script]);
+    place.wait_for_file_exists(file);
+    job
+}
+
+#[test]
+fn list_shows_the_held_locks_of_a_prefix() {
+    let place = Place::new();
+    place.run(&["list"]).expect(1).says("no lock is held in sqlite:");
+    assert_eq!(place.run(&["list", "--json"]).expect(1).stdout, "");
+    let _jobs = [hold(&place, "jobs/1", "one"), hold(&place, "jobs/2", "two"), hold(&place, "other", "three")];
+    let text = place.run(&["list", "jobs/"]).expect(0).stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("jobs/1: held by night shift, token "), "{text}");
+    let json = place.run(&["list", "--json"]).expect(0).stdout;
+    let locks: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = locks.iter().map(|lock| lock["resource"].as_str().unwrap()).collect();
+    assert_eq!(names, ["jobs/1", "jobs/2", "other"]);
+    assert!(locks.iter().all(|lock| lock["owner"] == "night shift" && lock["ttl_ms"] == 3_600_000), "{json}");
+    place.run(&["list", "nothing/"]).expect(1).says("no lock is held below \"nothing/\"");
+    place.run(&["list", "a\nb"]).expect(64);
+}
+
+#[test]
+fn watch_tells_each_change_until_it_is_interrupted() {
+    let place = Place::new();
+    let mut watch =
+        place.leasehold(&["watch", "--json", "--every", "100ms", "job"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    assert_eq!(next()["change"], "free");
+    let holder = hold(&place, "job", "held");
+    let held = next();
+    assert_eq!((held["change"].as_str(), held["holder"]["owner"].as_str()), (Some("held"), Some("night shift")));
+    assert!(held["at"].as_str().unwrap().ends_with('Z'));
+    holder.signal(Signal::TERM);
+    holder.wait();
+    assert_eq!(next()["change"], "free");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&watch), Signal::INT).unwrap();
+    assert_eq!(watch.wait().unwrap().signal(), Some(2));
+}
+
+#[test]
+fn watch_ends_when_nobody_reads_it() {
+    let place = Place::new();
+    let mut watch = place.leasehold(&["watch", "--every", "100ms", "job"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(watch.stdout.take().unwrap());
+    reader.read_line(&mut first).unwrap();
+    assert!(first.trim_end().ends_with("Z  free"), "{first}");
+    drop(reader);
+    // It notices when it has something to say.
+    let _holder = hold(&place, "job", "held");
+    wait_for("the end of the watch", || watch.try_wait().unwrap().is_some());
+}
+
+#[test]
+fn watch_refuses_what_it_cannot_watch() {
+    let place = Place::new();
+    place.run(&["watch", ""]).expect(64);
+    place.run(&["watch", "--every", "99ms", "job"]).expect(64).says("the shortest is 100ms");
+    place.run(&["watch", "--store", "redis://127.0.0.1:1", "job"]).expect(69);
+}
