@@ -104,7 +104,8 @@ impl<'de> Deserialize<'de> for Config {
         if let Some(quorum) = given.quorum() {
             config = config.with_quorum(*quorum);
         }
-        let config = config.with_request_timeout(given.request_timeout()).map_err(D::Error::custom)?;
+        let config =
+            config.with_lines(given.lines()).with_request_timeout(given.request_timeout()).map_err(D::Error::custom)?;
         exactly(&given, config.with_limits(given.limits()).map_err(D::Error::custom)?)
     }
 }
@@ -145,6 +146,7 @@ impl<'de> Deserialize<'de> for LockOptions {
         if let Some(run) = given.run() {
             builder = builder.run(run);
         }
+        builder = builder.fair(given.fair());
         exactly(&given, builder.owner(given.owner().as_str()).build().map_err(D::Error::custom)?)
     }
 }

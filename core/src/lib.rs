@@ -29,7 +29,7 @@ pub mod timers;
 pub mod trace;
 pub mod view;
 
-pub use client::{Client, Error, Input, Output, Stats, Transmit};
+pub use client::{Client, Departure, Error, Input, Output, Stats, Transmit};
 pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 pub use event::{Event, Failure, LostReason};

@@ -184,6 +184,7 @@ mod tests {
             data: None,
             member,
             unless_done: false,
+            in_line: false,
         }))
     }
 

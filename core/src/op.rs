@@ -87,6 +87,10 @@ pub struct Acquire {
     /// Refuse where a mark says that the work is done.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub unless_done: bool,
+    /// The caller waits if the lock is held: the store may keep a place in its line of waiters. The ticket is the
+    /// [lock](LockOp::lock).
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub in_line: bool,
 }
 
 /// Arguments of [`Op::Renew`].

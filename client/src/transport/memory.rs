@@ -231,6 +231,7 @@ mod tests {
                 data: None,
                 member: None,
                 unless_done: false,
+                in_line: false,
             })),
         )
     }

@@ -30,8 +30,13 @@ impl Asked {
             return Self::Subscribe;
         }
         let runs = |name| words.get(1).is_some_and(|script| script == digest(name).as_bytes());
-        let scripts =
-            [(Self::Acquire, "acquire"), (Self::Renew, "renew"), (Self::Release, "release"), (Self::Read, "read")];
+        let scripts = [
+            (Self::Acquire, "acquire"),
+            (Self::Acquire, "join"),
+            (Self::Renew, "renew"),
+            (Self::Release, "release"),
+            (Self::Read, "read"),
+        ];
         scripts.into_iter().find(|(_, name)| runs(name)).map_or(Self::Other, |(asked, _)| asked)
     }
 }
@@ -263,7 +268,6 @@ fn answers_to_other_questions_are_no_grant() {
             "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
             "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$4\r\n9999\r\n",
             "*2\r\n$8\r\nreleased\r\n$1\r\n#\r\n",
-            "*2\r\n$4\r\nfree\r\n$1\r\n#\r\n",
             "*5\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n#\r\n",
             "*3\r\n$6\r\nraised\r\n$1\r\n7\r\n$1\r\n#\r\n",
             "*2\r\n*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",

@@ -2,6 +2,7 @@
 
 mod env;
 mod io;
+mod line;
 mod locks;
 mod run;
 
@@ -12,6 +13,7 @@ use core::time::Duration;
 
 use env::Env;
 pub use io::{Error, Input, Output, Stats, Transmit};
+pub use line::Departure;
 use locks::{Lock, Locks, Place};
 
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum, Wait};
@@ -43,6 +45,7 @@ pub struct Client {
     starts: Timers<Place>,
     sends: VecDeque<Queued>,
     outputs: VecDeque<Output>,
+    departures: VecDeque<Departure>,
     /// Empty between calls; kept to reuse its memory.
     scratch: Effects,
     ignored_responses: u64,
@@ -122,6 +125,7 @@ impl Client {
             starts: Timers::default(),
             sends: VecDeque::new(),
             outputs: VecDeque::new(),
+            departures: VecDeque::new(),
             scratch: Effects::default(),
             ignored_responses: 0,
             timed_out_requests: 0,
@@ -381,7 +385,11 @@ impl Client {
 
     /// Returns true if nothing is alive, in flight or undrained.
     pub fn is_idle(&self) -> bool {
-        self.locks.is_empty() && self.orphans.is_empty() && self.outputs.is_empty() && self.sends.is_empty()
+        self.locks.is_empty()
+            && self.orphans.is_empty()
+            && self.outputs.is_empty()
+            && self.sends.is_empty()
+            && self.departures.is_empty()
     }
 
     /// The counters of the client.

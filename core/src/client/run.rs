@@ -80,6 +80,7 @@ impl Client {
             if let (Event::Acquired { .. } | Event::Contended { .. }, Some(state)) = (&event, self.locks.get(place)) {
                 self.env.note(&state.resource, &event);
             }
+            self.note_place(&event);
             self.outputs.push_back(Output::Event(event));
         }
         self.scratch = out;
@@ -111,11 +112,12 @@ impl Client {
         if out.sends.is_empty() {
             return false;
         }
-        let Some(state) = self.locks.get(place) else { return false };
+        let Some(state) = self.locks.get_mut(place) else { return false };
         let (lock, target) = (state.id, Target::Lock { place, generation: state.generation });
         let mut renewed = false;
         for send in out.sends.drain(..) {
             renewed |= matches!(send.op, Op::Renew(_));
+            state.in_line |= matches!(&send.op, Op::Acquire(acquire) if acquire.in_line);
             self.sends.push_back(Queued { target, lock, resource: state.resource.clone(), send });
         }
         renewed

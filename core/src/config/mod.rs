@@ -143,6 +143,8 @@ pub struct Config {
     limits: Limits,
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     quorum: Option<Quorum>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    lines: bool,
 }
 
 impl Config {
@@ -168,7 +170,21 @@ impl Config {
             drift: Drift::default(),
             request_timeout: Self::REQUEST_TIMEOUT,
             limits: Limits::default(),
+            lines: false,
         })
+    }
+
+    /// Has waiters stand in the line of a single store: their acquires say so
+    /// ([`in_line`](crate::op::Acquire::in_line)), and [`Client::next_departure`](crate::Client::next_departure) tells who
+    /// leaves. A quorum has no line: a reservation on a minority would be a deadlock.
+    #[must_use]
+    pub fn with_lines(self, lines: bool) -> Self {
+        Self { lines: lines && self.nodes.len() == 1, ..self }
+    }
+
+    /// True if waiters stand in line.
+    pub const fn lines(&self) -> bool {
+        self.lines
     }
 
     /// Makes nodes remember the quorum that they belong to, so that a node that has lost its data does not vote as if it

@@ -45,6 +45,8 @@ pub struct LockOptions {
     pub(crate) data: Option<Payload>,
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub(crate) run: Option<RunOptions>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub(crate) tries_first: bool,
 }
 
 /// The options of a run: an acquisition that is refused where a mark says that the work is done.
@@ -115,6 +117,11 @@ impl LockOptions {
         self.run
     }
 
+    /// True if the acquisition waits in line from its first attempt on, where the store keeps one.
+    pub const fn fair(&self) -> bool {
+        !self.tries_first
+    }
+
     /// Returns true if the acquisition is refused where a mark stands.
     pub(crate) fn is_unless_done(&self) -> bool {
         self.run.is_some_and(|run| !run.even_if_done)
@@ -143,6 +150,7 @@ pub struct LockOptionsBuilder {
     owner: alloc::string::String,
     data: Option<Vec<u8>>,
     run: Option<RunOptions>,
+    tries_first: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -218,6 +226,14 @@ impl LockOptionsBuilder {
         self
     }
 
+    /// Waits in line from the first attempt on, where the store keeps one. The default; without it, the acquisition tries
+    /// once, takes no place at that, and waits in line only then.
+    #[must_use]
+    pub fn fair(mut self, fair: bool) -> Self {
+        self.tries_first = !fair;
+        self
+    }
+
     /// # Errors
     /// A ttl outside its bounds, a renewal interval of 0 or above half the ttl, a lock delay above 24 h, a `max_hold`
     /// below the ttl, an owner or data above its bound, marks kept for less than the ttl or more than 100 years.
@@ -255,6 +271,7 @@ impl LockOptionsBuilder {
             owner: Owner::new(&self.owner)?,
             data: self.data.as_deref().map(Payload::new).transpose()?,
             run: self.run,
+            tries_first: self.tries_first,
         })
     }
 }

@@ -19,7 +19,7 @@ use crate::lease::{
 };
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
-use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
+use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
 use crate::prf::{Domain, Entropy, nonce};
 use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
 use crate::time::{Monotonic, deadline_of, fraction_of};
@@ -228,7 +228,9 @@ impl Acquiring {
             (Some(_), None) => return,
             (None, _) => {
                 node.sends.push(seq, ctx.now.monotonic);
-                ctx.acquire(node.id, self.nonce, seq, self.floor, self.known_losses[at])
+                let acquire = ctx.acquire(node.id, self.nonce, seq, self.floor, self.known_losses[at]);
+                let in_line = self.acquisition.stands_in_line(ctx);
+                Op::Acquire(Box::new(Acquire { in_line, ..acquire }))
             }
         };
         node.tries += 1;

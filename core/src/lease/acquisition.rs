@@ -205,6 +205,12 @@ impl Acquisition {
         self.wait == Wait::Once || self.is_past_wait(now)
     }
 
+    /// Returns true if the attempt takes a place in the line of waiters. Runs stand by: a finish tells all of them.
+    pub(crate) fn stands_in_line(&self, ctx: &Ctx<'_>) -> bool {
+        let waits = self.wait != Wait::Once && ctx.options.run().is_none();
+        ctx.config.lines() && waits && (ctx.options.fair() || self.attempt > 1)
+    }
+
     pub(crate) fn holding(&self) -> Option<&Holding> {
         match &self.block_reason {
             Some(BlockReason::Busy(holding)) => Some(holding),

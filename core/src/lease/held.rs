@@ -274,7 +274,8 @@ impl Held {
                 }
                 // A node that votes for this lease must not mint less than its token to the next one.
                 let floor = self.token;
-                ctx.send(node.id, seq, ctx.acquire(node.id, self.nonce, seq, floor, known_loss));
+                let acquire = ctx.acquire(node.id, self.nonce, seq, floor, known_loss);
+                ctx.send(node.id, seq, Op::Acquire(Box::new(acquire)));
             }
         }
         (Machine::Held(self), row)

@@ -310,8 +310,8 @@ impl Ctx<'_> {
     }
 
     /// An acquire of this lock at a node.
-    pub(crate) fn acquire(&self, node: NodeId, nonce: Nonce, seq: Seq, floor: Token, known_loss: KnownLoss) -> Op {
-        Op::Acquire(Box::new(Acquire {
+    pub(crate) fn acquire(&self, node: NodeId, nonce: Nonce, seq: Seq, floor: Token, known_loss: KnownLoss) -> Acquire {
+        Acquire {
             nonce,
             seq,
             record_ttl: self.options.record_ttl(),
@@ -321,7 +321,8 @@ impl Ctx<'_> {
             data: self.options.data.clone(),
             member: self.membership(node, &nonce, seq, known_loss),
             unless_done: self.options.is_unless_done(),
-        }))
+            in_line: false,
+        }
     }
 
     /// The membership that an acquire carries to a node of a quorum; `None` for a single store.

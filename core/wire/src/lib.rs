@@ -23,6 +23,7 @@
 //!     data: None,
 //!     member: None,
 //!     unless_done: false,
+//!     in_line: false,
 //! }));
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op }];
 //!

@@ -41,7 +41,11 @@ const RENAMED_TYPES: [(&str, &str); 3] = [
 ];
 
 /// Fields and parameters of a type or method that are called otherwise, or (an empty name) stand elsewhere.
-const RENAMED_FIELDS: [(&str, &str, &str); 9] = [
+const RENAMED_FIELDS: [(&str, &str, &str); 12] = [
+    // A component asks for no line of waiters.
+    ("Acquire", "in_line", ""),
+    ("Config", "lines", ""),
+    ("LockOptionsBuilder", "fair", ""),
     // The same in every quorum.
     ("Quorum", "max_keep", ""),
     ("Membership", "bootstrap", "birth"),
@@ -58,7 +62,10 @@ const RENAMED_FIELDS: [(&str, &str, &str); 9] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 5] = [
+const RENAMED_METHODS: [(&str, &str); 7] = [
+    // A component asks for no line of waiters.
+    ("reserved", ""),
+    ("next_departure", ""),
     ("new", "create"),
     ("with_high_water", "create"),
     // The host wrote the settings and knows them.

@@ -172,6 +172,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             data: maybe(u, payload)?,
             member: maybe(u, membership)?,
             unless_done: u.arbitrary()?,
+            in_line: false,
         })),
         1 => Op::Renew(Renew { nonce: nonce(u)?, seq: seq(u)?, record_ttl: length(u)?, quorum: maybe(u, durability)? }),
         2 => Op::Release(Release { nonce: nonce(u)?, quorum: maybe(u, durability)? }),

@@ -78,6 +78,9 @@ pub struct World {
     /// True if the store notifies waiters of a release.
     #[serde(default)]
     pub watch: bool,
+    /// True if waiters stand in line. Needs `watch`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub lines: bool,
     /// True if each host has a kernel of its own, and so a boot of its own.
     #[serde(default)]
     pub kernels_apart: bool,
@@ -107,7 +110,7 @@ impl World {
         if self.is_quorum() {
             config = config.with_quorum(Quorum::new(QUORUM, Duration::from_nanos(self.max_ttl_ns))?);
         }
-        let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?);
+        let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?).with_lines(self.lines && self.watch);
         config.with_request_timeout(Duration::from_nanos(self.request_timeout_ns))
     }
 

@@ -146,6 +146,8 @@ impl Swarm {
             unmarked: false,
             reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
             watch: self.kind == Kind::Redis && draws.one_in(2),
+            // Not drawn yet: the client does not ask for lines.
+            lines: false,
             kernels_apart: self.kernels_apart,
             resources: self.resources,
             heals_ns: TrueTime(self.heals_ns),

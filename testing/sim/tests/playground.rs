@@ -134,6 +134,7 @@ impl Node {
                 data: None,
                 member: self.is_voter.then(|| self.membership(chance)),
                 unless_done: false,
+                in_line: false,
             })),
             5..=6 => {
                 let quorum = self.is_voter.then_some(Durability::Declared);
@@ -213,6 +214,7 @@ fn losses(node: &mut Node) -> Vec<Value> {
                 retention: RETENTION,
             }),
             unless_done: false,
+            in_line: false,
         }))
     };
     let raise = |token: u64, loss: Option<LossId>| {

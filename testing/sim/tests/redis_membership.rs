@@ -128,6 +128,7 @@ impl Node {
             data: None,
             member: Some(asked.clone()),
             unless_done,
+            in_line: false,
         };
         let outcome = self.ask(name, Op::Acquire(Box::new(acquire)));
         // The server names a loss after the moment at which it finds it.

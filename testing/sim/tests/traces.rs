@@ -266,7 +266,7 @@ fn stores_that_expire_records_never_shorten_one() {
         let clocks = |at: TrueTime| StoreNow { boot: BootId([1; 16]), uptime: Monotonic::from_ns(at.0), unix_ms: 0 };
         let mut ask = |op: &Op, ms: u64| {
             let at = TrueTime(ms * MS);
-            let ask = Ask { resource: &resource, op, form: Form::Floor, at, caller: clocks(at) };
+            let ask = Ask { resource: &resource, op, form: Form::Floor, at, caller: clocks(at), ticket: None };
             let answer = store.ask(&ask);
             assert!(matches!(answer, Answer::Done(Outcome::Applied(_))), "{kind:?} {answer:?}");
         };
@@ -281,6 +281,7 @@ fn stores_that_expire_records_never_shorten_one() {
             data: None,
             member: None,
             unless_done: false,
+            in_line: false,
         };
         ask(&Op::Acquire(Box::new(acquire)), 0);
         ask(&Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: whole / 3, quorum: None }), 500);

@@ -154,6 +154,7 @@ impl World {
             data: None,
             member: None,
             unless_done: false,
+            in_line: false,
         };
         let resource = Resource::new("a").unwrap();
         let op = LockOp { lock: LockId::new(1), resource, op: Op::Acquire(Box::new(acquire)) };

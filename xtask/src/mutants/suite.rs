@@ -28,6 +28,8 @@ pub enum Suite {
     Races,
     /// The search of transactions.
     Transactions,
+    /// The search of lines of waiters.
+    Lines,
     /// The own tests of the formats of stores.
     Wire,
 }
@@ -44,7 +46,7 @@ pub struct Catch {
 const SEEDS: u64 = 10_000;
 
 impl Suite {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Simulator,
         Self::Core,
         Self::Sim,
@@ -54,6 +56,7 @@ impl Suite {
         Self::Quorums,
         Self::Races,
         Self::Transactions,
+        Self::Lines,
         Self::Wire,
     ];
     /// For a bug that names nobody.
@@ -70,6 +73,7 @@ impl Suite {
             Self::Traces => "traces",
             Self::Races => "races",
             Self::Transactions => "transactions",
+            Self::Lines => "lines",
             Self::Wire => "wire",
         }
     }
@@ -90,7 +94,7 @@ impl Suite {
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
             Self::Wire => ("leasehold-wire", &["--lib"]),
-            Self::Model | Self::Vectors | Self::Traces | Self::Transactions => {
+            Self::Model | Self::Vectors | Self::Traces | Self::Transactions | Self::Lines => {
                 ("leasehold-sim", &["--test", self.name()])
             }
             Self::Races => ("leasehold-concurrency", &["--test", "handoffs"]),
@@ -154,7 +158,7 @@ fn first_failure(said: &str) -> Option<&str> {
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
         Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races | Suite::Wire => true,
-        Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions => {
+        Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions | Suite::Lines => {
             root.join("testing/sim/tests").join(suite.name()).with_extension("rs").exists()
         }
     }

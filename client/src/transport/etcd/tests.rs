@@ -44,6 +44,7 @@ fn acquire(attempt: u8) -> Op {
         data: None,
         member: None,
         unless_done: false,
+        in_line: false,
     }))
 }
 

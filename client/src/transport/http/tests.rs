@@ -34,6 +34,7 @@ fn acquire(resource: &str, attempt: u8) -> LockOp {
         data: None,
         member: None,
         unless_done: false,
+        in_line: false,
     };
     lock_op(resource, Op::Acquire(Box::new(acquire)))
 }

@@ -56,6 +56,7 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
             data: None,
             member: None,
             unless_done: step.unless_done,
+            in_line: false,
         })),
         "renew" => Op::Renew(Renew { nonce, seq, record_ttl, quorum: None }),
         "release" => Op::Release(Release { quorum: None, nonce }),

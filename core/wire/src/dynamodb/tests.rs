@@ -51,6 +51,7 @@ fn an_acquire() -> Acquire {
         data: None,
         member: None,
         unless_done: false,
+        in_line: false,
     }
 }
 

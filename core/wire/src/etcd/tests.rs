@@ -110,6 +110,7 @@ fn acquire(of: u8, expect: Option<Version>, unless_done: bool) -> Op {
         data: None,
         member: None,
         unless_done,
+        in_line: false,
     }))
 }
 

@@ -30,6 +30,7 @@ fn acquire(member: Option<Membership>) -> Acquire {
         data: None,
         member,
         unless_done: false,
+        in_line: false,
     }
 }
 

@@ -7,7 +7,7 @@ use core::fmt;
 use super::command::Words;
 use super::native::{self, Verdict};
 use super::scripts::{self, Script};
-use super::{Command, ErrorClass, asks_run, classify, is_renewal, keys, replies};
+use super::{Command, ErrorClass, Subscription, asks_run, classify, is_renewal, keys, replies};
 use crate::resp::Value;
 use leasehold_core::member::{Durability, QuorumId};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome};
@@ -42,6 +42,7 @@ impl Call {
         args.push(nonce);
         args.push_parts(&keys::channel(resource));
         args.push(retention);
+        args.push_parts(&keys::line(resource));
         Self { script: &scripts::RELEASE, args, ..self }
     }
 
@@ -165,6 +166,9 @@ pub struct Exchange {
     may_hold: bool,
     /// The server's answer to the first transaction, if one was sent.
     pub(super) may_transact: Option<bool>,
+    place: Option<u64>,
+    /// The client's own channel when it began.
+    pub(super) subscription: Option<Subscription>,
 }
 
 /// Where an exchange stands after replies.
@@ -190,6 +194,8 @@ impl Exchange {
             stage: Stage::Scripts,
             may_hold: false,
             may_transact: None,
+            place: None,
+            subscription: None,
         }
     }
 
@@ -207,6 +213,11 @@ impl Exchange {
     /// Tells if an earlier round has taken the lock, or may have: a round that is not sent does not undo it.
     pub const fn may_hold(&self) -> bool {
         self.may_hold
+    }
+
+    /// The place that an acquire has got in the line of waiters, counted from 1.
+    pub const fn place(&self) -> Option<u64> {
+        self.place
     }
 
     /// The replies to [`Exchange::commands`], in their order, one for each. Another number of them says nothing of any
@@ -315,6 +326,10 @@ impl Exchange {
         let outcomes = match &*asked {
             [Asked::Acquire(nonce)] if self.stage == Stage::Undo => {
                 OneOrMany::one(native::undone(replies::outcome(self.id, Asked::Release(*nonce), reply)))
+            }
+            [asked] if *call.script == scripts::JOIN => {
+                self.place = replies::place(self.id, reply);
+                OneOrMany::one(replies::outcome(self.id, *asked, reply))
             }
             [asked] if !is_renewal(call.script) => OneOrMany::one(replies::outcome(self.id, *asked, reply)),
             asked => replies::renewals(self.id, asked, reply),

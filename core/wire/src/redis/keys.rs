@@ -13,6 +13,8 @@ pub(super) type Beside<'a> = [&'a [u8]; 6];
 
 /// The key with what a node of a quorum remembers of its membership.
 pub(super) const MARKER: &[u8] = b"leasehold\x1fquorum";
+/// The beginning of the channels of clients.
+pub(super) const CLIENTS: &[u8] = b"leasehold\x1fclient\x1f";
 /// How many slots the keys of a cluster are spread over.
 pub const SLOTS: u16 = 16_384;
 
@@ -51,6 +53,11 @@ pub(super) fn trust(resource: &Resource) -> Beside<'_> {
 /// The key with the mark of finished work.
 pub(super) fn done(resource: &Resource) -> Beside<'_> {
     beside(resource, b"done")
+}
+
+/// The key with the line of waiters.
+pub(super) fn line(resource: &Resource) -> Beside<'_> {
+    beside(resource, b"line")
 }
 
 /// The channel that a release is told on.
@@ -103,9 +110,12 @@ mod tests {
     fn no_two_names_share_a_key_or_a_channel() {
         let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
         let all = names.iter().flat_map(|name| {
-            [name.as_str().into(), fence(name).concat(), trust(name).concat(), channel(name).concat()]
+            [fence, trust, done, line, channel]
+                .map(|beside| beside(name).concat())
+                .into_iter()
+                .chain([name.as_str().into()])
         });
-        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 4);
+        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 6);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! | counter | `{resource}` 0x1F `fence of name`, decimal digits, kept for [`Settings::retention`] after its last use |
 //! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust of name`, the loss since which the counter was raised |
 //! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](leasehold_core::member::Marker) |
+//! | line of waiters | see [`Line`] |
 //! | wake-ups | channel `{resource}` 0x1F `wake of name`; the message is the resource |
 //!
 //! A resource that has a hash tag of its own gets no braces, and endings without ` of name`: `x` and `{x}` share nothing.
@@ -18,6 +19,7 @@ mod command;
 mod errors;
 mod exchange;
 mod keys;
+mod line;
 mod listing;
 mod membership;
 mod native;
@@ -42,6 +44,7 @@ pub use errors::{ErrorClass, classify, error_outcome, of_one_server, refusal};
 pub(crate) use errors::{refuses_credentials, said};
 pub use exchange::{Exchange, Progress};
 pub use keys::{SLOTS, slot};
+pub use line::{ClientId, Line, Subscription};
 pub use listing::{list, listed};
 pub use membership::{Found, found, look, look_by_script, mark, marked};
 pub use native::ConnectionMemory;
@@ -116,7 +119,7 @@ impl Session {
     /// A name that cannot be locked on a cluster, or a record that would last longer than [`MAX_RECORD_TTL`].
     pub fn begin(&self, id: RequestId, ops: &[LockOp], left: Duration, unix_ms: u64) -> Result<Exchange, Denial> {
         let mut exchange = self.unwritten(id, ops, left);
-        for call in self.calls(ops, unix_ms, Token::ZERO)? {
+        for call in self.calls(ops, unix_ms, Token::ZERO, None)? {
             exchange.write(call);
         }
         Ok(exchange)
@@ -137,9 +140,10 @@ impl Session {
         unix_ms: u64,
     ) -> Result<Exchange, Denial> {
         let mut exchange = self.unwritten(id, ops, left);
+        exchange.subscription = memory.own_channel();
         // A resend may meet a replica that lags, which has missed tokens that are above the clock of the first send.
         let least = if let [_] = ops { native::floor_at(unix_ms) } else { Token::ZERO };
-        let mut calls = self.calls(ops, unix_ms, least)?.into_iter();
+        let mut calls = self.calls(ops, unix_ms, least, Some(memory))?.into_iter();
         let mut with_trial = false;
         match self.route(memory, ops, unix_ms) {
             Route::Script => {}
@@ -170,13 +174,19 @@ impl Session {
     }
 
     /// No floor of an acquire by one server alone is below `least`.
-    fn calls(&self, ops: &[LockOp], unix_ms: u64, least: Token) -> Result<OneOrMany<Call>, Denial> {
+    fn calls(
+        &self,
+        ops: &[LockOp],
+        unix_ms: u64,
+        least: Token,
+        memory: Option<&ConnectionMemory>,
+    ) -> Result<OneOrMany<Call>, Denial> {
         let mut calls: OneOrMany<Call> = OneOrMany::new();
         for (index, op) in ops.iter().enumerate() {
             if self.settings.topology == Topology::Cluster {
                 keys::check_cluster(&op.resource)?;
             }
-            let mut call = self.call(op, unix_ms, least)?;
+            let mut call = self.call(op, unix_ms, least, memory)?;
             let needs_marker = call.keys.iter().any(|key| key == keys::MARKER) || *call.script == scripts::KEEP;
             if self.settings.topology == Topology::Cluster && needs_marker {
                 return Err(Denial::new(DenialKind::Membership, NO_CLUSTER));
@@ -230,7 +240,7 @@ impl Session {
         renewals && (self.settings.topology == Topology::Single || call.tag() == earlier.tag())
     }
 
-    fn call(&self, op: &LockOp, unix_ms: u64, least: Token) -> Result<Call, Denial> {
+    fn call(&self, op: &LockOp, unix_ms: u64, least: Token, memory: Option<&ConnectionMemory>) -> Result<Call, Denial> {
         let retention = ms(self.settings.retention).clamp(1, LONGEST_RETENTION_MS);
         let lock = op.resource.as_str().as_bytes();
         let mut keys = Words::with_capacity(2 * lock.len() + SIZE_OF_KEYS);
@@ -238,6 +248,8 @@ impl Session {
         keys.push_parts(&keys::fence(&op.resource));
         let mut args = Words::with_capacity(SIZE_OF_ARGUMENTS);
         let mut asks_run = None;
+        let has_line = self.settings.topology == Topology::Single;
+        let line = if has_line { keys::line(&op.resource) } else { keys::Beside::default() };
         let script: &'static Script = match &op.op {
             Op::Acquire(acquire) => {
                 let (owner, data) = (&acquire.owner, acquire.data.as_ref());
@@ -252,7 +264,16 @@ impl Session {
                         if acquire.unless_done { &scripts::RUN_VOTE } else { &scripts::VOTE }
                     }
                     None if acquire.unless_done => &scripts::RUN,
-                    None => &scripts::ACQUIRE,
+                    None => match memory.and_then(ConnectionMemory::subscription).filter(|_| acquire.in_line) {
+                        Some((subscription, is_tested)) => {
+                            args.push(subscription.client.as_bytes());
+                            args.push_number(op.lock.get());
+                            args.push(if is_tested { b"" } else { b"test" });
+                            args.push_parts(&line);
+                            &scripts::JOIN
+                        }
+                        None => &scripts::ACQUIRE,
+                    },
                 }
             }
             Op::Renew(renew) => {
@@ -267,6 +288,9 @@ impl Session {
                 args.push_parts(&keys::channel(&op.resource));
                 args.push_number(retention);
                 asks_run = release.quorum;
+                if release.quorum.is_none() {
+                    args.push_parts(&line);
+                }
                 if release.quorum.is_some() { &scripts::FREE } else { &scripts::RELEASE }
             }
             Op::Finish(finish) => {
@@ -277,6 +301,9 @@ impl Session {
                 args.push_with(|mark| value::write_mark(&finish.nonce, &finish.owner, unix_ms, finish.token, mark));
                 args.push_number(ms(finish.keep).clamp(1, LONGEST_RETENTION_MS));
                 asks_run = finish.quorum;
+                if finish.quorum.is_none() {
+                    args.push_parts(&line);
+                }
                 if finish.quorum.is_some() { &scripts::CONCLUDE } else { &scripts::FINISH }
             }
             Op::Raise(raise) => {

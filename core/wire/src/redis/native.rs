@@ -12,7 +12,7 @@ use super::command::Words;
 use super::errors::refusal;
 use super::exchange::Answer;
 use super::replies::token;
-use super::{Command, Exchange};
+use super::{Command, Exchange, Subscription};
 use crate::resp::Value;
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{Resource, Token};
@@ -31,6 +31,9 @@ const EXEC: Command = Command::of(Words::constant(b"$4\r\nEXEC\r\n"));
 pub struct ConnectionMemory {
     transactions: Transactions,
     names: BTreeMap<Resource, LastGrant>,
+    subscription: Option<Subscription>,
+    /// The subscription that the server of this connection has sent a message to.
+    heard: Option<u64>,
 }
 
 /// The user's right to transactions.
@@ -68,6 +71,20 @@ pub(super) enum Route {
 }
 
 impl ConnectionMemory {
+    /// Notes if the client's own channel is subscribed now. Only then do its acquires stand in line.
+    pub const fn listens(&mut self, subscription: Option<Subscription>) {
+        self.subscription = subscription;
+    }
+
+    pub(super) const fn own_channel(&self) -> Option<Subscription> {
+        self.subscription
+    }
+
+    /// The client's own channel, and if messages from this connection reach it.
+    pub(super) fn subscription(&self) -> Option<(&Subscription, bool)> {
+        self.subscription.as_ref().map(|subscription| (subscription, self.heard == Some(subscription.generation)))
+    }
+
     /// `unix_ms` is the wall clock now. A floor that is above it comes from a token that this client has seen, and holds
     /// as it is.
     pub(super) fn route(&self, resource: &Resource, floor: Token, unix_ms: u64) -> Route {
@@ -89,6 +106,9 @@ impl ConnectionMemory {
             Some(true) => self.transactions = Transactions::Allowed,
             Some(false) => self.transactions = Transactions::Refused,
             None => {}
+        }
+        if exchange.place().is_some() {
+            self.heard = exchange.subscription.map(|subscription| subscription.generation);
         }
         for (op, outcome) in ops.iter().zip(outcomes) {
             if !matches!(op.op, Op::Acquire(_)) {

@@ -31,6 +31,7 @@ fn acquire_at(floor: u64) -> LockOp {
         data: None,
         member: None,
         unless_done: false,
+        in_line: false,
     };
     LockOp { lock: LockId::new(1), resource: Resource::new("a").unwrap(), op: Op::Acquire(Box::new(acquire)) }
 }

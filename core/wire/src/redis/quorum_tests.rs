@@ -42,6 +42,7 @@ fn vote(waited_out: Option<LossId>, bootstrap: Bootstrap, durability: Durability
             retention: RETENTION,
         }),
         unless_done: false,
+        in_line: false,
     }))
 }
 

@@ -23,6 +23,14 @@ pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
     }
 }
 
+/// The place in the line of waiters that a refused acquire has got.
+pub(super) fn place(id: RequestId, reply: &Value) -> Option<u64> {
+    match answer_to(id, reply).ok()? {
+        [word, place, ..] if word.as_bytes() == Some(b"placed") => count(place),
+        _ => None,
+    }
+}
+
 /// Returns the outcomes of several renewals, by the one reply for all of them.
 pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> OneOrMany<Outcome> {
     let same = |outcome: Outcome| all.iter().map(|_| outcome.clone()).collect();
@@ -108,6 +116,7 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Acquire(_) | Asked::Vote(..), b"granted", [counter]) => {
             applied(Applied::Acquired { counter: token(counter).filter(|counter| *counter > Token::ZERO)? })
         }
+        (Asked::Acquire(_), b"placed", [_, rest @ ..]) => judge(asked, rest),
         (Asked::Vote(..), b"doubtful", [counter, loss]) => {
             let counter = token(counter).filter(|counter| *counter > Token::ZERO)?;
             applied(Applied::AcquiredInDoubt { counter, stamp: stamp(loss)? })
@@ -153,9 +162,8 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         )),
         // An answer for one of several renewals; a single script's error is an error reply.
         (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(error.as_bytes()?).ok()?)),
-        (Asked::Renew(_) | Asked::Release(_) | Asked::Finish(_) | Asked::Raise(..) | Asked::Read, b"free", []) => {
-            shown(asked, Seen::default())
-        }
+        // An acquire meets it where the lock is reserved for a waiter.
+        (_, b"free", []) => shown(asked, Seen::default()),
         (_, b"held", [value, left, counter]) => {
             let counter = if counter.as_bytes() == Some(b"") { None } else { Some(token(counter)?) };
             let holding = held(value.as_bytes()?, time_left(left)?, counter)?;
@@ -260,6 +268,10 @@ fn stamp(value: &Value) -> Option<LossId> {
 
 pub(super) fn token(value: &Value) -> Option<Token> {
     Token::new(u64::try_from(integer(value)?).ok()?)
+}
+
+pub(super) fn count(value: &Value) -> Option<u64> {
+    u64::try_from(integer(value)?).ok()
 }
 
 /// An integer, or its decimal digits: some proxies answer with text.

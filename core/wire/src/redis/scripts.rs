@@ -1,11 +1,13 @@
 //! Scripts that run inside the server: constant texts, so that a server compiles each of them once.
 //!
-//! Data travels in `KEYS` and `ARGV` only. The last argument names the request, and an answer ends with it: one that was
+//! Data travels in `KEYS` and `ARGV` only. The line of waiters is in `ARGV`: it is there on single servers alone, and a user
+//! without the right to its key can lock all the same. The last argument names the request, and an answer ends with it: one that was
 //! meant for another request is for none. A script that fails half-way (out of memory, read-only replica, missing rights)
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
 //! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
-//! and `PUBLISH`, in a quorum also `GET` and `INFO`, all of them older than Redis 5.
+//! and `PUBLISH`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in line `ZADD`, `ZRANK`, `ZREM`
+//! and `ZPOPMIN`, the last of which came with it.
 
 /// A script and the name that the server gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,8 +21,8 @@ pub struct Script {
 }
 
 /// Every script there is.
-pub const SCRIPTS: [Script; 13] =
-    [ACQUIRE, RENEW, RELEASE, RAISE, READ, RUN, FINISH, VOTE, KEEP, FREE, RUN_VOTE, CONCLUDE, MARK];
+pub const SCRIPTS: [Script; 15] =
+    [ACQUIRE, RENEW, RELEASE, RAISE, READ, RUN, FINISH, VOTE, KEEP, FREE, RUN_VOTE, CONCLUDE, MARK, JOIN, LEAVE];
 
 /// Functions for the branches that are not taken as a rule. Each script does its common branch before this, so that
 /// what is not needed is not made.
@@ -59,6 +61,7 @@ local function seen(lock, fence, value)
     local kind = redis.call('TYPE', lock)
     return {'foreign', type(kind) == 'table' and kind.ok or kind, left}
   end
+  if string.sub(value, 1, 9) == 'reserved:' then return {'free'} end
   if #value > 8000 or string.sub(value, 33, 33) ~= '@' or not string.find(value, '^[0-9a-f]+@[!-~]+$') then
     return {'foreign', redis.sha1hex(value), left}
   end
@@ -141,18 +144,53 @@ return replies
     };
 }
 
-/// The acquire itself. `$granted` answers a grant of `token`, and `$shown` changes what may be shown of a record.
+/// Passes a lock that ends to the first in line who is alive, as `PUBLISH` counts receivers: `served` tells if it is reserved
+/// now. A ticket without a receiver is dropped; its client joins again with its next poll. Where the message is refused, the
+/// lock is simply freed. `$most` bounds the search, and `$own` is the ticket that asks, whose turn it may be.
+macro_rules! serve {
+    ($most:literal, $own:literal) => {
+        concat!(
+            "  local served
+  for _ = 1, ",
+            $most,
+            r" do
+    local next = redis.pcall('ZPOPMIN', line)[1]
+    if not next",
+            $own,
+            r" then break end
+    local heard = redis.pcall('PUBLISH', 'leasehold\031client\031' .. string.sub(next, 1, 32), string.sub(next, 34) .. ' ' .. lock)
+    if type(heard) == 'table' then break end
+    if heard > 0 then
+      served = redis.pcall('SET', lock, 'reserved:' .. next, 'PX', '500').ok
+      break
+    end
+  end
+"
+        )
+    };
+}
+
+/// Takes the lock if it is free.
+macro_rules! take {
+    () => {
+        r"local lock, fence, token = KEYS[1], KEYS[2], ARGV[4]
+local taken = redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2])
+"
+    };
+}
+
+/// The acquire itself. `$take` tries to take the lock, `$granted` answers a grant of `token`, and `$shown` changes what may be
+/// shown of a record.
 ///
 /// The lock is taken first, since that one command also tells whether it is free; a counter that cannot go on gives it
 /// back, before anybody else can see it. A counter of fewer than 16 digits is younger than the clock: it was lost, and counted
 /// up since, or left to us by a lost one. The server's clock passes it, as it does where there is none. Our own lock mints
 /// nothing, but its counter is lifted to the floor all the same.
 macro_rules! acquire {
-    ($granted:literal, $shown:literal) => {
+    ($take:expr, $granted:literal, $shown:expr) => {
         concat!(
-            r"local lock, fence, token = KEYS[1], KEYS[2], ARGV[4]
-local taken = redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2])
-if taken then
+            $take,
+            r"if taken then
   local value = redis.pcall('GETRANGE', fence, '0', '16')
   if type(value) == 'string' and #value == 16 and not string.find(value, '%D') and tonumber(value) < 9007199254740991 then
     if tonumber(value) >= tonumber(token) then token = string.format('%.0f', value + 1) end
@@ -212,8 +250,62 @@ return ",
 /// KEYS: lock, fence. ARGV: value, ttl, retention, floor, request.
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
-    text: acquire!("{'granted', token, ARGV[5]}", ""),
-    sha1: "3d91eefdc7c419485be6630a954583aca9bb0683",
+    text: acquire!(take!(), "{'granted', token, ARGV[5]}", ""),
+    sha1: "db3abf9c413ce9925d65aa225a41ec1959f829a0",
+};
+
+/// KEYS: lock, fence. ARGV: value, ttl, retention, floor, client, number of its ticket, `test` or nothing, line, request. The
+/// acquire of a waiter. Asked for a test, it joins the line only if a message to the client's channel is received.
+pub(super) const JOIN: Script = Script {
+    name: "join",
+    text: acquire!(
+        concat!(
+            r"local lock, fence, line, token = KEYS[1], KEYS[2], ARGV[8], ARGV[4]
+local ticket = ARGV[5] .. ':' .. ARGV[6]
+local taken = redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2])
+if taken then
+",
+            serve!("32", " or next == ticket"),
+            r"  taken = not served
+elseif redis.pcall('GETRANGE', lock, '0', '8191') == 'reserved:' .. ticket then
+  taken = redis.call('SET', lock, ARGV[1], 'PX', ARGV[2])
+end
+"
+        ),
+        "{'granted', token, ARGV[9]}",
+        r"    local heard = ARGV[7] ~= 'test' or redis.pcall('PUBLISH', 'leasehold\031client\031' .. ARGV[5], '')
+    if heard == true or (type(heard) == 'number' and heard > 0) then
+      local time = redis.pcall('TIME')
+      local added = time.err and time or redis.pcall('ZADD', line, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), ticket)
+      if type(added) == 'number' then
+        redis.pcall('PEXPIRE', line, '60000')
+        local place = redis.pcall('ZRANK', line, ticket)
+        if type(place) == 'number' then reply = {'placed', place + 1, unpack(reply)} end
+      end
+    end
+"
+    ),
+    sha1: "d7e95eb8df978aaf83368fd6b8580b8a9f298fd4",
+};
+
+/// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.
+pub(super) const LEAVE: Script = Script {
+    name: "leave",
+    text: concat!(
+        r"local lock, line, ticket = KEYS[1], ARGV[4], ARGV[1] .. ':' .. ARGV[2]
+redis.pcall('ZREM', line, ticket)
+if redis.pcall('GETRANGE', lock, '0', '8191') == 'reserved:' .. ticket then
+",
+        serve!("32", " or next == ticket"),
+        r"  if not served then
+    redis.call('DEL', lock)
+    redis.pcall('PUBLISH', ARGV[3], lock)
+  end
+end
+return {'left'}
+"
+    ),
+    sha1: "de3643bf7ae9a9b239a191d4be9a45f5bbd4fb67",
 };
 
 /// Ends the acquire of a run whose work is done. The mark is the last key.
@@ -229,8 +321,8 @@ if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#
 /// KEYS: lock, fence, mark. ARGV: as in an acquire.
 pub(super) const RUN: Script = Script {
     name: "run",
-    text: concat!(unless_done!(), acquire!("{'granted', token, ARGV[5]}", "")),
-    sha1: "3c9b99817497a7bf31ddf8af3b96fd81cbaeaa46",
+    text: concat!(unless_done!(), acquire!(take!(), "{'granted', token, ARGV[5]}", "")),
+    sha1: "27838b158fd8baf0d2d6a874b7813ac1f7579db6",
 };
 
 /// The acquire at a node of a quorum: see [`admit`](leasehold_core::member::admit). `$trusted` tells that what was
@@ -282,6 +374,7 @@ end
 ",
             $done,
             acquire!(
+                take!(),
                 "doubt and {'doubtful', token, doubt, ARGV[11]} or {'granted', token, ARGV[11]}",
                 "    if doubt and reply[1] == 'held' then reply[4] = '' end\n"
             )
@@ -294,40 +387,40 @@ end
 pub(super) const VOTE: Script = Script {
     name: "vote",
     text: vote!("redis.pcall('GET', KEYS[4]) == stamp", ""),
-    sha1: "691ab4369595a6a722a345b9b7446a101794e1eb",
+    sha1: "a32d7e7caa77521b53d5ed428fcb056d29da35ba",
 };
 
 /// KEYS: lock, fence, marker, mark. ARGV: as in a vote. A counter that was raised after a loss says nothing of marks, so
 /// the node is in doubt for as long as a lost mark might stand.
 pub(super) const RUN_VOTE: Script =
-    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "c176a4d4ec56c7e89324a5da788ae59d99c818d9" };
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "5398d6d2fdf70b73879f8ee3762df284b36a0b5c" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. The server that is asked must be able to write, as in a release.
 pub(super) const RENEW: Script =
-    Script { name: "renew", text: renew!(""), sha1: "6c0751b6eac146a70a141d87f8fd38990c948dc5" };
+    Script { name: "renew", text: renew!(""), sha1: "fdd049fd5de8be26a0886c97a61cfd85c45e7f01" };
 
 /// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
 /// Where the node may have forgotten the record, it says that it abstains.
 pub(super) const KEEP: Script = Script {
     name: "keep",
     text: renew!(concat!(in_doubt!(), "        if in_doubt() then reply = {'abstains'} end\n")),
-    sha1: "e104909c86c4e1b5857b413a427cd3fbae5f7b3b",
+    sha1: "ee8e94619801fb2ab775e5f6f69e1798c11c4a90",
 };
 
 /// How many parts the answer to one of several renewals has.
 pub(super) const RENEW_PARTS: usize = 4;
 
-/// A release. `$missing` is done before a record that is not ours is looked at. Who may not publish can still release. "Not
+/// A release. `$free` frees the lock, and `$missing` is done before a record that is not ours is looked at. Who may not publish can still release. "Not
 /// ours" is a write as well, so that a read-only replica, which may not have our record yet, cannot say it.
 macro_rules! release {
-    ($missing:expr) => {
+    ($free:expr, $missing:expr) => {
         concat!(
             r"if redis.pcall('GETRANGE', KEYS[1], '0', '32') == ARGV[1] .. '@' then
-  redis.call('DEL', KEYS[1])
-  redis.pcall('PUBLISH', ARGV[2], KEYS[1])
-  return {'released', ARGV[#ARGV]}
+",
+            $free,
+            r"  return {'released', ARGV[#ARGV]}
 end
 ",
             tail!(),
@@ -342,32 +435,53 @@ if failed(value) then return value end
     };
 }
 
-/// KEYS: lock, fence. ARGV: nonce, channel, retention, request.
-pub(super) const RELEASE: Script =
-    Script { name: "release", text: release!(""), sha1: "abdb472b7aa47a9a760dde76428f0f81248b1cbe" };
+/// Frees a lock, and tells all waiters.
+macro_rules! free {
+    () => {
+        r"  redis.call('DEL', KEYS[1])
+  redis.pcall('PUBLISH', ARGV[2], KEYS[1])
+"
+    };
+}
+
+/// KEYS: lock, fence. ARGV: nonce, channel, retention, the line or nothing, request.
+pub(super) const RELEASE: Script = Script {
+    name: "release",
+    text: release!(
+        concat!(
+            "  local lock, line = KEYS[1], ARGV[4]\n",
+            serve!("line == '' and 0 or 32", ""),
+            "  if not served then\n",
+            free!(),
+            "  end\n"
+        ),
+        ""
+    ),
+    sha1: "2768a1fe7b2ca53c6927c5841a3e7f93bcf22642",
+};
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
 /// of a quorum: where the node may have forgotten the record, it says that it abstains.
 pub(super) const FREE: Script = Script {
     name: "free",
-    text: release!(concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "6cda62450630baacc810934c99b0ee605f3d31b5",
+    text: release!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
+    sha1: "f111579af2c58ff390233a494b7f55e011a8e8b5",
 };
 
 /// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
 /// same right as freeing the lock, and lets the rest of the script write in a server that is full. `$missing` is done before
 /// a record that is not ours is looked at. A mark of our own was written by an earlier send.
 macro_rules! finish {
-    ($missing:expr) => {
+    ($free:expr, $missing:expr) => {
         concat!(
             r"local lock, fence, mark = KEYS[1], KEYS[2], KEYS[3]
 if redis.pcall('GETRANGE', lock, '0', '32') == ARGV[1] .. '@' then
   redis.call('DEL', mark)
   local done = redis.pcall('SET', mark, ARGV[4], 'PX', ARGV[5])
   if done.err then return done end
-  redis.call('DEL', lock)
-  redis.pcall('PEXPIRE', fence, ARGV[3])
-  redis.pcall('PUBLISH', ARGV[2], lock)
+",
+            $free,
+            r"  redis.pcall('PEXPIRE', fence, ARGV[3])
   return {'finished', ARGV[#ARGV]}
 end
 ",
@@ -386,16 +500,27 @@ if failed(value) then return value end
     };
 }
 
-/// KEYS: lock, fence, mark. ARGV: nonce, channel, retention, the mark's value, for how long it stands, request.
-pub(super) const FINISH: Script =
-    Script { name: "finish", text: finish!(""), sha1: "8edfe12182344e8b82b38c77e2b743732f88d16f" };
+/// KEYS: lock, fence, mark. ARGV: nonce, channel, retention, the mark's value, for how long it stands, the line or nothing,
+/// request. All who wait for the end of the work are told.
+pub(super) const FINISH: Script = Script {
+    name: "finish",
+    text: finish!(
+        concat!(
+            "  local line = ARGV[6]\n",
+            serve!("line == '' and 0 or 32", ""),
+            "  if not served then redis.call('DEL', lock) end\n  redis.pcall('PUBLISH', ARGV[2], lock)\n"
+        ),
+        ""
+    ),
+    sha1: "cb82b51494d0fd2cdad6011c1187ce7f847ce5d4",
+};
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
 /// at a node of a quorum.
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
-    text: finish!(concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "c9688a2f69936214acc621cbe8b7182d85227837",
+    text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
+    sha1: "8530e4cbb83e41f14f84164cd28852cab997fa69",
 };
 
 /// KEYS: lock, fence, marker, trust. ARGV: nonce, retention, token, loss, request. A node that has rejoined is trusted with this
@@ -417,7 +542,7 @@ if loss and loss == ARGV[4] then redis.call('SET', KEYS[4], loss, 'PX', ARGV[2])
 return {'raised', token, ARGV[5]}
 "
     ),
-    sha1: "5da9846a8194256fd4c732ef17aaa9498683ef4c",
+    sha1: "a26d645fa5c68591ac1da1fad7b8730e53fffd53",
 };
 
 /// KEYS: lock, fence, for a run its mark. ARGV: request. A mark comes before the lock.
@@ -433,7 +558,7 @@ if type(mark) == 'string' then reply = {'marked', mark, redis.call('PTTL', KEYS[
 return told(reply)
 "
     ),
-    sha1: "c9889d340559c5765dc6d0f2afa48b924469893c",
+    sha1: "0aa2cbfe8d1159c0b9bb7272dce730efa5ed22c7",
 };
 
 /// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write, or nothing; request.

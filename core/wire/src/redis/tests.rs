@@ -41,6 +41,7 @@ fn acquire_with(owner: &str, data: Option<&[u8]>, record_ttl: Duration) -> Op {
         data: data.map(|data| Payload::new(data).unwrap()),
         member: None,
         unless_done: false,
+        in_line: false,
     }))
 }
 
@@ -186,15 +187,16 @@ fn each_operation_is_these_arguments() {
     let plain = format!("{HEX}@me;1700000000000");
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
     let (mark, done) = ("{a}\x1fdone of name", format!("{HEX}@me;1700000000000;9"));
+    let line = "{a}\x1fline of name";
     let (fence, wake, marker) = ("{a}\x1ffence of name", "{a}\x1fwake of name", "leasehold\x1fquorum");
     for (op, expected) in [
         (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7", "17"])),
         (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", "17"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
-        (release(), ("release", vec!["2", "a", fence, HEX, wake, week, "17"])),
+        (release(), ("release", vec!["2", "a", fence, HEX, wake, week, line, "17"])),
         (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust of name", HEX, week, "9", "", "17"])),
         (run(), ("run", vec!["3", "a", fence, mark, &plain, "30000", week, "7", "17"])),
-        (finish(), ("finish", vec!["3", "a", fence, mark, HEX, wake, "864000000", &done, "864000000", "17"])),
+        (finish(), ("finish", vec!["3", "a", fence, mark, HEX, wake, "864000000", &done, "864000000", line, "17"])),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
         let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
@@ -210,8 +212,8 @@ fn a_release_is_these_bytes() {
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
-        "*9\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$17\r\n{{a}}\x1ffence of name\r\n$32\r\n{HEX}\r\n\
-         $16\r\n{{a}}\x1fwake of name\r\n$9\r\n604800000\r\n$2\r\n17\r\n",
+        "*10\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$17\r\n{{a}}\x1ffence of name\r\n$32\r\n{HEX}\r\n\
+         $16\r\n{{a}}\x1fwake of name\r\n$9\r\n604800000\r\n$16\r\n{{a}}\x1fline of name\r\n$2\r\n17\r\n",
         scripts::RELEASE.sha1
     );
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
@@ -329,7 +331,6 @@ fn an_answer_to_another_question_grants_nothing() {
     let granted = list([bulk("granted"), bulk("12")]);
     let replies = [
         (acquire(), list([bulk("renewed")])),
-        (acquire(), list([bulk("free")])),
         (acquire(), list([bulk("granted")])),
         (acquire(), list([bulk("granted"), bulk("1"), bulk("2")])),
         (acquire(), list([])),

@@ -14,10 +14,11 @@ use leasehold_core::op::{
 };
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
-/// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, and what only
-/// nodes do.
-pub(crate) const NOT_MIRRORED: [&str; 16] = [
+/// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, what only nodes
+/// do, and lines of waiters, which components keep none of.
+pub(crate) const NOT_MIRRORED: [&str; 17] = [
     "Client",
+    "Departure",
     "Ttl",
     "Drift",
     "Config",
@@ -106,7 +107,7 @@ mirrored! { mirrors:
 
     struct LockOp { lock, resource, op }
     enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Raise(Raise), Read }
-    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member, unless_done }
+    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member, unless_done, in_line }
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }

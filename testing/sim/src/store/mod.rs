@@ -5,6 +5,7 @@
 
 mod dynamodb;
 mod foreign;
+mod line;
 mod member;
 mod memory;
 mod redis;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use leasehold_core::member::{Durability, LossId, Marker, Phase, QuorumId, RunId};
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Monotonic, Nonce, Resource, Seq, Token};
+use leasehold_core::{LockId, Monotonic, Nonce, Resource, Seq, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, TrueTime};
@@ -64,6 +65,17 @@ pub struct Ask<'a> {
     /// The clocks of the process that asks: SQLite runs inside it. What DynamoDB is sent was made when its first
     /// request left.
     pub caller: StoreNow,
+    /// The ticket of an acquire that stands in line, if the client listens on its channel.
+    pub ticket: Option<Ticket>,
+}
+
+/// A place in a line of waiters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    /// The client.
+    pub client: u64,
+    /// Its acquisition.
+    pub lock: LockId,
 }
 
 /// The answer of a store.
@@ -187,6 +199,43 @@ impl Store {
             Backend::Redis(backend) => backend.ask(ask, unix_ms, self.run),
             Backend::Dynamodb(backend) => backend.ask(ask),
             Backend::Memory(backend) => backend.ask(ask, &now),
+        }
+    }
+
+    /// A client listens on its channel from now on, or does not any more.
+    pub fn listens(&mut self, client: u64, on: bool) {
+        if let Backend::Redis(backend) = &mut self.backend {
+            backend.lines.listens(client, on);
+        }
+    }
+
+    /// Gives up a ticket.
+    pub fn leave(&mut self, resource: &Resource, ticket: Ticket, at: TrueTime) {
+        let unix_ms = self.unix_ms(at);
+        if let Backend::Redis(backend) = &mut self.backend {
+            backend.leave(resource, ticket, unix_ms);
+        }
+    }
+
+    /// Tells if the lock is reserved for somebody in line.
+    pub fn is_reserved(&self, resource: &Resource, at: TrueTime) -> bool {
+        let unix_ms = self.unix_ms(at);
+        matches!(&self.backend, Backend::Redis(backend) if backend.is_reserved(resource, unix_ms))
+    }
+
+    /// The waiters of a resource, in their order.
+    pub fn line(&self, resource: &Resource) -> &[Ticket] {
+        match &self.backend {
+            Backend::Redis(backend) => backend.lines.of(resource),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => &[],
+        }
+    }
+
+    /// The messages that were sent to clients' channels since the last call.
+    pub fn take_messages(&mut self) -> Vec<(Ticket, Resource)> {
+        match &mut self.backend {
+            Backend::Redis(backend) => backend.lines.take_messages(),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => Vec::new(),
         }
     }
 

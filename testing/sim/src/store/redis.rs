@@ -11,14 +11,18 @@ use leasehold_core::op::{
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
+use crate::store::line::Lines;
 use crate::store::member::{MemberState, Vote};
-use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, StoredRecord, applied, conflict, exhausted, run_id, whole_ms};
+use crate::store::{
+    Answer, Ask, By, Mark, NS_PER_MS, StoredRecord, Ticket, applied, conflict, exhausted, run_id, whole_ms,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Redis {
     pub(super) locks: BTreeMap<Resource, Lock>,
     fences: BTreeMap<Resource, Fence>,
     dones: BTreeMap<Resource, Done>,
+    pub(super) lines: Lines,
     pub(super) member: MemberState,
     retention_ms: Option<u64>,
 }
@@ -32,8 +36,13 @@ pub(super) struct Lock {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Value {
-    Ours { nonce: Nonce, owner: Owner },
+    Ours {
+        nonce: Nonce,
+        owner: Owner,
+    },
     Foreign(Mark),
+    /// The lock belongs to the next in line, who was told so.
+    Reserved(Ticket),
 }
 
 /// The fence key.
@@ -60,12 +69,16 @@ impl Value {
         match self {
             Self::Ours { nonce, .. } => Version::new(nonce.as_bytes()),
             Self::Foreign(mark) => mark.version(),
+            Self::Reserved(_) => None,
         }
     }
 }
 
 /// A counter below it was lost and counted up since: microseconds of a clock have 16 digits.
 const YOUNGEST_CLOCK: u64 = 1_000_000_000_000_000;
+
+/// How long a lock is reserved for the next in line.
+const GRACE: Duration = Duration::from_millis(500);
 
 /// The real server waits for the millisecond after; the earlier is the harder for holders.
 const fn is_over(expires_ms: u64, now_ms: u64) -> bool {
@@ -79,6 +92,7 @@ impl Redis {
             locks: BTreeMap::new(),
             fences: BTreeMap::new(),
             dones: BTreeMap::new(),
+            lines: Lines::default(),
             member: MemberState::default(),
             retention_ms,
         }
@@ -97,7 +111,7 @@ impl Redis {
                     },
                     Vote::Refused(outcome) => Answer::Done(outcome),
                 },
-                None => self.acquire(resource, op, now_ms),
+                None => self.acquire_in_line(resource, op, ask.ticket, now_ms),
             },
             Op::Renew(op) if self.is_of(resource, &op.nonce) => {
                 self.lengthen(resource, now_ms, op.record_ttl);
@@ -107,7 +121,7 @@ impl Redis {
             Op::Release(op) if self.is_of(resource, &op.nonce) => {
                 // Nothing shows afterwards that this attempt was here: a delayed acquire of it finds a free lock.
                 // The counter is kept no longer for it.
-                self.locks.remove(resource);
+                self.free(resource, None, now_ms);
                 applied(Applied::Released)
             }
             // Of what the script writes the mark is all that counts: before it, nothing has happened.
@@ -162,6 +176,43 @@ impl Redis {
         NodeMemory { marker: self.member.marker.as_ref(), trusted: None, run: Some(run) }
     }
 
+    /// The acquire of a waiter: it takes what is reserved for it, serves the line before it takes a free lock, and joins the
+    /// line where it is refused.
+    fn acquire_in_line(&mut self, resource: &Resource, op: &Acquire, ticket: Option<Ticket>, now_ms: u64) -> Answer {
+        let Some(ticket) = ticket.filter(|_| op.in_line) else { return self.acquire(resource, op, now_ms) };
+        match self.locks.get(resource).map(|lock| &lock.value) {
+            None => self.free(resource, Some(ticket), now_ms),
+            Some(Value::Reserved(next)) if *next == ticket => drop(self.locks.remove(resource)),
+            Some(_) => {}
+        }
+        let answer = self.acquire(resource, op, now_ms);
+        if matches!(answer, Answer::Done(Outcome::NotApplied(Refusal::Conflict(_)))) {
+            self.lines.join(resource, ticket);
+        }
+        answer
+    }
+
+    /// Frees the lock, or reserves it for the first in line who is alive. The turn of who asks needs no message.
+    fn free(&mut self, resource: &Resource, asks: Option<Ticket>, now_ms: u64) {
+        self.locks.remove(resource);
+        if let Some(next) = self.lines.serve(resource, asks) {
+            self.set(resource, Value::Reserved(next), now_ms, GRACE);
+        }
+    }
+
+    pub(super) fn leave(&mut self, resource: &Resource, ticket: Ticket, now_ms: u64) {
+        self.expire(resource, now_ms);
+        self.lines.leave(resource, ticket);
+        if self.locks.get(resource).is_some_and(|lock| lock.value == Value::Reserved(ticket)) {
+            self.free(resource, None, now_ms);
+        }
+    }
+
+    pub(super) fn is_reserved(&self, resource: &Resource, now_ms: u64) -> bool {
+        let lock = self.locks.get(resource).filter(|lock| !is_over(lock.expires_ms, now_ms));
+        matches!(lock.map(|lock| &lock.value), Some(Value::Reserved(_)))
+    }
+
     fn acquire(&mut self, resource: &Resource, op: &Acquire, now_ms: u64) -> Answer {
         if let Some(done) = self.done(resource, now_ms).filter(|_| op.unless_done) {
             return Answer::Done(Outcome::NotApplied(Refusal::Done(done)));
@@ -200,6 +251,7 @@ impl Redis {
         let by = match &lock.value {
             Value::Ours { nonce, .. } => By::Attempt(*nonce),
             Value::Foreign(mark) => By::Foreign(mark.by),
+            Value::Reserved(_) => return None,
         };
         Some(StoredRecord { by, until: Some(wall.when(lock.expires_ms.saturating_mul(NS_PER_MS))) })
     }
@@ -219,6 +271,7 @@ impl Redis {
         self.locks.clear();
         self.fences.clear();
         self.dones.clear();
+        self.lines.wipe();
         self.member = MemberState::default();
     }
 
@@ -265,7 +318,7 @@ impl Redis {
             expires_ms: now_ms.saturating_add(whole_ms(op.keep)),
         };
         self.dones.insert(resource.clone(), done);
-        self.locks.remove(resource);
+        self.free(resource, None, now_ms);
         self.keep(resource, op, now_ms);
     }
 
@@ -312,6 +365,7 @@ impl Redis {
                     (holder, Some(owner.clone()), self.counter(resource, now_ms))
                 }
                 Value::Foreign(_) => (Holder::Foreign, None, None),
+                Value::Reserved(_) => return None,
             };
             Some(Box::new(Holding {
                 holder,

@@ -37,7 +37,7 @@ impl Bench {
 
     pub(super) fn ask_once(&mut self, op: &Op, form: Form) -> Answer {
         let caller = self.caller();
-        self.store.ask(&Ask { resource: &self.resource, op, form, at: self.at, caller })
+        self.store.ask(&Ask { resource: &self.resource, op, form, at: self.at, caller, ticket: None })
     }
 
     /// As a session asks: in the other form when the store says so.
@@ -109,7 +109,18 @@ pub(super) fn version(who: u8, seq: u32) -> Version {
 fn acquire_op(who: u8, seq: u32) -> Acquire {
     let owner = Owner::new("somebody").unwrap();
     let (nonce, seq, floor) = (nonce(who), Seq::new(seq), token(FLOOR));
-    Acquire { nonce, seq, record_ttl: TTL, floor, expect: None, owner, data: None, member: None, unless_done: false }
+    Acquire {
+        nonce,
+        seq,
+        record_ttl: TTL,
+        floor,
+        expect: None,
+        owner,
+        data: None,
+        member: None,
+        unless_done: false,
+        in_line: false,
+    }
 }
 
 pub(super) fn acquire(who: u8, seq: u32) -> Op {

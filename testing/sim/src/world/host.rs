@@ -191,6 +191,7 @@ impl World<'_> {
     /// A process ends, with all that it believed.
     pub(super) fn kill(&mut self, n: usize) {
         let Some(client) = self.hosts[n].client.take() else { return };
+        self.hangs_up(n);
         let host = &mut self.hosts[n];
         host.ignored += client.stats().ignored_responses;
         host.stall = None;
@@ -266,6 +267,14 @@ impl World<'_> {
                 self.drive(process, stall, |client, now| client.subscribed(id(node), &name, now));
                 self.must_have_tried(process, &waiting, "its subscription was confirmed");
             }
+            Input::Reserved { resource, lock } => {
+                let name = self.resources[resource].clone();
+                let mut waiting = self.waiting_on(process, resource);
+                waiting.retain(|waits| *waits == lock);
+                self.allow_a_try(process);
+                self.drive(process, stall, |client, now| client.reserved(&name, lock, now));
+                self.must_have_tried(process, &waiting, "its turn came");
+            }
             Input::Credentials { node } => {
                 self.drive(process, stall, |client, now| client.credentials_renewed(id(node), now));
             }
@@ -304,6 +313,7 @@ impl World<'_> {
         host.catch_up(now, self.config.request_timeout());
         let result = hand_in(&mut client, now);
         let mut outputs = Vec::new();
+        let mut departures = Vec::new();
         let mut spins = 0;
         let wake_at = loop {
             match client.poll_output(now) {
@@ -321,6 +331,7 @@ impl World<'_> {
                 | Output::Rejected { .. }) => outputs.push(output),
             }
         };
+        departures.extend(std::iter::from_fn(|| client.next_departure()));
         self.hosts[process.host].client = Some(client);
         if spins >= 50 {
             self.record_violation(Promise::Bounds, Some(process.host), None, "the client spins at one instant".into());
@@ -338,6 +349,7 @@ impl World<'_> {
                 self.counts.strike(Struck::StalledDriver);
             }
         }
+        departures.into_iter().for_each(|departure| self.depart(process, &departure, leaves));
         let mut events = Vec::new();
         for output in outputs {
             match output {

@@ -4,6 +4,7 @@ mod events;
 mod faults;
 mod foreign_client;
 mod host;
+mod line;
 mod network;
 mod nodes;
 mod watch;
@@ -117,6 +118,7 @@ enum Due {
     Publish { process: ProcessId, events: Vec<Event> },
     Arrive(Box<Packet>),
     Watch { process: ProcessId, resource: usize, node: usize, on: bool },
+    Leave { process: ProcessId, resource: usize, node: usize, lock: LockId },
     RegisterRequest { process: ProcessId, worker: usize, lock: LockId, token: Token, ask: register::Ask, back: Message },
     RegisterReply { process: ProcessId, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
     ForeignClient(usize),
@@ -139,6 +141,7 @@ enum Input {
     Reply { id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
     Notified { resource: usize },
     Subscribed { resource: usize, node: usize },
+    Reserved { resource: usize, lock: LockId },
     Credentials { node: usize },
 }
 
@@ -254,6 +257,7 @@ impl<'a> World<'a> {
             Due::Publish { process, events } => self.publish(process, events),
             Due::Arrive(packet) => self.arrive(*packet),
             Due::Watch { process, resource, node, on } => self.watch(process, resource, node, on),
+            Due::Leave { process, resource, node, lock } => self.departed(process, resource, node, lock),
             Due::RegisterRequest { process, worker, lock, token, ask, back } => {
                 self.on_register_request(process, worker, lock, token, ask, &back);
             }

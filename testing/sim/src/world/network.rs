@@ -9,6 +9,7 @@ use leasehold_core::store::StoreNow;
 use leasehold_core::{NodeId, Nonce, RequestId, Resource, Transmit};
 
 use super::host::FIRST_BOOT;
+use super::line::number_of;
 use super::{Due, Input, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
@@ -97,7 +98,7 @@ impl World<'_> {
         self.push(arrives, Due::Arrive(Box::new(packet)));
     }
 
-    fn travel(&self, leaves: TrueTime, way: &Way) -> TrueTime {
+    pub(super) fn travel(&self, leaves: TrueTime, way: &Way) -> TrueTime {
         leaves.plus(Duration::from_nanos(self.script.world.latency_ns + way.delay_ns))
     }
 
@@ -155,7 +156,7 @@ impl World<'_> {
         }
     }
 
-    fn perform(&mut self, packet: &Packet, node: usize, LockOp { resource, op, .. }: &LockOp, form: &Form) -> Answer {
+    fn perform(&mut self, packet: &Packet, node: usize, LockOp { lock, resource, op }: &LockOp, form: &Form) -> Answer {
         let process = packet.process;
         let store = &self.nodes[node].store;
         let caller = if store.kind() == Kind::Dynamodb { packet.began } else { self.store_now(process.host) };
@@ -163,7 +164,8 @@ impl World<'_> {
         let before = self.phase(node).filter(|_| self.is_quorum());
         let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);
         let undone = store.undone(resource).map(|(nonce, _)| nonce);
-        let ask = Ask { resource, op, form: form.clone(), at: self.now, caller };
+        let ticket = self.ticket(process, *lock);
+        let ask = Ask { resource, op, form: form.clone(), at: self.now, caller, ticket };
         let before_finish =
             matches!(op, Op::Finish(_)).then(|| self.nodes[node].records_of(resource, self.now, &caller));
         let answer = self.nodes[node].store.ask(&ask);
@@ -192,9 +194,13 @@ impl World<'_> {
             (Some(Outcome::NotApplied(Refusal::Conflict(_))), Some(nonce)) => {
                 self.see_obstacle(number, node, &nonce, process)
             }
+            // The next in line was told alone.
+            (Some(Outcome::Applied(Applied::Released)), _)
+                if self.nodes[node].store.is_reserved(resource, self.now) => {}
             (Some(Outcome::Applied(Applied::Released | Applied::Finished)), _) => self.wake_up(number, node),
             (_, _) => {}
         }
+        self.tell_next(node);
         if let (Op::Release(Release { nonce, .. }), Answer::Done(outcome)) = (op, &answer)
             && matches!(outcome, Outcome::Applied(Applied::Released) | Outcome::NotApplied(Refusal::Abstains { .. }))
         {
@@ -315,6 +321,10 @@ impl World<'_> {
     pub(super) fn watch(&mut self, process: ProcessId, resource: usize, node: usize, on: bool) {
         if on {
             self.watchers.insert((resource, process, node));
+            if self.is_alive(process) {
+                // The client's own channel is subscribed to with the first wait, for good.
+                self.nodes[node].store.listens(number_of(process), true);
+            }
             let at = self.after(self.script.world.latency_ns);
             self.push(at, Due::Client { process, input: Input::Subscribed { resource, node } });
         } else {

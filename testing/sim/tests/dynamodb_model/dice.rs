@@ -149,6 +149,7 @@ impl Dice {
                     data: data_of(&nonce),
                     member,
                     unless_done: self.draws.one_in(3),
+                    in_line: false,
                 }))
             }
             9..=12 => {

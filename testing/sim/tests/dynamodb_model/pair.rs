@@ -170,7 +170,7 @@ impl Pair {
 }
 
 fn ask<'a>(resource: &'a Resource, op: &'a Op, form: Form) -> Ask<'a> {
-    Ask { resource, op, form, at: NOW, caller: CALLER }
+    Ask { resource, op, form, at: NOW, caller: CALLER, ticket: None }
 }
 
 /// The model's versions of foreign rows are shorter.

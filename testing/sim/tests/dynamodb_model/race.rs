@@ -32,6 +32,7 @@ fn acquire(nonce: Nonce, floor: Token) -> Op {
         data: None,
         member: None,
         unless_done: false,
+        in_line: false,
     }))
 }
 

@@ -84,6 +84,7 @@ fn acquire(nonce: Nonce, seq: u32) -> Op {
             retention: RETENTION,
         }),
         unless_done: false,
+        in_line: false,
     }))
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
                 retention: RETENTION,
             }),
             unless_done: false,
+            in_line: false,
         })),
     };
     let mut outcome = run(node, &op, owner);

@@ -171,6 +171,7 @@ impl Dice {
             data: data_of(&nonce),
             member: None,
             unless_done: self.draws.one_in(3),
+            in_line: false,
         }))
     }
 

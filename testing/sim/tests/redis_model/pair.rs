@@ -110,7 +110,7 @@ impl<'a> Pair<'a> {
     }
 
     fn ask_model(&mut self, resource: &Resource, op: &Op) -> Outcome {
-        match self.model.ask(&Ask { resource, op, form: Form::Floor, at: NOW, caller: CALLER }) {
+        match self.model.ask(&Ask { resource, op, form: Form::Floor, at: NOW, caller: CALLER, ticket: None }) {
             Answer::Done(outcome) => outcome,
             Answer::Again(form) => panic!("Redis needs no second request: {form:?}"),
         }

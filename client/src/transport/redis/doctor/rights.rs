@@ -472,6 +472,7 @@ async fn try_lock(
             data: None,
             member: None,
             unless_done,
+            in_line: false,
         }))
     };
     let finish = Finish { nonce: runner, token, keep: TRIAL, owner: owner.clone(), quorum: None };

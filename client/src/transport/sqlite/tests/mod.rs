@@ -76,6 +76,7 @@ fn acquire_with(name: &str, id: u8, change: impl FnOnce(&mut Acquire)) -> LockOp
         data: None,
         member: None,
         unless_done: false,
+        in_line: false,
     };
     change(&mut op);
     on(name, Op::Acquire(Box::new(op)))

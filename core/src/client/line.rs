@@ -1,0 +1,63 @@
+//! The line of waiters that a store keeps: who leaves it, and for whom the lock is reserved.
+
+use super::Client;
+use crate::event::Event;
+use crate::ids::{LockId, NodeId, Resource};
+use crate::lease::Input as LeaseInput;
+use crate::time::Now;
+
+/// A ticket that is given up: the store removes it from its line, and passes on what is reserved for it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Departure {
+    /// The store.
+    pub node: NodeId,
+    /// The resource.
+    pub resource: Resource,
+    /// The ticket.
+    pub lock: LockId,
+}
+
+/// The only store of a client with lines.
+const NODE: NodeId = NodeId::new(0);
+
+impl Client {
+    /// Takes the news that the lock is reserved for one of our tickets. Its waiter tries at once. A ticket that has ended
+    /// declines, so that the next in line need not wait for the end of the reservation.
+    ///
+    /// The news may be late or doubled: a ticket that has the lock by now ignores it.
+    pub fn reserved(&mut self, resource: &Resource, lock: LockId, now: Now) {
+        self.advance(now, None);
+        match self.locks.find(lock) {
+            Some(place) => self.drive(place, LeaseInput::Wake),
+            None => self.departures.push_back(Departure { node: NODE, resource: resource.clone(), lock }),
+        }
+    }
+
+    /// The next ticket to give up, for embedders that have asked for [lines](crate::Config::with_lines). One request is
+    /// enough, and its answer does not matter: what it leaves in the line is passed over in its turn.
+    pub fn next_departure(&mut self) -> Option<Departure> {
+        self.departures.pop_front()
+    }
+
+    /// Notes an event of a lock that may have a place in the line.
+    pub(super) fn note_place(&mut self, event: &Event) {
+        let Some(place) = self.locks.find(event.lock()) else { return };
+        let Some(lock) = self.locks.get_mut(place).filter(|lock| lock.in_line) else { return };
+        match event {
+            Event::Acquired { .. } => lock.in_line = false,
+            Event::Failed { .. } => {
+                lock.in_line = false;
+                let (lock, resource) = (lock.id, lock.resource.clone());
+                self.departures.push_back(Departure { node: NODE, resource, lock });
+            }
+            Event::Contended { .. }
+            | Event::Renewed { .. }
+            | Event::RenewDelayed { .. }
+            | Event::Shortened { .. }
+            | Event::Expiring { .. }
+            | Event::Lost { .. }
+            | Event::Released { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+}
