@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use leasehold_core::member::RETENTION;
 use leasehold_wire::client::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpRequest, HttpResponse, PasswordLogin,
-    Plaintext, RedisCommands, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpRequest, HttpResponse,
+    PasswordLogin, Plaintext, RedisCommands, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
 };
 use leasehold_wire::redis::{Command, Replicas};
 use leasehold_wire::rest::Dialect;
@@ -36,10 +36,7 @@ pub(crate) fn store(store: wit::Store) -> Store {
                 wit::Dialect::Webdis => Dialect::Webdis,
             },
             url: redis.url,
-            access: match redis.access {
-                wit::Access::Anonymous => Access::Anonymous,
-                wit::Access::WithCredentials => Access::WithCredentials,
-            },
+            access: access(redis.access),
             retention: retention(redis.retention_ms),
             plaintext: plaintext(redis.plaintext),
         }),
@@ -52,11 +49,24 @@ pub(crate) fn store(store: wit::Store) -> Store {
             expires: table.expires,
             plaintext: plaintext(table.plaintext),
         }),
+        wit::Store::Etcd(etcd) => Store::Etcd(EtcdStore {
+            url: etcd.url,
+            prefix: etcd.prefix.unwrap_or_else(|| "leasehold/".into()),
+            access: access(etcd.access),
+            plaintext: plaintext(etcd.plaintext),
+        }),
     }
 }
 
 fn retention(ms: Option<u64>) -> Duration {
     ms.map_or(RETENTION, Duration::from_millis)
+}
+
+fn access(access: wit::Access) -> Access {
+    match access {
+        wit::Access::Anonymous => Access::Anonymous,
+        wit::Access::WithCredentials => Access::WithCredentials,
+    }
 }
 
 fn plaintext(plaintext: Option<wit::Plaintext>) -> Plaintext {

@@ -89,6 +89,7 @@ impl Size for Store {
                 let attributes = key + table.key.size() + table.expires.size();
                 table.table.len() + table.region.len() + table.url.len() + attributes
             }
+            Self::Etcd(etcd) => etcd.url.len() + etcd.prefix.size(),
         }
     }
 }

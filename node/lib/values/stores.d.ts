@@ -87,6 +87,18 @@ export type Store =
       expires?: string | undefined;
       /** Permission to send requests over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
+    }
+  /** One etcd. */
+  | {
+      type: "etcd";
+      /** The endpoint: `https://host` or `http://host:port`, without a path. */
+      url: string;
+      /** The prefix of the keys. Default `leasehold/`. */
+      prefix?: string | undefined;
+      /** True if etcd has users. The host gets a token by `POST /v3/auth/authenticate`. */
+      access: Access;
+      /** Permission to send the token over `http:` to other machines. Default `refused`. */
+      plaintext?: Plaintext | undefined;
     };
 
 /**
@@ -111,7 +123,7 @@ export type Credentials =
        */
       expiresUnixMs?: number | undefined;
     }
-  /** For `Store redis-http`; usual for Upstash. */
+  /** For `Store redis-http`, usual for Upstash; for `Store etcd`. */
   | {
       type: "token";
       /** The secret. */

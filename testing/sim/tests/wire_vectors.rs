@@ -53,6 +53,7 @@ fn wire_vectors_cover_all_requests_and_answers() {
         "redis",
         "redis_http",
         "dynamodb",
+        "etcd",
         "aws",
         "token",
         "password",

@@ -54,6 +54,20 @@ pub struct RedisHttpStore {
     pub plaintext: Option<Plaintext>,
 }
 
+/// Payload of `store.etcd`: etcd 3.4 or newer, by its JSON gateway.
+///
+/// Renewals that are due together share a request, at most 64.
+pub struct EtcdStore {
+    /// The endpoint: `https://host` or `http://host:port`, without a path.
+    pub url: String,
+    /// The prefix of the keys. Default `leasehold/`.
+    pub prefix: Option<String>,
+    /// True if etcd has users. The host gets a token by `POST /v3/auth/authenticate`.
+    pub access: Access,
+    /// Permission to send the token over `http:` to other machines. Default `refused`.
+    pub plaintext: Option<Plaintext>,
+}
+
 /// The second half of a primary key, the same for all locks.
 pub struct SortKey {
     /// The attribute.
@@ -92,6 +106,8 @@ pub enum Store {
     RedisHttp(RedisHttpStore),
     /// One table of DynamoDB.
     Dynamodb(DynamodbStore),
+    /// One etcd.
+    Etcd(EtcdStore),
 }
 
 /// Payload of `credentials.aws`.
@@ -128,7 +144,7 @@ pub struct PasswordLogin {
 pub enum Credentials {
     /// For `store.dynamodb`.
     Aws(AwsCredentials),
-    /// For `store.redis-http`; usual for Upstash.
+    /// For `store.redis-http`, usual for Upstash; for `store.etcd`.
     Token(BearerToken),
     /// For `store.redis-http`; usual for Webdis.
     Password(PasswordLogin),

@@ -5,7 +5,8 @@ use leasehold_wasmtime::client::{
 };
 use leasehold_wasmtime::ops::DenialKind;
 use leasehold_wasmtime::stores::{
-    Access, AwsCredentials, Credentials, Dialect, DynamodbStore, RedisCommand, RedisHttpStore, RedisStore, Store,
+    Access, AwsCredentials, Credentials, Dialect, DynamodbStore, EtcdStore, RedisCommand, RedisHttpStore, RedisStore,
+    Store,
 };
 use leasehold_wasmtime::types::{ConfigError, RefusedStore, WrongStoreCount};
 use leasehold_wasmtime::{CallError, Client, Guard, HostError, Limits, Reader, Redis};
@@ -82,6 +83,28 @@ fn a_request_to_dynamodb_waits_for_credentials_and_is_signed() {
     let told = client.poll_output(at(2)).expect("a call");
     let Output::Event(LockEvent { event: Event::Failed(failed), .. }) = told else { panic!("{told:?}") };
     assert!(matches!(failed.failure, Failure::Refused(_)), "{failed:?}");
+}
+
+#[test]
+fn a_request_to_etcd_is_a_transaction() {
+    let url = "https://etcd.example:2379".to_owned();
+    let etcd = Store::Etcd(EtcdStore { url, prefix: None, access: Access::Anonymous, plaintext: None });
+    let mut client = wired(&[etcd]).expect("a client");
+    client.acquire(1, "invoice/42", &options(), &FRESH, at(1)).expect("a lock");
+    let mut answer = |body: &[u8]| {
+        let request = client.poll_output(at(1)).expect("a call");
+        let Output::HttpRequest(request) = request else { panic!("{request:?}") };
+        assert_eq!(request.url, "https://etcd.example:2379/v3/kv/txn");
+        let response = HttpResponse { status: 200, headers: Vec::new(), body: body.to_vec() };
+        client.handle_response(request.id, &Response::HttpResponse(response), at(1)).expect("a call");
+        String::from_utf8(request.body).expect("UTF-8")
+    };
+    let read = answer(br#"{"header":{},"succeeded":true,"responses":[{"response_range":{}}]}"#);
+    assert!(read.contains("requestRange") && !read.contains("requestPut"), "{read}");
+    let write = answer(br#"{"header":{},"succeeded":true,"responses":[{"response_put":{}}]}"#);
+    assert!(write.contains("requestPut") && write.contains("mod_revision"), "{write}");
+    let told = client.poll_output(at(1)).expect("a call");
+    assert!(matches!(told, Output::Event(LockEvent { event: Event::Acquired(_), .. })), "{told:?}");
 }
 
 #[test]

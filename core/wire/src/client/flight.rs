@@ -8,7 +8,7 @@ use super::node::{Kind, Node, RedisHttp, pair};
 use super::store::Credentials;
 use crate::redis::{self, of_one_server, refuses_credentials};
 use crate::resp::Value;
-use crate::{dynamodb, rest};
+use crate::{dynamodb, etcd, rest};
 use leasehold_core::Transmit;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
 use leasehold_core::time::{Monotonic, Now};
@@ -39,6 +39,7 @@ pub(super) enum Exchange {
     Redis(redis::Exchange),
     RedisHttp(redis::Exchange),
     Dynamodb(dynamodb::Exchange),
+    Etcd(etcd::Exchange),
 }
 
 /// One request to the server.
@@ -76,6 +77,7 @@ impl Flight {
                 Exchange::RedisHttp(exchange)
             }
             Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.session.begin(&ops, node.unix_ms(now))?),
+            Kind::Etcd(etcd) => Exchange::Etcd(etcd.session.begin(&etcd.memory, &ops, now.unix_ms)),
         };
         let mut flight = Self { node: to, deadline, timer: None, exchange, slots: Vec::new(), repeated: false };
         flight.open();
@@ -166,6 +168,38 @@ impl Flight {
                 let is_answered = |slot: &Slot| matches!(slot, Slot::Answered(_));
                 if self.slots.iter().all(is_answered) { self.dynamodb(&unsent("")) } else { Next::Wait }
             }
+            Exchange::Etcd(_) => {
+                let answer = match response {
+                    Response::Http(HttpResponse { status, body, .. }) => Ok(etcd::Response { status, body }),
+                    Response::Fault(fault) => Err(fault.outcome()),
+                    Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
+                };
+                if let (Ok(response), Some(carried)) = (&answer, &carried)
+                    && response.status != 200
+                    && matches!(etcd::classify(response), Outcome::NotApplied(Refusal::NeedsCredentials(_)))
+                {
+                    if node.keys.replace(carried) && !self.repeated && self.slots.len() == 1 {
+                        self.repeated = true;
+                        self.open();
+                        return Next::Round;
+                    }
+                    node.keys.doubt(carried.generation);
+                }
+                if let Some(slot) = self.slots.get_mut(index) {
+                    *slot = Slot::Answered(answer.map(|etcd::Response { status, body }| dynamodb::Response {
+                        status,
+                        date: None,
+                        body,
+                    }));
+                }
+                let is_answered = |slot: &Slot| matches!(slot, Slot::Answered(_));
+                if let Kind::Etcd(etcd) = &mut node.kind
+                    && self.slots.iter().all(is_answered)
+                {
+                    return self.etcd(&mut etcd.memory, &unsent(""));
+                }
+                Next::Wait
+            }
         }
     }
 
@@ -175,6 +209,8 @@ impl Flight {
         for _ in 0..MOST_ROUNDS {
             let next = match &mut self.exchange {
                 Exchange::Dynamodb(_) => self.dynamodb(unsent),
+                // What is remembered of the node stays: the next write compares it.
+                Exchange::Etcd(_) => self.etcd(&mut etcd::Memory::default(), unsent),
                 Exchange::Redis(exchange) | Exchange::RedisHttp(exchange) => {
                     let answer = match self.slots.first() {
                         Some(Slot::Open) => unsent.clone(),
@@ -221,11 +257,30 @@ impl Flight {
         }
     }
 
+    fn etcd(&mut self, memory: &mut etcd::Memory, unsent: &Outcome) -> Next {
+        let Exchange::Etcd(exchange) = &mut self.exchange else { return Next::Wait };
+        let answers = self.slots.drain(..).map(|slot| match slot {
+            Slot::Open => Err(unsent.clone()),
+            Slot::Sent { .. } => Err(late()),
+            Slot::Answered(answer) => {
+                answer.map(|dynamodb::Response { status, body, .. }| etcd::Response { status, body })
+            }
+        });
+        match exchange.answers(memory, answers.collect()) {
+            etcd::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
+            etcd::Progress::Again => {
+                self.open();
+                Next::Round
+            }
+        }
+    }
+
     /// Begins a round.
     fn open(&mut self) {
         let count = match &self.exchange {
             Exchange::Operations(_) | Exchange::Redis(_) | Exchange::RedisHttp(_) => 1,
             Exchange::Dynamodb(exchange) => exchange.requests().len(),
+            Exchange::Etcd(exchange) => exchange.requests().len(),
         };
         self.slots = (0..count).map(|_| Slot::Open).collect();
     }

@@ -65,8 +65,8 @@ use core::time::Duration;
 
 pub use face::{HttpRequest, HttpResponse, Input, Output, RedisCommands, Response};
 pub use store::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, PasswordLogin, Plaintext, RedisHttpStore,
-    RedisStore, SetupError, SortKey, Store,
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, PasswordLogin, Plaintext,
+    RedisHttpStore, RedisStore, SetupError, SortKey, Store,
 };
 
 use self::flight::{Exchange, Flight, Next, unsent};
@@ -425,6 +425,7 @@ impl WireClient {
             }
             Exchange::RedisHttp(exchange) => node.write_command(exchange.commands().get(ask.index)?, now),
             Exchange::Dynamodb(exchange) => node.sign(exchange.requests().get(ask.index)?, now),
+            Exchange::Etcd(exchange) => node.write_txn(exchange.requests().get(ask.index)?, now),
         };
         let Some(Written { url, headers, body, carried }) = written else {
             node.held.insert(ask);

@@ -12,12 +12,12 @@ use zeroize::Zeroizing;
 use super::Ask;
 use super::endpoint::{Endpoint, Paths};
 use super::keys::{Carried, Keys};
-use super::store::{Access, Credentials, DynamodbStore, PasswordLogin, RedisHttpStore, SetupError, Store};
+use super::store::{Access, Credentials, DynamodbStore, EtcdStore, PasswordLogin, RedisHttpStore, SetupError, Store};
 use crate::dynamodb::{ErrorClass, Repeat, classify};
 use crate::redis::Command;
 use crate::rest::{self, Dialect};
 use crate::sigv4::{Headers, Signer};
-use crate::{dynamodb, redis};
+use crate::{dynamodb, etcd, redis};
 use leasehold_core::NodeId;
 use leasehold_core::config::{ConfigError, NodeConfig, Poll};
 use leasehold_core::op::{Denial, DenialKind};
@@ -25,6 +25,8 @@ use leasehold_core::time::{Monotonic, Now};
 
 /// Renewals to DynamoDB are a request each, and nobody's HTTP client should have to open a hundred connections at once.
 const MOST_RENEWALS: usize = 32;
+/// Renewals to etcd share a transaction, which takes 128 operations.
+const MOST_IN_A_TXN: usize = 64;
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
@@ -42,6 +44,7 @@ pub(super) enum Kind {
     Redis(redis::Session),
     RedisHttp(RedisHttp),
     Dynamodb(Dynamodb),
+    Etcd(Etcd),
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +61,14 @@ pub(super) struct Dynamodb {
     endpoint: Endpoint,
     region: String,
     signer: Signer,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Etcd {
+    pub(super) session: etcd::Session,
+    pub(super) memory: etcd::Memory,
+    endpoint: Endpoint,
+    access: Access,
 }
 
 /// A request over HTTP, ready to be sent.
@@ -91,6 +102,11 @@ impl Node {
                 config.batch = config.batch.min(MOST_RENEWALS);
                 Kind::Dynamodb(Dynamodb::new(store).map_err(refused)?)
             }
+            Store::Etcd(store) => {
+                (config.poll, config.watch) = (Poll::Read, false);
+                config.batch = config.batch.min(MOST_IN_A_TXN);
+                Kind::Etcd(Etcd::new(store).map_err(|what| refused(denied(what)))?)
+            }
         };
         Ok(Self { kind, keys: Keys::new(), shown: None, held: BTreeSet::new() })
     }
@@ -105,7 +121,8 @@ impl Node {
                     return Ok(());
                 }
             }
-            (Kind::RedisHttp(http), Credentials::Token(bearer)) if http.access == Access::WithCredentials => {
+            (Kind::RedisHttp(RedisHttp { access: Access::WithCredentials, .. }), Credentials::Token(bearer))
+            | (Kind::Etcd(Etcd { access: Access::WithCredentials, .. }), Credentials::Token(bearer)) => {
                 if is_plain(&bearer.token) {
                     return Ok(());
                 }
@@ -123,6 +140,9 @@ impl Node {
             }
             (Kind::RedisHttp(_), Credentials::Aws(_) | Credentials::Token(_) | Credentials::Password(_)) => {
                 "the store takes a token or a password, and only where its access says so"
+            }
+            (Kind::Etcd(_), Credentials::Aws(_) | Credentials::Token(_) | Credentials::Password(_)) => {
+                "etcd takes a token, which a user gets for a password, and only where its access says so"
             }
             (Kind::Operations | Kind::Redis(_), _) => {
                 "the store takes no credentials from here: its requests carry none"
@@ -171,6 +191,22 @@ impl Node {
         let headers = request.headers.into_iter().chain(authorization.map(|value| ("authorization", value)));
         let url = http.endpoint.url(&request.path);
         Some(Written { url, headers: Headers::new(headers.collect()), body: request.body, carried })
+    }
+
+    /// A transaction, with the token of this moment; `None` where there is none.
+    pub(super) fn write_txn(&mut self, request: &etcd::Request, now: Now) -> Option<Written> {
+        let Kind::Etcd(etcd) = &self.kind else { return None };
+        let carried = match etcd.access {
+            Access::Anonymous => None,
+            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
+        };
+        let token = carried.as_ref().and_then(|carried| match &*carried.credentials {
+            Credentials::Token(bearer) => Some(("authorization", bearer.token.clone())),
+            Credentials::Aws(_) | Credentials::Password(_) => None,
+        });
+        let headers = core::iter::once(("content-type", "application/json".into())).chain(token);
+        let url = etcd.endpoint.url(request.path);
+        Some(Written { url, headers: Headers::new(headers.collect()), body: request.body.clone(), carried })
     }
 
     /// A request, signed at this moment; `None` where there are no credentials.
@@ -225,6 +261,17 @@ impl Dynamodb {
         }
         let session = dynamodb::Session::new(settings);
         Ok(Self { session, endpoint, region: store.region, signer: Signer::new() })
+    }
+}
+
+impl Etcd {
+    fn new(store: EtcdStore) -> Result<Self, &'static str> {
+        let endpoint = Endpoint::parse(&store.url, Paths::None)?;
+        if store.access == Access::WithCredentials && !endpoint.keeps_secrets(store.plaintext) {
+            return Err(OPEN_TO_ALL);
+        }
+        let session = etcd::Session::new(&store.prefix);
+        Ok(Self { session, memory: etcd::Memory::default(), endpoint, access: store.access })
     }
 }
 

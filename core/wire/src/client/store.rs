@@ -25,6 +25,8 @@ pub enum Store {
     RedisHttp(RedisHttpStore),
     /// One table of DynamoDB.
     Dynamodb(DynamodbStore),
+    /// One etcd.
+    Etcd(EtcdStore),
 }
 
 /// A Redis that the host connects to by itself: to the primary of one server, never to a replica. A Redis Cluster is no
@@ -57,6 +59,19 @@ pub struct RedisHttpStore {
     /// As in [`RedisStore`].
     pub retention: Duration,
     /// Controls whether credentials may be sent over `http:` beyond this machine.
+    pub plaintext: Plaintext,
+}
+
+/// One etcd (3.4 or newer), by its JSON gateway. Renewals share a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct EtcdStore {
+    /// `https://host` or `http://host:port`, without a path.
+    pub url: String,
+    /// The prefix of the keys, such as `leasehold/`.
+    pub prefix: String,
+    /// Controls whether requests carry the token of a user, which the host gets by `POST /v3/auth/authenticate`.
+    pub access: Access,
+    /// Controls whether the token may be sent over `http:` beyond this machine.
     pub plaintext: Plaintext,
 }
 
@@ -115,7 +130,7 @@ pub struct SortKey {
 pub enum Credentials {
     /// For [`Store::Dynamodb`].
     Aws(AwsCredentials),
-    /// For [`Store::RedisHttp`]; usual for Upstash.
+    /// For [`Store::RedisHttp`], usual for Upstash; for [`Store::Etcd`].
     Token(BearerToken),
     /// For [`Store::RedisHttp`]; usual for Webdis.
     Password(PasswordLogin),

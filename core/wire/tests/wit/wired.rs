@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_wire::client::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpRequest, HttpResponse, Input, Output,
-    PasswordLogin, Plaintext, RedisCommands, RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpRequest, HttpResponse, Input,
+    Output, PasswordLogin, Plaintext, RedisCommands, RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
 };
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4::Credentials as Keys;
@@ -23,8 +23,9 @@ mirrored! { own:
     enum Access { Anonymous, WithCredentials }
     enum Plaintext { Refused, Allowed }
     struct DynamodbStore { table, region, url, key, sort_key, expires, plaintext }
+    struct EtcdStore { url, prefix, access, plaintext }
     struct SortKey { name, value }
-    enum Store { Operations, Redis(RedisStore), RedisHttp(RedisHttpStore), Dynamodb(DynamodbStore) }
+    enum Store { Operations, Redis(RedisStore), RedisHttp(RedisHttpStore), Dynamodb(DynamodbStore), Etcd(EtcdStore) }
     struct BearerToken { token }
     struct PasswordLogin { user, password }
     enum Credentials { Aws(AwsCredentials), Token(BearerToken), Password(PasswordLogin) }

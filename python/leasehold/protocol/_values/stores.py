@@ -109,7 +109,21 @@ class Store:
         plaintext: Plaintext | None = None
         """Permission to send requests over ``http:`` to other machines. Default ``refused``."""
 
-    Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb
+    @dataclass(frozen=True, slots=True)
+    class Etcd:
+        """One etcd."""
+
+        _of: ClassVar[str] = "store.etcd"
+        url: str
+        """The endpoint: ``https://host`` or ``http://host:port``, without a path."""
+        prefix: str | None
+        """The prefix of the keys. Default ``leasehold/``."""
+        access: Access
+        """True if etcd has users. The host gets a token by ``POST /v3/auth/authenticate``."""
+        plaintext: Plaintext | None = None
+        """Permission to send the token over ``http:`` to other machines. Default ``refused``."""
+
+    Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb | Etcd
 
 
 class Credentials:
@@ -137,7 +151,7 @@ class Credentials:
 
     @dataclass(frozen=True, slots=True)
     class Token:
-        """For ``Store.RedisHttp``; usual for Upstash."""
+        """For ``Store.RedisHttp``, usual for Upstash; for ``Store.Etcd``."""
 
         _of: ClassVar[str] = "credentials.token"
         token: str = field(repr=False)
@@ -162,6 +176,7 @@ CLASSES: dict[str, type] = {
     "store.redis": Store.Redis,
     "store.redis-http": Store.RedisHttp,
     "store.dynamodb": Store.Dynamodb,
+    "store.etcd": Store.Etcd,
     "credentials.aws": Credentials.Aws,
     "credentials.token": Credentials.Token,
     "credentials.password": Credentials.Password,

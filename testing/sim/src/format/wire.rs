@@ -99,6 +99,15 @@ pub enum Store {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires: Option<String>,
     },
+    /// Requests are transactions of etcd.
+    Etcd {
+        /// The address.
+        url: String,
+        /// The prefix of the keys.
+        prefix: String,
+        /// The access.
+        access: Access,
+    },
 }
 
 impl From<&Store> for wire::Store {
@@ -125,6 +134,9 @@ impl From<&Store> for wire::Store {
                 expires,
                 plaintext: wire::Plaintext::Refused,
             }),
+            Store::Etcd { url, prefix, access } => {
+                Self::Etcd(wire::EtcdStore { url, prefix, access: access.into(), plaintext: wire::Plaintext::Refused })
+            }
         }
     }
 }
@@ -152,6 +164,9 @@ impl From<&wire::Store> for Store {
                 sort_key: store.sort_key.map(|sort| (sort.name, sort.value)),
                 expires: store.expires,
             },
+            wire::Store::Etcd(store) => {
+                Self::Etcd { url: store.url, prefix: store.prefix, access: store.access.into() }
+            }
         }
     }
 }

@@ -53,6 +53,18 @@ impl Read for RedisHttpStore {
     }
 }
 
+impl Read for EtcdStore {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["url", "prefix", "access", "plaintext"])?;
+        Ok(Self {
+            url: field(from, "url")?,
+            prefix: field(from, "prefix")?,
+            access: field(from, "access")?,
+            plaintext: field(from, "plaintext")?,
+        })
+    }
+}
+
 impl Read for SortKey {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["name", "value"])?;
@@ -80,12 +92,13 @@ impl Read for DynamodbStore {
 
 impl Read for Store {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb"])?;
+        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb", "etcd"])?;
         Ok(match case {
             0 => { from.only(&[])?; Self::Operations }
             1 => Self::Redis(Read::read(from)?),
             2 => Self::RedisHttp(Read::read(from)?),
-            _ => Self::Dynamodb(Read::read(from)?),
+            3 => Self::Dynamodb(Read::read(from)?),
+            _ => Self::Etcd(Read::read(from)?),
         })
     }
 }

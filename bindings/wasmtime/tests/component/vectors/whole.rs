@@ -4,7 +4,7 @@ use leasehold_wasmtime::client::{
     HttpHeader, HttpRequest, HttpResponse, NewCredentials, RedisCommands, RedisReplies, Response,
 };
 use leasehold_wasmtime::stores::{
-    Access, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, PasswordLogin, RedisHttpStore,
+    Access, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, EtcdStore, PasswordLogin, RedisHttpStore,
     RedisStore, SortKey, Store,
 };
 use serde_json::{Value, json};
@@ -31,11 +31,7 @@ pub(super) fn store(value: &Value) -> Store {
                 other => panic!("dialect: {other}"),
             },
             url: owned(&value["url"]),
-            access: match text(&value["access"]) {
-                "anonymous" => Access::Anonymous,
-                "with_credentials" => Access::WithCredentials,
-                other => panic!("access: {other}"),
-            },
+            access: access(&value["access"]),
             retention_ms,
             plaintext: None,
         }),
@@ -48,7 +44,21 @@ pub(super) fn store(value: &Value) -> Store {
             expires: value.get("expires").map(owned),
             plaintext: None,
         }),
+        "etcd" => Store::Etcd(EtcdStore {
+            url: owned(&value["url"]),
+            prefix: Some(owned(&value["prefix"])),
+            access: access(&value["access"]),
+            plaintext: None,
+        }),
         other => panic!("store: {other}"),
+    }
+}
+
+fn access(value: &Value) -> Access {
+    match text(value) {
+        "anonymous" => Access::Anonymous,
+        "with_credentials" => Access::WithCredentials,
+        other => panic!("access: {other}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Golden vectors with whole requests and responses: the exact bytes for every store, in `core/vectors/wire/`.
 
 mod dynamodb;
+mod etcd;
 mod redis;
 mod scenario;
 
@@ -23,7 +24,7 @@ pub fn folder() -> PathBuf {
 /// If a scenario is wrong.
 pub fn recorded() -> Files {
     let mut files = Files::new();
-    for scenario in redis::ALL.iter().chain(dynamodb::ALL) {
+    for scenario in redis::ALL.iter().chain(dynamodb::ALL).chain(etcd::ALL) {
         let vector = scenario();
         let text = vector.to_text().unwrap_or_else(|error| panic!("{}: {error}", vector.name));
         let before = files.insert(format!("{}.json", vector.name), text);
