@@ -20,7 +20,6 @@ pub struct LockAllRequest {
     resources: BTreeSet<String>,
     /// The name of the resource is set when the request is made.
     request: LockRequest,
-    wait: Option<Duration>,
 }
 
 impl Client {
@@ -33,7 +32,7 @@ impl Client {
 
 impl LockAllRequest {
     pub(crate) fn new(client: &Client, resources: BTreeSet<String>) -> Self {
-        Self { resources, request: client.lock(""), wait: None }
+        Self { resources, request: client.lock("") }
     }
 
     /// See [`LockRequest::ttl`]. It must cover taking all the locks, though those taken first are renewed meanwhile.
@@ -43,7 +42,7 @@ impl LockAllRequest {
 
     /// How long to try for all of them together. Default: for ever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { wait: Some(wait), ..self }
+        Self { request: self.request.wait(wait), ..self }
     }
 
     /// See [`LockRequest::owner`].
@@ -57,7 +56,7 @@ impl LockAllRequest {
     }
 
     pub(crate) async fn acquire(self, caller: Caller) -> Result<Leases, Error> {
-        let until = Until::after(self.wait);
+        let until = Until::of(&self.request)?;
         let mut leases = Leases(Vec::with_capacity(self.resources.len()));
         for resource in &self.resources {
             let request = until.wait(self.request.clone().named(resource));

@@ -26,21 +26,20 @@ pub struct LockAnyRequest {
     resources: Vec<String>,
     /// The name of the resource is set when the request is made.
     request: LockRequest,
-    wait: Option<Duration>,
 }
 
 impl Client {
     /// Asks for one lock of several, at most 64: the first that is free. See [`LockAnyRequest`].
     pub fn lock_any<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAnyRequest {
-        LockAnyRequest {
-            resources: resources.into_iter().map(Into::into).collect(),
-            request: self.lock(""),
-            wait: None,
-        }
+        LockAnyRequest::new(self.lock(""), resources.into_iter().map(Into::into).collect())
     }
 }
 
 impl LockAnyRequest {
+    pub(crate) const fn new(request: LockRequest, resources: Vec<String>) -> Self {
+        Self { resources, request }
+    }
+
     /// See [`LockRequest::ttl`].
     pub fn ttl(self, ttl: Duration) -> Self {
         self.map(|request| request.ttl(ttl))
@@ -48,7 +47,7 @@ impl LockAnyRequest {
 
     /// How long to try for any of them. Default: for ever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { wait: Some(wait), ..self }
+        self.map(|request| request.wait(wait))
     }
 
     /// See [`LockRequest::owner`].
@@ -82,7 +81,8 @@ impl LockAnyRequest {
             );
             return Err(Error::config(message));
         }
-        let (_, lease) = acquire(&self.resources, &self.request, Until::after(self.wait), caller).await?;
+        let until = Until::of(&self.request)?;
+        let (_, lease) = acquire(&self.resources, &self.request, until, caller).await?;
         Ok(lease)
     }
 

@@ -28,7 +28,7 @@ use crate::sync::atomic::Ordering;
 use crate::url::StoreUrl;
 use crate::watch::{self, Change};
 
-pub use permits::{LockAnyRequest, Permit, ReadLease, RwLockRequest, SemaphoreRequest, WriteLease};
+pub use permits::{LockAnyRequest, Permit, RwLockRequest, SemaphoreRequest};
 
 /// See [`leasehold::Client`](crate::Client).
 ///

@@ -1,6 +1,8 @@
 //! A held lock.
 
 use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use leasehold_core::{LostReason, Nonce};
@@ -9,8 +11,8 @@ use tracing::Instrument;
 use crate::client::Shared;
 use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind, LockInfo};
-use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, Mutex};
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
@@ -25,6 +27,8 @@ pub struct Lease {
     state: Arc<LeaseState>,
     token: u64,
     released: AtomicBool,
+    /// Leases that were taken together with this one: it is valid only while all of them are, and they end with it.
+    others: Vec<Lease>,
     /// A transaction of the user's was given the mark that the work is done.
     #[cfg(feature = "postgres")]
     marks_in_transaction: AtomicBool,
@@ -37,9 +41,20 @@ impl Lease {
             state,
             token,
             released: AtomicBool::new(false),
+            others: Vec::new(),
             #[cfg(feature = "postgres")]
             marks_in_transaction: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn with_token(mut self, token: u64) -> Self {
+        self.token = token;
+        self
+    }
+
+    pub(crate) fn with_others(mut self, others: Vec<Self>) -> Self {
+        self.others = others;
+        self
     }
 
     /// The fencing token: grows with every grant of the resource, below 2^53.
@@ -60,7 +75,7 @@ impl Lease {
     /// How long the lease can still be believed in if no renewal succeeds; zero once it is lost or released. Costs a
     /// read of the clock, and never waits.
     pub fn remaining(&self) -> Duration {
-        self.state.remaining()
+        self.others.iter().map(Self::remaining).fold(self.state.remaining(), Duration::min)
     }
 
     /// Fails unless at least `min` of validity is left: to be called before a step that takes that long.
@@ -87,7 +102,14 @@ impl Lease {
 
     /// Tells if the lease ended without having been released, or its release has found that it was lost.
     pub fn is_lost(&self) -> bool {
-        self.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.state.loss().is_some())
+        let is_lost =
+            self.state.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.state.loss().is_some());
+        is_lost || self.others.iter().any(Self::is_lost)
+    }
+
+    /// Its own state, and those of the leases that it is held with.
+    fn states(&self) -> (Arc<LeaseState>, Vec<Arc<LeaseState>>) {
+        (Arc::clone(&self.state), self.others.iter().map(|other| Arc::clone(&other.state)).collect())
     }
 
     /// The attempt by which it is held; `None` once it is over.
@@ -102,9 +124,9 @@ impl Lease {
 
     /// Ready when the lease is lost, with the reason; never, once it was released.
     pub fn lost(&self) -> impl Future<Output = Error> + Send + 'static {
-        let state = Arc::clone(&self.state);
+        let ended = self.ended();
         async move {
-            match ended(&state).await {
+            match ended.await {
                 Some(loss) => loss,
                 None => std::future::pending().await,
             }
@@ -114,33 +136,12 @@ impl Lease {
     /// Ready when less than a sixth of the ttl is left and no renewal has succeeded, or the lease is lost: the last
     /// moment for winding up. Never, once it was released.
     pub fn expiring(&self) -> impl Future<Output = ()> + Send + 'static {
-        let state = Arc::clone(&self.state);
-        async move {
-            if state.is_inherited() {
-                return;
-            }
-            let mut wait = PhaseWait::on(&state);
-            poll_fn(|context| {
-                wait.poll(context, |phase, is_expiring| match phase {
-                    Phase::Held { .. } if is_expiring => Some(()),
-                    Phase::Lost(_) | Phase::Closed => Some(()),
-                    Phase::Pending
-                    | Phase::Held { .. }
-                    | Phase::Releasing
-                    | Phase::ReleaseOverdue
-                    | Phase::Released
-                    | Phase::Finished { .. }
-                    | Phase::Failed(_) => None,
-                })
-            })
-            .await;
-        }
+        first_of(self.states(), expiring)
     }
 
     /// Ready when the lease is over, with the reason unless its holder released it.
     pub(crate) fn ended(&self) -> impl Future<Output = Option<Error>> + Send + 'static {
-        let state = Arc::clone(&self.state);
-        async move { ended(&state).await }
+        first_of(self.states(), ended)
     }
 
     /// Calls `callback` once if the lease is lost, on a thread kept for callbacks; at once if it was lost before. One that
@@ -148,6 +149,20 @@ impl Lease {
     ///
     /// A callback that owns the lease keeps it from ever being dropped: give it what it needs, and not the lease.
     pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
+        if self.others.is_empty() {
+            return self.call_on_loss(callback);
+        }
+        let once = Arc::new(Mutex::new(Some(callback)));
+        for lease in self.others.iter().chain([self]) {
+            let once = Arc::clone(&once);
+            lease.call_on_loss(move |error| {
+                let callback = once.lock().take();
+                callback.into_iter().for_each(|callback| callback(error.clone()));
+            });
+        }
+    }
+
+    fn call_on_loss(&self, callback: impl FnOnce(Error) + Send + 'static) {
         if let Some(callback) = self.state.on_lost(Box::new(callback)) {
             self.shared.driver().call_back(callback);
         }
@@ -155,6 +170,20 @@ impl Lease {
 
     /// Calls `callback` once if [`Lease::expiring`] becomes ready, on a thread kept for callbacks.
     pub fn on_expiring(&self, callback: impl FnOnce() + Send + 'static) {
+        if self.others.is_empty() {
+            return self.call_on_danger(callback);
+        }
+        let once = Arc::new(Mutex::new(Some(callback)));
+        for lease in self.others.iter().chain([self]) {
+            let once = Arc::clone(&once);
+            lease.call_on_danger(move || {
+                let callback = once.lock().take();
+                callback.into_iter().for_each(|callback| callback());
+            });
+        }
+    }
+
+    fn call_on_danger(&self, callback: impl FnOnce() + Send + 'static) {
         if let Some(callback) = self.state.on_expiring(Box::new(callback)) {
             self.shared.driver().call_back(callback);
         }
@@ -183,13 +212,38 @@ impl Lease {
             return Err(self.loss());
         }
         if self.remaining().is_zero() {
+            let loss = self.loss();
+            // Those that are not lost serve nobody any more.
+            self.others.iter().chain([self]).for_each(|lease| drop(lease.let_go(Caller::Background)));
+            return Err(loss);
+        }
+        if self.released.load(Ordering::Acquire) {
+            return Err(self.not_owned());
+        }
+        // All releases are begun before the first one is awaited.
+        let mut results: Vec<_> = self.others.iter().map(|other| other.let_go(Caller::Background)).collect();
+        let mut first = match self.let_go(caller) {
+            Ok(requests) => self.await_release(requests).await,
+            Err(error) => Err(error),
+        };
+        for (other, begun) in self.others.iter().zip(results.drain(..)) {
+            first = first.and(match begun {
+                Ok(requests) => other.await_release(requests).await,
+                Err(error) => Err(error),
+            });
+        }
+        first
+    }
+
+    /// Begins to release this lease alone.
+    fn let_go(&self, caller: Caller) -> Result<CallerRequests, Error> {
+        if self.state.remaining().is_zero() {
             return Err(self.loss());
         }
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
-        let requests = self.shared.driver().release(&self.state, caller, true);
-        self.await_release(requests).await
+        Ok(self.shared.driver().release(&self.state, caller, true))
     }
 
     /// Writes the mark that the work of a run is done, and releases its lock.
@@ -268,12 +322,7 @@ impl Lease {
 
     /// Begins to release the lease, for callers that have several; [`Lease::released`] waits for it.
     pub(crate) fn begin_release(&self) -> Result<(), Error> {
-        self.check(Duration::ZERO)?;
-        if self.released.swap(true, Ordering::AcqRel) {
-            return Err(self.not_owned());
-        }
-        self.shared.driver().release(&self.state, Caller::Background, true);
-        Ok(())
+        self.let_go(Caller::Background).map(drop)
     }
 
     pub(crate) async fn released(&self) -> Result<(), Error> {
@@ -312,6 +361,9 @@ impl Lease {
 
     /// Why nothing is held any more.
     fn loss(&self) -> Error {
+        if let Some(other) = self.others.iter().find(|other| other.is_lost()) {
+            return self.state.loss().unwrap_or_else(|| other.loss());
+        }
         self.state.loss().unwrap_or_else(|| {
             if self.released.load(Ordering::Relaxed) {
                 return self.not_owned();
@@ -326,12 +378,29 @@ impl Lease {
     }
 }
 
+/// Ready with the first of them that is.
+async fn first_of<T, F: Future<Output = T>>(
+    states: (Arc<LeaseState>, Vec<Arc<LeaseState>>),
+    wait: fn(Arc<LeaseState>) -> F,
+) -> T {
+    let mut own = pin!(wait(states.0));
+    let mut others: Vec<_> = states.1.into_iter().map(|state| Box::pin(wait(state))).collect();
+    poll_fn(|context| match own.as_mut().poll(context) {
+        Poll::Pending => {
+            let mut polled = others.iter_mut().map(|other| other.as_mut().poll(context));
+            polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
+        }
+        ready => ready,
+    })
+    .await
+}
+
 /// Ready when the lease is over.
-async fn ended(state: &Arc<LeaseState>) -> Option<Error> {
+async fn ended(state: Arc<LeaseState>) -> Option<Error> {
     if state.is_inherited() {
         return state.loss();
     }
-    let mut wait = PhaseWait::on(state);
+    let mut wait = PhaseWait::on(&state);
     poll_fn(|context| {
         wait.poll(context, |phase, _| match phase {
             Phase::Pending | Phase::Held { .. } => None,
@@ -346,6 +415,28 @@ async fn ended(state: &Arc<LeaseState>) -> Option<Error> {
     })
     .await;
     state.loss()
+}
+
+/// Ready when the lease is in danger.
+async fn expiring(state: Arc<LeaseState>) {
+    if state.is_inherited() {
+        return;
+    }
+    let mut wait = PhaseWait::on(&state);
+    poll_fn(|context| {
+        wait.poll(context, |phase, is_expiring| match phase {
+            Phase::Held { .. } if is_expiring => Some(()),
+            Phase::Lost(_) | Phase::Closed => Some(()),
+            Phase::Pending
+            | Phase::Held { .. }
+            | Phase::Releasing
+            | Phase::ReleaseOverdue
+            | Phase::Released
+            | Phase::Finished { .. }
+            | Phase::Failed(_) => None,
+        })
+    })
+    .await;
 }
 
 impl Drop for Lease {

@@ -174,7 +174,7 @@ pub use once::{Mark, Once, Run, RunInfo, RunRequest};
 pub use permits::{MAX_PERMITS, Permit, SemaphoreRequest};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
-pub use rw_lock::{ReadLease, RwLockRequest, WriteLease};
+pub use rw_lock::RwLockRequest;
 pub use stores::Stores;
 #[cfg(feature = "dynamodb")]
 pub use url::DynamodbUrl;

@@ -24,11 +24,9 @@ pub const MAX_PERMITS: usize = 64;
 #[must_use = "nothing is acquired until the request is awaited"]
 #[derive(Clone)]
 pub struct SemaphoreRequest {
-    client: Client,
     size: Size,
     /// The name of the resource is set when the request is made.
     request: LockRequest,
-    wait: Option<Duration>,
 }
 
 impl Client {
@@ -43,8 +41,7 @@ impl Client {
     /// # }
     /// ```
     pub fn semaphore(&self, name: impl Into<String>, permits: usize) -> SemaphoreRequest {
-        let size = Size::of_permits(name.into(), permits);
-        SemaphoreRequest { client: self.clone(), size, request: self.lock(""), wait: None }
+        SemaphoreRequest::new(self.lock(""), name.into(), permits)
     }
 
     /// Changes the number of permits of a semaphore, while nobody holds one.
@@ -57,6 +54,10 @@ impl Client {
 }
 
 impl SemaphoreRequest {
+    pub(crate) fn new(request: LockRequest, name: String, permits: usize) -> Self {
+        Self { size: Size::of_permits(name, permits), request }
+    }
+
     /// See [`LockRequest::ttl`].
     pub fn ttl(self, ttl: Duration) -> Self {
         self.map(|request| request.ttl(ttl))
@@ -64,7 +65,7 @@ impl SemaphoreRequest {
 
     /// How long to try for a permit. Default: for ever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { wait: Some(wait), ..self }
+        self.map(|request| request.wait(wait))
     }
 
     /// See [`LockRequest::owner`].
@@ -92,10 +93,10 @@ impl SemaphoreRequest {
     }
 
     pub(crate) async fn acquire(self, caller: Caller) -> Result<Permit, Error> {
-        let resources = self.size.resources()?;
-        let (index, lease) = any::acquire(&resources, &self.request, Until::after(self.wait), caller).await?;
+        let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
+        let (index, lease) = any::acquire(&resources, &self.request, until, caller).await?;
         // Only a holder can tell that the number is not being changed. An error drops the permit, which releases it.
-        sizes::agree(&self.client, &self.size, caller).await?;
+        sizes::agree(&self.request.client(), &self.size, caller).await?;
         Ok(Permit { lease, index })
     }
 

@@ -120,6 +120,10 @@ impl LockRequest {
         Ok(is_known && self.shared.driver().is_held_by(&Resource::new(resource)?, self.task))
     }
 
+    pub(crate) fn client(&self) -> Client {
+        Client { shared: Arc::clone(&self.shared) }
+    }
+
     /// The same request for another lock.
     pub(crate) fn named(self, resource: &str) -> Self {
         Self { resource: resource.to_owned(), ..self }
@@ -204,13 +208,17 @@ pub(crate) enum Until {
 }
 
 impl Until {
-    /// Without a wait, it has no end.
-    pub(crate) fn after(wait: Option<Duration>) -> Self {
-        match wait {
-            None => Self::Forever,
-            Some(Duration::ZERO) => Self::Once,
-            Some(wait) => Self::Time(clock::monotonic().plus(wait)),
-        }
+    /// The end of the wait of this request, which begins now.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for settings that cannot be.
+    pub(crate) fn of(request: &LockRequest) -> Result<Self, Error> {
+        let options = request.options.clone().build().map_err(|error| Error::config(error.to_string()))?;
+        Ok(match options.wait() {
+            Wait::Forever => Self::Forever,
+            Wait::Once => Self::Once,
+            Wait::For(wait) => Self::Time(clock::monotonic().plus(wait)),
+        })
     }
 
     /// The request, with what is left of the wait.

@@ -1,7 +1,6 @@
 //! Locks for readers and writers, made of locks: a gate, and one lock for each reader.
 
 use std::future::poll_fn;
-use std::ops::Deref;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -26,18 +25,15 @@ const DEFAULT_READERS: usize = 16;
 #[must_use = "nothing is acquired until `read` or `write` is called"]
 #[derive(Clone)]
 pub struct RwLockRequest {
-    client: Client,
     size: Size,
     /// The name of the resource is set when the request is made.
     request: LockRequest,
-    wait: Option<Duration>,
 }
 
 impl Client {
     /// Asks for a lock that many readers hold together, or one writer alone. See [`RwLockRequest`].
     pub fn rw_lock(&self, name: impl Into<String>) -> RwLockRequest {
-        let size = Size::of_readers(name.into(), DEFAULT_READERS);
-        RwLockRequest { client: self.clone(), size, request: self.lock(""), wait: None }
+        RwLockRequest::new(self.lock(""), name.into())
     }
 
     /// Changes the number of readers of a lock, while nobody holds it.
@@ -50,6 +46,10 @@ impl Client {
 }
 
 impl RwLockRequest {
+    pub(crate) fn new(request: LockRequest, name: String) -> Self {
+        Self { size: Size::of_readers(name, DEFAULT_READERS), request }
+    }
+
     /// The most readers at a time: 1 to 64, default 16. A write takes one lock more than this.
     pub fn readers(self, readers: usize) -> Self {
         Self { size: self.size.with_count(readers), ..self }
@@ -62,7 +62,7 @@ impl RwLockRequest {
 
     /// How long to try. Default: for ever. Zero tries each lock once.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { wait: Some(wait), ..self }
+        self.map(|request| request.wait(wait))
     }
 
     /// See [`LockRequest::owner`].
@@ -75,32 +75,34 @@ impl RwLockRequest {
         self.map(|request| request.max_hold(max_hold))
     }
 
-    /// Acquires it together with other readers.
+    /// Acquires it together with other readers. The fencing token of the lease is above those of all writers before, and below
+    /// those of all writers after.
     ///
     /// # Errors
     /// As a [`LockRequest`]; [`ErrorKind::Config`](crate::ErrorKind::Config) for a number of readers that cannot be, or that differs from that of other
     /// clients.
-    pub async fn read(self) -> Result<ReadLease, Error> {
+    pub async fn read(self) -> Result<Lease, Error> {
         self.read_by(Caller::Async).await
     }
 
-    /// Acquires it alone: waits until all readers are gone, and lets no new ones in meanwhile.
+    /// Acquires it alone: waits until all readers are gone, and lets no new ones in meanwhile. The lease is that of the gate, and
+    /// valid only while all other locks are held as well. Its fencing token is above those of all readers and writers before.
     ///
     /// # Errors
     /// As [`RwLockRequest::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) where this thread or task reads and would wait for itself for ever:
     /// release the read first.
-    pub async fn write(self) -> Result<WriteLease, Error> {
+    pub async fn write(self) -> Result<Lease, Error> {
         self.write_by(Caller::Async).await
     }
 
-    pub(crate) async fn read_by(self, caller: Caller) -> Result<ReadLease, Error> {
-        let (resources, until) = (self.size.resources()?, Until::after(self.wait));
+    pub(crate) async fn read_by(self, caller: Caller) -> Result<Lease, Error> {
+        let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
         loop {
             let gate = until.wait(self.request.clone().named(&self.size.gate())).acquire(caller).await?;
             let slot = any::acquire(&resources, &self.request, until, caller);
             let Some(taken) = unless_lost(&gate, slot).await else { continue };
             let (_, slot) = taken?;
-            sizes::agree(&self.client, &self.size, caller).await?;
+            sizes::agree(&self.request.client(), &self.size, caller).await?;
             // A gate that was lost before the slot was taken may have let a writer in.
             if gate.check(Duration::ZERO).is_err() {
                 continue;
@@ -108,12 +110,12 @@ impl RwLockRequest {
             let token = gate.token();
             // The slot keeps writers out, so nothing depends on this answer.
             let _ = gate.release_by(caller).await;
-            return Ok(ReadLease { slot, token });
+            return Ok(slot.with_token(token));
         }
     }
 
-    pub(crate) async fn write_by(self, caller: Caller) -> Result<WriteLease, Error> {
-        let (resources, until) = (self.size.resources()?, Until::after(self.wait));
+    pub(crate) async fn write_by(self, caller: Caller) -> Result<Lease, Error> {
+        let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
         if let Until::Forever = until {
             self.refuse_upgrade(&resources, caller)?;
         }
@@ -123,7 +125,10 @@ impl RwLockRequest {
             let taken = self.take_all(&resources, &mut leases, until, caller).await;
             let is_lost = leases.check(Duration::ZERO).is_err();
             match taken {
-                Ok(()) if !is_lost => return Ok(WriteLease(leases)),
+                Ok(()) if !is_lost => {
+                    let gate = leases.0.remove(0);
+                    return Ok(gate.with_others(leases.0));
+                }
                 Err(error) if !is_lost => {
                     // The caller is told of the lock that could not be acquired, and not of these releases.
                     let _ = leases.release_each().await;
@@ -149,7 +154,7 @@ impl RwLockRequest {
             let Some(slot) = unless_lost(&leases[0], slot).await else { return leases.check(Duration::ZERO) };
             leases.0.push(slot?);
         }
-        sizes::agree(&self.client, &self.size, caller).await
+        sizes::agree(&self.request.client(), &self.size, caller).await
     }
 
     fn refuse_upgrade(&self, resources: &[String], caller: Caller) -> Result<(), Error> {
@@ -176,93 +181,4 @@ async fn unless_lost<T>(lease: &Lease, work: impl Future<Output = T>) -> Option<
         Poll::Pending => lost.as_mut().poll(context).map(|_| None),
     })
     .await
-}
-
-/// A lock that is held together with other readers. All that a [`Lease`] can do, it can do as well.
-#[derive(Debug)]
-#[must_use = "dropping the lease ends the read at once"]
-pub struct ReadLease {
-    slot: Lease,
-    token: u64,
-}
-
-impl ReadLease {
-    /// The fencing token: above those of all writers before, and below those of all writers after.
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-
-    pub(crate) fn into_lease(self) -> (Lease, u64) {
-        (self.slot, self.token)
-    }
-}
-
-impl Deref for ReadLease {
-    type Target = Lease;
-
-    fn deref(&self) -> &Lease {
-        &self.slot
-    }
-}
-
-/// A lock that is held alone. It is valid only while all its leases are.
-#[derive(Debug)]
-#[must_use = "dropping the lease ends the write at once"]
-pub struct WriteLease(Leases);
-
-impl WriteLease {
-    /// The fencing token: above those of all readers and writers before.
-    pub fn token(&self) -> u64 {
-        self.0.first().map_or(0, Lease::token)
-    }
-
-    /// How long it can still be believed in if no renewal succeeds; zero once it is lost or released.
-    pub fn remaining(&self) -> Duration {
-        self.0.iter().map(Lease::remaining).min().unwrap_or_default()
-    }
-
-    /// Fails unless at least `min` of validity is left.
-    ///
-    /// # Errors
-    /// As [`Lease::check`].
-    pub fn check(&self, min: Duration) -> Result<(), Error> {
-        self.0.check(min)
-    }
-
-    /// Tells if it ended without having been released.
-    pub fn is_lost(&self) -> bool {
-        self.0.iter().any(Lease::is_lost)
-    }
-
-    /// Ready when it is lost, with the reason; never, once it was released.
-    pub fn lost(&self) -> impl Future<Output = Error> + Send + 'static {
-        let ended = self.ended();
-        async move {
-            match ended.await {
-                Some(loss) => loss,
-                None => std::future::pending().await,
-            }
-        }
-    }
-
-    /// Ready when the first of its leases is over, with the reason unless it was released.
-    pub(crate) fn ended(&self) -> impl Future<Output = Option<Error>> + Send + 'static {
-        let mut ends: Vec<_> = self.0.iter().map(|lease| Box::pin(lease.ended())).collect();
-        poll_fn(move |context| {
-            let mut polled = ends.iter_mut().map(|end| end.as_mut().poll(context));
-            polled.find(Poll::is_ready).unwrap_or(Poll::Pending)
-        })
-    }
-
-    pub(crate) fn not_owned(&self) -> Error {
-        crate::ffi::already_released(self.0.first().map_or("", Lease::resource))
-    }
-
-    /// See [`Lease::release`].
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn release(&self) -> Result<(), Error> {
-        self.0.release_each().await
-    }
 }

@@ -199,83 +199,15 @@ impl RwLockRequest {
     ///
     /// # Errors
     /// As there.
-    pub fn read(self) -> Result<ReadLease, Error> {
-        let (slot, token) = block_on(self.0.read_by(Caller::Blocking))?.into_lease();
-        Ok(ReadLease { slot: Lease(slot), token })
+    pub fn read(self) -> Result<Lease, Error> {
+        block_on(self.0.read_by(Caller::Blocking)).map(Lease)
     }
 
     /// See [`leasehold::RwLockRequest::write`](crate::RwLockRequest::write).
     ///
     /// # Errors
     /// As there.
-    pub fn write(self) -> Result<WriteLease, Error> {
-        block_on(self.0.write_by(Caller::Blocking)).map(WriteLease)
-    }
-}
-
-/// A lock that is held together with other readers: see [`leasehold::ReadLease`](crate::ReadLease).
-#[derive(Debug)]
-#[must_use = "dropping the lease ends the read at once"]
-pub struct ReadLease {
-    slot: Lease,
-    token: u64,
-}
-
-impl ReadLease {
-    /// See [`leasehold::ReadLease::token`](crate::ReadLease::token).
-    pub fn token(&self) -> u64 {
-        self.token
-    }
-}
-
-impl Deref for ReadLease {
-    type Target = Lease;
-
-    fn deref(&self) -> &Lease {
-        &self.slot
-    }
-}
-
-/// A lock that is held alone: see [`leasehold::WriteLease`](crate::WriteLease).
-#[derive(Debug)]
-#[must_use = "dropping the lease ends the write at once"]
-pub struct WriteLease(rw_lock::WriteLease);
-
-impl WriteLease {
-    /// See [`leasehold::WriteLease::token`](crate::WriteLease::token).
-    pub fn token(&self) -> u64 {
-        self.0.token()
-    }
-
-    /// See [`leasehold::WriteLease::remaining`](crate::WriteLease::remaining).
-    pub fn remaining(&self) -> Duration {
-        self.0.remaining()
-    }
-
-    /// See [`leasehold::WriteLease::check`](crate::WriteLease::check).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn check(&self, min: Duration) -> Result<(), Error> {
-        self.0.check(min)
-    }
-
-    /// See [`leasehold::WriteLease::is_lost`](crate::WriteLease::is_lost).
-    pub fn is_lost(&self) -> bool {
-        self.0.is_lost()
-    }
-
-    /// Waits until the lease is over, and says why; [`ErrorKind::NotOwned`](crate::ErrorKind::NotOwned) when it was
-    /// released.
-    pub fn lost(&self) -> Error {
-        block_on(self.0.ended()).unwrap_or_else(|| self.0.not_owned())
-    }
-
-    /// See [`leasehold::WriteLease::release`](crate::WriteLease::release).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn release(&self) -> Result<(), Error> {
-        block_on(self.0.release())
+    pub fn write(self) -> Result<Lease, Error> {
+        block_on(self.0.write_by(Caller::Blocking)).map(Lease)
     }
 }
