@@ -60,7 +60,7 @@ pub enum Store {
     /// PostgreSQL and a PgBouncer in front of it.
     Postgres {
         /// The server.
-        server: postgres::Server,
+        server: Box<postgres::Server>,
         /// The pooler.
         pooler: Pooler,
     },
@@ -78,7 +78,7 @@ impl Store {
             StoreKind::Quorum => redis((0..NODES).map(start_node).collect()),
             StoreKind::Dynamodb => Self::Dynamodb { server: dynamodb::Server::start(), table: dynamodb::table_name() },
             StoreKind::Postgres => {
-                let server = postgres::Server::start();
+                let server = Box::new(postgres::Server::start());
                 Self::Postgres { pooler: Pooler::start(&server), server }
             }
             StoreKind::Etcd => Self::Etcd(etcd::Server::cluster::<MEMBERS>(&[]).into()),
