@@ -5,7 +5,7 @@ use leasehold_core::member::RETENTION;
 use leasehold_core::op::LockOp;
 use leasehold_core::{LockId, Monotonic, NodeId, Now, OneOrMany, Output as Core, RequestId};
 use leasehold_wire::client::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpResponse, Input, Output, Plaintext,
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpResponse, Input, Output, Plaintext,
     RedisHttpStore, RedisStore, Response, Store, WireClient,
 };
 use leasehold_wire::redis::Replicas;
@@ -32,12 +32,18 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
         let (url, plaintext) = ("https://redis.example.com/".to_owned(), Plaintext::Refused);
         Store::RedisHttp(RedisHttpStore { dialect, url, access, retention: RETENTION, plaintext })
     };
-    Ok(match u.int_in_range(0..=5)? {
+    Ok(match u.int_in_range(0..=6)? {
         0 => Store::Redis(RedisStore::default()),
         1 => Store::Redis(RedisStore { replicas: Some(Replicas { count: 1 }), ..RedisStore::default() }),
         2 => over_http(Dialect::Upstash, Access::WithCredentials),
         3 => over_http(Dialect::Webdis, Access::Anonymous),
         4 => Store::Operations,
+        5 => Store::Etcd(EtcdStore {
+            url: "https://etcd.example.com".into(),
+            prefix: "leasehold/".into(),
+            access: Access::WithCredentials,
+            plaintext: Plaintext::Refused,
+        }),
         _ => Store::Dynamodb(DynamodbStore {
             table: "locks".into(),
             region: "eu-west-1".into(),
@@ -52,7 +58,7 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
 
 fn credentials(u: &mut Unstructured<'_>, store: &Store) -> Result<Credentials> {
     Ok(match store {
-        Store::RedisHttp(_) => Credentials::Token(BearerToken { token: SECRET.into() }),
+        Store::RedisHttp(_) | Store::Etcd(_) => Credentials::Token(BearerToken { token: SECRET.into() }),
         Store::Operations | Store::Redis(_) | Store::Dynamodb(_) => Credentials::Aws(AwsCredentials {
             keys: sigv4::Credentials {
                 access_key_id: "AKIDEXAMPLE".into(),
