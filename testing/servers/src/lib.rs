@@ -57,6 +57,7 @@ mod slow;
 mod trace_capture;
 pub mod webdis;
 
+pub use redis::tls::Tls;
 pub use slow::is_for_want_of_time;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

@@ -13,17 +13,21 @@ use crate::process::write_file;
 
 /// Files for one server, valid as long as anybody could want.
 #[derive(Debug)]
-pub(crate) struct Tls {
+pub struct Tls {
     pub(crate) port: u16,
-    pub(crate) authority: PathBuf,
+    /// The certificate of the authority.
+    pub authority: PathBuf,
     pub(crate) authority_pem: String,
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+    /// The certificate of the server.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
 }
 
 impl Tls {
+    /// Writes them into a folder.
     #[track_caller]
-    pub(crate) fn new(folder: &Path) -> Self {
+    pub fn new(folder: &Path) -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
