@@ -10,16 +10,18 @@ use std::process::{Command, Stdio};
 const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
 /// Compiles libFuzzer.
 const CXX_PACKAGE: &str = "g++";
-/// Servers that tests start for themselves, and the Debian packages that have them.
-const SERVERS: [(&str, &str); 7] = [
+/// Servers and other programs that tests start for themselves, and the Debian packages that have them.
+const SERVERS: [(&str, &str); 8] = [
     ("redis-server", "redis-server"),
     ("webdis", "webdis"),
     ("postgres", "postgresql"),
     ("pgbouncer", "pgbouncer"),
     ("etcd", "etcd-server"),
     ("etcdctl", "etcd-client"),
-    // DynamoDB Local comes with the lock libraries; this runs it.
-    ("java", "default-jre-headless"),
+    // DynamoDB Local comes with the lock libraries; this runs it, and compiles a client of the daemon.
+    ("javac", "default-jdk-headless"),
+    // A client of the daemon.
+    ("curl", "curl"),
 ];
 /// Run the lock libraries of other languages, with the Debian packages that have them.
 const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
@@ -46,7 +48,7 @@ const HOMEBREW: [(&str, &str); 11] = [
     ("pgbouncer", "pgbouncer"),
     ("etcd-server", "etcd"),
     ("etcd-client", "etcd"),
-    ("default-jre-headless", "temurin"),
+    ("default-jdk-headless", "temurin"),
     ("nodejs", "node"),
     ("npm", "node"),
     (PYTHON_PACKAGE, "python"),
@@ -236,7 +238,7 @@ fn missing_servers() -> Vec<&'static str> {
     let mut java = Command::new("java");
     java.arg("-version");
     if cfg!(target_os = "macos") && !run::succeeds(java) {
-        missing.push("default-jre-headless");
+        missing.push("default-jdk-headless");
     }
     missing
 }

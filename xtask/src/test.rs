@@ -66,6 +66,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
             let mut tests = Suite::waiting();
             peers.wait(steps)?.tell(&mut tests);
             dynamodb.wait(steps)?.tell(&mut tests);
+            tests.env("LEASEHOLD_BROWSER", setup::browser()?);
             steps.run("tests that wait", tests)?;
             let demo = demo::build(steps, Stores::All)?;
             steps.run("demo", demo)
