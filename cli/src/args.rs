@@ -8,6 +8,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{duration, status};
+#[cfg(feature = "serve")]
+use help::SERVE_HELP;
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP,
     JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, STATUS_HELP, STORE_HELP, WATCH_HELP,
@@ -95,6 +97,13 @@ pub(crate) enum Command {
     /// holder gets a larger one, and a protected resource that checks tokens rejects the former holder.
     #[command(after_long_help = BREAK_HELP)]
     Break(BreakArgs),
+    /// Serve the same locks over HTTP, for programs in any language
+    ///
+    /// The daemon holds the leases and renews them in its store. A client keeps a lease by calling again within its ttl, or
+    /// by the open connection of its request; one that dies loses it. There are metrics for Prometheus, and a page for people.
+    #[cfg(feature = "serve")]
+    #[command(after_long_help = SERVE_HELP)]
+    Serve(ServeArgs),
     /// Check a store, and show problems with advice
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
@@ -121,6 +130,8 @@ impl Command {
             Self::Inspect(args) => Some(&args.store),
             Self::List(args) => Some(&args.store),
             Self::Watch(args) => Some(&args.store),
+            #[cfg(feature = "serve")]
+            Self::Serve(args) => Some(&args.store),
             Self::Break(args) => Some(&args.store),
             Self::Doctor(args) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => Some(&args.store),
@@ -147,6 +158,8 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => args.json,
             Self::Table(TableArgs { action: TableAction::Create(args) }) => args.json,
             Self::Table(TableArgs { action: TableAction::Describe(args) }) => args.json,
+            #[cfg(feature = "serve")]
+            Self::Serve(_) => false,
             Self::Exec(_) | Self::Once(_) | Self::Permits(_) | Self::Schema(_) | Self::Completions(_) => false,
         }
     }
@@ -335,6 +348,43 @@ pub(crate) struct WatchArgs {
     /// Answer in JSON: one object for each change, on a line of its own
     #[arg(long)]
     pub json: bool,
+}
+
+#[cfg(feature = "serve")]
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The address to listen on; port 0 takes a free one
+    ///
+    /// An address beyond this machine needs --tls-cert, --tls-key and --tokens.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    pub listen: std::net::SocketAddr,
+    /// Listen on a unix socket instead, which only this user can open
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["listen", "tls_cert", "tls_key"])]
+    pub socket: Option<std::path::PathBuf>,
+    /// A file with the certificates to show, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<std::path::PathBuf>,
+    /// A file with the key of the first certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<std::path::PathBuf>,
+    /// A file with the clients that are let in: lines of NAME TOKEN
+    ///
+    /// A token has 16 characters or more. Each name has its own leases.
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<std::path::PathBuf>,
+    /// The most leases and waits of one client
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
+    pub max_leases: usize,
+    /// The most connections, of which three quarters may wait for locks or hold them; more are not accepted yet
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
+    pub max_connections: usize,
+}
+
+#[cfg(feature = "serve")]
+fn count(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| (1..=100_000).contains(count)).ok_or_else(|| "write 1 to 100000".to_owned())
 }
 
 #[derive(Debug, Args)]

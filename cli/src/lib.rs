@@ -20,6 +20,8 @@ mod output;
 mod permits;
 mod quorum;
 mod schema;
+#[cfg(feature = "serve")]
+mod serve;
 pub mod status;
 mod store;
 mod table;
@@ -59,6 +61,8 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(args, &target),
         Command::List(args) => list::run(args, &target),
         Command::Watch(args) => watch::run(args, &target),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(args, &target),
         Command::Break(args) => break_lock::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),

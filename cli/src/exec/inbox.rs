@@ -15,7 +15,7 @@ const GLANCE: Duration = Duration::from_secs(1);
 
 /// An event for the thread that runs `exec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(crate) enum Event {
     /// leasehold got a signal.
     Signal(Signal),
     /// A signal stopped the command.
@@ -35,7 +35,7 @@ pub(super) fn tell(events: &Sender<Event>, event: Event) {
     let _ = events.send(event);
 }
 
-pub(super) struct Inbox {
+pub(crate) struct Inbox {
     sender: Sender<Event>,
     events: Receiver<Event>,
 }
@@ -53,17 +53,17 @@ impl Wake for Poke {
 }
 
 impl Inbox {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (sender, events) = channel();
         Self { sender, events }
     }
 
-    pub(super) fn sender(&self) -> Sender<Event> {
+    pub(crate) fn sender(&self) -> Sender<Event> {
         self.sender.clone()
     }
 
     /// The next event, or `None` after `patience`.
-    pub(super) fn next(&self, patience: Duration) -> Option<Event> {
+    pub(crate) fn next(&self, patience: Duration) -> Option<Event> {
         self.events.recv_timeout(patience).ok()
     }
 

@@ -26,10 +26,11 @@ use crate::output::{Failure, say};
 use crate::store::Target;
 use crate::{status, store, warnings};
 use command::{Running, not_started};
-use inbox::{Event, Inbox, tell};
+use inbox::tell;
+pub(crate) use inbox::{Event, Inbox};
 use messages::Messages;
 use patience::Patience;
-use signals::Signals;
+pub(crate) use signals::Signals;
 use supervise::{Ending, Supervisor};
 use terminal::Terminal;
 

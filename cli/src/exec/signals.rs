@@ -29,7 +29,7 @@ static RUNNING: AtomicUsize = AtomicUsize::new(0);
 static TAKEN: Mutex<()> = Mutex::new(());
 
 /// Turns signals into events while it lives. Dropping it restores the former handlers. It belongs to one thread.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     saved: Vec<(c_int, libc::sigaction)>,
     mask: libc::sigset_t,
     pipe: PipeWriter,
@@ -42,7 +42,7 @@ impl Signals {
     ///
     /// # Errors
     /// Another `exec` runs in this process, or the system refuses a pipe or a thread.
-    pub(super) fn catch(events: Sender<Event>) -> io::Result<Self> {
+    pub(crate) fn catch(events: Sender<Event>) -> io::Result<Self> {
         let taken = match TAKEN.try_lock() {
             Ok(taken) => taken,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
 
+#[cfg(feature = "serve")]
+pub(crate) mod daemon;
 pub(crate) mod pty;
 
 use std::fs::{self, File};

@@ -1,0 +1,188 @@
+//! The right to ask: the names and tokens of clients, and the hosts that requests may be for.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, CACHE_CONTROL, HOST, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use subtle::ConstantTimeEq;
+
+use super::api::Caller;
+use super::reply::Reply;
+use super::state::Service;
+use crate::args::ServeArgs;
+use crate::output::Failure;
+
+/// The shortest token that is taken.
+const SHORTEST: usize = 16;
+/// The longest name of a client, which is a part of the labels of its locks.
+const LONGEST_NAME: usize = 64;
+
+/// The clients that are let in.
+pub(super) struct Access {
+    /// Names and tokens; anybody who reaches the daemon if there is none.
+    tokens: Vec<(String, String)>,
+    /// Requests must be for this machine, so that no web page can reach the daemon by a name of its own.
+    is_loopback: bool,
+}
+
+impl Access {
+    /// # Errors
+    /// The daemon would be open to other machines, or its tokens cannot be read.
+    pub(super) fn new(args: &ServeArgs) -> Result<Self, Failure> {
+        let is_local = args.socket.is_some() || args.listen.ip().is_loopback();
+        let has_tls = args.tls_cert.is_some() && args.tls_key.is_some();
+        if args.tls_cert.is_some() != args.tls_key.is_some() {
+            return Err(Failure::usage("--tls-cert and --tls-key belong together: name both files"));
+        }
+        let is_guarded = has_tls && args.tokens.is_some();
+        if !(is_local || is_guarded) {
+            return Err(Failure::usage(format!(
+                "{} is open to other machines, where anybody could take and release locks: add --tls-cert FILE, --tls-key \
+                 FILE and --tokens FILE, or listen on 127.0.0.1 or a --socket",
+                args.listen
+            )));
+        }
+        let tokens = args.tokens.as_deref().map(read).transpose()?.unwrap_or_default();
+        Ok(Self { is_loopback: args.socket.is_none() && tokens.is_empty(), tokens })
+    }
+
+    /// The name of the client that sent these headers.
+    fn caller(&self, headers: &HeaderMap) -> Result<Caller, Reply> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        if self.is_loopback && !is_this_machine(host) {
+            return Err(Reply::wrong_host(host));
+        }
+        if self.tokens.is_empty() {
+            return Ok(Caller("local".to_owned()));
+        }
+        let shown = headers.get(AUTHORIZATION).and_then(|shown| shown.to_str().ok()).and_then(token);
+        let shown = shown.ok_or_else(Reply::unauthorized)?;
+        let mut found = None;
+        // All are compared, however early one fits, and as long for tokens that begin alike as for others.
+        for (name, token) in &self.tokens {
+            if token.as_bytes().ct_eq(shown.as_bytes()).into() {
+                found = Some(name);
+            }
+        }
+        found.map(|name| Caller(name.clone())).ok_or_else(Reply::unauthorized)
+    }
+}
+
+/// The routes, for those who may use them.
+pub(super) fn guarded(routes: Router, access: Access, service: Arc<Service>) -> Router {
+    routes.layer(from_fn_with_state((Arc::new(access), service), check))
+}
+
+async fn check(
+    State((access, service)): State<(Arc<Access>, Arc<Service>)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match access.caller(request.headers()) {
+        Ok(caller) => {
+            service.counts.requests.fetch_add(1, Ordering::Relaxed);
+            request.extensions_mut().insert(caller);
+            let mut response = next.run(request).await;
+            let headers = response.headers_mut();
+            headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+            headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+            response
+        }
+        Err(reply) => {
+            service.counts.refused.fetch_add(1, Ordering::Relaxed);
+            let mut response = reply.into_response();
+            // A browser asks for the token as a password.
+            let basic = HeaderValue::from_static("Basic realm=\"leasehold: any name, the token as password\"");
+            if response.status() == axum::http::StatusCode::UNAUTHORIZED {
+                response.headers_mut().insert(WWW_AUTHENTICATE, basic);
+            }
+            response
+        }
+    }
+}
+
+/// The token that a header shows: as it is, or as the password of a browser.
+fn token(header: &str) -> Option<String> {
+    let (scheme, rest) = header.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Some(rest.trim().to_owned());
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let pair = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
+    pair.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+fn read(file: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let wrong = |what: String| Failure::usage(format!("{}: {what}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+    let mut tokens: Vec<(String, String)> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let number = index + 1;
+        let Some((name, token)) = line.split_once(char::is_whitespace) else {
+            return Err(wrong(format!("line {number} is not: NAME TOKEN")));
+        };
+        if name.len() > LONGEST_NAME || name.contains(char::is_control) {
+            return Err(wrong(format!(
+                "line {number}: a name has {LONGEST_NAME} bytes at most, and no control characters"
+            )));
+        }
+        let token = token.trim();
+        if token.len() < SHORTEST || token.contains(char::is_whitespace) {
+            return Err(wrong(format!("line {number}: a token has {SHORTEST} characters or more, and no space")));
+        }
+        if tokens.iter().any(|(_, other)| other == token) {
+            return Err(wrong(format!("line {number}: two clients have the same token")));
+        }
+        tokens.push((name.to_owned(), token.to_owned()));
+    }
+    if tokens.is_empty() {
+        return Err(wrong("there is no token in it; write lines of NAME TOKEN".to_owned()));
+    }
+    Ok(tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_its_own() {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.9.9.9:7070", "[::1]:7070", "[::1]"] {
+            assert!(is_this_machine(host), "{host}");
+        }
+        for host in ["", "example.com", "localhost.example.com", "10.0.0.1:7070", "[2001:db8::1]", "::1"] {
+            assert!(!is_this_machine(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_found_in_both_schemes() {
+        assert_eq!(token("Bearer abc").as_deref(), Some("abc"));
+        assert_eq!(token("basic eDphYmM=").as_deref(), Some("abc"));
+        for odd in ["", "Bearer", "Digest abc", "Basic !", "Basic YWJj"] {
+            assert_eq!(token(odd), None, "{odd}");
+        }
+    }
+}
