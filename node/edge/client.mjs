@@ -32,7 +32,7 @@ export function connector(load) {
     const names = all.map(({ name }) => name);
     const double = names.find((name, at) => names.indexOf(name) !== at);
     if (double !== undefined) throw new ConfigError(`${double} is given twice: each node of a quorum votes once`);
-    const nodes = await Promise.all(all.map((each) => node(each, sourceOf(each, all, source))));
+    const nodes = await Promise.all(all.map((each) => node(each, sourceOf(each, all, source), fetch)));
     const made = config(settings, nodes);
     const component = (await load())();
     // Called as a function, as the global `fetch` requires.
@@ -54,21 +54,31 @@ function sourceOf({ kinds }, all, given) {
 }
 
 /** A node of the machine: the contents of the url, with the credentials of the url or of the option. */
-async function node({ url, name, store, durability, credentials: own, needsCredentials, kinds }, given) {
+async function node({ url, name, store, durability, credentials: own, needsCredentials, kinds, login }, given, fetch) {
   const made = (access, credentials, source) => ({ name, durability, store: store(access), credentials, source });
   const fixed = own ?? (typeof given === "function" ? undefined : given);
-  if (fixed !== undefined) return made("with-credentials", credentials(fixed, kinds));
+  const loggedIn = async (given) => {
+    const checked = credentials(given, kinds);
+    return login !== undefined && checked.tag === "password" ? login((url, request) => fetch(url, request), checked.val) : checked;
+  };
+  if (fixed !== undefined) {
+    const checked = credentials(fixed, kinds);
+    if (login === undefined || checked.tag !== "password") return made("with-credentials", checked);
+    return made("with-credentials", undefined, () => loggedIn(fixed));
+  }
   if (given === undefined && needsCredentials) {
     throw new ConfigError(`${shown(url)}: credentials are missing; give them as an option, or a function that returns them`);
   }
   if (given === undefined) return made("anonymous");
-  const source = async () => credentials(await given(name), kinds);
+  const source = async () => loggedIn(await given(name));
   if (needsCredentials) return made("with-credentials", undefined, source);
   // The first request depends on the credentials, so they are fetched before it.
   try {
     const first = await given(name);
     if (first === undefined || first === null) return made("anonymous");
-    return made("with-credentials", credentials(first, kinds), source);
+    const checked = credentials(first, kinds);
+    const isReady = login === undefined || checked.tag !== "password";
+    return made("with-credentials", isReady ? checked : undefined, source);
   } catch {
     // The function is called again for the first request, whose error has the reason.
     return made("with-credentials", undefined, source);

@@ -24,12 +24,12 @@ export interface AwsCredentials {
   expiration?: Date | number | null | undefined;
 }
 
-/** The token of a Redis with a REST interface. */
+/** The token of a Redis with a REST interface, or of a user of etcd. */
 export interface TokenCredentials {
   token: string;
 }
 
-/** The login for a Webdis. */
+/** The login for a Webdis or an etcd. */
 export interface PasswordCredentials {
   user: string;
   password: string;
@@ -111,8 +111,8 @@ export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere;
 export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere));
 
 /**
- * Makes a client of `dynamodb://TABLE?region=REGION`, `upstash+https://:TOKEN@HOST` or `webdis+http://HOST`. An array of urls
- * is a quorum of independent stores. No request is made yet.
+ * Makes a client of `dynamodb://TABLE?region=REGION`, `etcd://HOST:2379`, `upstash+https://:TOKEN@HOST` or
+ * `webdis+http://HOST`. An array of urls is a quorum of independent stores. No request is made yet.
  *
  * In Cloudflare's workers a client belongs to the request that made it: make one for each, and keep none in a global.
  *

@@ -1,6 +1,7 @@
 // Store urls for the stores that can be reached with `fetch`. The native package reads them in the same way; it is less strict
 // with repeated or empty parameters and with control characters, and has further parameters.
 
+import { loginOf } from "./etcd.mjs";
 import errors from "./shared/errors.mjs";
 
 const { ConfigError } = errors;
@@ -18,6 +19,8 @@ const DYNAMODB = [
   "plaintext",
 ];
 const REST = ["durable", "plaintext"];
+const ETCD = ["prefix", "user", "password", "durable", "plaintext"];
+const ETCD_FORM = "write etcd://host:2379, or etcds://host:2379 with TLS";
 /** URL parsers silently drop some of these, and read the last one as a slash. */
 const UNFIT = /[\u0000-\u001f\u007f\\]/;
 const TABLE_SIGNS = "3 to 255 letters, digits, dots, dashes and underscores";
@@ -37,10 +40,13 @@ export function parsed(url) {
     case "webdis+https":
     case "webdis+http":
       return rest(url, "webdis");
+    case "etcd":
+    case "etcds":
+      return etcd(url, scheme);
     default:
       throw new ConfigError(
-        `store url ${shown(url)}: use dynamodb://, upstash+https:// or webdis+http://; other stores need ` +
-          "native code, and the package leasehold",
+        `store url ${shown(url)}: use dynamodb://, etcd://, upstash+https:// or webdis+http://; other stores ` +
+          "need native code, and the package leasehold",
       );
   }
 }
@@ -108,6 +114,40 @@ function dynamodb(url) {
     store: () => ({ tag: "dynamodb", val: settings }),
     needsCredentials: true,
     kinds: ["aws"],
+  };
+}
+
+function etcd(url, scheme) {
+  const wrong = (what) => new ConfigError(`store url ${shown(url)}: ${what}`);
+  if (url.includes("#") || isDoubtful(url)) throw wrong(SIGNS);
+  if (UNFIT.test(url)) throw wrong(`it has a backslash or control characters; ${ETCD_FORM}`);
+  const given = `${scheme === "etcds" ? "https" : "http"}${url.slice(scheme.length)}`;
+  if (given.includes(",")) throw wrong("it names several hosts; here name one, or a load balancer");
+  let address;
+  try {
+    address = new URL(given);
+  } catch {
+    throw wrong(`it cannot be read; ${ETCD_FORM}; ${SIGNS}`);
+  }
+  if (!/^https?:\/\/[^/]/.test(given) || address.pathname !== "/") throw wrong(ETCD_FORM);
+  const parameters = named(address.search, ETCD, wrong);
+  const [user = "", password = ""] = [
+    parameters.user ?? decoded(address.username, wrong),
+    parameters.password ?? decoded(address.password, wrong),
+  ];
+  if ((user === "") !== (password === "")) throw wrong("user and password belong together; write etcd://user:password@host");
+  const base = `${address.protocol}//${address.hostname}:${literalPort(given) ?? "2379"}`;
+  const plaintext = allowed(parameters, address.protocol, wrong);
+  const { prefix } = parameters;
+  return {
+    name: `${scheme}://${base.slice(base.indexOf("//") + 2)}${prefix === undefined ? "" : `?prefix=${prefix}`}`,
+    credentials: user === "" ? undefined : { user, password },
+    durability: durable(parameters, "declared", wrong),
+    store: (access) => ({ tag: "etcd", val: { url: base, prefix, access, plaintext } }),
+    needsCredentials: false,
+    kinds: ["token", "password"],
+    /** Gets a token for a password. */
+    login: loginOf(base),
   };
 }
 

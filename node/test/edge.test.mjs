@@ -16,6 +16,7 @@ import {
   StoreRefusedError,
 } from "leasehold/edge";
 import { CREDENTIALS, startDynamodb } from "./helpers/dynamodb.mjs";
+import { startEtcd } from "./helpers/etcd.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { startRest } from "./helpers/rest.mjs";
 import { aborted } from "./helpers/signals.mjs";
@@ -42,6 +43,10 @@ const STORES = {
     const redis = await startRedis(t);
     const { url } = await startRest(t, redis.url);
     return { url, native: redis.url };
+  },
+  async etcd(t) {
+    const { url } = await startEtcd(t);
+    return { url, native: url };
   },
   async "DynamoDB Local"() {
     return { url: dynamodb.url, native: dynamodb.url, credentials: CREDENTIALS };
@@ -307,4 +312,22 @@ test("a quorum of three is shared with native code", async (t) => {
   await next.release();
   // The absent node confirms no release.
   await Promise.allSettled([client.close(), other.close()]);
+});
+
+test("a login for etcd may be an option, and a wrong one is told", async (t) => {
+  const etcd = await startEtcd(t);
+  const client = await connect(etcd.bare, { ...SLOW, owner: "edge", credentials: etcd.credentials });
+  const lease = await client.acquire("job", LONG);
+  const native = await connectNative(etcd.url, { ...SLOW, owner: "native" });
+  assert.equal(await native.tryAcquire("job"), null);
+  await lease.release();
+  await client.close();
+  const wrong = await connect(etcd.bare, { ...SLOW, credentials: { ...etcd.credentials, password: "hunter3" } });
+  await assert.rejects(wrong.acquire("job", { wait: 500 }), (error) => {
+    assert.match(error.cause.message, /login was refused/);
+    assert.doesNotMatch(`${error.message} ${error.cause.message}`, /hunter/);
+    return true;
+  });
+  await wrong.close();
+  await native.close();
 });

@@ -52,6 +52,31 @@ def start_webdis(folder: Path, redis_port: int) -> tuple[subprocess.Popen[bytes]
     raise RuntimeError("webdis does not start")
 
 
+def start_etcd(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """One member, without users."""
+    for number in range(10):
+        port = free_port()
+        client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+        settings = {
+            "name": "one",
+            "data-dir": folder / str(number),
+            "listen-client-urls": client,
+            "advertise-client-urls": client,
+            "listen-peer-urls": peer,
+            "initial-advertise-peer-urls": peer,
+            "initial-cluster": f"one={peer}",
+            "logger": "zap",
+            "log-outputs": "/dev/null",
+        }
+        args = ["etcd", "--unsafe-no-fsync", *(f"--{name}={value}" for name, value in settings.items())]
+        server = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if answers(server, port, b"GET /health HTTP/1.0\r\n\r\n", b"HTTP/1.0 200"):
+            return server, port
+        server.kill()
+        server.wait()
+    raise RuntimeError("etcd does not start")
+
+
 def start_postgres(folder: Path) -> subprocess.Popen[bytes]:
     """Listens on a socket in the folder alone. It is ended by SIGQUIT: a kill would leave its shared memory behind."""
     # Debian does not put the programs on the path.
