@@ -1,11 +1,11 @@
 //! `leasehold inspect`: shows the holder of a lock, or the mark of a run.
 
 use leasehold::blocking::Client;
-use leasehold::{LockInfo, Mark};
+use leasehold::{LockInfo, Mark, Waiters};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
-use crate::output::{Failure, answer, answer_json, lock_json, lock_text, mark_json, mark_text};
+use crate::output::{Failure, answer, answer_json, lock_json, lock_text, mark_json, mark_text, waiters_text};
 use crate::status;
 use crate::store::{Target, shown};
 
@@ -15,6 +15,7 @@ struct Seen {
     holder: Option<LockInfo>,
     /// `None` for a lock.
     done: Option<Option<Mark>>,
+    waiters: Option<Waiters>,
 }
 
 pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
@@ -29,6 +30,9 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         if let Some(done) = done {
             answer["done"] = done.as_ref().map_or(Value::Null, mark_json);
         }
+        if let Some(waiters) = seen.waiters {
+            answer["waiting"] = json!({ "count": waiters.count, "since_unix_ms": waiters.since_unix_ms });
+        }
         answer["store"] = store.into();
         answer_json(&answer)?;
     } else {
@@ -39,7 +43,8 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         };
         let holder = seen.holder.as_ref().map_or_else(free, lock_text);
         let done = done.and_then(Option::as_ref).map(mark_text).unwrap_or_default();
-        answer(&format!("{holder}{done}  store      {store}\n"))?;
+        let waiting = seen.waiters.map(waiters_text).unwrap_or_default();
+        answer(&format!("{holder}{done}{waiting}  store      {store}\n"))?;
     }
     Ok(if is_free { status::NOTHING } else { status::DONE })
 }
@@ -52,10 +57,11 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     };
     if let Some((name, slot)) = parts {
         let run = client.inspect_run(&name, slot.as_deref())?;
-        return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done) });
+        return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
     }
     let holder = client.inspect(&resource)?;
-    Ok(Seen { resource, holder, done: None })
+    let waiters = client.waiters(&resource)?;
+    Ok(Seen { resource, holder, done: None, waiters })
 }
 
 /// The name and the slot of a run's resource; `None` for one that is that of no run.

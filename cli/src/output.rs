@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
 use std::time::Duration;
 
-use leasehold::{Error, LockInfo, Mark};
+use leasehold::{Error, LockInfo, Mark, Waiters};
 use serde_json::{Value, json};
 
 use crate::status;
@@ -155,6 +155,11 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         info.ttl.map_or_else(unknown, seconds),
         info.data.as_ref().map_or(0, Vec::len),
     )
+}
+
+/// The line of waiters for people.
+pub(crate) fn waiters_text(waiters: Waiters) -> String {
+    format!("  waiting    {}, the first since {}\n", waiters.count, instant(waiters.since_unix_ms))
 }
 
 /// The mark of a run for machines.

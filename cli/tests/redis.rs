@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::Place;
 use common::pty::Pty;
+use common::{Place, wait_for};
 use leasehold_servers::redis::{Data, Server};
 
 #[test]
@@ -49,6 +49,28 @@ fn exec_waits_for_a_server_that_is_being_restarted() {
     server.restart(Data::Kept);
     pty.wait().expect(0);
     assert!(place.path("ran").exists());
+}
+
+#[test]
+fn inspect_shows_who_stands_in_line() {
+    let place = Place::new();
+    let server = Server::start();
+    let url = server.url();
+    let script = "echo > begun; while [ ! -e done ]; do sleep 0.01; done";
+    let holder = place.start(&["exec", "--store", &url, "job", "--", "sh", "-c", script]);
+    place.wait_for_file_exists("begun");
+    let pty = Pty::start(&mut place.leasehold(&["exec", "--store", &url, "job", "--", "true"]));
+    pty.wait_for("waiting: held by ");
+    wait_for("it stands in line", || server.command(&["ZCARD", "{job}\x1fline of name"]).integer() == 1);
+    let inspect = ["inspect", "--store", &url, "job"];
+    let shown = place.run(&inspect).expect(0).stdout;
+    assert!(shown.contains("\n  waiting    1, the first since 2"), "{shown}");
+    let json = |status| place.run(&[&inspect[..], &["--json"]].concat()).expect(status).json();
+    assert_eq!(json(0)["waiting"]["count"], 1);
+    std::fs::write(place.path("done"), "").unwrap();
+    holder.wait().expect(0);
+    pty.wait().expect(0);
+    assert!(json(1).get("waiting").is_none());
 }
 
 #[test]

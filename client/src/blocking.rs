@@ -17,6 +17,7 @@ use crate::driver::Caller;
 use crate::elect::ElectionRequest;
 use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
+use crate::inspect::Waiters;
 use crate::lease;
 use crate::list;
 use crate::once::{self, Mark, RunInfo};
@@ -95,6 +96,14 @@ impl Client {
     /// See [`leasehold::Client::elect`](crate::Client::elect).
     pub fn elect(&self, resource: impl Into<String>) -> ElectionRequest {
         self.0.elect(resource)
+    }
+
+    /// See [`leasehold::Client::waiters`](crate::Client::waiters).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn waiters(&self, resource: impl AsRef<str>) -> Result<Option<Waiters>, Error> {
+        block_on(self.0.waiters(resource))
     }
 
     /// See [`leasehold::Client::inspect`](crate::Client::inspect).
@@ -249,6 +258,11 @@ impl LockRequest {
     /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
     pub fn max_hold(self, max_hold: Duration) -> Self {
         Self(self.0.max_hold(max_hold))
+    }
+
+    /// See [`leasehold::LockRequest::fair`](crate::LockRequest::fair).
+    pub fn fair(self, fair: bool) -> Self {
+        Self(self.0.fair(fair))
     }
 
     /// See [`leasehold::LockRequest::renew_every`](crate::LockRequest::renew_every).

@@ -136,7 +136,8 @@ impl ClientBuilder {
             self.refuse_settings_of_a_quorum()?;
             let transport = transport::open(url)?;
             quorum::refuse_node(url, &*transport)?;
-            let driver = Driver::start(self.config(vec![transport.config()])?, vec![transport])?;
+            let config = self.config(vec![transport.config()])?.with_lines(transport.keeps_line());
+            let driver = Driver::start(config, vec![transport])?;
             return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(url.clone()))));
         }
         let mut quorum = self.quorum(urls)?;

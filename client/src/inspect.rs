@@ -13,8 +13,40 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::lease::Lease;
 use crate::once::Mark;
 use crate::quorum::nodes::Nodes;
+use crate::sync::Arc;
+
+/// The clients that stand in line for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiters {
+    /// How many.
+    pub count: u64,
+    /// When the first of them joined, in milliseconds since 1970 by the store's clock.
+    pub since_unix_ms: u64,
+    /// The place of this client's own acquisition when it was last told, counted from 1; `None` if it does not wait.
+    pub own_place: Option<u64>,
+}
 
 impl Client {
+    /// The clients that stand in line for a lock; `None` if there are none, and where the store keeps no line. Of the waiters
+    /// of one client only the first stands in line.
+    ///
+    /// The answer is old when it arrives: use it to look, never to decide.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a name that cannot be.
+    pub async fn waiters(&self, resource: impl AsRef<str>) -> Result<Option<Waiters>, Error> {
+        self.driver().check_process()?;
+        let resource = Resource::new(resource.as_ref())?;
+        let [store] = self.driver().transports() else { return Ok(None) };
+        let store = Arc::clone(store);
+        crate::exec::offload(move || {
+            let line = store.line(&resource)?;
+            let own_place = store.place_in_line(&resource, None);
+            Some(Waiters { count: line.waiting, since_unix_ms: line.since_unix_ms, own_place })
+        })
+        .await
+    }
+
     /// The holder of a lock, `None` when it is free.
     ///
     /// The answer is old when it arrives: use it to look, never to decide. Of a quorum all nodes are asked, and a majority

@@ -166,6 +166,7 @@ pub use connect::ClientBuilder;
 pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
+pub use inspect::Waiters;
 pub use lease::Lease;
 pub use list::Listing;
 #[cfg(feature = "postgres")]

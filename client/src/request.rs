@@ -81,6 +81,12 @@ impl LockRequest {
         self.map(|options| options.max_hold(max_hold))
     }
 
+    /// Stands in line from the first attempt on, where the store keeps a line of waiters: the default. Without it, the first
+    /// attempt tries without a place, and only a later one joins. Of one store on Redis, over a socket.
+    pub fn fair(self, fair: bool) -> Self {
+        self.map(|options| options.fair(fair))
+    }
+
     /// Time between renewals: at most half the ttl, default a third of it.
     pub fn renew_every(self, every: Duration) -> Self {
         self.map(|options| options.renew_every(every))

@@ -18,7 +18,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use leasehold::{Client, ClientBuilder, Error, ErrorKind, Lease, LockInfo, ffi};
+use leasehold::{Client, ClientBuilder, Error, ErrorKind, Lease, LockInfo, Waiters, ffi};
 use rustix::process::Signal;
 
 use crate::args::{ExecArgs, HoldArgs, OnLost};
@@ -243,7 +243,10 @@ impl<'a> Exec<'a> {
     /// Announces the holder once, on a terminal.
     async fn announced<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let mut request = pin!(request);
-        let mut look = pin!(self.client.inspect(&self.job.resource));
+        let mut look = pin!(async {
+            let holder = self.client.inspect(&self.job.resource).await;
+            (holder, self.client.waiters(&self.job.resource).await.ok().flatten())
+        });
         let mut looked = false;
         poll_fn(|context| {
             if let Poll::Ready(result) = request.as_mut().poll(context) {
@@ -251,19 +254,21 @@ impl<'a> Exec<'a> {
             }
             if !looked
                 && self.patience.is_long()
-                && let Poll::Ready(holder) = look.as_mut().poll(context)
+                && let Poll::Ready((holder, waiters)) = look.as_mut().poll(context)
             {
                 looked = true;
-                self.say_for_whom(holder);
+                self.say_for_whom(holder, waiters);
             }
             Poll::Pending
         })
         .await
     }
 
-    fn say_for_whom(&self, holder: Result<Option<LockInfo>, Error>) {
+    fn say_for_whom(&self, holder: Result<Option<LockInfo>, Error>, waiters: Option<Waiters>) {
+        let place = waiters.and_then(|waiters| Some((waiters.own_place?, waiters.count)));
+        let place = place.map(|(place, count)| format!("; in line: {place} of {count}")).unwrap_or_default();
         match holder {
-            Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}", self.job.resource)),
+            Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}{place}", self.job.resource)),
             // The lock is about to be granted.
             Ok(None) => {}
             Err(error) => self.messages.say(format_args!("waiting: {error}")),

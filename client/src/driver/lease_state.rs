@@ -37,6 +37,8 @@ pub(crate) struct LeaseState {
     purpose: Purpose,
     /// Somebody else was seen to hold the lock before.
     was_contended: AtomicBool,
+    /// Its place in the line of waiters when it was first refused; 0 for none.
+    place: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -131,6 +133,7 @@ impl LeaseState {
             token: AtomicU64::new(0),
             purpose,
             was_contended: AtomicBool::new(false),
+            place: AtomicU64::new(0),
             inner: Mutex::new(inner),
         }
     }
@@ -301,6 +304,16 @@ impl LeaseState {
         }
         inner.wake_all(notifications);
         true
+    }
+
+    /// Notes the place in the line of waiters that it got when it was first refused.
+    pub(crate) fn note_place(&self, place: Option<u64>) {
+        self.place.store(place.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The place in the line of waiters that it got when it was first refused, counted from 1; `None` if it has none.
+    pub(crate) fn place(&self) -> Option<u64> {
+        Some(self.place.load(Ordering::Relaxed)).filter(|place| *place > 0)
     }
 
     pub(crate) fn release_takes_long(&self, notifications: &mut Notifications) {

@@ -44,7 +44,7 @@ use crate::error::Error;
 use crate::fork;
 use crate::reports;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex};
+use crate::sync::{Arc, Mutex, Weak};
 use crate::threads;
 use crate::transport::Transport;
 use callbacks::{Callback, Callbacks};
@@ -91,8 +91,9 @@ impl Driver {
         let (request_timeout, drift) = (config.request_timeout(), config.drift());
         let core = Core::new(config, seed, clock::now());
         let timer_wakeup = Arc::new(TimerWakeup::default());
+        let itself: Arc<Mutex<Weak<Self>>> = Arc::default();
         let driver = Arc::new(Self {
-            state: Mutex::new(State::new(core, transports.clone(), &timer_wakeup)),
+            state: Mutex::new(State::new(core, transports.clone(), &timer_wakeup, &itself)),
             timer_wakeup,
             workers: transports.iter().map(|_| StoreWorkers::new()).collect(),
             last_faults: LastFaults::new(transports.len()),
@@ -106,6 +107,7 @@ impl Driver {
             drift,
             generation: fork::generation(),
         });
+        *itself.lock() = Arc::downgrade(&driver);
         let timer = Arc::clone(&driver);
         threads::spawn("leasehold-timer", move || timer.run_timer())?;
         Ok(driver)
@@ -129,6 +131,17 @@ impl Driver {
         let (result, requests) = self.turn(caller, Some(lock), acquire);
         result.map_err(|error| Error::from(error).on(lease.resource().as_str()))?;
         Ok((lease, requests))
+    }
+
+    /// The turn of an acquisition that stands in line has come.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
+    fn on_reserved(self: &Arc<Self>, resource: &Resource, lock: LockId) {
+        let mut fresh: Entropy = [0; 16];
+        let has_entropy = fill(&mut fresh).is_ok();
+        let on_reserved = |state: &mut State, now| {
+            state.on_reserved(resource, lock, has_entropy.then_some(&fresh), now);
+        };
+        let ((), _) = self.turn(Caller::Background, None, on_reserved);
     }
 
     /// Gives up a pending acquisition or a lease. Callers for whom it `is_awaited` are told when it takes long.

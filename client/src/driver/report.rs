@@ -89,7 +89,8 @@ impl Report {
             }
             Event::Contended { holding, .. } => {
                 let holder = holding.owner.as_ref().map_or("", |owner| owner.as_str());
-                tracing::debug!(name: "lock.contended", target: "leasehold", resource, owner, holder, "lock.contended");
+                let position = lease.place();
+                tracing::debug!(name: "lock.contended", target: "leasehold", resource, owner, holder, position, "lock.contended");
             }
             Event::Failed { failure: Failure::Done(mark), .. } => {
                 let (done_by, done_token) = (mark.owner.as_str(), mark.token.get());

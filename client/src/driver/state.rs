@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use leasehold_core::member::LossId;
 use leasehold_core::{
-    Client as Core, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output, Resource,
-    Transmit,
+    Client as Core, Departure, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output,
+    Resource, Transmit,
 };
 
+use super::Driver;
 use super::last_faults::why_not;
 use super::lease_state::LeaseState;
 use super::notifications::Notifications;
 use super::report::Report;
 use super::send::Sent;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
-use crate::sync::{Arc, HashMap};
+use crate::sync::{Arc, HashMap, Mutex, Weak};
 use crate::transport::{Answer, Transport, Watcher};
 
 /// How long a release is awaited before the caller is told that it goes on in the background.
@@ -54,9 +55,16 @@ pub(super) struct Work {
 }
 
 impl State {
-    pub(super) fn new(core: Core, transports: Vec<Arc<dyn Transport>>, timer: &Arc<TimerWakeup>) -> Self {
-        let forwarder =
-            |n| Arc::new(WakeupForwarder { node: NodeId::new(n), timer: Arc::clone(timer) }) as Arc<dyn Watcher>;
+    pub(super) fn new(
+        core: Core,
+        transports: Vec<Arc<dyn Transport>>,
+        timer: &Arc<TimerWakeup>,
+        driver: &Arc<Mutex<Weak<Driver>>>,
+    ) -> Self {
+        let forwarder = |n| {
+            let (timer, driver) = (Arc::clone(timer), Arc::clone(driver));
+            Arc::new(WakeupForwarder { node: NodeId::new(n), timer, driver }) as Arc<dyn Watcher>
+        };
         Self {
             core,
             forwarders: (0..).map(forwarder).take(transports.len()).collect(),
@@ -195,6 +203,15 @@ impl State {
         }
     }
 
+    /// The lock is reserved for an acquisition, which tries at once. Without fresh entropy the timer thread tries.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
+    pub(super) fn on_reserved(&mut self, resource: &Resource, lock: LockId, fresh: Option<&Entropy>, now: Now) {
+        self.core.reserved(resource, lock, now);
+        if let Some(fresh) = fresh {
+            self.core.handle_timeout(fresh, now);
+        }
+    }
+
     /// The timer thread goes to sleep: until when. What it had planned stands: otherwise each request of a busy client would
     /// wake it once, for the request's deadline, and be over by the time that it looks.
     pub(super) fn on_timer_sleep(&mut self, now: Monotonic) -> Monotonic {
@@ -225,9 +242,12 @@ impl State {
                 Output::NeedCredentials { .. } | Output::Rejected { .. } => {}
                 Output::WakeAt(at) => {
                     self.core_wake = at;
-                    return;
+                    break;
                 }
             }
+        }
+        while let Some(Departure { node, resource, lock }) = self.core.next_departure() {
+            self.transports[node.index()].leave_line(&resource, lock);
         }
     }
 
@@ -239,6 +259,9 @@ impl State {
         );
         let lease = if has_ended { self.leases.remove(&lock) } else { self.leases.get(&lock).map(Arc::clone) };
         let Some(lease) = lease else { return };
+        if let (Event::Contended { .. }, [store]) = (&event, &self.transports[..]) {
+            lease.note_place(store.place_in_line(lease.resource(), Some(lock)));
+        }
         let report = Report::of(event.clone(), lease, now.monotonic, &mut self.last_late_warning);
         let stands = report.lease().apply(event, now.monotonic, &mut work.notifications);
         if has_ended && !self.ends.is_empty() {

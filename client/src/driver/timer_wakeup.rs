@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Monotonic, NodeId, Resource};
+use leasehold_core::{LockId, Monotonic, NodeId, Resource};
 
+use super::Driver;
 use crate::clock;
-use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard};
+use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard, Weak};
 use crate::transport::Watcher;
 
 /// Timers of the operating system do not count suspended time, so no sleep is longer than this.
@@ -99,10 +100,13 @@ impl TimerWakeup {
     }
 }
 
-/// Forwards what one store tells to the timer thread.
+/// Forwards what one store tells: hints to the timer thread, and turns at once.
 pub(crate) struct WakeupForwarder {
     pub(crate) node: NodeId,
     pub(crate) timer: Arc<TimerWakeup>,
+    /// Empty until the driver has started.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
+    pub(crate) driver: Arc<Mutex<Weak<Driver>>>,
 }
 
 impl Watcher for WakeupForwarder {
@@ -112,5 +116,13 @@ impl Watcher for WakeupForwarder {
 
     fn released(&self, resource: &Resource) {
         self.timer.hint(Hint::Released(resource.clone()));
+    }
+
+    fn reserved(&self, resource: &Resource, lock: LockId) {
+        // Who waits for a whole lock would feel a detour by the timer thread.
+        let driver = self.driver.lock().upgrade();
+        if let Some(driver) = driver {
+            driver.on_reserved(resource, lock);
+        }
     }
 }

@@ -152,7 +152,7 @@ pub struct WakeupForwarder(timer_wakeup::WakeupForwarder);
 impl WakeupForwarder {
     /// To a timer of its own.
     pub fn new() -> Self {
-        Self(timer_wakeup::WakeupForwarder { node: NodeId::new(0), timer: Arc::default() })
+        Self(timer_wakeup::WakeupForwarder { node: NodeId::new(0), timer: Arc::default(), driver: Arc::default() })
     }
 
     /// The store tells of a release.

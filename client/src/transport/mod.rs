@@ -43,7 +43,7 @@ use std::sync::Arc;
 
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
-use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 
 use crate::doctor::Finding;
@@ -85,6 +85,26 @@ pub(crate) trait Transport: Send + Sync {
     /// Ends [`Transport::watch`].
     fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
+    /// Tells if waiters of a client that has this store alone may stand in line.
+    fn keeps_line(&self) -> bool {
+        false
+    }
+
+    /// Gives up the place of an acquisition in the line of waiters, and what is reserved for it. Like
+    /// [`Transport::watch`], it only notes that: nobody waits for it.
+    fn leave_line(&self, _resource: &Resource, _lock: LockId) {}
+
+    /// The place of an acquisition in the line of waiters, counted from 1, as the store has last told; without one named, of
+    /// the one that waits.
+    fn place_in_line(&self, _resource: &Resource, _lock: Option<LockId>) -> Option<u64> {
+        None
+    }
+
+    /// Looks at the line of waiters; `None` where nobody waits, and where it cannot be seen.
+    fn line(&self, _resource: &Resource) -> Option<Line> {
+        None
+    }
+
     /// Checks for conditions that could make locks fail, with advice.
     fn diagnose(&self) -> Vec<Finding>;
 
@@ -112,6 +132,14 @@ pub(crate) trait Transport: Send + Sync {
     fn clock_offset(&self) -> Option<(i64, u64)> {
         None
     }
+}
+
+/// The line of waiters of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    pub(crate) waiting: u64,
+    /// When the first of them joined.
+    pub(crate) since_unix_ms: u64,
 }
 
 /// The quorum membership that a store remembers.
@@ -166,6 +194,10 @@ pub(crate) trait Watcher: Send + Sync {
 
     /// A resource was released.
     fn released(&self, resource: &Resource);
+
+    /// The lock is reserved for an acquisition that stands in line.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
+    fn reserved(&self, _resource: &Resource, _lock: LockId) {}
 }
 
 /// Opens the store that a url names.

@@ -103,6 +103,15 @@ impl Role {
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }
 
+    /// Stops it, and waits until it stands still.
+    pub(crate) fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+        let (pid, mut status) = (i32::try_from(self.child.id()).unwrap(), 0);
+        // SAFETY: plain system call; the child has not been waited for, so the id is its own.
+        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) }, pid);
+        assert!(libc::WIFSTOPPED(status), "it has ended instead");
+    }
+
     /// Ends its [`stay`].
     pub(crate) fn close_input(&mut self) {
         drop(self.child.stdin.take());

@@ -54,7 +54,7 @@ impl Script {
             } else if words[0] == "GET" {
                 // It is a node of no quorum.
                 "$-1\r\n".to_owned()
-            } else if !runs("acquire") {
+            } else if !runs("acquire") && !runs("join") {
                 "+OK\r\n".to_owned()
             } else if self.free.load(Ordering::SeqCst) {
                 format!("*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n{id}")

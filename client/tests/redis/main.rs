@@ -18,6 +18,7 @@ mod hostile_resp;
 mod hostile_wake_ups;
 #[cfg(feature = "http")]
 mod http;
+mod line;
 mod listing;
 mod processes;
 mod refusals;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::rig::Rig;
-use crate::common::on_redis::{HIGH, count_grants, counter, is_taken, request, wait_for_renewals};
+use crate::common::on_redis::{HIGH, count_grants, counter, digest, is_taken, request, wait_for_renewals};
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
@@ -94,7 +94,14 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
     for loss in [Loss::ResetAfterwards, Loss::Silence] {
         let rig = Rig::new();
         count_grants(&rig.server, "job");
-        let lost = rig.lose(loss, request("acquire").always());
+        // Who waits joins the line with the next attempt.
+        let asks = |request: &[u8]| {
+            ["acquire", "join"]
+                .map(digest)
+                .iter()
+                .any(|digest| request.windows(digest.len()).any(|part| part == digest.as_bytes()))
+        };
+        let lost = rig.lose(loss, Request::matching(asks).always());
         // Far longer than the test has patience: only a release can free it.
         let asked = rig.client.lock("job").ttl(ms(600_000)).wait(ms(700)).acquire();
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::StoreUnavailable, "{loss:?}");

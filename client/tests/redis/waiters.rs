@@ -95,7 +95,7 @@ fn foreign_messages_do_no_harm() {
 }
 
 #[test]
-fn a_name_and_the_same_in_braces_share_neither_counter_nor_wake_ups() {
+fn a_name_and_the_same_in_braces_share_neither_counter_nor_line() {
     let server = Server::start();
     let (holder, other) = (connect(&server), connect(&server));
     let plain = holder.lock("x").acquire().unwrap();
@@ -110,12 +110,11 @@ fn a_name_and_the_same_in_braces_share_neither_counter_nor_wake_ups() {
             scope.spawn(move || other.lock(name).wait(PATIENCE).acquire().unwrap())
         };
         let (one, two) = (waits("x"), waits("{x}"));
-        let channels = || server.command(&["PUBSUB", "CHANNELS"]).array().len();
-        eventually("both listen", || channels() == 2);
+        let waiting = |line| server.command(&["ZCARD", line]).integer();
+        eventually("both stand in line", || ["{x}\x1fline of name", "{x}\x1fline"].map(waiting) == [1, 1]);
         braced.release().unwrap();
         assert!(two.join().unwrap().token() < HIGH);
-        eventually("one listens still", || channels() == 1);
-        assert_eq!(listeners(&server, "x"), 1);
+        assert_eq!(waiting("{x}\x1fline of name"), 1, "the other waits still");
         plain.release().unwrap();
         assert_eq!(one.join().unwrap().token(), HIGH + 1);
     });

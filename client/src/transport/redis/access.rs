@@ -18,6 +18,7 @@ use tokio::net::{TcpStream, UnixStream, lookup_host};
 
 use super::cluster::Cluster;
 use super::connection::{Connection, Listening, Login, Opened, Role, Socket, Stream, greet};
+use super::line::Lines;
 use super::link::NoConnection;
 use super::sentinel::Sentinels;
 use crate::error::Error;
@@ -38,6 +39,7 @@ pub(super) struct Access {
     shown: String,
     /// The last server accepted a connection, and has not answered in TLS since.
     is_mute: AtomicBool,
+    lines: Option<Arc<Lines>>,
 }
 
 enum To {
@@ -97,18 +99,27 @@ impl Access {
             }
         };
         let entry = Entry { login, tls };
-        Ok(Self { to, entry: Arc::new(entry), shown: url.to_string(), is_mute: AtomicBool::new(false) })
+        let lines = match &to {
+            To::Nodes(_) => None,
+            To::Socket(_) | To::Host(_) | To::Master(_) => Some(Arc::new(Lines::new()?)),
+        };
+        Ok(Self { to, entry: Arc::new(entry), shown: url.to_string(), is_mute: AtomicBool::new(false), lines })
     }
 
     /// Access to one server by its address.
     pub(super) fn at(entry: &Arc<Entry>, address: &Address) -> Self {
         let to = To::Host(address.clone());
-        Self { to, entry: Arc::clone(entry), shown: address.to_string(), is_mute: AtomicBool::new(false) }
+        Self { to, entry: Arc::clone(entry), shown: address.to_string(), is_mute: AtomicBool::new(false), lines: None }
     }
 
     /// Access to one of several servers with the same login.
     pub(super) fn beside(&self, address: &Address) -> Self {
         Self::at(&self.entry, address)
+    }
+
+    /// The lines of waiters of this server; `None` for a cluster and its nodes.
+    pub(super) fn lines(&self) -> Option<&Arc<Lines>> {
+        self.lines.as_ref()
     }
 
     /// The cluster that it leads to, if it is one.

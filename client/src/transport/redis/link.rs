@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::redis::{Command, Progress, Session, Topology, of_one_server};
 use leasehold_wire::resp::Value;
@@ -277,8 +277,14 @@ impl RedisLink {
         let acquires = request.ops.iter().any(|op| matches!(op.op, Op::Acquire(_)));
         let memory = acquires.then(|| Arc::clone(connection.memory()));
         let (id, ops, unix_ms) = (request.id, &request.ops, clock::unix_ms());
+        let lines = self.access.lines().filter(|_| ops.iter().any(asks_for_a_place));
+        let subscription = lines.and_then(|lines| lines.subscription());
         let begun = match &memory {
-            Some(memory) => self.session.begin_on(&memory.lock(), id, ops, left, unix_ms),
+            Some(memory) => {
+                let mut memory = memory.lock();
+                memory.listens(subscription);
+                self.session.begin_on(&memory, id, ops, left, unix_ms)
+            }
             None => self.session.begin(id, ops, left, unix_ms),
         };
         let mut exchange = match begun {
@@ -321,6 +327,9 @@ impl RedisLink {
             if let Progress::Done(outcomes) = progress {
                 if let Some(memory) = &memory {
                     memory.lock().learn(&exchange, &request.ops, &outcomes);
+                }
+                if let (Some(lines), [op]) = (lines, &request.ops[..]) {
+                    lines.note(&op.resource, op.lock, subscription, exchange.place());
                 }
                 if outcomes.iter().any(is_nonsense) {
                     connection.condemn();
@@ -369,6 +378,10 @@ impl Link for RedisLink {
     fn prepare(self: Arc<Self>) {
         let _ = self.connecting();
     }
+}
+
+fn asks_for_a_place(LockOp { op, .. }: &LockOp) -> bool {
+    matches!(op, Op::Acquire(acquire) if acquire.in_line)
 }
 
 pub(super) fn awaits_replicas(command: &Command) -> bool {

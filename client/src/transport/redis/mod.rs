@@ -8,6 +8,7 @@ mod cluster;
 mod connection;
 mod doctor;
 mod failovers;
+mod line;
 mod link;
 mod sentinel;
 mod store_link;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 use leasehold_wire::redis::{Command, Replicas, Session, Settings, Topology, list, look, refusal};
 use leasehold_wire::resp::Value;
@@ -31,7 +32,7 @@ use self::store_link::StoreLink;
 use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
 use super::membership;
-use super::{Answer, Found, Network, Pool, Transport, Watcher};
+use super::{Answer, Found, Line, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -148,6 +149,29 @@ impl Transport for Redis {
 
     fn network(&self) -> Option<&dyn Network> {
         Some(&*self.connections)
+    }
+
+    fn keeps_line(&self) -> bool {
+        self.access.lines().is_some()
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if let Some(lines) = self.access.lines() {
+            lines.forget(resource, lock);
+            self.subscriber.leave_line(lines, resource, lock);
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.access.lines()?.place(resource, lock)
+    }
+
+    fn line(&self, resource: &Resource) -> Option<Line> {
+        if !self.keeps_line() {
+            return None;
+        }
+        let line = Session::line(&self.commands(Session::look_at_line(resource).into()).ok()?)?;
+        Some(Line { waiting: line.waiting, since_unix_ms: line.since_unix_ms })
     }
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {

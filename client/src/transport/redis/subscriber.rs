@@ -1,11 +1,11 @@
 //! Wake-ups: one connection that listens for releases while there are waiters.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold_core::Resource;
+use leasehold_core::{LockId, Resource};
 use leasehold_wire::redis::Session;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -13,8 +13,10 @@ use tracing::Level;
 
 use super::access::Access;
 use super::connection::{Listening, Message};
+use super::line::Lines;
 use super::link::NoConnection;
 use super::store_link::StoreLink;
+use crate::clock;
 use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::Watcher;
@@ -55,13 +57,26 @@ impl Subscriber {
         self.change(Change::Unwatch(resource.clone()));
     }
 
+    /// Gives up a ticket in the background, if there may be one.
+    pub(super) fn leave_line(&self, lines: &Lines, resource: &Resource, lock: LockId) {
+        if lines.is_subscribed() {
+            leave_line(&self.connections, lines, resource, lock);
+        }
+    }
+
     fn change(&self, change: Change) {
         let mut changes = self.changes.lock();
         if changes.is_none() {
             // Without a background runtime, waiters rely on their timers.
             let Ok((runtime, _)) = self.connections.background() else { return };
             let (sender, receiver) = unbounded_channel();
-            runtime.spawn(Listener { access: Arc::clone(&self.access), watchers: HashMap::new() }.run(receiver));
+            let listener = Listener {
+                access: Arc::clone(&self.access),
+                watchers: HashMap::new(),
+                last_watcher: None,
+                hinted: HashSet::new(),
+            };
+            runtime.spawn(listener.run(receiver));
             *changes = Some(sender);
         }
         if let Some(sender) = changes.as_ref() {
@@ -70,9 +85,25 @@ impl Subscriber {
     }
 }
 
+/// Sends the command that gives up a ticket. One that is lost leaves a ticket that is passed over in its turn.
+fn leave_line(connections: &Connections<StoreLink>, lines: &Lines, resource: &Resource, lock: LockId) {
+    let Ok((runtime, link)) = connections.background() else { return };
+    let command = Session::leave(lines.client(), resource, lock);
+    runtime.spawn(async move {
+        if let StoreLink::Single(link) = &*link {
+            let deadline = clock::monotonic().plus(CONFIRM_PATIENCE);
+            let _ = link.command(&[command], deadline).await;
+        }
+    });
+}
+
 struct Listener {
     access: Arc<Access>,
     watchers: HashMap<Resource, Weak<dyn Watcher>>,
+    /// It also hears of tickets for which nobody waits: some have ended, and others are about to learn that they wait.
+    last_watcher: Option<Weak<dyn Watcher>>,
+    /// Those whose hints are subscribed to.
+    hinted: HashSet<Resource>,
 }
 
 /// The reason why listening stopped.
@@ -94,13 +125,20 @@ impl Listener {
                 continue;
             }
             match self.access.listen().await {
-                Ok(mut connection) => match self.listen(&mut connection, &mut changes, &mut pauses).await {
-                    Stop::Over => return,
-                    Stop::Idle => continue,
-                    Stop::Broken => self.report(Level::DEBUG, |store| {
-                        tracing::debug!(target: "leasehold", %store, "wake-ups interrupted");
-                    }),
-                },
+                Ok(mut connection) => {
+                    let stop = self.listen(&mut connection, &mut changes, &mut pauses).await;
+                    self.hinted.clear();
+                    if let Some(lines) = self.access.lines() {
+                        lines.unsubscribed();
+                    }
+                    match stop {
+                        Stop::Over => return,
+                        Stop::Idle => continue,
+                        Stop::Broken => self.report(Level::DEBUG, |store| {
+                            tracing::debug!(target: "leasehold", %store, "wake-ups interrupted");
+                        }),
+                    }
+                }
                 Err(NoConnection::Fault(fault)) => self.report(Level::DEBUG, move |store| {
                     tracing::debug!(target: "leasehold", %store, %fault, "no wake-ups for now");
                 }),
@@ -128,6 +166,9 @@ impl Listener {
         changes: &mut UnboundedReceiver<Change>,
         pauses: &mut Pauses,
     ) -> Stop {
+        if !self.subscribe_own(connection).await {
+            return Stop::Broken;
+        }
         let all: Vec<Resource> = self.watchers.keys().cloned().collect();
         for some in all.chunks(CHUNK) {
             if !self.subscribe(connection, some).await {
@@ -159,8 +200,15 @@ impl Listener {
                     }
                     touched.sort_unstable();
                     touched.dedup();
-                    let (wanted, left): (Vec<_>, Vec<_>) =
+                    let (mut wanted, mut left): (Vec<_>, Vec<_>) =
                         touched.into_iter().partition(|resource| self.watchers.contains_key(resource));
+                    if !wanted.is_empty() && !self.subscribe_own(connection).await {
+                        return Stop::Broken;
+                    }
+                    // Who stands in line is told on the client's own channel.
+                    let lines = self.access.lines().cloned();
+                    wanted.retain(|resource| !lines.as_ref().is_some_and(|lines| lines.is_told_of(resource)));
+                    left.retain(|resource| self.hinted.remove(resource));
                     for some in wanted.chunks(CHUNK) {
                         if !self.subscribe(connection, some).await {
                             return Stop::Broken;
@@ -181,6 +229,7 @@ impl Listener {
     fn note(&mut self, change: Change) -> Resource {
         match change {
             Change::Watch(resource, watcher) => {
+                self.last_watcher = Some(Weak::clone(&watcher));
                 self.watchers.insert(resource.clone(), watcher);
                 resource
             }
@@ -191,10 +240,28 @@ impl Listener {
         }
     }
 
+    /// Subscribes to the client's own channel, once somebody wants to stand in line. A user without the right to it does
+    /// without a place.
+    async fn subscribe_own(&self, connection: &mut Listening) -> bool {
+        let Some(lines) = self.access.lines().filter(|lines| lines.is_wanted() && !lines.is_subscribed()) else {
+            return true;
+        };
+        let channels = vec![lines.client().channel()];
+        match timeout(CONFIRM_PATIENCE, connection.change("SUBSCRIBE", channels)).await {
+            Ok(Ok(())) => lines.subscribed(),
+            Ok(Err(error)) => self.report(Level::DEBUG, move |store| {
+                tracing::debug!(target: "leasehold", %store, %error, "no place in line: waiters are told with all others");
+            }),
+            Err(_) => return false,
+        }
+        true
+    }
+
     /// Subscribes, and notifies the watchers after the confirmation: so no release in between is missed.
-    async fn subscribe(&self, connection: &mut Listening, resources: &[Resource]) -> bool {
+    async fn subscribe(&mut self, connection: &mut Listening, resources: &[Resource]) -> bool {
         match send(connection, "SUBSCRIBE", resources).await {
             Some(Ok(())) => {
+                self.hinted.extend(resources.iter().cloned());
                 for resource in resources {
                     if let Some(watcher) = self.watchers.get(resource).and_then(Weak::upgrade) {
                         watcher.subscribed(resource);
@@ -218,6 +285,15 @@ impl Listener {
     }
 
     fn tell(&self, (channel, payload): &Message) {
+        if self.access.lines().is_some_and(|lines| lines.client().channel() == *channel) {
+            // A test has nothing to say.
+            if let Some((resource, lock)) = Session::reserved_by(payload)
+                && let Some(watcher) = self.last_watcher.as_ref().and_then(Weak::upgrade)
+            {
+                watcher.reserved(&resource, lock);
+            }
+            return;
+        }
         if let Some(resource) = Session::released_by(channel, payload)
             && let Some(watcher) = self.watchers.get(&resource).and_then(Weak::upgrade)
         {

@@ -1,0 +1,120 @@
+//! The client's part in lines of waiters: its own channel, and the places that its acquisitions have.
+
+use leasehold_core::{LockId, Resource};
+use leasehold_wire::redis::{ClientId, Subscription};
+
+use crate::entropy::fill;
+use crate::error::Error;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{HashMap, Mutex};
+
+/// The most names whose places are remembered. Beyond it, waiters of other names also subscribe to hints.
+const MOST_PLACES: usize = 100_000;
+
+/// The lines of one server in which this client stands.
+pub(super) struct Lines {
+    client: ClientId,
+    /// An acquisition has asked for a place.
+    is_wanted: AtomicBool,
+    /// The number of the subscription to the client's channel; 0 while there is none.
+    generation: AtomicU64,
+    last_generation: AtomicU64,
+    places: Mutex<HashMap<Resource, Place>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    lock: LockId,
+    number: u64,
+    generation: u64,
+}
+
+impl Lines {
+    /// # Errors
+    /// The system gives no random bytes.
+    pub(super) fn new() -> Result<Self, Error> {
+        let mut random = [0; 16];
+        fill(&mut random)?;
+        Ok(Self {
+            client: ClientId::new(random),
+            is_wanted: AtomicBool::new(false),
+            generation: AtomicU64::new(0),
+            last_generation: AtomicU64::new(0),
+            places: Mutex::default(),
+        })
+    }
+
+    pub(super) const fn client(&self) -> &ClientId {
+        &self.client
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
+    }
+
+    /// The subscription that an acquire may rely on. Asking for it has the channel subscribed with the next wait.
+    pub(super) fn subscription(&self) -> Option<Subscription> {
+        self.is_wanted.store(true, Ordering::Relaxed);
+        let generation = self.generation.load(Ordering::Acquire);
+        (generation > 0).then_some(Subscription { client: self.client, generation })
+    }
+
+    /// The channel is subscribed from now on.
+    pub(super) fn subscribed(&self) {
+        let generation = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
+        self.generation.store(generation, Ordering::Release);
+    }
+
+    /// The channel is not subscribed any more.
+    pub(super) fn unsubscribed(&self) {
+        self.generation.store(0, Ordering::Release);
+    }
+
+    pub(super) fn is_subscribed(&self) -> bool {
+        self.generation.load(Ordering::Acquire) > 0
+    }
+
+    /// Notes the place of an acquisition in the line of a resource, counted from 1; `None` if it has none.
+    pub(super) fn note(
+        &self,
+        resource: &Resource,
+        lock: LockId,
+        subscription: Option<Subscription>,
+        place: Option<u64>,
+    ) {
+        let mut places = self.places.lock();
+        match subscription.zip(place) {
+            Some((Subscription { generation, .. }, number)) => {
+                if places.len() < MOST_PLACES || places.contains_key(resource) {
+                    places.insert(resource.clone(), Place { lock, number, generation });
+                }
+            }
+            None => {
+                places.remove(resource);
+            }
+        }
+    }
+
+    /// Forgets the place of an acquisition that has ended.
+    pub(super) fn forget(&self, resource: &Resource, lock: LockId) {
+        let mut places = self.places.lock();
+        if places.get(resource).is_some_and(|place| place.lock == lock) {
+            places.remove(resource);
+        }
+    }
+
+    /// The place of an acquisition, as the server has last told.
+    pub(super) fn place(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.places
+            .lock()
+            .get(resource)
+            .filter(|place| lock.is_none_or(|lock| place.lock == lock))
+            .map(|place| place.number)
+    }
+
+    /// Tells if releases of the resource are told on the client's own channel, so that no other is needed.
+    pub(super) fn is_told_of(&self, resource: &Resource) -> bool {
+        let generation = self.generation.load(Ordering::Acquire);
+        generation > 0 && self.places.lock().get(resource).is_some_and(|place| place.generation == generation)
+    }
+}
