@@ -146,8 +146,7 @@ impl Swarm {
             unmarked: false,
             reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
             watch: self.kind == Kind::Redis && draws.one_in(2),
-            // Not drawn yet: the client does not ask for lines.
-            lines: false,
+            lines: self.kind == Kind::Redis && self.has("lines"),
             kernels_apart: self.kernels_apart,
             resources: self.resources,
             heals_ns: TrueTime(self.heals_ns),

@@ -480,6 +480,12 @@ fn grants_follow_the_order_of_joining() {
 }
 
 #[test]
+fn tickets_that_are_given_up_stop_nobody() {
+    holds("two, cancelled", Budget { wants: [2, 1, 0], cancels: 1, ..TWO });
+    holds("two, both cancelled", Budget { wants: [1, 1, 0], cancels: 2, ..TWO });
+}
+
+#[test]
 fn requests_that_come_twice_or_late_make_no_second_holder() {
     holds("two, copied", Budget { wants: [2, 1, 0], copies: 1, ..TWO });
     holds("two, copied and cancelled", Budget { wants: [1, 1, 0], copies: 1, cancels: 1, ..TWO });
@@ -488,10 +494,12 @@ fn requests_that_come_twice_or_late_make_no_second_holder() {
 #[test]
 fn lost_messages_cost_a_poll() {
     holds("two, messages lost", Budget { losses: 1, ..TWO });
+    holds("two, messages lost while time passes", Budget { wants: [1, 1, 0], losses: 1, passes: 1, ..TWO });
 }
 
 #[test]
 fn dead_and_stopped_waiters_stop_nobody() {
     holds("three, one dies", Budget { deaths: 1, ..THREE });
     holds("three, one stops", Budget { stops: 1, ..THREE });
+    holds("two, one stops while time passes", Budget { wants: [1, 1, 0], stops: 1, passes: 1, ..TWO });
 }

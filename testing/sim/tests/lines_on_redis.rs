@@ -1,0 +1,261 @@
+//! The model of lines of waiters against a real Redis: the same random operations on both, and all that can be seen
+//! compared. The real one is spoken to by the sessions of clients, and their channels have real subscribers.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use leasehold_core::op::{Acquire, Applied, Finish, LockOp, Op, Outcome, Refusal, Release};
+use leasehold_core::store::{BootId, StoreNow};
+use leasehold_core::{LockId, Monotonic, Nonce, Owner, RequestId, Resource, Seq, Token};
+use leasehold_servers::redis::Server;
+use leasehold_servers::resp::{Connection, Reply};
+use leasehold_sim::clock::TrueTime;
+use leasehold_sim::rng::{Draws, Stream};
+use leasehold_sim::store::{Answer, Ask, By, Form, Kind, Spec, Store, Ticket};
+use leasehold_wire::redis::{ClientId, Command, ConnectionMemory, Progress, Session, Settings, Subscription};
+use leasehold_wire::resp::Value;
+
+const SEEDS: u64 = 12;
+const STEPS: usize = 120;
+const CLIENTS: u64 = 4;
+const NOW: TrueTime = TrueTime(0);
+const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::FAR, unix_ms: 0 };
+
+fn resource() -> Resource {
+    Resource::new("job").unwrap()
+}
+
+fn client(n: u64) -> ClientId {
+    let mut random = [0; 16];
+    random[0] = u8::try_from(n).unwrap();
+    ClientId::new(random)
+}
+
+/// A client's name as it stands in tickets.
+fn name(n: u64) -> String {
+    format!("{n:02x}{}", "0".repeat(30))
+}
+
+fn shown(ticket: Ticket) -> String {
+    format!("{}:{}", name(ticket.client), ticket.lock.get())
+}
+
+struct Pair {
+    server: Server,
+    connection: Connection,
+    model: Store,
+    session: Session,
+    /// Those who listen.
+    subscribers: BTreeMap<u64, Connection>,
+    asked: u64,
+    nonces: u64,
+    generation: u64,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let server = Server::start();
+        let connection = server.connect();
+        Self {
+            connection,
+            server,
+            model: Store::new(&Spec::of(Kind::Redis)),
+            session: Session::new(Settings::default()),
+            subscribers: BTreeMap::new(),
+            asked: 0,
+            nonces: 0,
+            generation: 0,
+        }
+    }
+
+    fn send(&mut self, command: &Command) -> Reply {
+        let words: Vec<&[u8]> = command.words().collect();
+        self.connection.command(&words).unwrap()
+    }
+
+    fn listens(&mut self, n: u64, on: bool) {
+        if on && !self.subscribers.contains_key(&n) {
+            let mut connection = self.server.connect();
+            assert!(!connection.command(&[&b"SUBSCRIBE"[..], &client(n).channel()]).unwrap().is_error());
+            self.subscribers.insert(n, connection);
+        } else if !on && let Some(connection) = self.subscribers.remove(&n) {
+            drop(connection);
+            let channel = String::from_utf8(client(n).channel()).unwrap();
+            while self.server.command(&["PUBSUB", "NUMSUB", &channel]).array()[1].integer() > 0 {
+                std::thread::yield_now();
+            }
+        }
+        self.model.listens(n, on);
+    }
+
+    /// Asks both, and compares what they say.
+    fn ask(&mut self, n: u64, lock: LockId, op: Op) -> Outcome {
+        self.asked += 1;
+        // Clients believe that they are subscribed, and the server knows better.
+        self.generation += 1;
+        let subscription = Subscription { client: client(n), generation: self.generation };
+        // A new connection each time: a transaction takes a free lock without a look at the line.
+        let mut memory = ConnectionMemory::default();
+        memory.listens(Some(subscription));
+        let ops = [LockOp { lock, resource: resource(), op }];
+        let id = RequestId::new(self.asked);
+        let mut exchange = self.session.begin_on(&memory, id, &ops, Duration::from_secs(9), 0).unwrap();
+        let real = loop {
+            let commands = exchange.commands().to_vec();
+            let replies = commands.iter().map(|command| value(self.send(command))).collect();
+            if let Progress::Done(mut outcomes) = exchange.replies(replies) {
+                break outcomes.remove(0);
+            }
+        };
+        let op = match (&ops[0].op, &real) {
+            (Op::Acquire(acquire), Outcome::Applied(Applied::Acquired { counter })) => {
+                Op::Acquire(Box::new(Acquire { floor: *counter, ..(**acquire).clone() }))
+            }
+            (op, _) => op.clone(),
+        };
+        let ticket = matches!(&op, Op::Acquire(acquire) if acquire.in_line).then_some(Ticket { client: n, lock });
+        let ask = Ask { resource: &resource(), op: &op, form: Form::Floor, at: NOW, caller: CALLER, ticket };
+        let Answer::Done(model) = self.model.ask(&ask) else { panic!("one request") };
+        let kind = |outcome: &Outcome| match outcome {
+            Outcome::Applied(applied) => format!("{applied:?}"),
+            Outcome::NotApplied(Refusal::Conflict(seen)) => {
+                format!("conflict with {:?}", seen.holding.as_ref().map(|holding| holding.holder))
+            }
+            other => format!("{other:?}"),
+        };
+        assert_eq!(kind(&real), kind(&model), "{op:?}");
+        let place = self.model.line(&resource()).iter().position(|other| Some(*other) == ticket);
+        // Who does not listen is told of no place, though an earlier ticket may stand in line.
+        let refused = matches!(real, Outcome::NotApplied(_)) && self.subscribers.contains_key(&n);
+        assert_eq!(exchange.place(), place.filter(|_| refused).map(|place| place as u64 + 1), "{op:?}");
+        real
+    }
+
+    fn leave(&mut self, ticket: Ticket) {
+        let command = Session::leave(&client(ticket.client), &resource(), ticket.lock);
+        assert!(!self.send(&command).is_error());
+        self.model.leave(&resource(), ticket, NOW);
+    }
+
+    /// Compares the lock, the line and the messages.
+    fn compare(&mut self) {
+        let line: Vec<String> = self.model.line(&resource()).iter().map(|ticket| shown(*ticket)).collect();
+        let key = String::from_utf8(Session::line_key(&resource())).unwrap();
+        let real = self.server.command(&["ZRANGE", &key, "0", "-1"]);
+        assert_eq!(real.array().iter().map(Reply::text).collect::<Vec<_>>(), line);
+        let told = self.model.take_messages();
+        for (ticket, _) in &told {
+            let subscriber = self.subscribers.get_mut(&ticket.client).expect("it was told, so it listens");
+            // A test message may come before.
+            loop {
+                let message = subscriber.receive().unwrap();
+                let payload = message.array()[2].text();
+                if !payload.is_empty() {
+                    assert_eq!(Session::reserved_by(payload.as_bytes()), Some((resource(), ticket.lock)));
+                    break;
+                }
+            }
+        }
+        let value = self.server.command(&["GET", "job"]);
+        match self.model.stored(&resource(), NOW, &CALLER).map(|stored| stored.by) {
+            Some(By::Attempt(nonce)) => assert!(value.text().starts_with(&hex(nonce)), "{value:?}"),
+            Some(By::Foreign(_)) => panic!("nobody else is here"),
+            None if self.model.is_reserved(&resource(), NOW) => {
+                assert!(value.text().starts_with("reserved:"), "{value:?}");
+                if let Some((ticket, _)) = told.last() {
+                    assert_eq!(value.text(), format!("reserved:{}", shown(*ticket)));
+                }
+                // The model's time stands still.
+                self.server.command(&["PEXPIRE", "job", "600000"]);
+            }
+            None => assert_eq!(value, Reply::Nil),
+        }
+    }
+
+    fn nonce(&mut self) -> Nonce {
+        self.nonces += 1;
+        let mut bytes = [0x5a; 16];
+        bytes[..8].copy_from_slice(&self.nonces.to_le_bytes());
+        Nonce::from_bytes(bytes)
+    }
+}
+
+fn hex(nonce: Nonce) -> String {
+    nonce.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn value(reply: Reply) -> Value {
+    match reply {
+        Reply::Status(text) => Value::Simple(text.into()),
+        Reply::Error(text) => Value::Error(text),
+        Reply::Integer(number) => Value::Integer(number),
+        Reply::Bulk(bytes) => Value::Bulk(bytes),
+        Reply::Nil => Value::Nil,
+        Reply::Array(parts) => Value::Array(parts.into_iter().map(value).collect()),
+    }
+}
+
+fn acquire(nonce: Nonce, in_line: bool) -> Op {
+    Op::Acquire(Box::new(Acquire {
+        nonce,
+        seq: Seq::new(1),
+        record_ttl: Duration::from_secs(600),
+        floor: Token::ZERO,
+        expect: None,
+        owner: Owner::new("me").unwrap(),
+        data: None,
+        member: None,
+        unless_done: false,
+        in_line,
+    }))
+}
+
+fn run(seed: u64) {
+    let mut draws: Draws = Stream::new(seed, "lines").draws();
+    let mut pair = Pair::new();
+    (0..CLIENTS).for_each(|n| pair.listens(n, true));
+    let mut holder: Option<Nonce> = None;
+    for step in 0..STEPS {
+        let n = draws.below(CLIENTS);
+        let lock = LockId::new(draws.below(3));
+        match draws.below(12) {
+            0..=5 => {
+                let (nonce, in_line) = (pair.nonce(), !draws.one_in(6));
+                if let Outcome::Applied(_) = pair.ask(n, lock, acquire(nonce, in_line)) {
+                    holder = Some(nonce);
+                }
+            }
+            6..=8 => {
+                if let Some(nonce) = holder.take() {
+                    let release = Op::Release(Release { nonce, quorum: None });
+                    let finish = Finish {
+                        nonce,
+                        token: Token::new(1).unwrap(),
+                        keep: Duration::from_secs(600),
+                        owner: Owner::new("me").unwrap(),
+                        quorum: None,
+                    };
+                    pair.ask(n, lock, if draws.one_in(4) { Op::Finish(Box::new(finish)) } else { release });
+                }
+            }
+            9 => pair.leave(Ticket { client: n, lock }),
+            10 => pair.listens(n, draws.one_in(2)),
+            _ if draws.one_in(3) => {
+                // The lock runs out, or is deleted by somebody else.
+                pair.server.command(&["DEL", "job"]);
+                pair.model.evict(&resource());
+                holder = None;
+            }
+            _ => {}
+        }
+        println!("seed {seed}, step {step}");
+        pair.compare();
+    }
+}
+
+#[test]
+fn lines_of_the_model_agree_with_a_real_server() {
+    (0..SEEDS).for_each(run);
+}
