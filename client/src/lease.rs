@@ -221,13 +221,13 @@ impl Lease {
             return Err(self.not_owned());
         }
         // All releases are begun before the first one is awaited.
-        let mut results: Vec<_> = self.others.iter().map(|other| other.let_go(Caller::Background)).collect();
+        let begun: Vec<_> = self.others.iter().map(|other| other.let_go(Caller::Background)).collect();
         let mut first = match self.let_go(caller) {
             Ok(requests) => self.await_release(requests).await,
             Err(error) => Err(error),
         };
-        for (other, begun) in self.others.iter().zip(results.drain(..)) {
-            first = first.and(match begun {
+        for (other, requests) in self.others.iter().zip(begun) {
+            first = first.and(match requests {
                 Ok(requests) => other.await_release(requests).await,
                 Err(error) => Err(error),
             });
