@@ -7,7 +7,6 @@ mod common;
 use std::io::{BufRead, BufReader, Read};
 use std::net::Shutdown;
 use std::process::Command;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::daemon::{Answer, Daemon, answer, posted};
@@ -268,7 +267,6 @@ fn a_store_that_is_down_is_told_apart_from_a_busy_lock() {
     }
     assert!(daemon.get("/").body.contains("role=\"alert\""), "the page says so, and works");
     wait_for("the loss", || {
-        sleep(Duration::from_millis(50));
         daemon.lease(&lease, "renew").status == 410 || daemon.metric("leasehold_serve_lost_total") == 1
     });
     server.restart(Data::Lost);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold::blocking::Client;
 use leasehold::{Change, ErrorKind, LockInfo};
 
-use crate::common::ms;
+use crate::common::{eventually, ms};
 
 #[track_caller]
 fn held(change: Option<Result<Change, leasehold::Error>>) -> LockInfo {
@@ -20,11 +20,18 @@ fn each_holder_is_told_once_and_renewals_are_not() {
     let client = Client::connect("memory:").unwrap();
     let mut changes = client.watch("job").every(ms(100));
     assert!(matches!(changes.next(), Some(Ok(Change::Free))));
-    let first = client.lock("job").owner("one").ttl(ms(300)).renew_every(ms(50)).acquire().unwrap();
+    let first = client.lock("job").owner("one").ttl(Duration::from_secs(60)).renew_every(ms(50)).acquire().unwrap();
     let shown = held(changes.next());
     assert_eq!((shown.owner.as_deref(), shown.token), (Some("one"), Some(first.token())));
     // Any number of renewals come before the next change.
-    std::thread::sleep(ms(400));
+    let left = || client.inspect("job").unwrap().unwrap().left;
+    for _ in 0..3 {
+        let mut before = left();
+        eventually("it is renewed", || {
+            let now = left();
+            std::mem::replace(&mut before, now) < now
+        });
+    }
     first.check(ms(1)).unwrap();
     first.release().unwrap();
     let second = client.lock("job").owner("one").ttl(Duration::from_secs(60)).acquire().unwrap();
