@@ -8,6 +8,7 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
+use crate::sync::atomic::Ordering;
 
 /// The time between two readings, unless another is set.
 const EVERY: Duration = Duration::from_secs(1);
@@ -70,7 +71,7 @@ impl Watch {
     /// Waits for the next change.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a name or a time that cannot be; what a client cannot recover from, such as a fork. Trouble
+    /// [`ErrorKind::Config`] for a name or a time that cannot be; [`ErrorKind::Closed`] once the client is closed; what a client cannot recover from, such as a fork. Trouble
     /// of the store is a [`Change`].
     pub async fn next(&mut self) -> Result<Change, Error> {
         if self.every < SHORTEST {
@@ -82,6 +83,9 @@ impl Watch {
             if self.told.is_some() {
                 let every = self.every;
                 exec::offload(move || std::thread::sleep(every)).await?;
+            }
+            if self.client.shared.closed.load(Ordering::Relaxed) {
+                return Err(Error::new(ErrorKind::Closed, "the client was closed").on(&self.resource));
             }
             let now = match self.client.inspect_by(&self.resource, Caller::Async).await {
                 Ok(Some(holder)) => Change::Held(holder),
