@@ -86,7 +86,7 @@ impl LockAnyRequest {
         Ok(lease)
     }
 
-    fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+    pub(crate) fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
         Self { request: change(self.request), ..self }
     }
 }

@@ -100,7 +100,7 @@ impl SemaphoreRequest {
         Ok(Permit { lease, index })
     }
 
-    fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+    pub(crate) fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
         Self { request: change(self.request), ..self }
     }
 }

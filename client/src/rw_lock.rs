@@ -168,7 +168,7 @@ impl RwLockRequest {
         Ok(())
     }
 
-    fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+    pub(crate) fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
         Self { request: change(self.request), ..self }
     }
 }

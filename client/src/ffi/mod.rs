@@ -6,6 +6,7 @@
 //! calling thread. Calls that may wait long can be **interrupted**: while a call waits, and sends no request, it asks every
 //! 50 ms whether the caller wants to give up, because of a signal, for example.
 
+mod composed;
 pub(crate) mod event_loop;
 mod events;
 mod executor;
@@ -15,6 +16,7 @@ pub mod observe;
 mod runs;
 #[cfg(feature = "metrics")]
 mod samples;
+mod series;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use crate::exec::{self, Pause};
 use crate::fence::Guards;
 use crate::fork;
 use crate::lease::Lease;
+use crate::permits::Permit;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{LockRequest, none_if_busy};
 use crate::stores::Stores;
@@ -39,6 +42,7 @@ use crate::sync::{Arc, Weak};
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
 pub use crate::sync::Mutex;
+pub use composed::{Composed, set_permits, set_readers};
 pub use event_loop::{Interest, Poller};
 pub use events::{EventSubscriber, LogEvent};
 pub use executor::{Ended, Executor, Task};
@@ -46,6 +50,7 @@ pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::mark_in;
 pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
+pub use series::{Changes, Pages};
 
 /// See [`ClientBuilder::connect`].
 ///
@@ -146,6 +151,8 @@ pub fn left(was_lost: bool, released: Result<(), Error>) -> Result<(), Error> {
 pub enum Held {
     /// By itself.
     Single(Arc<Lease>),
+    /// The lease of a permit.
+    Permit(Arc<Permit>),
     /// The one at this position.
     OneOf(Arc<Leases>, usize),
 }
@@ -156,7 +163,24 @@ impl Deref for Held {
     fn deref(&self) -> &Lease {
         match self {
             Self::Single(lease) => lease,
+            Self::Permit(permit) => permit,
             Self::OneOf(leases, at) => &leases[*at],
+        }
+    }
+}
+
+impl From<Lease> for Held {
+    fn from(lease: Lease) -> Self {
+        Self::Single(Arc::new(lease))
+    }
+}
+
+impl Held {
+    /// The number of the permit, if it is one.
+    pub fn index(&self) -> Option<usize> {
+        match self {
+            Self::Permit(permit) => Some(permit.index()),
+            Self::Single(_) | Self::OneOf(..) => None,
         }
     }
 }

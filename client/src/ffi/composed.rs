@@ -1,0 +1,144 @@
+//! Requests for one lease of what is composed of locks.
+
+use super::{Held, asking, given_up};
+use crate::any::LockAnyRequest;
+use crate::client::Client;
+use crate::driver::Caller;
+use crate::error::Error;
+use crate::exec;
+use crate::permits::SemaphoreRequest;
+use crate::request::{LockRequest, none_if_busy};
+use crate::rw_lock::RwLockRequest;
+use crate::sizes::{self, Size};
+use crate::sync::Arc;
+
+/// A request for one lease of what is composed of locks. It is made of a request for a lock with its settings.
+#[derive(Clone)]
+pub enum Composed {
+    /// See [`Client::lock_any`].
+    Any(LockAnyRequest),
+    /// See [`Client::semaphore`].
+    Permit(SemaphoreRequest),
+    /// See [`RwLockRequest::read`].
+    Read(RwLockRequest),
+    /// See [`RwLockRequest::write`].
+    Write(RwLockRequest),
+}
+
+impl Composed {
+    /// The first that is free of the locks with these names.
+    pub fn any(request: LockRequest, names: Vec<String>) -> Self {
+        Self::Any(LockAnyRequest::new(request, names))
+    }
+
+    /// One of so many permits.
+    pub fn permit(request: LockRequest, name: String, permits: usize) -> Self {
+        Self::Permit(SemaphoreRequest::new(request, name, permits))
+    }
+
+    /// A read beside other readers. `None` is the default number of readers.
+    pub fn read(request: LockRequest, name: String, readers: Option<usize>) -> Self {
+        Self::Read(shared(request, name, readers))
+    }
+
+    /// A write alone. `None` is the default number of readers.
+    pub fn write(request: LockRequest, name: String, readers: Option<usize>) -> Self {
+        Self::Write(shared(request, name, readers))
+    }
+
+    /// See [`by_task`](super::by_task).
+    #[must_use]
+    pub fn by_task(self, task: u64) -> Self {
+        self.map(|request| request.by_task(task))
+    }
+
+    /// Acquires it. Gives up, with nothing held, once `interrupted` returns `true`.
+    ///
+    /// # Errors
+    /// As awaiting the request; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
+    pub fn acquire(self, interrupted: impl FnMut() -> bool) -> Result<Held, Error> {
+        exec::block_on_until(self.held(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+    }
+
+    /// Acquires it without waiting; `None` when others hold it.
+    ///
+    /// # Errors
+    /// As [`Composed::acquire`].
+    pub fn try_acquire(self, interrupted: impl FnMut() -> bool) -> Result<Option<Held>, Error> {
+        none_if_busy(self.map(LockRequest::once).acquire(interrupted))
+    }
+
+    /// Acquires it.
+    ///
+    /// # Errors
+    /// As awaiting the request.
+    pub async fn acquire_async(self) -> Result<Held, Error> {
+        self.held(Caller::Async).await
+    }
+
+    /// Acquires it without waiting; `None` when others hold it.
+    ///
+    /// # Errors
+    /// As awaiting the request.
+    pub async fn try_acquire_async(self) -> Result<Option<Held>, Error> {
+        none_if_busy(self.map(LockRequest::once).held(Caller::Async).await)
+    }
+
+    async fn held(self, caller: Caller) -> Result<Held, Error> {
+        let lease = match self {
+            Self::Permit(request) => return request.acquire(caller).await.map(|permit| Held::Permit(Arc::new(permit))),
+            Self::Any(request) => request.acquire(caller).await,
+            Self::Read(request) => request.read_by(caller).await,
+            Self::Write(request) => request.write_by(caller).await,
+        };
+        lease.map(Held::from)
+    }
+
+    fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+        match self {
+            Self::Any(request) => Self::Any(request.map(change)),
+            Self::Permit(request) => Self::Permit(request.map(change)),
+            Self::Read(request) => Self::Read(request.map(change)),
+            Self::Write(request) => Self::Write(request.map(change)),
+        }
+    }
+}
+
+fn shared(request: LockRequest, name: String, readers: Option<usize>) -> RwLockRequest {
+    let request = RwLockRequest::new(request, name);
+    match readers {
+        Some(readers) => request.readers(readers),
+        None => request,
+    }
+}
+
+/// See [`Client::set_permits`]. Gives up once `interrupted` returns `true`.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
+pub fn set_permits(
+    client: &Client,
+    name: &str,
+    permits: usize,
+    interrupted: impl FnMut() -> bool,
+) -> Result<(), Error> {
+    set(client, &Size::of_permits(name.to_owned(), permits), interrupted)
+}
+
+/// See [`Client::set_readers`]. Gives up once `interrupted` returns `true`.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
+pub fn set_readers(
+    client: &Client,
+    name: &str,
+    readers: usize,
+    interrupted: impl FnMut() -> bool,
+) -> Result<(), Error> {
+    set(client, &Size::of_readers(name.to_owned(), readers), interrupted)
+}
+
+fn set(client: &Client, size: &Size, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
+    exec::block_on_until(sizes::set(client, size, Caller::Blocking), asking(interrupted))
+        .unwrap_or_else(|| Err(given_up()))
+}

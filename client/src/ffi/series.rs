@@ -1,0 +1,113 @@
+//! Answers that a host asks for one after the other: the pages of a list, and the changes of a lock.
+
+use std::time::Duration;
+
+use super::{asking, given_up};
+use crate::client::Client;
+use crate::error::{Error, LockInfo};
+use crate::exec;
+use crate::list::Listing;
+use crate::sync::{Arc, Mutex};
+use crate::watch::{Change, Watch};
+
+/// A value that one caller at a time borrows, across awaits. It comes back when that one ends or gives up.
+#[derive(Debug)]
+struct Shelf<T>(Arc<Mutex<Option<T>>>);
+
+struct Lent<T> {
+    shelf: Arc<Mutex<Option<T>>>,
+    value: Option<T>,
+}
+
+impl<T> Shelf<T> {
+    fn new(value: T) -> Self {
+        Self(Arc::new(Mutex::new(Some(value))))
+    }
+
+    /// # Errors
+    /// Another caller has it.
+    fn take(&self) -> Result<Lent<T>, Error> {
+        let value = self.0.lock().take();
+        let message = "another caller waits for the next answer of this object: one at a time can";
+        let value = value.ok_or_else(|| Error::config(message))?;
+        Ok(Lent { shelf: Arc::clone(&self.0), value: Some(value) })
+    }
+}
+
+impl<T> Clone for Shelf<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T> Lent<T> {
+    const fn get(&mut self) -> &mut T {
+        self.value.as_mut().expect("invariant: it is given back by the drop alone")
+    }
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        *self.shelf.lock() = self.value.take();
+    }
+}
+
+/// The pages of a list: see [`Client::list`].
+#[derive(Clone, Debug)]
+pub struct Pages(Shelf<Listing>);
+
+impl Pages {
+    /// The locks whose names begin with `prefix`.
+    pub fn of(client: &Client, prefix: &str) -> Self {
+        Self(Shelf::new(client.list(prefix)))
+    }
+
+    /// See [`Listing::page`]. Gives up once `interrupted` returns `true`; the next call asks for the same page again.
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
+    pub fn next(&self, interrupted: impl FnMut() -> bool) -> Result<Option<Vec<LockInfo>>, Error> {
+        exec::block_on_until(self.next_async(), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+    }
+
+    /// See [`Listing::page`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_async(&self) -> impl Future<Output = Result<Option<Vec<LockInfo>>, Error>> + Send + 'static {
+        let shelf = self.0.clone();
+        async move { shelf.take()?.get().page().await }
+    }
+}
+
+/// The changes of a lock: see [`Client::watch`].
+#[derive(Clone, Debug)]
+pub struct Changes(Shelf<Watch>);
+
+impl Changes {
+    /// Those of the lock with this name. `None` is the default time between two readings.
+    pub fn of(client: &Client, name: &str, every: Option<Duration>) -> Self {
+        let watch = client.watch(name);
+        Self(Shelf::new(match every {
+            Some(every) => watch.every(every),
+            None => watch,
+        }))
+    }
+
+    /// See [`Watch::next`]. Gives up once `interrupted` returns `true`.
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
+    pub fn next(&self, interrupted: impl FnMut() -> bool) -> Result<Change, Error> {
+        exec::block_on_until(self.next_async(), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+    }
+
+    /// See [`Watch::next`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn next_async(&self) -> impl Future<Output = Result<Change, Error>> + Send + 'static {
+        let shelf = self.0.clone();
+        async move { shelf.take()?.get().next().await }
+    }
+}
