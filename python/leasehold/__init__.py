@@ -33,16 +33,20 @@ from leasehold._errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from leasehold._lock import Lock
-from leasehold._native import Election, Lease, Leases, LockInfo, Lost, ReleaseIfOutcome, Run, __version__
+from leasehold._lock import Acquirable, Lock
+from leasehold._native import Election, Lease, Leases, LockInfo, Lost, Permit, ReleaseIfOutcome, Run, __version__
 from leasehold._once import Once
+from leasehold._permits import LockAny, RwLock, Semaphore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from leasehold._runs import AlreadyDone, Mark, Ran, RunInfo, RunningElsewhere
+    from leasehold._watch import Change
 
 __all__ = [
+    "Acquirable",
     "AlreadyDone",
+    "Change",
     "Client",
     "ClosedError",
     "ConfigError",
@@ -54,6 +58,7 @@ __all__ = [
     "LeaseholdError",
     "Leases",
     "Lock",
+    "LockAny",
     "LockBusyError",
     "LockInfo",
     "LockTimeoutError",
@@ -61,11 +66,14 @@ __all__ = [
     "Mark",
     "NotOwnedError",
     "Once",
+    "Permit",
     "Ran",
     "ReleaseIfOutcome",
     "Run",
     "RunInfo",
     "RunningElsewhere",
+    "RwLock",
+    "Semaphore",
     "StaleTokenError",
     "StoreRefusedError",
     "StoreUnavailableError",
@@ -75,14 +83,21 @@ __all__ = [
 
 if not TYPE_CHECKING:
     # They need modules that take long to import.
-    _LAZY = ("AlreadyDone", "Mark", "Ran", "RunInfo", "RunningElsewhere")
+    _LAZY = {
+        "AlreadyDone": "_runs",
+        "Change": "_watch",
+        "Mark": "_runs",
+        "Ran": "_runs",
+        "RunInfo": "_runs",
+        "RunningElsewhere": "_runs",
+    }
 
     def __getattr__(name: str) -> object:
         if name not in _LAZY:
             raise AttributeError(f"module 'leasehold' has no attribute {name!r}")
-        from leasehold import _runs
+        from importlib import import_module
 
-        globals().update({lazy: getattr(_runs, lazy) for lazy in _LAZY})
+        globals()[name] = getattr(import_module(f"leasehold.{_LAZY[name]}"), name)
         return globals()[name]
 
 

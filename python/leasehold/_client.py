@@ -11,11 +11,26 @@ from leasehold import _callbacks, _native
 from leasehold._errors import ConfigError
 from leasehold._lock import Lock
 from leasehold._once import Once
-from leasehold._options import acquiring, acquiring_all, connecting, refuse_name, refuse_slot, refuse_unknown, running, shown_as, trying
+from leasehold._options import (
+    acquiring,
+    acquiring_all,
+    any_of,
+    connecting,
+    permitting,
+    refuse_name,
+    refuse_prefix,
+    refuse_slot,
+    refuse_unknown,
+    running,
+    sharing,
+    shown_as,
+    trying,
+)
+from leasehold._permits import LockAny, Requests, RwLock, Semaphore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from types import TracebackType
     from typing import NoReturn
 
@@ -24,7 +39,8 @@ if TYPE_CHECKING:
     from leasehold._errors import LeaseholdError
     from leasehold._native import Election, Lease, Leases, LockInfo, ReleaseIfOutcome
     from leasehold._runs import Mark, RunInfo
-    from leasehold._types import AllOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, TryOptions
+    from leasehold._types import AllOptions, AnyOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, Strings, TryOptions
+    from leasehold._watch import Change
 
 
 
@@ -99,7 +115,7 @@ class Client:
         _end_with_child()
 
     @property
-    def stores(self) -> list[str]:
+    def stores(self) -> Strings:
         """The urls of the stores, without secrets."""
         return self._native.stores
 
@@ -123,6 +139,7 @@ class Client:
         max_hold: ends renewal this long after the grant, at least the ttl; off by default.
         renew_every: time between renewals, at most half the ttl; default a third of it.
         renew: False for no renewal at all.
+        fair: False to try once without a place in the line of waiters, which only stores on one Redis keep.
 
         Raises LockBusyError (wait=0) or LockTimeoutError when somebody else holds the lock, StoreUnavailableError or
         StoreRefusedError if the store fails, ClosedError for a closed client, and ConfigError for invalid settings, for an
@@ -180,6 +197,73 @@ class Client:
         except TypeError:
             refuse_unknown("lock_all", acquiring_all, options)
             raise
+
+    @shown_as(any_of)
+    def lock_any(self, names: Iterable[str], **options: Unpack[AnyOptions]) -> LockAny:
+        """The first of several locks that is free, at most 64: one GPU, port or licence of a pool. For ``with``, which gives a
+        lease whose ``resource`` says which it is, as a decorator, or in place of a ``threading.Lock``. Nothing is held yet.
+
+        The locks are tried one by one, from a random one on; if all are held, all are waited for at the same time. ``wait`` is
+        for any of them. The options are those of :meth:`acquire`, as far as they are listed. Raises its errors;
+        StoreUnavailableError comes before LockBusyError and LockTimeoutError.
+        """
+        return LockAny(Requests(self._native, "any"), _several(names), options)
+
+    @shown_as(permitting)
+    def semaphore(self, name: str, permits: int, **options: Unpack[AnyOptions]) -> Semaphore:
+        """One of so many permits, 1 to 64. For ``with``, which gives a :class:`Permit`, as a decorator, or in place of a
+        ``threading.Lock``. Nothing is held yet.
+
+        Each permit is a lock, so there are never more holders than permits; that of a dead holder comes back after its ttl. All
+        clients name the same number: the first one writes it down, and another one raises ConfigError. The options are those of
+        :meth:`acquire`, as far as they are listed, and so are the errors.
+        """
+        return Semaphore(Requests(self._native, "permit", permits), name, options)
+
+    def set_permits(self, name: str, permits: int) -> None:
+        """Changes the number of permits of a semaphore, while nobody holds one. Raises LockBusyError while somebody does."""
+        refuse_name(name)
+        self._native.set_permits(name, permits)
+
+    @shown_as(sharing)
+    def rw_lock(self, name: str, *, readers: int | None = None, **options: Unpack[AllOptions]) -> RwLock:
+        """A lock that many readers hold together, or one writer alone: ``with client.rw_lock(name).read():``, or ``.write()``.
+
+        readers: the most readers at a time, 1 to 64, default 16. All clients name the same number: the first one writes it down,
+            and another one raises ConfigError. A write takes one lock more than this.
+
+        The other options are those of :meth:`acquire`, as far as they are listed, and so are the errors. A writer keeps later
+        readers out while it waits. A reader cannot become a writer: release the read first.
+        """
+        return RwLock(self._native, name, readers, options)
+
+    def set_readers(self, name: str, readers: int) -> None:
+        """Changes the number of readers of a lock, while nobody holds it. Raises LockBusyError while somebody does."""
+        refuse_name(name)
+        self._native.set_readers(name, readers)
+
+    def list(self, prefix: str = "") -> Generator[LockInfo, None, None]:
+        """The locks that are held and whose names begin with ``prefix``, in no promised order, one page after the other.
+
+        It is for looking, never for deciding: a lock that is taken or released meanwhile may be missing, or be shown all the
+        same. Each page is a bounded request that blocks nobody. Keys of other programs are left out. DynamoDB reads the whole
+        table for it.
+
+        Raises StoreUnavailableError, StoreRefusedError, and ConfigError for a prefix that no name can have.
+        """
+        refuse_prefix(prefix)
+        return _listed(self._native.pages(prefix))
+
+    def watch(self, name: str, *, every: Seconds | None = None) -> Generator[Change, None, None]:
+        """The changes of a lock's holder, without end, by reading it again and again; ``break`` ends it. The first one is the
+        state now. A holder that comes and goes between two readings is not seen: use it to look, never to decide.
+
+        every: the time between two readings, at least 0.1 s, default 1 s.
+
+        Trouble of the store is a :class:`Change`. Raises ConfigError for an invalid name or time, ClosedError for a closed client.
+        """
+        refuse_name(name)
+        return _changed(self._native.changes(name, every))
 
     def elect(
         self,
@@ -272,6 +356,16 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<leasehold.Client {' '.join(self.stores)}>"
+
+
+def _listed(pages: _native.Pages) -> Generator[LockInfo, None, None]:
+    while (page := pages.next()) is not None:
+        yield from page
+
+
+def _changed(changes: _native.Changes) -> Generator[Change, None, None]:
+    while True:
+        yield changes.next()
 
 
 def _request(native: _native.Client, name: str, options: TryOptions) -> _native.Request:

@@ -1,5 +1,5 @@
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NoReturn, final
 
@@ -7,8 +7,10 @@ from typing_extensions import Self, disjoint_base
 
 from leasehold._client import Client as _Client
 from leasehold._errors import LeaseholdError
+from leasehold._lock import Requests
 from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
-from leasehold._types import LockOptions, OnceOptions, ParamStyle, Seconds, Stores
+from leasehold._types import Kind, LockOptions, OnceOptions, ParamStyle, Seconds, Stores
+from leasehold._watch import Change
 from leasehold.protocol._values import Holding, Now, Stepped
 from leasehold.protocol._values import Mark as _Mark
 
@@ -16,6 +18,7 @@ _Event = tuple[str, int, int, str, dict[str, str | float]]
 _Sample = tuple[str, str, float, dict[str, str]]
 
 __all__ = [
+    "Changes",
     "Client",
     "Connector",
     "Done",
@@ -29,6 +32,8 @@ __all__ = [
     "Lost",
     "OnceBase",
     "Operation",
+    "Pages",
+    "Permit",
     "PostgresGuard",
     "PostgresRowGuard",
     "Protocol",
@@ -94,6 +99,7 @@ class Client:
         max_hold: Seconds | None = None,
         renew_every: Seconds | None = None,
         renew: bool = True,
+        fair: bool = True,
     ) -> Request: ...
     def begin_acquire(
         self,
@@ -108,6 +114,7 @@ class Client:
         max_hold: Seconds | None = None,
         renew_every: Seconds | None = None,
         renew: bool = True,
+        fair: bool = True,
     ) -> Operation: ...
     def run_request(
         self,
@@ -128,6 +135,24 @@ class Client:
         trust_quorum: bool = False,
         even_if_done: bool = False,
     ) -> RunRequest: ...
+    def composed(
+        self,
+        kind: Kind,
+        names: list[str],
+        count: int | None = None,
+        *,
+        ttl: Seconds | None = None,
+        wait: Seconds | None = None,
+        owner: str | None = None,
+        data: bytes | None = None,
+        max_hold: Seconds | None = None,
+    ) -> Request: ...
+    def set_permits(self, name: str, permits: int) -> None: ...
+    def begin_set_permits(self, name: str, permits: int) -> Operation: ...
+    def set_readers(self, name: str, readers: int) -> None: ...
+    def begin_set_readers(self, name: str, readers: int) -> Operation: ...
+    def pages(self, prefix: str) -> Pages: ...
+    def changes(self, name: str, every: Seconds | None = None) -> Changes: ...
     def acquire_all(
         self,
         names: list[str],
@@ -192,7 +217,7 @@ class OnceBase:
 
 @disjoint_base
 class LockBase:
-    def __new__(cls, client: _Client, name: str, options: LockOptions) -> Self: ...
+    def __new__(cls, client: Requests, name: str | list[str], options: Mapping[str, object]) -> Self: ...
     def _is_held(self) -> bool: ...
     def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool: ...
     def release(self) -> None: ...
@@ -236,6 +261,21 @@ class Run(Lease):
     def finish(self) -> None: ...
     def mark_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> tuple[str, Any]: ...
     def _begin_finish(self) -> Operation: ...
+
+@final
+class Permit(Lease):
+    @property
+    def index(self) -> int: ...
+
+@final
+class Pages:
+    def next(self) -> list[LockInfo] | None: ...
+    def begin_next(self) -> Operation: ...
+
+@final
+class Changes:
+    def next(self) -> Change: ...
+    def begin_next(self) -> Operation: ...
 
 @final
 class Leases:

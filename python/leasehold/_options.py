@@ -45,6 +45,7 @@ def trying(
     max_hold: Seconds | None = None,
     renew_every: Seconds | None = None,
     renew: bool = True,
+    fair: bool = True,
 ) -> None: ...
 
 
@@ -60,6 +61,7 @@ def acquiring(
     max_hold: Seconds | None = None,
     renew_every: Seconds | None = None,
     renew: bool = True,
+    fair: bool = True,
 ) -> None: ...
 
 
@@ -67,6 +69,43 @@ def acquiring_all(
     self: object,
     names: list[str],
     *,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    max_hold: Seconds | None = None,
+) -> None: ...
+
+
+def any_of(
+    self: object,
+    names: list[str],
+    *,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    max_hold: Seconds | None = None,
+) -> None: ...
+
+
+def permitting(
+    self: object,
+    name: str,
+    permits: int,
+    *,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    max_hold: Seconds | None = None,
+) -> None: ...
+
+
+def sharing(
+    self: object,
+    name: str,
+    *,
+    readers: int | None = None,
     ttl: Seconds | None = None,
     wait: Seconds | None = None,
     owner: str | None = None,
@@ -87,6 +126,47 @@ def watching(
     max_hold: Seconds | None = None,
     renew_every: Seconds | None = None,
     renew: bool = True,
+    fair: bool = True,
+) -> None: ...
+
+
+def watching_any(
+    self: object,
+    names: list[str],
+    *,
+    on_lost: str | None = None,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    max_hold: Seconds | None = None,
+) -> None: ...
+
+
+def watching_permits(
+    self: object,
+    name: str,
+    permits: int,
+    *,
+    on_lost: str | None = None,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    max_hold: Seconds | None = None,
+) -> None: ...
+
+
+def watching_shared(
+    self: object,
+    name: str,
+    *,
+    on_lost: str | None = None,
+    readers: int | None = None,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    max_hold: Seconds | None = None,
 ) -> None: ...
 
 
@@ -143,6 +223,12 @@ def refuse_name(name: object) -> None:
     if not isinstance(name, str):
         kind = type(name).__name__
         raise TypeError(f"name must be the name of a lock, a str, not {kind}: {name!r}")
+
+
+def refuse_prefix(prefix: object) -> None:
+    """Raises TypeError unless the prefix is a str."""
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix must be the beginning of names, a str, not {type(prefix).__name__}: {prefix!r}")
 
 
 def refuse_slot(slot: object) -> None:

@@ -7,7 +7,9 @@ from typing import Literal, TypeAlias, TypedDict
 
 Seconds: TypeAlias = float | timedelta
 Stores: TypeAlias = str | list[str] | tuple[str, ...]
+Strings: TypeAlias = list[str]
 ParamStyle: TypeAlias = Literal["numeric_dollar", "pyformat"]
+Kind: TypeAlias = Literal["any", "permit", "read", "write"]
 
 
 class TryOptions(TypedDict, total=False):
@@ -20,6 +22,7 @@ class TryOptions(TypedDict, total=False):
     max_hold: Seconds | None
     renew_every: Seconds | None
     renew: bool
+    fair: bool
 
 
 class LockOptions(TryOptions, total=False):
@@ -54,6 +57,12 @@ class AllOptions(TypedDict, total=False):
     wait: Seconds | None
     owner: str | None
     max_hold: Seconds | None
+
+
+class AnyOptions(AllOptions, total=False):
+    """Options of one lock of several, and of a semaphore."""
+
+    data: bytes | None
 
 
 class ConnectOptions(TypedDict, total=False):

@@ -34,32 +34,50 @@ from leasehold._options import (
     acquiring_all,
     connecting,
     refuse_name,
+    refuse_prefix,
     refuse_slot,
     refuse_unknown,
     running,
     shown_as,
     trying,
     watching,
+    watching_any,
+    watching_permits,
+    watching_shared,
 )
 from leasehold._runs import Ran
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
     from types import TracebackType
     from typing import Any, Literal, NoReturn, ParamSpec, TypeVar
 
     from typing_extensions import Self, Unpack
 
+    from leasehold._aio_permits import LockAny, RwLock, Semaphore
+    from leasehold._lock import Namer
     from leasehold._native import LockInfo, ReleaseIfOutcome
     from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
-    from leasehold._types import AllOptions, ConnectOptions, LockOptions, OnceOptions, ParamStyle, Seconds, Stores, TryOptions
+    from leasehold._types import (
+        AllOptions,
+        AnyOptions,
+        ConnectOptions,
+        LockOptions,
+        OnceOptions,
+        ParamStyle,
+        Seconds,
+        Stores,
+        Strings,
+        TryOptions,
+    )
+    from leasehold._watch import Change
 
     P = ParamSpec("P")
     R = TypeVar("R")
     OnLost = Literal["cancel"] | None
 
-__all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "Once", "Run", "connect"]
+__all__ = ["Acquirable", "Client", "Election", "Lease", "Leases", "Lock", "Lost", "Once", "Permit", "Run", "connect"]
 
 # A reactor belongs to its loop, which drops it when the loop is closed: pending operations there are cancelled.
 # Any other reference to a reactor would keep its operations and its loop alive.
@@ -187,7 +205,7 @@ class Client:
         _end_with_child()
 
     @property
-    def stores(self) -> list[str]:
+    def stores(self) -> Strings:
         """The urls of the stores, without secrets."""
         return self._native.stores
 
@@ -224,6 +242,49 @@ class Client:
             refuse_unknown("lock_all", acquiring_all, options)
             raise
         return Leases(await _run(operation))
+
+    @shown_as(watching_any)
+    def lock_any(self, names: Iterable[str], *, on_lost: OnLost = None, **options: Unpack[AnyOptions]) -> LockAny:
+        """See :meth:`leasehold.Client.lock_any`; used by ``async with``, or as a decorator of coroutine functions."""
+        from leasehold._aio_permits import LockAny
+
+        return LockAny(self._native, _several(names), on_lost, options)
+
+    @shown_as(watching_permits)
+    def semaphore(self, name: str, permits: int, *, on_lost: OnLost = None, **options: Unpack[AnyOptions]) -> Semaphore:
+        """See :meth:`leasehold.Client.semaphore`; used by ``async with``, or as a decorator of coroutine functions."""
+        from leasehold._aio_permits import Semaphore
+
+        return Semaphore(self._native, name, permits, on_lost, options)
+
+    async def set_permits(self, name: str, permits: int) -> None:
+        """See :meth:`leasehold.Client.set_permits`."""
+        refuse_name(name)
+        await _run(self._native.begin_set_permits(name, permits))
+
+    @shown_as(watching_shared)
+    def rw_lock(
+        self, name: str, *, readers: int | None = None, on_lost: OnLost = None, **options: Unpack[AllOptions]
+    ) -> RwLock:
+        """See :meth:`leasehold.Client.rw_lock`."""
+        from leasehold._aio_permits import RwLock
+
+        return RwLock(self._native, name, readers, on_lost, options)
+
+    async def set_readers(self, name: str, readers: int) -> None:
+        """See :meth:`leasehold.Client.set_readers`."""
+        refuse_name(name)
+        await _run(self._native.begin_set_readers(name, readers))
+
+    def list(self, prefix: str = "") -> AsyncGenerator[LockInfo, None]:
+        """See :meth:`leasehold.Client.list`; used by ``async for``."""
+        refuse_prefix(prefix)
+        return _listed(self._native.pages(prefix))
+
+    def watch(self, name: str, *, every: Seconds | None = None) -> AsyncGenerator[Change, None]:
+        """See :meth:`leasehold.Client.watch`; used by ``async for``."""
+        refuse_name(name)
+        return _changed(self._native.changes(name, every))
 
     def elect(
         self,
@@ -303,6 +364,17 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<leasehold.aio.Client {' '.join(self.stores)}>"
+
+
+async def _listed(pages: _native.Pages) -> AsyncGenerator[LockInfo, None]:
+    while (page := await _run(pages.begin_next())) is not None:
+        for lock in page:
+            yield lock
+
+
+async def _changed(changes: _native.Changes) -> AsyncGenerator[Change, None]:
+    while True:
+        yield await _run(changes.begin_next())
 
 
 class Lost:
@@ -402,6 +474,17 @@ class Lease:
         return repr(self._native)
 
 
+class Permit(Lease):
+    """A held permit of a semaphore; see :class:`leasehold.Permit`."""
+
+    _native: _native.Permit
+
+    @property
+    def index(self) -> int:
+        """The number of the permit, from 0: which of N equal things its holder may use."""
+        return self._native.index
+
+
 class Run(Lease):
     """A lease under which work is done that is done once; see :class:`leasehold.Run`."""
 
@@ -450,27 +533,24 @@ class Leases:
         return repr(self._native)
 
 
-class Lock:
-    """A named lock with its settings; made by :meth:`Client.lock`, and nothing is held until it is entered.
+class Acquirable:
+    """A lock, or what is made of locks, with its settings; nothing is held until it is entered.
 
-    ``async with lock as lease:`` holds it for a body, ``@lock`` for each call of a coroutine function; ``acquire``,
-    ``release`` and ``locked`` are those of ``asyncio.Lock``. Tasks may share a ``Lock``: each has its own lease.
+    ``async with`` holds it for a body, a decorator for each call of a coroutine function; ``acquire`` and ``release`` are those
+    of ``asyncio.Lock``. Tasks may share it: each has its own lease.
     """
 
-    def __init__(self, client: Client, name: str, on_lost: OnLost, options: LockOptions) -> None:
+    def __init__(self, make: Callable[[Any], _native.Request], name: Any, on_lost: OnLost) -> None:
         if on_lost not in (None, "cancel"):
             raise ConfigError(f'on_lost is "cancel" or None, not {on_lost!r}')
-        self._client = client
+        self._make = make
         self._name = name
         self._on_lost = on_lost
-        self._options = options
-        self._request = _request(client._native, name, options)
+        self._request = make(name)
         self._held: list[tuple[asyncio.Task[Any] | None, Lease, _Watch | None]] = []
 
-    @property
-    def name(self) -> str:
-        """The name of the lock; for a decorator with fields, the template."""
-        return self._name
+    def _namer(self, function: Callable[..., object]) -> Namer:
+        return namer(function, self._name)
 
     async def acquire(self) -> bool:
         """Acquires the lock, within its ``wait``; False if others held it for that long. ``on_lost`` is for
@@ -488,10 +568,6 @@ class Lock:
         """
         lease, _ = self._take()
         await lease.release()
-
-    async def locked(self) -> bool:
-        """True if anybody holds the lock, here or elsewhere. Asks the store; the answer is already old when it arrives."""
-        return await self._client.inspect(self._name) is not None
 
     async def __aenter__(self) -> Lease:
         return await self._enter(self._on_lost)
@@ -511,19 +587,20 @@ class Lock:
         """
         refuse_generator(function)
         refuse_plain(function)
-        name_of = namer(function, self._name)
-        lock, on_lost, options = self._client.lock, self._on_lost, self._options
+        name_of = self._namer(function)
+        make, on_lost = self._make, self._on_lost
 
         @functools.wraps(function)
         async def locked(*args: P.args, **kwargs: P.kwargs) -> R:
-            async with lock(name_of(args, kwargs), on_lost=on_lost, **options):
+            async with Acquirable(make, name_of(args, kwargs), on_lost):
                 return await function(*args, **kwargs)
 
         return locked
 
     async def _enter(self, on_lost: OnLost) -> Lease:
         loop = asyncio.get_running_loop()
-        lease = Lease(await _run(self._request.begin_acquire(_task(loop)), loop))
+        native = await _run(self._request.begin_acquire(_task(loop)), loop)
+        lease = Permit(native) if isinstance(native, _native.Permit) else Lease(native)
         task = asyncio.current_task(loop)
         watch = _Watch(lease, task) if on_lost == "cancel" and task is not None else None
         self._held.append((task, lease, watch))
@@ -542,7 +619,30 @@ class Lock:
         raise TypeError("a lock belongs to its client, and both to this process: connect again in the other one")
 
     def __repr__(self) -> str:
-        return f"<leasehold.aio.Lock {self._name!r} {'held here' if self._held else 'not held here'}>"
+        return f"<leasehold.aio.{type(self).__name__} {self._name!r} {'held here' if self._held else 'not held here'}>"
+
+
+class Lock(Acquirable):
+    """A named lock with its settings; made by :meth:`Client.lock`, and nothing is held until it is entered.
+
+    ``async with lock as lease:`` holds it for a body, ``@lock`` for each call of a coroutine function; ``acquire``,
+    ``release`` and ``locked`` are those of ``asyncio.Lock``. Tasks may share a ``Lock``: each has its own lease.
+    """
+
+    def __init__(self, client: Client, name: str, on_lost: OnLost, options: LockOptions) -> None:
+        native = client._native
+        super().__init__(lambda name: _request(native, name, options), name, on_lost)
+        self._client = client
+
+    @property
+    def name(self) -> str:
+        """The name of the lock; for a decorator with fields, the template."""
+        name: str = self._name
+        return name
+
+    async def locked(self) -> bool:
+        """True if anybody holds the lock, here or elsewhere. Asks the store; the answer is already old when it arrives."""
+        return await self._client.inspect(self._name) is not None
 
 
 class Once:

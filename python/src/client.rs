@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use leasehold::{ClientBuilder, LockAllRequest, ffi};
+use leasehold::ffi::{self, Composed};
+use leasehold::{ClientBuilder, LockAllRequest};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::convert::{self, Kept, Natural, Seconds};
+use crate::convert::{self, Count, Kept, Natural, Seconds};
 use crate::election::{self, Election};
 use crate::errors::raised;
 use crate::info::{self, LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
-use crate::request::{self, Request, Settings};
+use crate::request::{self, Request, Settings, Wanted};
 use crate::run::{self, RunRequest};
+use crate::series::{Changes, Pages};
 use crate::signals::{self, Signals};
 
 /// The stores and settings of a client.
@@ -142,7 +144,7 @@ impl Client {
 
 #[pymethods]
 impl Client {
-    #[pyo3(signature = (name, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true))]
+    #[pyo3(signature = (name, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, fair=true))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn request(
         &self,
@@ -156,13 +158,76 @@ impl Client {
         max_hold: Option<Seconds>,
         renew_every: Option<Seconds>,
         renew: bool,
+        fair: bool,
     ) -> PyResult<Request> {
-        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew };
-        settings.apply(py, self.0.lock(name)).map(Request::new)
+        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew, fair };
+        settings.apply(py, self.0.lock(name)).map(Wanted::Lock).map(Request::new)
+    }
+
+    /// A request for what is made of the locks with these names, or of those of one name and a number.
+    #[pyo3(signature = (kind, names, count=None, *, ttl=None, wait=None, owner=None, data=None, max_hold=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn composed(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        names: Vec<String>,
+        count: Option<Count>,
+        ttl: Option<Seconds>,
+        wait: Option<Seconds>,
+        owner: Option<String>,
+        data: Option<Bound<'_, PyBytes>>,
+        max_hold: Option<Seconds>,
+    ) -> PyResult<Request> {
+        let settings =
+            Settings { ttl, wait, owner, data, lock_delay: None, max_hold, renew_every: None, renew: true, fair: true };
+        let request = settings.apply(py, self.0.lock(""))?;
+        let count = count.map(|Count(count)| count);
+        let name = names.first().cloned().unwrap_or_default();
+        Ok(Request::new(Wanted::Composed(match kind {
+            "permit" => Composed::permit(request, name, count.unwrap_or_default()),
+            "read" => Composed::read(request, name, count),
+            "write" => Composed::write(request, name, count),
+            _ => Composed::any(request, names),
+        })))
+    }
+
+    fn set_permits(&self, py: Python<'_>, name: &str, permits: Count) -> PyResult<()> {
+        let mut signals = Signals::default();
+        let set = py.detach(|| ffi::set_permits(&self.0, name, permits.0, || signals.interrupt()));
+        signals.check()?;
+        set.map_err(|error| raised(py, &error))
+    }
+
+    fn begin_set_permits(&self, name: String, permits: Count) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.set_permits(name, permits.0).await.map(|()| Outcome::Nothing) })
+    }
+
+    fn set_readers(&self, py: Python<'_>, name: &str, readers: Count) -> PyResult<()> {
+        let mut signals = Signals::default();
+        let set = py.detach(|| ffi::set_readers(&self.0, name, readers.0, || signals.interrupt()));
+        signals.check()?;
+        set.map_err(|error| raised(py, &error))
+    }
+
+    fn begin_set_readers(&self, name: String, readers: Count) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.set_readers(name, readers.0).await.map(|()| Outcome::Nothing) })
+    }
+
+    fn pages(&self, prefix: &str) -> Pages {
+        Pages::new(ffi::Pages::of(&self.0, prefix))
+    }
+
+    #[pyo3(signature = (name, every=None))]
+    fn changes(&self, py: Python<'_>, name: &str, every: Option<Seconds>) -> PyResult<Changes> {
+        let every = every.map(|every| every.finite(py, "every")).transpose()?;
+        Ok(Changes::new(ffi::Changes::of(&self.0, name, every)))
     }
 
     /// Begins to acquire, as [`Client::request`] and [`Request::begin_acquire`] do.
-    #[pyo3(signature = (name, task, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true))]
+    #[pyo3(signature = (name, task, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, fair=true))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn begin_acquire(
         &self,
@@ -177,8 +242,9 @@ impl Client {
         max_hold: Option<Seconds>,
         renew_every: Option<Seconds>,
         renew: bool,
+        fair: bool,
     ) -> PyResult<Operation> {
-        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew };
+        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew, fair };
         request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
     }
 

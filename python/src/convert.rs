@@ -4,6 +4,7 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::time::Duration;
 
+use leasehold::MAX_PERMITS;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
@@ -93,6 +94,27 @@ impl FromPyObject<'_, '_> for Natural {
             }
             let range = "tokens, numbers of writes and of items are whole numbers from 0 to 9007199254740991";
             errors::config(value.py(), &format!("{:?} is out of range: {range}", value.as_any()))
+        })
+    }
+}
+
+/// A number of permits or readers; the client checks its limits.
+pub(crate) struct Count(pub(crate) usize);
+
+impl FromPyObject<'_, '_> for Count {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if value.is_instance_of::<PyBool>() {
+            return Err(PyTypeError::new_err("a number of permits or readers is an int, not bool"));
+        }
+        value.extract().map(Self).map_err(|error| {
+            if !value.is_instance_of::<PyInt>() {
+                return error;
+            }
+            let message =
+                format!("{:?} is no number of permits or readers: it can be 1 to {MAX_PERMITS}", value.as_any());
+            errors::config(value.py(), &message)
         })
     }
 }

@@ -34,7 +34,11 @@ impl Lease {
     }
 
     pub(crate) fn of(lease: Arc<leasehold::Lease>) -> Self {
-        Self(Kept::new(Held::Single(lease)))
+        Self::of_held(Held::Single(lease))
+    }
+
+    pub(crate) fn of_held(held: Held) -> Self {
+        Self(Kept::new(held))
     }
 }
 
@@ -172,8 +176,9 @@ impl Drop for Lease {
 fn warn_of_drop(held: &Held) {
     match held {
         Held::Single(lease) if Arc::strong_count(lease) == 1 => warn_of_drops([&**lease]),
+        Held::Permit(permit) if Arc::strong_count(permit) == 1 => warn_of_drops([&***permit]),
         Held::OneOf(leases, _) if Arc::strong_count(leases) == 1 => warn_of_drops(leases.iter()),
-        Held::Single(_) | Held::OneOf(..) => {}
+        Held::Single(_) | Held::Permit(_) | Held::OneOf(..) => {}
     }
 }
 

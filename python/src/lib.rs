@@ -20,10 +20,12 @@ mod lease;
 mod lock;
 mod observe;
 mod once;
+mod permit;
 mod protocol;
 mod reactor;
 mod request;
 mod run;
+mod series;
 mod signals;
 
 use pyo3::exceptions::PyImportError;
@@ -62,6 +64,8 @@ mod _native {
     #[pymodule_export]
     use super::once::OnceBase;
     #[pymodule_export]
+    use super::permit::Permit;
+    #[pymodule_export]
     use super::protocol::{Protocol, TestStore, clocks, protocol_redis, protocol_runs};
     #[pymodule_export]
     use super::reactor::{Operation, Reactor};
@@ -69,6 +73,8 @@ mod _native {
     use super::request::Request;
     #[pymodule_export]
     use super::run::{Run, RunRequest};
+    #[pymodule_export]
+    use super::series::{Changes, Pages};
     use super::{Bound, PyModule, PyModuleMethods, PyResult, refuse_subinterpreters};
 
     #[pymodule_init]

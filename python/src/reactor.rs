@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use leasehold::Error;
-use leasehold::ffi::{Ended, Executor, Mutex, Task};
+use leasehold::ffi::{Ended, Executor, Held, Mutex, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -22,7 +22,7 @@ use crate::election::{Election, Tie};
 use crate::errors::raised;
 use crate::info::{LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
-use crate::run;
+use crate::{permit, run, series};
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -32,6 +32,10 @@ pub(crate) enum Outcome {
     Lease(leasehold::Lease),
     MaybeLease(Option<leasehold::Lease>),
     Leases(leasehold::Leases),
+    Held(Held),
+    MaybeHeld(Option<Held>),
+    Page(Option<Vec<leasehold::LockInfo>>),
+    Change(leasehold::Change),
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
     Once(leasehold::Once),
@@ -177,6 +181,11 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Lease(lease) => Ok(Lease::new(lease).into_pyobject(py)?.into_any()),
         Outcome::MaybeLease(lease) => lease.map(Lease::new).into_pyobject(py),
         Outcome::Leases(leases) => Ok(Leases::new(leases).into_pyobject(py)?.into_any()),
+        Outcome::Held(held) => permit::object(py, held),
+        Outcome::MaybeHeld(None) => Ok(py.None().into_bound(py)),
+        Outcome::MaybeHeld(Some(held)) => permit::object(py, held),
+        Outcome::Page(page) => series::shown(page).into_pyobject(py),
+        Outcome::Change(change) => series::changed(py, change),
         Outcome::Info(info) => info.map(LockInfo::new).into_pyobject(py),
         Outcome::ReleaseIf(outcome) => Ok(ReleaseIfOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
         Outcome::Once(once) => run::begun(py, once),

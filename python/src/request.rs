@@ -1,19 +1,26 @@
 //! A request for a lock.
 
-use leasehold::{LockRequest, ffi};
+use leasehold::LockRequest;
+use leasehold::ffi::{self, Composed, Held};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::convert::{self, Kept, Seconds};
 use crate::errors::{self, raised};
-use crate::lease::Lease;
-use crate::observe;
 use crate::reactor::{Operation, Outcome};
 use crate::signals::Signals;
+use crate::{observe, permit};
 
-/// A lock with all its settings, to be acquired any number of times.
+/// A lock, or what is made of locks, with all its settings, to be acquired any number of times.
 #[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct Request(Kept<LockRequest>);
+pub(crate) struct Request(Kept<Wanted>);
+
+/// The object of a request.
+#[derive(Clone)]
+pub(crate) enum Wanted {
+    Lock(LockRequest),
+    Composed(Composed),
+}
 
 /// The settings of one lock.
 pub(crate) struct Settings<'py> {
@@ -26,6 +33,7 @@ pub(crate) struct Settings<'py> {
     pub(crate) renew_every: Option<Seconds>,
     /// The default is true; `renew=False` turns renewals off.
     pub(crate) renew: bool,
+    pub(crate) fair: bool,
 }
 
 impl Settings<'_> {
@@ -49,6 +57,9 @@ impl Settings<'_> {
         if let Some(max_hold) = self.max_hold {
             request = request.max_hold(max_hold.finite(py, "max_hold")?);
         }
+        if !self.fair {
+            request = request.fair(false);
+        }
         match (self.renew, self.renew_every) {
             (true, None) => {}
             (true, Some(every)) => request = request.renew_every(every.finite(py, "renew_every")?),
@@ -62,8 +73,8 @@ impl Settings<'_> {
 }
 
 impl Request {
-    pub(crate) fn new(request: LockRequest) -> Self {
-        Self(Kept::new(request))
+    pub(crate) fn new(wanted: Wanted) -> Self {
+        Self(Kept::new(wanted))
     }
 }
 
@@ -79,33 +90,56 @@ pub(crate) fn begin_acquire(py: Python<'_>, request: LockRequest, task: Option<u
 
 #[pymethods]
 impl Request {
-    fn acquire(&self, py: Python<'_>) -> PyResult<Lease> {
+    fn acquire<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         observe::begin(py)?;
         let mut signals = Signals::default();
-        let request = LockRequest::clone(&self.0);
-        let result = py.detach(|| ffi::acquire(request, || signals.interrupt()));
+        let wanted = Wanted::clone(&self.0);
+        let result = py.detach(|| match wanted {
+            Wanted::Lock(request) => ffi::acquire(request, || signals.interrupt()).map(Held::from),
+            Wanted::Composed(composed) => composed.acquire(|| signals.interrupt()),
+        });
         signals.check()?;
-        result.map(Lease::new).map_err(|error| raised(py, &error))
+        permit::object(py, result.map_err(|error| raised(py, &error))?)
     }
 
-    fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Lease>> {
+    fn try_acquire<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         observe::begin(py)?;
         let mut signals = Signals::default();
-        let request = LockRequest::clone(&self.0);
-        let result = py.detach(|| ffi::try_acquire(request, || signals.interrupt()));
+        let wanted = Wanted::clone(&self.0);
+        let result = py.detach(|| match wanted {
+            Wanted::Lock(request) => {
+                ffi::try_acquire(request, || signals.interrupt()).map(|lease| lease.map(Held::from))
+            }
+            Wanted::Composed(composed) => composed.try_acquire(|| signals.interrupt()),
+        });
         signals.check()?;
-        result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
+        result.map_err(|error| raised(py, &error))?.map(|held| permit::object(py, held)).transpose()
     }
 
     /// See [`begin_acquire`].
     #[pyo3(signature = (task = None))]
     fn begin_acquire(&self, py: Python<'_>, task: Option<u64>) -> PyResult<Operation> {
-        begin_acquire(py, LockRequest::clone(&self.0), task)
+        let composed = match Wanted::clone(&self.0) {
+            Wanted::Lock(request) => return begin_acquire(py, request, task),
+            Wanted::Composed(composed) => composed,
+        };
+        observe::begin(py)?;
+        let composed = match task {
+            Some(task) => composed.by_task(task),
+            None => composed,
+        };
+        Ok(Operation::new(async move { composed.acquire_async().await.map(Outcome::Held) }))
     }
 
     fn begin_try_acquire(&self, py: Python<'_>) -> PyResult<Operation> {
         observe::begin(py)?;
-        let request = LockRequest::clone(&self.0);
-        Ok(Operation::new(async move { request.try_acquire().await.map(Outcome::MaybeLease) }))
+        Ok(match Wanted::clone(&self.0) {
+            Wanted::Lock(request) => {
+                Operation::new(async move { request.try_acquire().await.map(Outcome::MaybeLease) })
+            }
+            Wanted::Composed(composed) => {
+                Operation::new(async move { composed.try_acquire_async().await.map(Outcome::MaybeHeld) })
+            }
+        })
     }
 }

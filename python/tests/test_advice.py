@@ -77,9 +77,10 @@ def test_the_error_for_timeout_names_ttl_and_wait(memory: str, name: str) -> Non
     asyncio.run(body())
 
 
-LOCK = ["name", "ttl", "wait", "owner", "data", "lock_delay", "max_hold", "renew_every", "renew"]
+LOCK = ["name", "ttl", "wait", "owner", "data", "lock_delay", "max_hold", "renew_every", "renew", "fair"]
 TRY = [option for option in LOCK if option != "wait"]
 ALL = ["names", "ttl", "wait", "owner", "max_hold"]
+ANY = ["ttl", "wait", "owner", "data", "max_hold"]
 CONNECT = ["stores", "owner", "drift_ppm", "request_timeout", "max_ttl", "quorum_id", "create_quorum"]
 
 
@@ -91,11 +92,17 @@ CONNECT = ["stores", "owner", "drift_ppm", "request_timeout", "max_ttl", "quorum
         (leasehold.Client.lock, ["self", *LOCK]),
         (leasehold.Client.try_acquire, ["self", *TRY]),
         (leasehold.Client.lock_all, ["self", *ALL]),
+        (leasehold.Client.lock_any, ["self", "names", *ANY]),
+        (leasehold.Client.semaphore, ["self", "name", "permits", *ANY]),
+        (leasehold.Client.rw_lock, ["self", "name", "readers", *ALL[1:]]),
         (aio.connect, CONNECT),
         (aio.Client.acquire, ["self", *LOCK]),
         (aio.Client.lock, ["self", "name", "on_lost", *LOCK[1:]]),
         (aio.Client.try_acquire, ["self", *TRY]),
         (aio.Client.lock_all, ["self", *ALL]),
+        (aio.Client.lock_any, ["self", "names", "on_lost", *ANY]),
+        (aio.Client.semaphore, ["self", "name", "permits", "on_lost", *ANY]),
+        (aio.Client.rw_lock, ["self", "name", "on_lost", "readers", *ALL[1:]]),
     ],
 )
 def test_signatures_show_the_options(function: Callable[..., object], expected: list[str]) -> None:
