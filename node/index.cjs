@@ -4,6 +4,7 @@ const { Client, connect } = require("./lib/client.cjs");
 const { Election } = require("./lib/election.cjs");
 const { CommandRejectedError, errorOf, ...errors } = require("./lib/errors.cjs");
 const { Lease, Leases, Run } = require("./lib/lease.cjs");
+const { LockAny, Permit, RwLock, Semaphore } = require("./lib/permits.cjs");
 const { observe } = require("./lib/observe.cjs");
 
-module.exports = { connect, observe, Client, Election, Lease, Leases, Run, ...errors };
+module.exports = { connect, observe, Client, Election, Lease, Leases, LockAny, Permit, Run, RwLock, Semaphore, ...errors };

@@ -57,13 +57,47 @@ export interface LockOptions extends AllOptions {
   renewEvery?: number | undefined;
   /** `false` for no renewal at all: the lease ends when its ttl has passed. Default `true`. */
   renew?: boolean | undefined;
+  /**
+   * `false` to try once without a place in the line of waiters, and to join it only then. One Redis keeps such a line. Default
+   * `true`.
+   */
+  fair?: boolean | undefined;
 }
+
+/** Settings of one lock of several, and of a permit. */
+export interface AnyOptions extends AllOptions {
+  /** See {@link LockOptions.data}. */
+  data?: Uint8Array | undefined;
+}
+
+/** Settings of a lock for readers and writers. */
+export interface RwLockOptions {
+  /** The most readers at a time: 1 to 64, default 16. A write takes one lock more than this. The same for all clients. */
+  readers?: number | undefined;
+}
+
+/** Settings of a watch. */
+export interface WatchOptions {
+  /** The time between two readings, in ms: at least 100, default 1,000. */
+  every?: number | undefined;
+  /** Ends the watch: it throws the signal's reason. */
+  signal?: AbortSignal | undefined;
+}
+
+/** A change of a lock's holder. */
+export type Change =
+  /** Somebody holds it, who did not at the last reading. */
+  | { type: "held"; holder: LockInfo }
+  /** Nobody holds it any more. */
+  | { type: "free" }
+  /** The store cannot be reached, or refuses. When it answers again, the state is told anew. */
+  | { type: "unreadable"; error: LeaseholdError };
 
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
 /** Settings of a run. Give it a `slot`, a period (`every`) or a `cooldown`; without any, the job is done once in 7 days. */
-export interface OnceOptions extends OccurrenceOptions, LockOptions {}
+export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"> {}
 
 /** Somebody else is at it, who may still fail. */
 export interface RunningElsewhere {
@@ -211,6 +245,56 @@ export class Client {
   lockAll(names: Iterable<string>, options?: AllOptions): Promise<Leases>;
 
   /**
+   * The first of several locks that is free, at most 64: one GPU, port or licence of a pool. Nothing is held yet.
+   *
+   * The locks are tried one by one, from a random one on; if all are held, all are waited for at the same time.
+   */
+  lockAny(names: Iterable<string>): LockAny;
+
+  /**
+   * One of so many permits, 1 to 64. Nothing is held yet.
+   *
+   * Each permit is a lock, so there are never more holders than permits; that of a dead holder comes back after its ttl. All
+   * clients name the same number: the first one writes it down, and another one is a {@link ConfigError}.
+   */
+  semaphore(name: string, permits: number): Semaphore;
+
+  /**
+   * Changes the number of permits of a semaphore, while nobody holds one.
+   *
+   * @throws {@link LockBusyError} while somebody does.
+   */
+  setPermits(name: string, permits: number): Promise<void>;
+
+  /** A lock that many readers hold together, or one writer alone. Nothing is held yet. */
+  rwLock(name: string, options?: RwLockOptions): RwLock;
+
+  /**
+   * Changes the number of readers of a lock, while nobody holds it.
+   *
+   * @throws {@link LockBusyError} while somebody does.
+   */
+  setReaders(name: string, readers: number): Promise<void>;
+
+  /**
+   * The locks that are held and whose names begin with `prefix`, in no promised order, one page after the other.
+   *
+   * It is for looking, never for deciding: a lock that is taken or released meanwhile may be missing, or be shown all the same.
+   * Each page is a bounded request that blocks nobody. Keys of other programs are left out. DynamoDB reads the whole table for it.
+   *
+   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError}, and {@link ConfigError} for a prefix that no name can have.
+   */
+  list(prefix?: string): AsyncGenerator<LockInfo, void, undefined>;
+
+  /**
+   * The changes of a lock's holder, without end, by reading it again and again: `break` or the signal ends it. The first one is
+   * the state now. A holder that comes and goes between two readings is not seen: use it to look, never to decide.
+   *
+   * @throws {@link ConfigError} for an invalid name or time, {@link ClosedError} once the client is closed.
+   */
+  watch(name: string, options?: WatchOptions): AsyncGenerator<Change, never, undefined>;
+
+  /**
    * Runs as a candidate in an election until it resigns, the client is closed, or a callback throws. It keeps the process
    * alive.
    *
@@ -298,6 +382,97 @@ export class Lease {
   [Symbol.asyncDispose](): Promise<void>;
   /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
+}
+
+/** One lock of several; made by {@link Client.lockAny}. */
+export class LockAny {
+  private constructor();
+
+  /** The names of the locks. */
+  readonly names: string[];
+
+  /** Acquires the first that is free; `resource` of the lease says which it is. Rejects as {@link Client.acquire} does. */
+  acquire(options?: AnyOptions): Promise<Lease>;
+  /** Tries each once: `null` when others hold all of them. */
+  tryAcquire(options?: Omit<AnyOptions, "wait">): Promise<Lease | null>;
+  /** Calls `body` with the lease; see {@link Client.using}. */
+  using<T>(options: AnyOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  using<T>(body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  /** Shown by `JSON.stringify` and `console.log`. */
+  toJSON(): { names: string[] };
+}
+
+/** A number of permits; made by {@link Client.semaphore}. */
+export class Semaphore {
+  private constructor();
+
+  /** The name. */
+  readonly name: string;
+  /** The number of permits. */
+  readonly permits: number;
+
+  /**
+   * Acquires a permit. Rejects as {@link Client.acquire} does.
+   *
+   * @throws {@link ConfigError} for a number of permits that cannot be, or that differs from that of other clients.
+   */
+  acquire(options?: AnyOptions): Promise<Permit>;
+  /** Tries each permit once: `null` when all of them are held. */
+  tryAcquire(options?: Omit<AnyOptions, "wait">): Promise<Permit | null>;
+  /** Calls `body` with a permit; see {@link Client.using}. */
+  using<T>(options: AnyOptions | undefined, body: (permit: Permit) => T | PromiseLike<T>): Promise<T>;
+  using<T>(body: (permit: Permit) => T | PromiseLike<T>): Promise<T>;
+  /** Shown by `JSON.stringify` and `console.log`. */
+  toJSON(): { name: string; permits: number };
+}
+
+/**
+ * A held permit of a semaphore: a lease with a number. Its fencing token grows with every grant of the same permit, and says
+ * nothing about other permits.
+ */
+export class Permit extends Lease {
+  private constructor();
+
+  /** The number of the permit, from 0: which of N equal things its holder may use. */
+  readonly index: number;
+  /** Shown by `JSON.stringify` and `console.log`. */
+  toJSON(): { resource: string; owner: string; token: number; remaining: number; index: number };
+}
+
+/**
+ * A lock that many readers hold together, or one writer alone; made by {@link Client.rwLock}. A writer keeps later readers out
+ * while it waits. A reader cannot become a writer: release the read first, or the write waits for it.
+ */
+export class RwLock {
+  private constructor();
+
+  /** The name. */
+  readonly name: string;
+
+  /**
+   * Holds it together with other readers. The fencing token is above those of all writers before, and below those of all writers
+   * after. Rejects as {@link Client.acquire} does.
+   *
+   * @throws {@link ConfigError} for a number of readers that cannot be, or that differs from that of other clients.
+   */
+  read(options?: AllOptions): Promise<Lease>;
+  /**
+   * Holds it alone: waits until all readers are gone, and lets no new ones in meanwhile. The fencing token is above those of all
+   * readers and writers before. Rejects as {@link RwLock.read} does.
+   */
+  write(options?: AllOptions): Promise<Lease>;
+  /** Tries to read without waiting: `null` while others write, or as many read as can. */
+  tryRead(options?: Omit<AllOptions, "wait">): Promise<Lease | null>;
+  /** Tries to write without waiting: `null` while others read or write. */
+  tryWrite(options?: Omit<AllOptions, "wait">): Promise<Lease | null>;
+  /** Calls `body` while it reads; see {@link Client.using}. */
+  reading<T>(options: AllOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  reading<T>(body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  /** Calls `body` while it writes; see {@link Client.using}. */
+  writing<T>(options: AllOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  writing<T>(body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  /** Shown by `JSON.stringify` and `console.log`. */
+  toJSON(): { name: string; readers?: number | undefined };
 }
 
 /**

@@ -1,13 +1,15 @@
 "use strict";
 
 const native = require("./native.cjs");
-const { ClosedError, ConfigError } = require("./errors.cjs");
+const { ClosedError, ConfigError, errorOf } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases, Run, finish } = require("./lease.cjs");
 const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
-const { ALL, CONNECT, ELECT, HOLDER, LOCK, RUN, TRY, options, text, texts } = require("./options.cjs");
+const { LockAny, RwLock, Semaphore } = require("./permits.cjs");
+const { ALL, CONNECT, ELECT, FAIR_LOCK, HOLDER, RUN, RW_LOCK, TRY_FAIR_LOCK, WATCH, number, options, text, texts } = require("./options.cjs");
+const { told } = require("./told.cjs");
 const { shows } = require("./shown.cjs");
 const { under } = require("./under.cjs");
 
@@ -51,6 +53,12 @@ function skipped({ mark, holder }) {
   return mark ? { ran: false, reason: "done", ...mark } : { ran: false, reason: "running", holder: holder ?? null };
 }
 
+/** A change of a lock, as users see it. */
+function changed({ holder, failure }) {
+  if (holder !== undefined && holder !== null) return { type: "held", holder };
+  return failure ? { type: "unreadable", error: errorOf(failure) } : { type: "free" };
+}
+
 const optional = (slot) => (slot === undefined || slot === null ? undefined : text("slot", slot));
 
 class Client {
@@ -66,7 +74,7 @@ class Client {
 
   acquire(name, given) {
     try {
-      return this.#native.acquire(text("name", name), options(given, LOCK), held);
+      return this.#native.acquire(text("name", name), options(given, FAIR_LOCK), held);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -74,7 +82,7 @@ class Client {
 
   tryAcquire(name, given) {
     try {
-      return this.#native.tryAcquire(text("name", name), options(given, TRY), held);
+      return this.#native.tryAcquire(text("name", name), options(given, TRY_FAIR_LOCK), held);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -111,6 +119,37 @@ class Client {
   async lockAll(names, given) {
     const { signal, ...settings } = options(given, ALL);
     return new Leases(await run(this.#native.lockAll(texts("names", names), settings), signal));
+  }
+
+  lockAny(names) {
+    return new LockAny(this.#native, texts("names", names));
+  }
+
+  semaphore(name, permits) {
+    return new Semaphore(this.#native, text("name", name), permits);
+  }
+
+  async setPermits(name, permits) {
+    await run(this.#native.setPermits(text("name", name), number("permits", permits)));
+  }
+
+  rwLock(name, given) {
+    return new RwLock(this.#native, text("name", name), options(given, RW_LOCK).readers);
+  }
+
+  async setReaders(name, readers) {
+    await run(this.#native.setReaders(text("name", name), number("readers", readers)));
+  }
+
+  async *list(prefix = "") {
+    const pages = this.#native.pages(text("prefix", prefix));
+    for (let page = await run(pages.next()); page; page = await run(pages.next())) yield* page;
+  }
+
+  async *watch(name, given) {
+    const { every, signal } = options(given, WATCH);
+    const changes = told(this.#native.changes(text("name", name), every));
+    for (;;) yield changed(await run(changes.next(), signal));
   }
 
   async elect(name, given) {

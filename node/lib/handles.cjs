@@ -60,6 +60,29 @@ class Connected {
     return this.#client.forgetRun(name, slot);
   }
 
+  /** One lease of what is made of locks; `null` if it only tries and others hold it. `wrap` takes its permit's number as well. */
+  acquireComposed(composition, settings, wrap, tries) {
+    return new Promise((resolve, reject) => {
+      new AcquireComposed(resolve, reject, this, composition, settings, wrap, tries).go(settings.signal);
+    });
+  }
+
+  setPermits(name, permits) {
+    return this.#client.setPermits(name, permits);
+  }
+
+  setReaders(name, readers) {
+    return this.#client.setReaders(name, readers);
+  }
+
+  pages(prefix) {
+    return this.#client.pages(prefix);
+  }
+
+  changes(name, every) {
+    return this.#client.changes(name, every);
+  }
+
   lockAll(names, settings) {
     const operation = this.#client.lockAll(names, settings);
     return { begin: async (signal) => new Several(await run(operation, signal)) };
@@ -99,13 +122,14 @@ class Connected {
 }
 
 /** Tells if there are settings that the plain function of native code does not take. */
-function isRare({ data, lockDelay, maxHold, renewEvery, renew }) {
+function isRare({ data, lockDelay, maxHold, renewEvery, renew, fair }) {
   return (
     data !== undefined ||
     lockDelay !== undefined ||
     maxHold !== undefined ||
     renewEvery !== undefined ||
-    renew !== undefined
+    renew !== undefined ||
+    fair !== undefined
   );
 }
 
@@ -129,6 +153,19 @@ class Acquire extends Call {
 
   settle(value) {
     super.settle(value ?? null);
+  }
+}
+
+class AcquireComposed extends Acquire {
+  begin(slot, generation) {
+    const operation = this.client.client.acquireComposed(this.name, this.settings, this.tries);
+    return reactor.start(operation, slot, generation);
+  }
+
+  made(number, token) {
+    // Native code alone knows which of the locks it is.
+    const held = new Held(number, token, reactor.resource(number), this.settings.owner ?? this.client);
+    return this.wrap(held, reactor.permit(number) ?? undefined);
   }
 }
 

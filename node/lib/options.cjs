@@ -25,6 +25,14 @@ const CONNECT = {
 const ALL = { ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" };
 const LOCK = { ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" };
 const { wait: _, ...TRY } = LOCK;
+/** For stores that keep a line of waiters, which needs a socket. */
+const FAIR_LOCK = { ...LOCK, fair: "true or false" };
+const TRY_FAIR_LOCK = { ...TRY, fair: FAIR_LOCK.fair };
+const ANY = { ...ALL, data: "Uint8Array or Buffer" };
+const { wait: __, ...TRY_ALL } = ALL;
+const TRY_ANY = { ...TRY_ALL, data: ANY.data };
+const RW_LOCK = { readers: "number" };
+const WATCH = { every: LENGTH, signal: "AbortSignal" };
 const RUN = {
   slot: "text",
   every: LENGTH,
@@ -38,6 +46,9 @@ const RUN = {
 const HOLDER = { token: "number", owner: "text" };
 const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
 
+/** Numbers without a unit. */
+const COUNTED = new Set(["driftPpm", "token", "readers"]);
+
 /** A copy of the given options, which must all be known. */
 function options(given, known) {
   if (given === undefined || given === null) return {};
@@ -50,7 +61,7 @@ function options(given, known) {
     }
     if (value === undefined || value === null) continue;
     if (!KINDS[known[name]](value)) {
-      const unit = known[name] === LENGTH && name !== "driftPpm" && name !== "token" ? " of milliseconds" : "";
+      const unit = known[name] === LENGTH && !COUNTED.has(name) ? " of milliseconds" : "";
       throw new TypeError(`${name} must be a ${known[name]}${unit}, not ${typeof value}`);
     }
     taken[name] = value;
@@ -76,4 +87,23 @@ function number(name, value) {
   return value;
 }
 
-module.exports = { options, text, texts, number, CONNECT, ALL, LOCK, TRY, RUN, HOLDER, ELECT };
+module.exports = {
+  options,
+  text,
+  texts,
+  number,
+  CONNECT,
+  ALL,
+  TRY_ALL,
+  ANY,
+  TRY_ANY,
+  LOCK,
+  TRY,
+  FAIR_LOCK,
+  TRY_FAIR_LOCK,
+  RW_LOCK,
+  WATCH,
+  RUN,
+  HOLDER,
+  ELECT,
+};

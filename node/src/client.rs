@@ -1,14 +1,19 @@
 //! Connections to stores.
 
 use leasehold::ffi;
+use napi::Either;
 use napi::bindgen_prelude::ClassInstance;
 use napi_derive::napi;
 
 use crate::calls::Connection;
 use crate::election;
-use crate::options::{AllOptions, ConnectOptions, ElectOptions, HolderOptions, LockOptions};
+use crate::failure::{Failure, either};
+use crate::options::{
+    AllOptions, Composition, ConnectOptions, ElectOptions, HolderOptions, LockOptions, count, length,
+};
 use crate::reactor::{Operation, Outcome};
 use crate::run::{self, RunOptions};
+use crate::series::{Changes, Pages};
 
 /// A connection to a store, and everything that keeps its leases alive.
 #[napi]
@@ -64,6 +69,53 @@ impl Client {
             Ok(request) => Operation::new(async move { Ok(Outcome::Leases(request.await?)) }),
             Err(failure) => Operation::failed(failure),
         }
+    }
+
+    /// Acquires one lease of what is made of locks; nothing, when it only tries and others hold it.
+    #[napi(catch_unwind)]
+    pub fn acquire_composed(&self, composition: Composition, options: LockOptions, tries: bool) -> Operation {
+        match options.request(self.0.lock("")).and_then(|request| composition.of(request)) {
+            Ok(composed) if tries => {
+                Operation::new(async move { Ok(Outcome::MaybeHeld(composed.try_acquire_async().await?)) })
+            }
+            Ok(composed) => {
+                Operation::new(async move { Ok(Outcome::MaybeHeld(Some(composed.acquire_async().await?))) })
+            }
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `Client::set_permits`.
+    #[napi(catch_unwind)]
+    pub fn set_permits(&self, name: String, permits: f64) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move {
+            client.set_permits(name, count("permits", permits)?).await?;
+            Ok(Outcome::Nothing)
+        })
+    }
+
+    /// See `Client::set_readers`.
+    #[napi(catch_unwind)]
+    pub fn set_readers(&self, name: String, readers: f64) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move {
+            client.set_readers(name, count("readers", readers)?).await?;
+            Ok(Outcome::Nothing)
+        })
+    }
+
+    /// See `Client::list`.
+    #[napi(catch_unwind)]
+    pub fn pages(&self, prefix: String) -> Pages {
+        Pages::new(ffi::Pages::of(&self.0, &prefix))
+    }
+
+    /// See `Client::watch`.
+    #[napi(catch_unwind)]
+    pub fn changes(&self, name: String, every: Option<f64>) -> Either<Changes, Failure> {
+        let every = every.map(|every| length("every", every)).transpose();
+        either(every.map(|every| Changes::new(ffi::Changes::of(&self.0, &name, every))))
     }
 
     /// See `Client::elect`.

@@ -23,6 +23,7 @@ pub mod options;
 pub mod protocol;
 pub mod reactor;
 pub mod run;
+mod series;
 pub mod value;
 
 #[global_allocator]

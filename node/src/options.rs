@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold::ffi::Composed;
 use leasehold::{ClientBuilder, ElectionRequest, HolderMatch, LockAllRequest, LockRequest};
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
@@ -45,6 +46,32 @@ pub struct LockOptions {
     pub renew_every: Option<f64>,
     /// The default is true; `renew: false` turns renewals off.
     pub renew: Option<bool>,
+    /// See `LockRequest::fair`.
+    pub fair: Option<bool>,
+}
+
+/// A description of what is made of locks.
+#[napi(object, object_to_js = false)]
+pub struct Composition {
+    /// `any`, `permit`, `read` or `write`.
+    pub kind: String,
+    /// The names of the locks, or the name that all of them begin with.
+    pub names: Vec<String>,
+    /// The number of permits or readers.
+    pub count: Option<f64>,
+}
+
+impl Composition {
+    pub(crate) fn of(self, request: LockRequest) -> Result<Composed, Failure> {
+        let name = self.names.first().cloned().unwrap_or_default();
+        let count = self.count.map(|number| count("a number of permits or readers", number)).transpose()?;
+        Ok(match self.kind.as_str() {
+            "permit" => Composed::permit(request, name, count.unwrap_or_default()),
+            "read" => Composed::read(request, name, count),
+            "write" => Composed::write(request, name, count),
+            _ => Composed::any(request, self.names),
+        })
+    }
 }
 
 /// Settings of several locks that are taken together.
@@ -136,6 +163,9 @@ impl LockOptions {
         if let Some(max_hold) = self.max_hold {
             request = request.max_hold(length("maxHold", max_hold)?);
         }
+        if let Some(fair) = self.fair {
+            request = request.fair(fair);
+        }
         renewal(self.renew, self.renew_every, request, LockRequest::renew_every, LockRequest::no_renewal)
     }
 }
@@ -213,6 +243,11 @@ pub(crate) fn natural(name: &str, number: f64) -> Result<u64, Failure> {
         return Ok(number as u64);
     }
     Err(Failure::config(format!("{name}: {number} is not a safe integer of 0 or more")))
+}
+
+/// A number of permits or readers; the client checks its limits.
+pub(crate) fn count(name: &str, number: f64) -> Result<usize, Failure> {
+    natural(name, number).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
 fn parts_per_million(ppm: f64) -> Result<u32, Failure> {

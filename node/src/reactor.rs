@@ -30,6 +30,7 @@ use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
 use crate::run::{Mark, Marking, RunInfo, Skipped};
+use crate::series::Changed;
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -38,6 +39,9 @@ pub(crate) enum Outcome {
     Lease(leasehold::Lease),
     MaybeLease(Option<leasehold::Lease>),
     Leases(leasehold::Leases),
+    MaybeHeld(Option<Held>),
+    Page(Option<Vec<leasehold::LockInfo>>),
+    Change(leasehold::Change),
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
     Run(leasehold::Run),
@@ -206,6 +210,13 @@ impl Reactor {
         self.0.look(lease, |held| held.resource().to_owned())
     }
 
+    /// The number of the permit that the lease of this number is.
+    #[napi(catch_unwind)]
+    pub fn permit(&self, lease: u32) -> Option<u32> {
+        let index = self.0.look(lease, Held::index)??;
+        u32::try_from(index).ok()
+    }
+
     /// The leases that were taken together, in the order of their names.
     #[napi(catch_unwind)]
     pub fn each(&self, leases: &Leases) -> Vec<KeptLease> {
@@ -313,17 +324,18 @@ impl Shared {
             return Some((waiter, end));
         };
         let lease = match end {
-            Ok(Outcome::Nothing | Outcome::MaybeLease(None)) => None,
-            Ok(Outcome::Lease(lease) | Outcome::MaybeLease(Some(lease))) => Some(lease),
-            Ok(Outcome::Run(run)) => Some(ffi::run_lease(run)),
+            Ok(Outcome::Nothing | Outcome::MaybeLease(None) | Outcome::MaybeHeld(None)) => None,
+            Ok(Outcome::Lease(lease) | Outcome::MaybeLease(Some(lease))) => Some(Held::from(lease)),
+            Ok(Outcome::MaybeHeld(Some(held))) => Some(held),
+            Ok(Outcome::Run(run)) => Some(Held::from(ffi::run_lease(run))),
             end => return Some((waiter, end)),
         };
         let (lease, token) = match lease {
             None => (calls::NO_LEASE, 0.0),
-            Some(lease) => {
+            Some(held) => {
                 #[expect(clippy::cast_precision_loss, reason = "tokens are below 2^53")]
-                let token = lease.token() as f64;
-                (self.insert(Held::Single(Arc::new(lease))).into(), token)
+                let token = held.token() as f64;
+                (self.insert(held).into(), token)
             }
         };
         *place = [slot.into(), generation.into(), lease, token];
@@ -480,10 +492,14 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
     match end {
         Ok(Outcome::Nothing) => ().into_unknown(env),
         Ok(Outcome::Client(client)) => Client::new(client).into_unknown(env),
-        Ok(Outcome::Lease(_) | Outcome::MaybeLease(_) | Outcome::Run(_)) => {
+        Ok(Outcome::Lease(_) | Outcome::MaybeLease(_) | Outcome::MaybeHeld(_) | Outcome::Run(_)) => {
             Err(napi::Error::from_reason("leases travel by number"))
         }
         Ok(Outcome::Leases(leases)) => Leases::new(leases).into_unknown(env),
+        Ok(Outcome::Page(page)) => {
+            page.map(|page| page.into_iter().map(LockInfo::from).collect::<Vec<_>>()).into_unknown(env)
+        }
+        Ok(Outcome::Change(change)) => Changed::new(change).into_unknown(env),
         Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),
         Ok(Outcome::ReleaseIf(outcome)) => ReleaseIfOutcome::from(outcome).into_unknown(env),
         Ok(Outcome::Skipped(skipped)) => skipped.into_unknown(env),
