@@ -81,12 +81,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from leasehold import _types
+    from leasehold._fake_permits import FakeChanges, FakeComposed, FakePages
     from leasehold._runs import Mark, RunInfo
-    from leasehold._types import AllOptions, ParamStyle, Seconds
+    from leasehold._types import AllOptions, AnyOptions, ParamStyle, Seconds
 
     E = TypeVar("E", bound=LeaseholdError)
 
-__all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "FakeRun", "connect"]
+__all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "FakePermit", "FakeRun", "connect"]
 
 _PATIENCE = 2.0
 """The wait for a release, as in the real client."""
@@ -113,6 +114,9 @@ class FakeClock:
         self._store = TestStore()
         self._clients: list[_Process] = []
         self._drawn = 0
+        # All locks that were ever asked for, and the numbers of permits and readers.
+        self._names: set[str] = set()
+        self._numbers: dict[tuple[str, str], int] = {}
         self._calls: deque[tuple[Callable[[LeaseholdError], object], LeaseholdError]] = deque()
         # A test may have threads; one at a time moves the clock.
         self._mutex = threading.RLock()
@@ -287,6 +291,13 @@ class FakeLease:
             self._callbacks.clear()
 
 
+class FakePermit(FakeLease):
+    """A held permit of a semaphore; see :class:`leasehold.Permit`."""
+
+    index = 0
+    """The number of the permit, from 0."""
+
+
 class FakeRun(FakeLease):
     """A lease under which work is done that is done once; see :class:`leasehold.Run`."""
 
@@ -360,7 +371,7 @@ class _Process:
         self._owner = owner
         self._locks = 0
         self._failed: dict[int, Failure.Case] = {}
-        self._pending: dict[int, tuple[str, LockOptions]] = {}
+        self._pending: dict[int, tuple[str, LockOptions, type[FakeLease]]] = {}
         self._leases: dict[int, FakeLease] = {}
         # A callback may end a lease before its owner has it.
         self._granted: dict[int, FakeLease] = {}
@@ -386,8 +397,8 @@ class _Process:
     def _happened(self, lock: int, event: Event.Case) -> None:
         match event:
             case Event.Acquired(token=token):
-                resource, options = self._pending.pop(lock)
-                kind = FakeLease if options.run is None else FakeRun
+                resource, options, kind = self._pending.pop(lock)
+                kind = kind if options.run is None else FakeRun
                 self._leases[lock] = self._granted[lock] = kind(self, lock, resource, options.owner or "", token)
             case Event.Failed(failure):
                 del self._pending[lock]
@@ -409,49 +420,109 @@ class _Process:
     def run_request(self, name: str, **options: Unpack[_types.OnceOptions]) -> FakeRunRequest:
         return FakeRunRequest(self, name, options)
 
-    def acquire(self, name: str, options: LockOptions) -> FakeLease:
-        answer = self.attempt(name, options)
+    def composed(
+        self, kind: _types.Kind, names: list[str], count: int | None = None, **options: Unpack[AnyOptions]
+    ) -> FakeComposed:
+        from leasehold._fake_permits import FakeComposed
+
+        return FakeComposed(self, kind, names, count, options)  # type: ignore[arg-type]
+
+    def set_permits(self, name: str, permits: int) -> None:
+        from leasehold._fake_permits import set_number
+
+        with self.clock._mutex:
+            set_number(self, name, "permit", permits)
+
+    def set_readers(self, name: str, readers: int) -> None:
+        from leasehold._fake_permits import set_number
+
+        with self.clock._mutex:
+            set_number(self, name, "read", readers)
+
+    def pages(self, prefix: str) -> FakePages:
+        from leasehold._fake_permits import FakePages
+
+        return FakePages(self, prefix)
+
+    def changes(self, name: str, every: Seconds | None = None) -> FakeChanges:
+        from leasehold._fake_permits import FakeChanges
+
+        return FakeChanges(self, name, every)
+
+    def acquire(self, name: str, options: LockOptions, kind: type[FakeLease] | None = None) -> FakeLease:
+        answer = self.attempt(name, options, kind)
         if isinstance(answer, FakeLease):
             return answer
         raise self.error(name, answer)
 
-    def attempt(self, name: str, options: LockOptions) -> FakeLease | Failure.Case:
-        clock = self.clock
-        with clock._mutex:
-            if self._is_closed:
-                raise _about(ClosedError("the client was closed"), name)
+    def attempt(self, name: str, options: LockOptions, kind: type[FakeLease] | None = None) -> FakeLease | Failure.Case:
+        with self.clock._mutex:
             self._refuse_deadlock(name, options)
-            self._locks += 1
-            lock = self._locks
-            patience = to_ns(options.wait.wait) + to_ns(_ENDLESS) if isinstance(options.wait, Wait.For) else to_ns(_ENDLESS)
-            self.machine.acquire(lock, name, options, clock._random(16), clock._read())
-            self._pending[lock] = (name, options)
-            try:
-                clock._until(clock._ns + patience, lambda: lock not in self._pending)
-            except BaseException:
-                # A callback of another lease, or Ctrl-C.
-                if lock in self._pending:
-                    self._give_up(lock)
-                raise
-            if lock in self._pending:
+            return self.first([name], options, kind)[1]
+
+    def first(
+        self, names: list[str], options: LockOptions, kind: type[FakeLease] | None = None
+    ) -> tuple[int, FakeLease | Failure.Case]:
+        """The first of these locks that is granted, and its position, or else the last failure."""
+        clock, locks = self.clock, [self._begin(name, options, kind or FakeLease) for name in names]
+        patience = to_ns(options.wait.wait) + to_ns(_ENDLESS) if isinstance(options.wait, Wait.For) else to_ns(_ENDLESS)
+        try:
+            clock._until(
+                clock._ns + patience,
+                lambda: any(lock in self._granted for lock in locks) or not any(lock in self._pending for lock in locks),
+            )
+        except BaseException:
+            # A callback of another lease, or Ctrl-C.
+            for lock in locks:
                 self._give_up(lock)
-                message = f"{name!r} stayed locked for an hour of the fake clock: set wait=, or this test never ends"
-                raise RuntimeError(message)
-            if lock in self._granted:
-                return self._granted.pop(lock)
-            return self._failed.pop(lock)
+            raise
+        granted = next((at for at, lock in enumerate(locks) if lock in self._granted), None)
+        is_pending = any(lock in self._pending for lock in locks)
+        answer = None if granted is None else self._granted.pop(locks[granted])
+        failures = [(at, self._failed.pop(lock)) for at, lock in enumerate(locks) if lock in self._failed]
+        for lock in locks:
+            if answer is None or lock != answer._lock:
+                self._give_up(lock)
+        if granted is not None and answer is not None:
+            return granted, answer
+        if is_pending:
+            message = f"{names[0]!r} stayed locked for an hour of the fake clock: set wait=, or this test never ends"
+            raise RuntimeError(message)
+        return failures[-1]
+
+    def _begin(self, name: str, options: LockOptions, kind: type[FakeLease]) -> int:
+        if self._is_closed:
+            raise _about(ClosedError("the client was closed"), name)
+        self._locks += 1
+        self.machine.acquire(self._locks, name, options, self.clock._random(16), self.clock._read())
+        self._pending[self._locks] = (name, options, kind)
+        self.clock._names.add(name)
+        return self._locks
+
+    def is_held_here(self, name: str) -> bool:
+        """True if this thread holds the lock."""
+        me = threading.get_ident()
+        return any(lease.resource == name and lease._thread == me and not lease._is_over() for lease in self._leases.values())
+
+    def let_go(self, lease: FakeLease) -> None:
+        """Releases a lease that counts as lost, unless it is."""
+        lease._is_released = True
+        if lease._lock in self._leases:
+            self.machine.release(lease._lock, self.clock._read())
+            self.clock._settle()
 
     def _refuse_deadlock(self, name: str, options: LockOptions) -> None:
         if not isinstance(options.wait, Wait.Forever):
             return
-        me = threading.get_ident()
-        if any(lease.resource == name and lease._thread == me and not lease._is_over() for lease in self._leases.values()):
+        if self.is_held_here(name):
             message = f"{name!r}: this thread holds the lock, and would wait for itself forever: locks are not reentrant"
             raise _about(ConfigError(message), name)
 
     def _give_up(self, lock: int) -> None:
-        self.machine.release(lock, self.clock._read())
-        self.drive()
+        granted = self._granted.pop(lock, None)
+        if lock in self._pending or granted is not None:
+            self.machine.release(lock, self.clock._read())
+            self.drive()
         self._failed.pop(lock, None)
 
     def error(self, name: str, failure: Failure.Case) -> LeaseholdError:
@@ -545,6 +616,8 @@ class _Request:
     def __init__(self, process: _Process, name: str, options: _types.LockOptions) -> None:
         given = {**options}
         wait, renew, every = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
+        # The reference store keeps no line of waiters.
+        given.pop("fair", None)
         if renew is False and every is not None:
             raise ConfigError("renew=False and renew_every contradict each other: leave one out")
         self._process = process
