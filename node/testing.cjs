@@ -5,6 +5,7 @@
 const { createHash } = require("node:crypto");
 const { Client } = require("./lib/client.cjs");
 const errors = require("./lib/errors.cjs");
+const permits = require("./lib/fake-permits.cjs");
 const { forgotten, markOf, requested, unconfirmed } = require("./lib/fake-runs.cjs");
 const { lose } = require("./lib/lease.cjs");
 const { Client: Machine, drive, runs } = require("./lib/machine.cjs");
@@ -29,6 +30,9 @@ class World {
   ns = 1_000_000_000n;
   store = new native.TestStore();
   processes = [];
+  /** All locks that were ever asked for, and the numbers of permits and readers. */
+  names = new Set();
+  numbers = new Map();
   #drawn = 0;
 
   now() {
@@ -197,31 +201,99 @@ class Process {
   }
 
   /** The lease, or the failure of the protocol. */
-  async #attempt(resource, { wait, renew = true, renewEvery, owner = this.#owner, ...rest }, signal) {
+  #attempt(resource, settings, signal) {
+    return this.attempt([resource], settings, signal);
+  }
+
+  /** The first of these locks that is granted, with its position, or else the last failure of the protocol. */
+  async attempt(resources, given, signal) {
     signal?.throwIfAborted();
+    const settings = this.#settings(given);
+    if (this.#isClosed) throw new errors.ClosedError("the client was closed", { resource: resources[0] });
+    const { world } = this;
+    const locks = resources.map((resource) => this.#begin(resource, settings));
+    const isGranted = () => locks.some((lock) => this.#granted.has(lock));
+    const isPending = () => locks.some((lock) => this.#pending.has(lock));
+    await world.meanwhile(ENDLESS, () => isGranted() || !isPending() || signal?.aborted);
+    const at = locks.findIndex((lock) => this.#granted.has(lock));
+    const wasPending = isPending();
+    const lease = at < 0 ? undefined : take(this.#granted, locks[at]);
+    const failures = locks.map((lock, at) => ({ at, failure: take(this.#failed, lock) })).filter(({ failure }) => failure);
+    locks.filter((_, other) => other !== at).forEach((lock) => this.#giveUp(lock));
+    if (lease !== undefined) return { lease, at };
+    if (!wasPending) return failures.at(-1);
+    signal?.throwIfAborted();
+    const why = "stayed locked for an hour of the fake clock: set `wait`, or this test never ends";
+    throw new Error(`"${resources[0]}" ${why}`);
+  }
+
+  /** The settings as the protocol takes them. The reference store keeps no line, so nothing is fairer there. */
+  #settings({ wait, renew = true, renewEvery, owner = this.#owner, fair: _, ...rest }) {
     const waiting = wait === undefined || wait === Infinity ? { type: "forever" } : { type: "for", wait };
     if (!renew && renewEvery !== undefined) {
       throw new errors.ConfigError("renew: false and renewEvery contradict each other: leave one out");
     }
     const every = renewEvery === undefined ? undefined : { type: "every", interval: renewEvery };
-    const renewal = renew ? every : { type: "off" };
-    const settings = { ...rest, owner, wait: wait === 0 ? { type: "once" } : waiting, renewal };
-    if (this.#isClosed) throw new errors.ClosedError("the client was closed", { resource });
+    return { ...rest, owner, wait: wait === 0 ? { type: "once" } : waiting, renewal: renew ? every : { type: "off" } };
+  }
+
+  #begin(resource, settings) {
     const { world } = this;
     const lock = (this.#locks += 1);
     this.#machine.acquire(lock, resource, settings, world.random(16), world.now());
+    world.names.add(resource);
     this.#pending.set(lock, { resource, owner: settings.owner });
-    await world.meanwhile(ENDLESS, () => !this.#pending.has(lock) || signal?.aborted);
-    if (this.#granted.has(lock)) return { lease: take(this.#granted, lock) };
-    if (this.#pending.has(lock)) {
-      this.#machine.release(lock, world.now());
+    return lock;
+  }
+
+  #giveUp(lock) {
+    if (this.#pending.has(lock) || this.#granted.has(lock)) {
+      this.#machine.release(lock, this.world.now());
       this.drive();
-      this.#failed.delete(lock);
-      signal?.throwIfAborted();
-      const why = "stayed locked for an hour of the fake clock: set `wait`, or this test never ends";
-      throw new Error(`"${resource}" ${why}`);
     }
-    return { failure: take(this.#failed, lock) };
+    this.#granted.delete(lock);
+    this.#failed.delete(lock);
+  }
+
+  /** Throws for a name that no lock can have. */
+  checkName(name) {
+    const now = { monotonicNs: 0n, unixMs: 0 };
+    const machine = Machine.create({ nodes: [{}] }, new Uint8Array(32), now);
+    machine.acquire(1, name, { owner: this.#owner }, new Uint8Array(16), now);
+  }
+
+  get isClosed() {
+    return this.#isClosed;
+  }
+
+  error(resource, failure) {
+    return failed(resource, failure);
+  }
+
+  async acquireComposed(composition, settings, wrap, tries) {
+    try {
+      const { held, index } = await permits.composed(this, composition, settings, tries);
+      return wrap(held, index);
+    } catch (error) {
+      if (tries && error instanceof errors.LockBusyError) return null;
+      throw error;
+    }
+  }
+
+  setPermits(name, count) {
+    return { begin: () => permits.setNumber(this, name, "permit", count) };
+  }
+
+  setReaders(name, count) {
+    return { begin: () => permits.setNumber(this, name, "read", count) };
+  }
+
+  pages(prefix) {
+    return permits.pages(this, prefix);
+  }
+
+  changes(name, every) {
+    return permits.changes(this, name, every);
   }
 
   lockAll(names, { wait, ...settings }) {

@@ -8,6 +8,7 @@ import {
   FinishUnconfirmedError,
   LeaseLostError,
   LockBusyError,
+  Permit,
   Run,
   type Client,
   type Election,
@@ -132,6 +133,42 @@ export async function runs(client: Client): Promise<number | string | undefined>
   same<Awaited<ReturnType<typeof client.forgetRun>>, Mark | null>();
   return new FinishUnconfirmedError("unsure").code;
 }
+
+export async function permits(client: Client): Promise<number | undefined> {
+  const any = client.lockAny(new Set(["a", "b"]));
+  same<Awaited<ReturnType<typeof any.acquire>>, Lease>();
+  same<Awaited<ReturnType<typeof any.tryAcquire>>, Lease | null>();
+  await using permit = await client.semaphore("license", 5).acquire({ wait: 5, data: new Uint8Array(1) });
+  same<typeof permit, Permit>();
+  same<typeof permit.index, number>();
+  const lease: Lease = permit;
+  lease.check();
+  const used = await client.semaphore("license", 5).using((permit) => permit.index);
+  same<typeof used, number>();
+  const lock = client.rwLock("catalog", { readers: 8 });
+  await using writing = await lock.tryWrite({ ttl: 5_000 });
+  same<typeof writing, Lease | null>();
+  same<Awaited<ReturnType<typeof text>>, string>();
+  for await (const info of client.list("job/")) same<typeof info, LockInfo>();
+  for await (const change of client.watch("a", { every: 100, signal: AbortSignal.timeout(5) })) {
+    if (change.type === "held") return change.holder.token;
+    if (change.type === "unreadable") throw change.error;
+    // @ts-expect-error: nobody holds it
+    change.holder;
+  }
+  await client.acquire("a", { fair: false });
+  // @ts-expect-error: a run stands in no line
+  await client.once("a", { fair: false }, () => 0);
+  // @ts-expect-error: a semaphore has a number of permits
+  client.semaphore("license");
+  // @ts-expect-error: a wait of a try
+  await any.tryAcquire({ wait: 5 });
+  // @ts-expect-error: permits are given, not made
+  new Permit();
+  return undefined;
+}
+
+const text = (client: Client) => client.rwLock("a").reading({ wait: 5 }, () => "text");
 
 const report = (client: Client) => client.once("a", () => "text");
 
