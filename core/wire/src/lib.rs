@@ -55,6 +55,7 @@
 //! | Redis, Valkey | [`redis`] over [`resp`], or over HTTP by [`rest`] |
 //! | DynamoDB | [`dynamodb`], signed by [`sigv4`] |
 //! | etcd | [`etcd`]: its JSON gateway |
+//! | S3, Azure Blob Storage, Google Cloud Storage | [`objects`]: conditional writes, for S3 signed by [`sigv4`] |
 //! | PostgreSQL | [`postgres`]: statements for a driver of the host's |
 //!
 //! [`client`] does all of that for a host that has no use for the parts: it is the core's own client with a session for
@@ -73,6 +74,7 @@ pub mod dynamodb;
 pub mod etcd;
 pub mod fence;
 pub mod listing;
+pub mod objects;
 pub mod postgres;
 pub mod redis;
 pub mod resp;

@@ -1,4 +1,4 @@
-//! Signatures of requests to AWS (Signature Version 4), as far as DynamoDB needs them.
+//! Signatures of requests to AWS (Signature Version 4), as far as DynamoDB and S3 need them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroize;
 
 use super::dynamodb::Request;
+use super::objects;
 
 mod date;
 #[cfg(test)]
@@ -128,17 +129,46 @@ impl Signer {
         let mut signed: Vec<&(&'static str, String)> = headers.iter().chain([&host]).collect();
         signed.sort_unstable();
         let scope = Scope { region, service: "dynamodb" };
-        let authorization = self.authorize("POST", &signed, &request.body, &scope, credentials, &time);
+        let target = Target { method: "POST", path: "/", query: "", digest: &hex(&Sha256::digest(&request.body)) };
+        let authorization = self.authorize(&target, &signed, &scope, credentials, &time);
         headers.push(("authorization", authorization));
         Headers(headers)
     }
 
-    /// `headers` in the order of their names; the path is `/`, and there is no query.
+    /// The headers of a request to S3, those that it has itself among them. `host` and `unix_ms` are as for
+    /// [`Signer::sign`].
+    pub fn sign_object(
+        &mut self,
+        request: &objects::Request,
+        host: &str,
+        region: &str,
+        credentials: &Credentials,
+        unix_ms: u64,
+    ) -> Headers {
+        let (time, digest) = (date::amz_date(unix_ms), hex(&Sha256::digest(&request.body)));
+        let mut headers = request.headers.clone();
+        headers.extend([("x-amz-content-sha256", digest.clone()), ("x-amz-date", time.clone())]);
+        headers.extend(credentials.session_token.clone().map(|token| ("x-amz-security-token", token)));
+        let host = ("host", String::from(host));
+        let mut signed: Vec<&(&'static str, String)> = headers.iter().chain([&host]).collect();
+        signed.sort_unstable();
+        let method = match request.method {
+            objects::Method::Get => "GET",
+            objects::Method::Put => "PUT",
+            objects::Method::Post => "POST",
+        };
+        let target = Target { method, path: &request.path, query: &request.query, digest: &digest };
+        let scope = Scope { region, service: "s3" };
+        let authorization = self.authorize(&target, &signed, &scope, credentials, &time);
+        headers.push(("authorization", authorization));
+        Headers(headers)
+    }
+
+    /// `headers` in the order of their names.
     fn authorize(
         &mut self,
-        method: &str,
+        target: &Target<'_>,
         headers: &[&(&'static str, String)],
-        body: &[u8],
         scope: &Scope<'_>,
         credentials: &Credentials,
         time: &str,
@@ -147,17 +177,18 @@ impl Signer {
         let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
         // At its full length from the start: what grows leaves its secrets behind in memory.
         let length: usize = headers.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
-        let mut canonical = String::with_capacity(method.len() + length + names.len() + 80);
-        let _ = write!(canonical, "{method}\n/\n\n");
+        let Target { method, path, query, digest } = target;
+        let mut canonical = String::with_capacity(method.len() + path.len() + query.len() + length + names.len() + 80);
+        let _ = write!(canonical, "{method}\n{path}\n{query}\n");
         for (name, value) in headers {
             // Writing to a string cannot fail.
             let _ = writeln!(canonical, "{name}:{}", value.trim());
         }
-        let _ = write!(canonical, "\n{names}\n{}", hex(&Sha256::digest(body)));
+        let _ = write!(canonical, "\n{names}\n{digest}");
         let within = alloc::format!("{day}/{}/{}/aws4_request", scope.region, scope.service);
-        let digest = hex(&Sha256::digest(canonical.as_bytes()));
+        let whole = hex(&Sha256::digest(canonical.as_bytes()));
         canonical.zeroize();
-        let to_sign = alloc::format!("AWS4-HMAC-SHA256\n{time}\n{within}\n{digest}");
+        let to_sign = alloc::format!("AWS4-HMAC-SHA256\n{time}\n{within}\n{whole}");
         let key = self.key(day, scope, &credentials.secret_access_key);
         let signature = hex(&mac(key, to_sign.as_bytes()));
         let id = &credentials.access_key_id;
@@ -187,6 +218,14 @@ impl Signer {
     }
 }
 
+/// The request line of a signature, and the digest of the body in hexadecimal.
+struct Target<'a> {
+    method: &'a str,
+    path: &'a str,
+    query: &'a str,
+    digest: &'a str,
+}
+
 /// The scope of a signature, without the day.
 struct Scope<'a> {
     region: &'a str,
@@ -199,7 +238,7 @@ fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from(if value < 10 { b'0' + value } else { b'a' - 10 + value });
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -41,7 +41,7 @@ mod errors;
 mod exchange;
 mod listing;
 mod memory;
-mod record;
+pub(crate) mod record;
 #[cfg(test)]
 mod tests;
 mod txn;

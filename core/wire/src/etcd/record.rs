@@ -16,21 +16,21 @@ use crate::dynamodb::json::object;
 
 /// The boot of every record that was read. It differs from [`NOW`], so no record runs out by itself: observers wait.
 const PAST: BootId = BootId([0; 16]);
-pub(super) const NOW: BootId = BootId([1; 16]);
+pub(crate) const NOW: BootId = BootId([1; 16]);
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub(super) struct Row {
-    pub(super) record: Option<Record>,
+pub(crate) struct Row {
+    pub(crate) record: Option<Record>,
     /// In a quorum: the loss of data since which the counter was raised.
-    pub(super) trusted: Option<LossId>,
+    pub(crate) trusted: Option<LossId>,
     fields: Map<String, Json>,
 }
 
 impl Row {
     /// # Errors
     /// No client writes such a value.
-    pub(super) fn parse(value: &[u8]) -> Result<Self, Denial> {
+    pub(crate) fn parse(value: &[u8]) -> Result<Self, Denial> {
         let fields = object(value).map_err(|_| corrupt("its value is no JSON object"))?;
         let counter = fields.get("counter").and_then(Json::as_u64).and_then(Token::new);
         let counter = counter.ok_or_else(|| corrupt("counter"))?;
@@ -41,8 +41,13 @@ impl Row {
         Ok(Self { record: Some(Record { counter, lease, mark }), trusted, fields })
     }
 
+    /// Sets a field of the value, beside the record.
+    pub(crate) fn keep(&mut self, name: &str, value: &str) {
+        self.fields.insert(name.into(), json!(value));
+    }
+
     /// The value with another record in it.
-    pub(super) fn with(&self, record: &Record, trusted: Option<LossId>) -> String {
+    pub(crate) fn with(&self, record: &Record, trusted: Option<LossId>) -> String {
         let mut fields = self.fields.clone();
         fields.insert("counter".into(), json!(record.counter.get()));
         let lease = record.lease.as_ref().map(written);

@@ -64,13 +64,16 @@ fn signatures_are_those_that_aws_published() {
             "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders={signed}, \
              Signature={signature}"
         );
-        let made = signer.authorize(method, &headers, body.as_bytes(), &SUITE, &suite_key(None), TIME);
+        let digest = hex(&Sha256::digest(body.as_bytes()));
+        let target = Target { method, path: "/", query: "", digest: &digest };
+        let made = signer.authorize(&target, &headers, &SUITE, &suite_key(None), TIME);
         assert_eq!(made, expected, "{name}");
     }
     let bare = [&host, &("my-header1", String::from("value1")), &date];
     let spaced = [&host, &spaced, &date];
     let key = suite_key(None);
-    let sign = |headers: &[_]| Signer::new().authorize("GET", headers, b"", &SUITE, &key, TIME);
+    let target = Target { method: "GET", path: "/", query: "", digest: &hex(&Sha256::digest(b"")) };
+    let sign = |headers: &[_]| Signer::new().authorize(&target, headers, &SUITE, &key, TIME);
     assert_eq!(sign(&bare), sign(&spaced), "spaces around a value are not signed");
 }
 

@@ -1,0 +1,210 @@
+//! The meaning of an answer: an object, a write, a lost race, or why not.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+
+use serde_json::Value as Json;
+
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+
+use super::memory::Row;
+use super::requests::Version;
+use super::{Response, Service, Session};
+use crate::dynamodb::json::object;
+use crate::redis::said;
+
+/// An answer by its kind.
+pub(super) enum Heard {
+    /// The object, or that there is none.
+    Read(Row),
+    /// It was written, and has this version now.
+    Written(Version),
+    /// The condition did not hold: somebody has written since. Nothing was written.
+    Raced,
+    /// No answer of the object.
+    Failed(Outcome),
+}
+
+/// Something to do before the same request is sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Repeat {
+    /// Find other credentials than those that were refused.
+    FreshCredentials,
+    /// Sign by the service's clock, whose time is in the header `date`.
+    ServerTime,
+}
+
+impl Session {
+    pub(super) fn heard_read(&self, answer: Result<&Response, Outcome>) -> Heard {
+        let response = match answer {
+            Ok(response) => response,
+            Err(outcome) => return Heard::Failed(unanswered(outcome)),
+        };
+        match response.status {
+            200 => match self.version(response) {
+                Some(version) => Heard::Read(Row { version: Some(version), body: Some(response.body.clone()) }),
+                None => Heard::Failed(misfit()),
+            },
+            404 if self.is_object_missing(response) => Heard::Read(Row::default()),
+            _ => Heard::Failed(self.classify(response)),
+        }
+    }
+
+    pub(super) fn heard_write(&self, answer: Result<&Response, Outcome>) -> Heard {
+        let response = match answer {
+            Ok(response) => response,
+            Err(outcome) => return Heard::Failed(unanswered(outcome)),
+        };
+        match response.status {
+            200 | 201 => self.version(response).map_or_else(|| Heard::Failed(misfit()), Heard::Written),
+            412 => Heard::Raced,
+            409 if ["ConditionalRequestConflict", "BlobAlreadyExists"].contains(&&*self.code(response)) => Heard::Raced,
+            404 if self.service == Service::S3 && self.is_object_missing(response) => Heard::Raced,
+            _ => Heard::Failed(self.classify(response)),
+        }
+    }
+
+    fn version(&self, response: &Response) -> Option<Version> {
+        let text = match self.service {
+            Service::S3 | Service::AzureBlob => response.header("etag").map(ToString::to_string),
+            // The answer to an upload tells it in its body.
+            Service::Gcs => response.header("x-goog-generation").map(ToString::to_string).or_else(|| {
+                object(&response.body).ok()?.get("generation").and_then(Json::as_str).map(ToString::to_string)
+            }),
+        };
+        text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())).map(Version)
+    }
+
+    /// Tells an object that is missing from a bucket that is.
+    fn is_object_missing(&self, response: &Response) -> bool {
+        match self.service {
+            Service::S3 => self.code(response) == "NoSuchKey",
+            Service::AzureBlob => self.code(response) == "BlobNotFound",
+            Service::Gcs => {
+                let said = core::str::from_utf8(&response.body).unwrap_or_default();
+                said.contains("No such object") || said.trim_end() == "Not Found"
+            }
+        }
+    }
+
+    /// The service's own name of an error; for Google its reason.
+    fn code(&self, response: &Response) -> String {
+        let code = match self.service {
+            Service::S3 => tag(&response.body, "Code").map(ToString::to_string),
+            Service::AzureBlob => response.header("x-ms-error-code").map(ToString::to_string),
+            Service::Gcs => object(&response.body).ok().and_then(|fields| {
+                let first = fields.get("error")?.get("errors")?.get(0)?.get("reason")?.as_str()?.to_string();
+                Some(first)
+            }),
+        };
+        code.map(|code| said(&code)).unwrap_or_default()
+    }
+
+    /// Judges a response that is neither success nor a lost race.
+    pub(super) fn classify(&self, response: &Response) -> Outcome {
+        let code = self.code(response);
+        let told = match code.as_str() {
+            "" => format!("HTTP status {}", response.status),
+            code => format!("HTTP status {}, {code}", response.status),
+        };
+        let denied =
+            |kind, advice: &str| Outcome::NotApplied(Refusal::Denied(Denial::new(kind, &format!("{advice} ({told})"))));
+        let fault = |kind, what: &str| Fault::new(kind, &format!("{what} ({told})"));
+        if let Some(repeat) = self.repeat(response) {
+            return Outcome::NotApplied(Refusal::NeedsCredentials(match repeat {
+                Repeat::FreshCredentials => fault(FaultKind::Server, "the credentials are refused, or have expired"),
+                Repeat::ServerTime => fault(FaultKind::Server, "the clock of this machine is wrong by many minutes"),
+            }));
+        }
+        match (response.status, code.as_str()) {
+            (404, "NoSuchBucket" | "ContainerNotFound") => denied(DenialKind::Other, self.no_container()),
+            (404, _) => denied(DenialKind::Other, self.no_container()),
+            (409, "ContainerBeingDeleted") => denied(DenialKind::Other, "the container is being deleted"),
+            (401 | 403, _) => denied(DenialKind::Permission, self.no_right()),
+            (301 | 307 | 308, _) => denied(DenialKind::Other, &Self::elsewhere(response)),
+            (300..400, _) => denied(DenialKind::Other, "a redirect, which no storage service sends here"),
+            (429, _) => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests"))),
+            // These say that the request was turned away. Other errors of the server may come after the write.
+            (503, "SlowDown" | "ServerBusy") => {
+                Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests")))
+            }
+            (405 | 501, _) => denied(DenialKind::Other, "the service does not know conditional writes"),
+            (400..=499, _) => denied(DenialKind::Other, "the service does not accept the request"),
+            _ => Outcome::Unknown(fault(FaultKind::Server, "the service has failed")),
+        }
+    }
+
+    pub(super) fn repeat(&self, response: &Response) -> Option<Repeat> {
+        if !(400..=403).contains(&response.status) {
+            return None;
+        }
+        match (self.service, response.status, self.code(response).as_str()) {
+            (Service::S3, _, "RequestTimeTooSkewed") => Some(Repeat::ServerTime),
+            (Service::S3, _, "ExpiredToken" | "InvalidToken" | "InvalidAccessKeyId" | "TokenRefreshRequired")
+            | (Service::AzureBlob, _, "InvalidAuthenticationInfo" | "AuthenticationFailed")
+            | (Service::Gcs, 401, _) => Some(Repeat::FreshCredentials),
+            (Service::S3 | Service::AzureBlob | Service::Gcs, _, _) => None,
+        }
+    }
+
+    const fn no_container(&self) -> &'static str {
+        match self.service {
+            Service::S3 => "there is no such bucket here: create it, or mend its name, region or endpoint",
+            Service::AzureBlob => "there is no such container: create it, or mend its name or the account",
+            Service::Gcs => "there is no such bucket: create it, or mend its name",
+        }
+    }
+
+    const fn no_right(&self) -> &'static str {
+        match self.service {
+            Service::S3 => {
+                "the credentials need s3:GetObject and s3:PutObject on the prefix, and s3:ListBucket on the bucket, \
+                 without which S3 does not tell that an object is missing"
+            }
+            Service::AzureBlob => "the identity needs the role `Storage Blob Data Contributor` on the container",
+            Service::Gcs => "the identity needs the role `roles/storage.objectUser` on the bucket",
+        }
+    }
+
+    fn elsewhere(response: &Response) -> String {
+        match response.header("x-amz-bucket-region") {
+            Some(region) => format!("the bucket is in another region: write ?region={} into the url", said(region)),
+            None => "the bucket is elsewhere: write its region or endpoint into the url".into(),
+        }
+    }
+}
+
+/// Something to do before a request that got this response is sent once more; `None` where that would not help.
+pub fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
+    session.repeat(response)
+}
+
+/// Only the service can say that something was applied or refused.
+fn unanswered(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Applied(_)
+        | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. }) => misfit(),
+        outcome @ (Outcome::NotApplied(_) | Outcome::Unknown(_)) => outcome,
+    }
+}
+
+pub(super) fn misfit() -> Outcome {
+    Outcome::Unknown(Fault::new(FaultKind::Protocol, "the answer is none of the storage service's"))
+}
+
+/// The content of the first element of this name, without a parser: those that are looked for hold plain text.
+pub(super) fn tag<'a>(body: &'a [u8], name: &str) -> Option<&'a str> {
+    tags(core::str::from_utf8(body).ok()?, name).next()
+}
+
+/// The contents of all elements of this name.
+pub(super) fn tags<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+    let mut rest = text;
+    core::iter::from_fn(move || {
+        let (_, after) = rest.split_once(open.as_str())?;
+        let (content, behind) = after.split_once(close.as_str())?;
+        rest = behind;
+        Some(content)
+    })
+}

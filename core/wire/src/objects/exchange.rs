@@ -1,0 +1,317 @@
+//! From operations to outcomes: each is read, decided, and written where nobody has written since.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use leasehold_core::Monotonic;
+use leasehold_core::config::MAX_KEEP;
+use leasehold_core::member::Marker;
+use leasehold_core::node::{NodeMemory, serve, wrong_quorum};
+use leasehold_core::op::{Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
+use leasehold_core::store::StoreNow;
+
+use super::errors::{Heard, misfit};
+use super::memory::{Memory, Row, marker_body, marker_text};
+use super::{Key, LONG_NAME, Request, Response, Session};
+use crate::etcd::record::{self, NOW};
+
+/// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
+const CLOCK_MARGIN: Duration = Duration::from_secs(60);
+/// How often an operation is decided anew because others write the same objects.
+const MOST_TRIES: u32 = 8;
+
+/// One request of the client: for each operation one request at a time. Drop it and its operations are
+/// [`Outcome::Unknown`], unless only requests that write nothing were sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    session: Session,
+    unix_ms: u64,
+    legs: Vec<Leg>,
+    /// Which legs are open, in the order of `requests`.
+    open: Vec<usize>,
+    requests: Vec<Request>,
+}
+
+/// Where an exchange stands after answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// The outcome of each operation, in their order.
+    Done(Vec<Outcome>),
+    /// Send [`Exchange::requests`]: they have changed.
+    Again,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Leg {
+    op: Op,
+    key: String,
+    /// Is kept in the object.
+    long_name: Option<String>,
+    step: Step,
+    /// The lock that the operation is decided by.
+    lock: Row,
+    /// The marker that it is decided by; `None` where it was not read.
+    marker: Option<Row>,
+    /// The marker was read after the lock.
+    is_marker_fresh: bool,
+    tries: u32,
+    outcome: Option<Outcome>,
+}
+
+/// The request that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    ReadLock,
+    /// For the decision.
+    ReadMarker,
+    WriteMarker(Vec<u8>),
+    WriteLock(Outcome, Vec<u8>),
+    /// Is the marker still the one that the outcome was decided by?
+    Confirm {
+        outcome: Outcome,
+        has_written: bool,
+    },
+}
+
+enum Next {
+    Done(Outcome),
+    Ask(Step),
+}
+
+impl Exchange {
+    pub(super) fn new(session: &Session, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Self {
+        let mut exchange =
+            Self { session: session.clone(), unix_ms, legs: Vec::new(), open: Vec::new(), requests: Vec::new() };
+        for LockOp { resource, op, .. } in ops {
+            let mut op = op.clone();
+            if let Op::Finish(finish) = &mut op
+                && !finish.keep.is_zero()
+            {
+                finish.keep = finish.keep.saturating_add(CLOCK_MARGIN).min(MAX_KEEP);
+            }
+            let Key { text: key, long_name } = session.key(resource);
+            exchange.legs.push(Leg {
+                op,
+                key,
+                long_name,
+                step: Step::ReadLock,
+                lock: Row::default(),
+                marker: None,
+                is_marker_fresh: false,
+                tries: 0,
+                outcome: None,
+            });
+        }
+        for at in 0..exchange.legs.len() {
+            exchange.begin(at, memory);
+        }
+        exchange
+    }
+
+    /// One for each operation that is still open. They may be sent in any order and at the same time.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// The answers to [`Exchange::requests`], in their order, one for each. In the place of a response that never came
+    /// stands what is known of its request: [`Outcome::NotApplied`] if it certainly never left, and else
+    /// [`Outcome::Unknown`].
+    pub fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<Response, Outcome>>) -> Progress {
+        let open = core::mem::take(&mut self.open);
+        self.requests.clear();
+        let mut answers = answers.into_iter();
+        for at in open {
+            let answer = answers.next().unwrap_or_else(|| Err(misfit()));
+            let Some(leg) = self.legs.get_mut(at) else { continue };
+            match leg.heard(&self.session, answer, memory, self.unix_ms) {
+                Next::Done(outcome) => leg.outcome = Some(outcome),
+                Next::Ask(step) => {
+                    leg.step = step;
+                    self.ask(at);
+                }
+            }
+        }
+        if self.open.is_empty() {
+            let outcome = |leg: &Leg| leg.outcome.clone().unwrap_or_else(misfit);
+            return Progress::Done(self.legs.iter().map(outcome).collect());
+        }
+        Progress::Again
+    }
+
+    /// Writes at once where all that is needed is remembered, and leads to a write; otherwise it reads.
+    fn begin(&mut self, at: usize, memory: &Memory) {
+        let Some(leg) = self.legs.get_mut(at) else { return };
+        leg.marker = memory.row(&self.session.marker_key());
+        if let Some(lock) = memory.row(&leg.key) {
+            leg.lock = lock;
+            if let Next::Ask(step @ Step::WriteLock(..)) = leg.decide(self.unix_ms) {
+                leg.step = step;
+            }
+        }
+        self.ask(at);
+    }
+
+    fn ask(&mut self, at: usize) {
+        let Some(leg) = self.legs.get(at) else { return };
+        let session = &self.session;
+        let request = match &leg.step {
+            Step::ReadLock => session.read(&leg.key),
+            Step::ReadMarker | Step::Confirm { .. } => session.look(),
+            Step::WriteMarker(body) => {
+                let version = leg.marker.as_ref().and_then(|marker| marker.version.as_ref());
+                session.write(&session.marker_key(), version, body)
+            }
+            Step::WriteLock(_, body) => session.write(&leg.key, leg.lock.version.as_ref(), body),
+        };
+        self.open.push(at);
+        self.requests.push(request);
+    }
+}
+
+impl Leg {
+    fn heard(
+        &mut self,
+        session: &Session,
+        answer: Result<Response, Outcome>,
+        memory: &mut Memory,
+        unix_ms: u64,
+    ) -> Next {
+        let answer = answer.as_ref().map_err(Clone::clone);
+        let heard = match &self.step {
+            Step::ReadLock | Step::ReadMarker | Step::Confirm { .. } => session.heard_read(answer),
+            Step::WriteMarker(_) | Step::WriteLock(..) => session.heard_write(answer),
+        };
+        let step = core::mem::replace(&mut self.step, Step::ReadLock);
+        let marker_key = session.marker_key();
+        match (step, heard) {
+            (Step::ReadLock, Heard::Read(row)) => {
+                memory.note(&self.key, row.clone());
+                (self.lock, self.is_marker_fresh) = (row, false);
+                self.decide(unix_ms)
+            }
+            (Step::ReadMarker, Heard::Read(row)) => {
+                memory.note(&marker_key, row.clone());
+                (self.marker, self.is_marker_fresh) = (Some(row), true);
+                self.decide(unix_ms)
+            }
+            (Step::WriteMarker(body), Heard::Written(version)) => {
+                let row = Row { version: Some(version), body: Some(body) };
+                memory.note(&marker_key, row.clone());
+                (self.marker, self.is_marker_fresh) = (Some(row), true);
+                self.decide(unix_ms)
+            }
+            (Step::WriteLock(outcome, body), Heard::Written(version)) => {
+                memory.note(&self.key, Row { version: Some(version), body: Some(body) });
+                match &self.op {
+                    Op::Acquire(acquire) if acquire.member.is_some() => {
+                        Next::Ask(Step::Confirm { outcome, has_written: true })
+                    }
+                    Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => {
+                        Next::Done(outcome)
+                    }
+                }
+            }
+            (Step::Confirm { outcome, has_written }, Heard::Read(row)) => {
+                memory.note(&marker_key, row.clone());
+                let is_same = self.marker.as_ref().is_some_and(|marker| marker.body == row.body);
+                match (is_same, has_written) {
+                    (true, _) => Next::Done(outcome),
+                    // The lock stands; the next send finds out if it counts, or a release frees it.
+                    (false, true) => Next::Done(Outcome::Unknown(Fault::new(
+                        FaultKind::Busy,
+                        "the membership of the node changed while the lock was written",
+                    ))),
+                    (false, false) => {
+                        (self.marker, self.is_marker_fresh) = (Some(row), true);
+                        self.again(unix_ms)
+                    }
+                }
+            }
+            (Step::WriteMarker(_), Heard::Raced) => {
+                memory.forget(&marker_key);
+                self.marker = None;
+                self.again(unix_ms)
+            }
+            (Step::WriteLock(..), Heard::Raced) => {
+                memory.forget(&self.key);
+                match self.is_too_often() {
+                    true => Next::Done(too_often()),
+                    false => Next::Ask(Step::ReadLock),
+                }
+            }
+            (Step::WriteLock(..), Heard::Failed(outcome)) => {
+                memory.forget(&self.key);
+                Next::Done(outcome)
+            }
+            (Step::Confirm { has_written: true, .. }, Heard::Failed(Outcome::Unknown(fault))) => {
+                Next::Done(Outcome::Unknown(fault))
+            }
+            (Step::Confirm { has_written: true, .. }, Heard::Failed(_)) => Next::Done(Outcome::Unknown(Fault::new(
+                FaultKind::Server,
+                "the lock was written, and then the membership of the node could not be read",
+            ))),
+            // Nothing of the lock was written.
+            (_, Heard::Failed(Outcome::Unknown(fault))) => {
+                memory.forget(&marker_key);
+                Next::Done(Outcome::NotApplied(Refusal::Unavailable(fault)))
+            }
+            (_, Heard::Failed(outcome)) => Next::Done(outcome),
+            (_, Heard::Read(_) | Heard::Written(_) | Heard::Raced) => Next::Done(misfit()),
+        }
+    }
+
+    fn again(&mut self, unix_ms: u64) -> Next {
+        if self.is_too_often() { Next::Done(too_often()) } else { self.decide(unix_ms) }
+    }
+
+    fn is_too_often(&mut self) -> bool {
+        self.tries += 1;
+        self.tries >= MOST_TRIES
+    }
+
+    fn decide(&self, unix_ms: u64) -> Next {
+        self.decided(unix_ms).unwrap_or_else(|denial| Next::Done(Outcome::NotApplied(Refusal::Denied(denial))))
+    }
+
+    /// # Errors
+    /// An object holds what this version does not understand.
+    fn decided(&self, unix_ms: u64) -> Result<Next, Denial> {
+        let asks = self.op.asks_a_quorum();
+        let text = match &self.marker {
+            None if asks => return Ok(Next::Ask(Step::ReadMarker)),
+            Some(Row { body: Some(body), .. }) if asks => marker_text(body)?,
+            Some(_) | None => String::new(),
+        };
+        let marker = Marker::parse(text.as_bytes());
+        if let (Op::Acquire(acquire), false, None) = (&self.op, text.is_empty(), &marker)
+            && let Some(asked) = &acquire.member
+        {
+            return Err(wrong_quorum((asked.quorum, asked.max_ttl_ms), None));
+        }
+        let mut row = self.lock.body.as_deref().map(record::Row::parse).transpose()?.unwrap_or_default();
+        if let Some(name) = &self.long_name {
+            row.keep(LONG_NAME, name);
+        }
+        let before = NodeMemory { marker: marker.as_ref(), trusted: row.trusted.as_ref(), run: None };
+        let now = StoreNow { boot: NOW, uptime: Monotonic::from_ns(0), unix_ms };
+        let served = serve(row.record.as_ref(), before, &self.op, &now);
+        Ok(match (served.marker, served.record) {
+            // Only then does the node know whether it votes.
+            (Some(marker), _) => Next::Ask(Step::WriteMarker(marker_body(&marker.text()))),
+            (None, Some(record)) => {
+                let body = row.with(&record, served.trusted).into_bytes();
+                Next::Ask(Step::WriteLock(served.outcome, body))
+            }
+            (None, None) if asks && !self.is_marker_fresh => {
+                Next::Ask(Step::Confirm { outcome: served.outcome, has_written: false })
+            }
+            (None, None) => Next::Done(served.outcome),
+        })
+    }
+}
+
+fn too_often() -> Outcome {
+    let detail = "others write the object of this lock all the time";
+    Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Busy, detail)))
+}

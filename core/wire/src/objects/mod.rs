@@ -1,0 +1,268 @@
+//! Operations as conditional reads and writes of objects in a cloud's storage service, and what the answers mean.
+//!
+//! One lock is one object, `PREFIX` `lock/NAME.json`: the counter, the last lease and the mark of finished work, as JSON.
+//! In a quorum the object `PREFIX` `quorum.json` holds a [`Marker`]. An operation reads the object, is decided by the core's own
+//! [`serve`](leasehold_core::node::serve), and is written on the condition that nobody has written since: by the ETag, or
+//! by the generation. A late request finds another version and does nothing. No object is ever deleted, and no body
+//! occurs twice. An object that was written from here needs no read: the next operation is decided by the [`Memory`] of it.
+//!
+//! Nothing runs out by itself: observers wait, and then name the version that stood still
+//! ([`Acquire::expect`](leasehold_core::op::Acquire::expect)).
+//!
+//! There is no call that reads the marker and writes a lock at once. So the marker is read once more after a lock was
+//! written, or refused: one that is still the same stood when the lock was written, since no text of a marker comes twice.
+//!
+//! ```
+//! use leasehold_core::op::{LockOp, Op, Outcome};
+//! use leasehold_core::{LockId, Resource};
+//! use leasehold_wire::objects::{Memory, Method, Progress, Request, Response, Service, Session};
+//!
+//! // A real host signs the request, sends it, and has timeouts.
+//! fn send(request: &Request) -> Result<Response, Outcome> {
+//!     assert_eq!((request.method, request.path.as_str()), (Method::Get, "/locks/prod/lock/invoice%252F42.json"));
+//!     let body = b"<Error><Code>NoSuchKey</Code></Error>".to_vec();
+//!     Ok(Response { status: 404, headers: Vec::new(), body })
+//! }
+//!
+//! let session = Session::new(Service::S3, "/locks", "prod/");
+//! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
+//! let mut memory = Memory::default();
+//! let mut exchange = session.begin(&memory, &ops, 1_700_000_000_000);
+//! let outcomes = loop {
+//!     let answers = exchange.requests().iter().map(send).collect();
+//!     match exchange.answers(&mut memory, answers) {
+//!         Progress::Done(outcomes) => break outcomes,
+//!         Progress::Again => {}
+//!     }
+//! };
+//! assert!(matches!(outcomes[..], [Outcome::Applied(_)]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod errors;
+mod exchange;
+mod listing;
+mod memory;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use sha2::{Digest, Sha256};
+
+use leasehold_core::Resource;
+use leasehold_core::member::Marker;
+use leasehold_core::op::{LockOp, Outcome, Refusal};
+
+pub use errors::{Repeat, repeat};
+pub use exchange::{Exchange, Progress};
+pub use listing::Names;
+pub use memory::Memory;
+pub use trial::{Trial, Verdict};
+
+use errors::{Heard, misfit};
+use requests::Version;
+
+use crate::sigv4::hex;
+
+/// The longest name of an object, in bytes, on every service.
+const MOST_KEY: usize = 1024;
+const END: &str = ".json";
+/// The field with the name of a lock whose object's name does not tell it.
+const LONG_NAME: &str = "name";
+
+/// The name of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    text: String,
+    /// The name of the lock, where the object's does not tell it.
+    long_name: Option<String>,
+}
+
+/// A storage service, by its API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Service {
+    /// Amazon S3, and services with its API that honour `If-Match` and `If-None-Match`.
+    S3,
+    /// Azure Blob Storage.
+    AzureBlob,
+    /// Google Cloud Storage, by its JSON API.
+    Gcs,
+}
+
+/// The method of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Reads.
+    Get,
+    /// Writes.
+    Put,
+    /// Writes, on services that name the object in the body.
+    Post,
+}
+
+/// A request, not signed yet. `Debug` does not show the body, which names attempts.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The path as it is sent, percent-encoded.
+    pub path: String,
+    /// The query as it is sent, percent-encoded, in the order of its names; it may be empty.
+    pub query: String,
+    /// Names in lowercase, and values.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Returns true for a request that may write. Another may be sent again.
+    pub fn writes(&self) -> bool {
+        self.method != Method::Get
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {}?{} with {} bytes", self.method, self.path, self.query, self.body.len())
+    }
+}
+
+/// A response. `Debug` does not show the body.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// Those of [`Response::HEADERS`] that came, with names in lowercase.
+    pub headers: Vec<(String, String)>,
+    /// The body; more than 1 MiB is not read.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The headers that are looked at.
+    pub const HEADERS: [&str; 5] = ["etag", "x-goog-generation", "x-ms-error-code", "x-amz-bucket-region", "date"];
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "status {} with {} bytes", self.status, self.body.len())
+    }
+}
+
+/// The quorum membership that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Found {
+    /// The marker, if there is one that this version understands.
+    pub marker: Option<Marker>,
+    /// The marker as it is written; empty where there is none.
+    pub text: Vec<u8>,
+    version: Option<Version>,
+}
+
+/// How to speak to one bucket or container. It knows nothing of connections and may be shared.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Session {
+    service: Service,
+    /// The path of the bucket or container, without a slash at its end.
+    root: Arc<str>,
+    prefix: Arc<str>,
+}
+
+impl Session {
+    /// A session with the objects whose names begin with a prefix, such as `leasehold/`.
+    ///
+    /// | service | `root` |
+    /// |---|---|
+    /// | [`Service::S3`] | empty where the host names the bucket, else `/BUCKET` |
+    /// | [`Service::AzureBlob`] | `/CONTAINER`, or `/ACCOUNT/CONTAINER` where the host does not name the account |
+    /// | [`Service::Gcs`] | `BUCKET` |
+    pub fn new(service: Service, root: &str, prefix: &str) -> Self {
+        Self { service, root: root.into(), prefix: prefix.into() }
+    }
+
+    /// The service.
+    pub const fn service(&self) -> Service {
+        self.service
+    }
+
+    /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for marks of finished work and for people.
+    pub fn begin(&self, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Exchange {
+        Exchange::new(self, memory, ops, unix_ms)
+    }
+
+    /// Asks for the marker; [`Session::found`] reads the answer.
+    pub fn look(&self) -> Request {
+        self.read(&self.marker_key())
+    }
+
+    /// Reads the answer to [`Session::look`].
+    ///
+    /// # Errors
+    /// The marker could not be read.
+    pub fn found(&self, response: &Response) -> Result<Found, Outcome> {
+        match self.heard_read(Ok(response)) {
+            Heard::Read(row) => {
+                let text = row.body.as_deref().map_or_else(|| Ok(String::new()), memory::marker_text);
+                let text = text.map_err(|denial| Outcome::NotApplied(Refusal::Denied(denial)))?;
+                Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), version: row.version })
+            }
+            Heard::Failed(outcome) => Err(outcome),
+            Heard::Written(_) | Heard::Raced => Err(misfit()),
+        }
+    }
+
+    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
+    /// the answer.
+    pub fn mark(&self, found: &Found, marker: Option<&Marker>) -> Request {
+        let text = marker.map(Marker::text).unwrap_or_default();
+        self.write(&self.marker_key(), found.version.as_ref(), &memory::marker_body(&text))
+    }
+
+    /// Tells if that was done; not where another marker has come meanwhile.
+    ///
+    /// # Errors
+    /// It was not, or nobody knows.
+    pub fn marked(&self, response: &Response) -> Result<bool, Outcome> {
+        match self.heard_write(Ok(response)) {
+            Heard::Written(_) => Ok(true),
+            Heard::Raced => Ok(false),
+            Heard::Failed(outcome) => Err(outcome),
+            Heard::Read(_) => Err(misfit()),
+        }
+    }
+
+    fn marker_key(&self) -> String {
+        alloc::format!("{}quorum.json", self.prefix)
+    }
+
+    /// The object of a lock. A name that does not fit is cut, and its digest follows an exclamation mark, which no other key
+    /// has; the object then holds the name.
+    fn key(&self, resource: &Resource) -> Key {
+        let whole = self.below(resource.as_str());
+        if whole.len() + END.len() <= MOST_KEY {
+            return Key { text: whole + END, long_name: None };
+        }
+        let digest = hex(&Sha256::digest(resource.as_str().as_bytes()));
+        let mut text = whole;
+        // The key is ASCII.
+        text.truncate(MOST_KEY - END.len() - digest.len() - 1);
+        let text = alloc::format!("{text}!{digest}{END}");
+        Key { text, long_name: Some(resource.as_str().into()) }
+    }
+
+    /// The beginning of the keys of locks whose names begin with `prefix`.
+    fn below(&self, prefix: &str) -> String {
+        alloc::format!("{}lock/{}", self.prefix, requests::encoded(prefix))
+    }
+}

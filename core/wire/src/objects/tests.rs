@@ -1,0 +1,490 @@
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::*;
+use crate::sigv4::{Credentials, Signer};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Membership, Phase, QuorumId, RETENTION};
+use leasehold_core::op::{Acquire, Applied, DenialKind, FaultKind, Finish, Op, Release, Renew};
+use leasehold_core::{LockId, Nonce, Owner, Seq, Token};
+
+const TTL: Duration = Duration::from_secs(30);
+const NOW: u64 = 1_700_000_000_000;
+const ALL: [Service; 3] = [Service::S3, Service::AzureBlob, Service::Gcs];
+
+type Meanwhile = fn(&mut Bucket);
+
+/// The part of a storage service that locks need: one that was checked against real servers.
+struct Bucket {
+    service: Service,
+    objects: BTreeMap<String, (u64, Vec<u8>)>,
+    version: u64,
+    requests: usize,
+    /// Is done before the request of this number.
+    meanwhile: Option<(usize, Meanwhile)>,
+}
+
+impl Bucket {
+    fn new(service: Service) -> Self {
+        Self { service, objects: BTreeMap::new(), version: 0, requests: 0, meanwhile: None }
+    }
+
+    fn session(&self) -> Session {
+        session(self.service)
+    }
+
+    fn put(&mut self, key: &str, body: &[u8]) -> u64 {
+        self.version += 1;
+        self.objects.insert(key.into(), (self.version, body.into()));
+        self.version
+    }
+
+    fn header(name: &str, value: impl ToString) -> Vec<(String, String)> {
+        vec![(name.into(), value.to_string())]
+    }
+
+    fn answer(&mut self, request: &Request) -> Response {
+        self.requests += 1;
+        if let Some((_, act)) = self.meanwhile.take_if(|(at, _)| *at == self.requests) {
+            act(self);
+        }
+        let sent =
+            |name: &str| request.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
+        let key = |path: &str| percent_decoded(path.rsplit_once("/locks/").map_or("", |(_, key)| key));
+        let named = match self.service {
+            Service::S3 | Service::AzureBlob => "etag",
+            Service::Gcs => "x-goog-generation",
+        };
+        let shown =
+            |version: u64| if self.service == Service::Gcs { version.to_string() } else { format!("\"{version}\"") };
+        if request.method == Method::Get {
+            let key = match self.service {
+                Service::S3 | Service::AzureBlob => key(&request.path),
+                Service::Gcs => percent_decoded(request.path.strip_prefix("/storage/v1/b/locks/o/").unwrap()),
+            };
+            return match (self.objects.get(&key), self.service) {
+                (Some((version, body)), _) => {
+                    Response { status: 200, headers: Self::header(named, shown(*version)), body: body.clone() }
+                }
+                (None, Service::S3) => response(404, "<Error><Code>NoSuchKey</Code></Error>"),
+                (None, Service::AzureBlob) => {
+                    Response { headers: Self::header("x-ms-error-code", "BlobNotFound"), ..response(404, "") }
+                }
+                (None, Service::Gcs) => response(404, "No such object: locks/a"),
+            };
+        }
+        let (key, wanted, body) = match self.service {
+            Service::S3 | Service::AzureBlob => {
+                let wanted = sent("if-match").or_else(|| sent("if-none-match").map(|_| "0".into())).unwrap();
+                (key(&request.path), wanted.trim_matches('"').to_string(), request.body.clone())
+            }
+            Service::Gcs => {
+                let text = String::from_utf8(request.body.clone()).unwrap();
+                let mut parts = text.split("\r\n").filter(|line| line.starts_with('{'));
+                let named: serde_json::Value = serde_json::from_str(parts.next().unwrap()).unwrap();
+                let wanted = request.query.split('&').find_map(|pair| pair.strip_prefix("ifGenerationMatch=")).unwrap();
+                (named["name"].as_str().unwrap().into(), wanted.into(), parts.next().unwrap().into())
+            }
+        };
+        let is = self.objects.get(&key).map_or(0, |(version, _)| *version).to_string();
+        match (is == wanted, self.service, wanted.as_str()) {
+            (true, _, _) => {
+                let version = self.put(&key, &body);
+                let shown = if self.service == Service::Gcs { version.to_string() } else { format!("\"{version}\"") };
+                Response { status: 200, headers: Self::header(named, shown), body: Vec::new() }
+            }
+            (false, Service::AzureBlob, "0") => {
+                Response { headers: Self::header("x-ms-error-code", "BlobAlreadyExists"), ..response(409, "") }
+            }
+            (false, _, _) => response(412, ""),
+        }
+    }
+
+    /// Marks it as a node.
+    fn join(&mut self) {
+        let marker = Marker {
+            quorum: QuorumId([1; 16]),
+            max_ttl_ms: 60_000,
+            stamp: LossId([3; 16]),
+            phase: Phase::Member,
+            run: None,
+        };
+        let session = self.session();
+        let found = session.found(&self.answer(&session.look())).unwrap();
+        assert_eq!(found, Found::default());
+        let marked = self.answer(&session.mark(&found, Some(&marker)));
+        assert_eq!(session.marked(&marked), Ok(true));
+        let again = self.answer(&session.mark(&found, Some(&marker)));
+        assert_eq!(session.marked(&again), Ok(false), "what was found is there no more");
+        let found = session.found(&self.answer(&session.look())).unwrap();
+        assert_eq!((found.marker.as_ref(), found.text.as_slice()), (Some(&marker), marker.text().as_bytes()));
+    }
+
+    fn ask(&mut self, op: Op) -> Outcome {
+        self.with(&mut Memory::default(), "a", op)
+    }
+
+    fn with(&mut self, memory: &mut Memory, name: &str, op: Op) -> Outcome {
+        let op = LockOp { lock: LockId::new(1), resource: Resource::new(name).unwrap(), op };
+        let mut exchange = self.session().begin(memory, &[op], NOW);
+        loop {
+            let answers = exchange.requests().iter().map(|request| Ok(self.answer(request))).collect();
+            if let Progress::Done(mut outcomes) = exchange.answers(memory, answers) {
+                return outcomes.remove(0);
+            }
+        }
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes: Vec<u8> = parts.next().unwrap().bytes().collect();
+    for part in parts {
+        bytes.push(u8::from_str_radix(&part[..2], 16).unwrap());
+        bytes.extend(part[2..].bytes());
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn session(service: Service) -> Session {
+    Session::new(service, if service == Service::Gcs { "locks" } else { "/locks" }, "prod/")
+}
+
+fn response(status: u16, body: &str) -> Response {
+    Response { status, headers: Vec::new(), body: body.as_bytes().to_vec() }
+}
+
+fn nonce(of: u8) -> Nonce {
+    Nonce::from_bytes([of; 16])
+}
+
+fn acquire_in(of: u8, member: Option<Membership>) -> Op {
+    Op::Acquire(Box::new(Acquire {
+        nonce: nonce(of),
+        seq: Seq::new(1),
+        record_ttl: TTL,
+        floor: Token::ZERO,
+        expect: None,
+        owner: Owner::new("worker").unwrap(),
+        data: None,
+        member,
+        unless_done: false,
+        in_line: false,
+    }))
+}
+
+fn acquire(of: u8) -> Op {
+    acquire_in(of, None)
+}
+
+fn member(bootstrap: Bootstrap) -> Membership {
+    Membership {
+        quorum: QuorumId([1; 16]),
+        max_ttl_ms: 60_000,
+        durability: Durability::Declared,
+        fresh: LossId([2; 16]),
+        waited_out: None,
+        bootstrap,
+        retention: RETENTION,
+    }
+}
+
+fn release(of: u8) -> Op {
+    Op::Release(Release { nonce: nonce(of), quorum: None })
+}
+
+fn renew(of: u8, quorum: Option<Durability>) -> Op {
+    Op::Renew(Renew { nonce: nonce(of), seq: Seq::new(2), record_ttl: TTL, quorum })
+}
+
+fn granted(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Applied(Applied::Acquired { counter }) => counter.get(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_lock_passes_from_one_to_the_next_on_every_service() {
+    for service in ALL {
+        let mut bucket = Bucket::new(service);
+        assert_eq!(granted(&bucket.ask(acquire(1))), 1, "{service:?}");
+        assert!(matches!(bucket.ask(acquire(2)), Outcome::NotApplied(Refusal::Conflict(_))));
+        assert!(matches!(bucket.ask(release(2)), Outcome::NotApplied(Refusal::Conflict(_))));
+        assert_eq!(bucket.ask(renew(1, None)), Outcome::Applied(Applied::Renewed));
+        assert_eq!(bucket.ask(release(1)), Outcome::Applied(Applied::Released));
+        assert_eq!(granted(&bucket.ask(acquire(2))), 2);
+        let (token, owner) = (Token::new(2).unwrap(), Owner::new("worker").unwrap());
+        let finish = Finish { nonce: nonce(2), token, keep: TTL, owner, quorum: None };
+        assert!(matches!(bucket.ask(Op::Finish(Box::new(finish))), Outcome::Applied(Applied::Finished)));
+    }
+}
+
+#[test]
+fn what_was_written_here_needs_no_read() {
+    for service in ALL {
+        let (mut bucket, mut memory) = (Bucket::new(service), Memory::default());
+        for (op, requests) in
+            [(acquire(1), 2), (renew(1, None), 1), (release(1), 1), (acquire(2), 1), (release(2), 1), (Op::Read, 1)]
+        {
+            let before = bucket.requests;
+            assert!(matches!(bucket.with(&mut memory, "a", op.clone()), Outcome::Applied(_)), "{op:?}");
+            assert_eq!(bucket.requests - before, requests, "{service:?}: {op:?}");
+        }
+        // A memory that is out of date costs two requests more.
+        assert_eq!(granted(&bucket.ask(acquire(3))), 3);
+        let before = bucket.requests;
+        assert!(matches!(bucket.with(&mut memory, "a", acquire(4)), Outcome::NotApplied(Refusal::Conflict(_))));
+        assert_eq!(bucket.requests - before, 2);
+    }
+}
+
+#[test]
+fn a_race_is_decided_anew() {
+    for service in ALL {
+        let mut bucket = Bucket::new(service);
+        // Between the read and the write of the first.
+        bucket.meanwhile = Some((2, |bucket| assert_eq!(granted(&bucket.ask(acquire(9))), 1)));
+        assert!(matches!(bucket.ask(acquire(1)), Outcome::NotApplied(Refusal::Conflict(_))), "{service:?}");
+    }
+}
+
+#[test]
+fn a_node_votes_only_under_the_marker_that_it_was_asked_under() {
+    for service in ALL {
+        let mut bucket = Bucket::new(service);
+        let asked = |bootstrap| acquire_in(1, Some(member(bootstrap)));
+        // Nobody knows what an unmarked node has forgotten.
+        let abstains = bucket.ask(asked(Bootstrap::No));
+        assert!(matches!(abstains, Outcome::NotApplied(Refusal::Abstains { .. })), "{service:?}: {abstains:?}");
+        assert!(!bucket.objects.contains_key("prod/lock/a.json"), "nothing of the lock was written");
+        let mut bucket = Bucket::new(service);
+        bucket.join();
+        assert_eq!(granted(&bucket.ask(asked(Bootstrap::No))), 1);
+        let marker = bucket.objects["prod/quorum.json"].1.clone();
+        // The node loses its marker after the lock was written: it counts no more.
+        bucket.ask(release(1));
+        bucket.requests = 0;
+        bucket.meanwhile = Some((4, |bucket| {
+            bucket.objects.remove("prod/quorum.json");
+        }));
+        assert!(matches!(bucket.ask(acquire_in(2, Some(member(Bootstrap::No)))), Outcome::Unknown(_)));
+        let missing = bucket.ask(renew(7, Some(Durability::Declared)));
+        assert!(matches!(missing, Outcome::NotApplied(Refusal::Abstains { .. })), "{missing:?}");
+        bucket.put("prod/quorum.json", &marker);
+        assert!(matches!(bucket.ask(renew(7, Some(Durability::Declared))), Outcome::NotApplied(Refusal::Conflict(_))));
+        bucket.put("prod/quorum.json", b"{}");
+        match bucket.ask(asked(Bootstrap::No)) {
+            Outcome::NotApplied(Refusal::Denied(denial)) => assert_eq!(denial.kind, DenialKind::CorruptRecord),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_remembered_marker_is_read_again_before_it_counts() {
+    let (mut bucket, mut memory) = (Bucket::new(Service::S3), Memory::default());
+    bucket.join();
+    let vote = |of| acquire_in(of, Some(member(Bootstrap::No)));
+    assert_eq!(granted(&bucket.with(&mut memory, "a", vote(1))), 1);
+    bucket.objects.clear();
+    let lost = bucket.with(&mut memory.clone(), "a", renew(1, Some(Durability::Declared)));
+    assert!(matches!(lost, Outcome::NotApplied(Refusal::Abstains { .. })), "a refusal: {lost:?}");
+    let lost = bucket.with(&mut memory, "b", vote(2));
+    assert!(matches!(lost, Outcome::Unknown(_)), "a grant: {lost:?}");
+}
+
+#[test]
+fn requests_are_those_of_each_service() {
+    let shown = |request: &Request| {
+        let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        format!("{:?} {}?{} {}", request.method, request.path, request.query, headers.join(", "))
+    };
+    let key = |service| session(service).key(&Resource::new("a/ü").unwrap()).text;
+    assert_eq!(key(Service::S3), "prod/lock/a%2F%C3%BC.json");
+    for (service, read, created) in [
+        (
+            Service::S3,
+            "Get /locks/prod/lock/a%252F%25C3%25BC.json? ",
+            "Put /locks/prod/lock/a%252F%25C3%25BC.json? if-none-match: *, content-type: application/json",
+        ),
+        (
+            Service::AzureBlob,
+            "Get /locks/prod/lock/a%252F%25C3%25BC.json? x-ms-version: 2021-12-02",
+            "Put /locks/prod/lock/a%252F%25C3%25BC.json? x-ms-version: 2021-12-02, if-none-match: *, \
+             content-type: application/json, x-ms-blob-type: BlockBlob",
+        ),
+        (
+            Service::Gcs,
+            "Get /storage/v1/b/locks/o/prod%2Flock%2Fa%252F%25C3%25BC.json?alt=media ",
+            "Post /upload/storage/v1/b/locks/o?ifGenerationMatch=0&uploadType=multipart \
+             content-type: multipart/related; boundary=leasehold-5e1f",
+        ),
+    ] {
+        let session = session(service);
+        assert_eq!(shown(&session.read(&key(service))), read);
+        assert_eq!(shown(&session.write(&key(service), None, b"{}")), created);
+    }
+}
+
+#[test]
+fn a_name_that_does_not_fit_is_cut_and_kept_in_the_object() {
+    let long = "ü".repeat(512);
+    let other = long.clone() + "x";
+    let (mut bucket, mut memory) = (Bucket::new(Service::S3), Memory::default());
+    assert_eq!(granted(&bucket.with(&mut memory, &long, acquire(1))), 1);
+    assert_eq!(granted(&bucket.with(&mut memory, &other[2..], acquire(1))), 1);
+    assert!(bucket.objects.keys().all(|key| key.len() == 1024 && key.contains('!')));
+    let keys: String = bucket.objects.keys().map(|key| format!("<Key>{key}</Key>")).collect();
+    let page = format!("<ListBucketResult>{keys}<Key>prod/lock/a%2Fb.json</Key><Key>prod/x</Key></ListBucketResult>");
+    let session = bucket.session();
+    let found = session.listed(&response(200, &page)).unwrap();
+    assert_eq!(found.names, [Resource::new("a/b").unwrap()]);
+    let names: Vec<_> =
+        found.reads.iter().map(|read| session.name_in(&bucket.answer(read)).unwrap().unwrap()).collect();
+    assert_eq!(names.len(), 2);
+    assert!(names.contains(&Resource::new(&long).unwrap()), "{names:?}");
+}
+
+#[test]
+fn pages_of_names_are_read() {
+    let gcs = session(Service::Gcs);
+    let page = r#"{"items":[{"name":"prod/lock/b.json"},{"name":"prod/lock/%zz.json"}],"nextPageToken":"n=="}"#;
+    let names = gcs.listed(&response(200, page)).unwrap();
+    assert_eq!((names.names.len(), names.next.as_deref()), (1, Some(&b"n=="[..])));
+    assert!(gcs.list("a b", b"n==").query.ends_with("&pageToken=n%3D%3D&prefix=prod%2Flock%2Fa%2520b"));
+    let azure = session(Service::AzureBlob);
+    let page = "<EnumerationResults><Blobs><Blob><Name>prod/lock/b.json</Name></Blob></Blobs><NextMarker /></EnumerationResults>";
+    assert_eq!(azure.listed(&response(200, page)).unwrap().next, None);
+    assert!(session(Service::S3).listed(&response(200, "<html>")).is_err());
+}
+
+#[test]
+fn answers_without_success_are_judged() {
+    let azure = |status, code: &str| {
+        let headers = vec![("x-ms-error-code".to_string(), code.to_string())];
+        (Service::AzureBlob, Response { headers, ..response(status, "") })
+    };
+    let s3 = |status, code: &str| (Service::S3, response(status, &format!("<Error><Code>{code}</Code></Error>")));
+    let gcs = |status, reason: &str| {
+        (Service::Gcs, response(status, &format!(r#"{{"error":{{"errors":[{{"reason":"{reason}"}}]}}}}"#)))
+    };
+    let kind = |(service, response): &(Service, Response)| match session(*service).classify(response) {
+        Outcome::NotApplied(Refusal::Denied(denial)) => format!("denied {:?}", denial.kind),
+        Outcome::NotApplied(Refusal::Throttled(_)) => "throttled".into(),
+        Outcome::NotApplied(Refusal::NeedsCredentials(_)) => "credentials".into(),
+        Outcome::Unknown(fault) if fault.kind == FaultKind::Server => "unknown".into(),
+        other => format!("{other:?}"),
+    };
+    for (answer, meaning) in [
+        (s3(404, "NoSuchBucket"), "denied Other"),
+        (s3(403, "AccessDenied"), "denied Permission"),
+        (s3(403, "RequestTimeTooSkewed"), "credentials"),
+        (s3(400, "ExpiredToken"), "credentials"),
+        (s3(403, "InvalidAccessKeyId"), "credentials"),
+        (s3(301, "PermanentRedirect"), "denied Other"),
+        (s3(503, "SlowDown"), "throttled"),
+        (s3(503, "ServiceUnavailable"), "unknown"),
+        (s3(500, "InternalError"), "unknown"),
+        (s3(501, "NotImplemented"), "denied Other"),
+        (azure(404, "ContainerNotFound"), "denied Other"),
+        (azure(409, "ContainerBeingDeleted"), "denied Other"),
+        (azure(403, "AuthenticationFailed"), "credentials"),
+        (azure(403, "AuthorizationPermissionMismatch"), "denied Permission"),
+        (azure(503, "ServerBusy"), "throttled"),
+        (azure(500, "OperationTimedOut"), "unknown"),
+        (gcs(401, "authError"), "credentials"),
+        (gcs(403, "forbidden"), "denied Permission"),
+        (gcs(429, "rateLimitExceeded"), "throttled"),
+        (gcs(503, "backendError"), "unknown"),
+        ((Service::Gcs, response(502, "<html>oops</html>")), "unknown"),
+        ((Service::S3, response(302, "<html>")), "denied Other"),
+    ] {
+        assert_eq!(kind(&answer), meaning, "{answer:?} {:?}", answer.1.body);
+    }
+    let moved = Response { headers: vec![("x-amz-bucket-region".into(), "eu-west-3".into())], ..response(301, "") };
+    assert!(format!("{:?}", session(Service::S3).classify(&moved)).contains("?region=eu-west-3"));
+    // A success that shows no version is none.
+    for service in ALL {
+        let session = session(service);
+        assert!(matches!(session.heard_write(Ok(&response(200, "<html>"))), Heard::Failed(Outcome::Unknown(_))));
+        assert!(matches!(session.heard_read(Ok(&response(200, "<html>"))), Heard::Failed(Outcome::Unknown(_))));
+    }
+}
+
+#[test]
+fn lost_replies_are_unknown_only_where_something_may_be_written() {
+    let session = session(Service::S3);
+    let lost = || Err(Outcome::Unknown(leasehold_core::op::Fault::of(FaultKind::Timeout)));
+    let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").unwrap(), op: acquire(1) };
+    let mut memory = Memory::default();
+    let mut exchange = session.begin(&memory, core::slice::from_ref(&op), NOW);
+    let outcomes = exchange.answers(&mut memory, vec![lost()]);
+    assert!(matches!(&outcomes, Progress::Done(outcomes) if matches!(outcomes[..], [Outcome::NotApplied(_)])));
+    let mut exchange = session.begin(&memory, &[op], NOW);
+    let missing = response(404, "<Error><Code>NoSuchKey</Code></Error>");
+    assert_eq!(exchange.answers(&mut memory, vec![Ok(missing)]), Progress::Again);
+    let outcomes = exchange.answers(&mut memory, vec![lost()]);
+    assert!(matches!(&outcomes, Progress::Done(outcomes) if matches!(outcomes[..], [Outcome::Unknown(_)])));
+}
+
+#[test]
+fn a_trial_finds_services_that_ignore_conditions() {
+    for service in ALL {
+        let mut bucket = Bucket::new(service);
+        for _ in 0..2 {
+            let (mut trial, mut request) = Trial::begin(&bucket.session(), nonce(7));
+            let verdict = loop {
+                match trial.answer(Ok(&bucket.answer(&request))) {
+                    Verdict::Ask(next) => request = next,
+                    verdict => break verdict,
+                }
+            };
+            assert_eq!(verdict, Verdict::Sound, "{service:?}");
+        }
+        // The answers of one that writes whatever the condition is.
+        let written = |etag: &str| Response {
+            headers: vec![("etag".into(), etag.into()), ("x-goog-generation".into(), etag.into())],
+            ..response(200, "{}")
+        };
+        let (mut trial, _) = Trial::begin(&bucket.session(), nonce(7));
+        assert!(matches!(trial.answer(Ok(&written("1"))), Verdict::Ask(_)));
+        assert!(matches!(trial.answer(Ok(&written("2"))), Verdict::Ask(_)));
+        assert!(matches!(trial.answer(Ok(&written("3"))), Verdict::Ignored(_)));
+        let (mut trial, _) = Trial::begin(&bucket.session(), nonce(7));
+        for answer in [written("1"), written("2"), response(412, ""), written("4")] {
+            assert!(matches!(trial.answer(Ok(&answer)), Verdict::Ask(_)));
+        }
+        assert!(matches!(trial.answer(Ok(&written("5"))), Verdict::Ignored(_)));
+    }
+}
+
+/// "Example: GET Object" and "PUT Object" of AWS's documentation sign other headers than we send, so this vector was made
+/// with botocore 1.44.
+#[test]
+fn signatures_are_those_of_aws() {
+    let credentials = Credentials {
+        access_key_id: "AKIAIOSFODNN7EXAMPLE".into(),
+        secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
+        session_token: Some("token".into()),
+    };
+    let session = Session::new(Service::S3, "", "prod/");
+    let request = session.write("prod/lock/a%2Fb.json", None, b"{}");
+    let headers = Signer::new().sign_object(
+        &request,
+        "locks.s3.eu-west-1.amazonaws.com",
+        "eu-west-1",
+        &credentials,
+        1_440_938_160_000,
+    );
+    let authorization = headers.iter().find(|(name, _)| *name == "authorization").unwrap().1.to_string();
+    assert_eq!(authorization, SIGNED);
+}
+
+const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20150830/eu-west-1/s3/aws4_request, \
+    SignedHeaders=content-type;host;if-none-match;x-amz-content-sha256;x-amz-date;x-amz-security-token, \
+    Signature=e42ea7cbfa774174ee30f6cb02b99d98dd323fe776cf6140d87baa1a956495ad";

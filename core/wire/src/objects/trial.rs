@@ -1,0 +1,103 @@
+//! A trial of the one thing that every lock depends on: that a conditional write is refused once its condition is false.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde_json::json;
+
+use leasehold_core::Nonce;
+use leasehold_core::op::Outcome;
+
+use super::errors::{Heard, misfit};
+use super::requests::Version;
+use super::{Request, Response, Session};
+
+/// A trial under way, on the object `PREFIX` `trial.json`, which stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trial {
+    session: Session,
+    /// Makes the bodies of this trial differ from those of all others.
+    nonce: Nonce,
+    step: Step,
+}
+
+/// The result of a trial so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Send this, and hand in the answer.
+    Ask(Request),
+    /// Conditions are honoured.
+    Sound,
+    /// A write was made although its condition was false: the store cannot keep locks.
+    Ignored(&'static str),
+    /// Another trial came between, so that this one shows nothing.
+    Disturbed,
+    /// A request was refused, or failed.
+    Failed(Outcome),
+}
+
+/// The request that is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Look,
+    Begin,
+    /// Creates what is there.
+    CreateAgain(Version),
+    Replace(Version),
+    /// Replaces a version that was replaced.
+    ReplaceAgain,
+}
+
+impl Trial {
+    /// A trial, and its first request. The nonce is random.
+    pub fn begin(session: &Session, nonce: Nonce) -> (Self, Request) {
+        (Self { session: session.clone(), nonce, step: Step::Look }, session.read(&key(session)))
+    }
+
+    /// Takes the answer to the last request.
+    pub fn answer(&mut self, answer: Result<&Response, Outcome>) -> Verdict {
+        let heard = match &self.step {
+            Step::Look => self.session.heard_read(answer),
+            Step::Begin | Step::CreateAgain(_) | Step::Replace(_) | Step::ReplaceAgain => {
+                self.session.heard_write(answer)
+            }
+        };
+        let step = core::mem::replace(&mut self.step, Step::Look);
+        match (step, heard) {
+            (_, Heard::Failed(outcome)) => Verdict::Failed(outcome),
+            (Step::Look, Heard::Read(row)) => self.ask(Step::Begin, row.version.as_ref()),
+            (Step::Begin, Heard::Written(version)) => self.ask(Step::CreateAgain(version), None),
+            (Step::CreateAgain(_), Heard::Written(_)) => Verdict::Ignored("an object that is there was created again"),
+            (Step::CreateAgain(version), Heard::Raced) => {
+                let old = version.clone();
+                self.ask(Step::Replace(version), Some(&old))
+            }
+            (Step::Replace(old), Heard::Written(new)) => match old == new {
+                true => Verdict::Ignored("a new body did not change the version"),
+                false => self.ask(Step::ReplaceAgain, Some(&old)),
+            },
+            (Step::ReplaceAgain, Heard::Raced) => Verdict::Sound,
+            (Step::ReplaceAgain, Heard::Written(_)) => Verdict::Ignored("a version that was replaced was written over"),
+            (Step::Begin | Step::Replace(_), Heard::Raced) => Verdict::Disturbed,
+            (_, Heard::Read(_) | Heard::Written(_) | Heard::Raced) => Verdict::Failed(misfit()),
+        }
+    }
+
+    fn ask(&mut self, step: Step, version: Option<&Version>) -> Verdict {
+        let name = match &step {
+            Step::Look => "look",
+            Step::Begin => "begin",
+            Step::CreateAgain(_) => "create again",
+            Step::Replace(_) => "replace",
+            Step::ReplaceAgain => "replace again",
+        };
+        let id: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
+        let body = json!({ "trial": name, "id": id.join(".") }).to_string();
+        self.step = step;
+        Verdict::Ask(self.session.write(&key(&self.session), version, body.as_bytes()))
+    }
+}
+
+fn key(session: &Session) -> String {
+    alloc::format!("{}trial.json", session.prefix)
+}
