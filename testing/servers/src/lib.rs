@@ -8,6 +8,7 @@
 //! - [`dynamodb::Server`]: a real DynamoDB Local, which a test program shares, since it takes a second to start;
 //! - [`etcd::Server`]: a real etcd, with one member or several;
 //! - [`postgres::Server`]: a real PostgreSQL, with a standby on request, and [`postgres::Pooler`], a PgBouncer in front;
+//! - [`objects::Server`]: Azurite, moto or fake-gcs-server, with the APIs of cloud storage;
 //! - [`answers::Server`]: an HTTP server in this process whose answers a test makes up;
 //! - [`proxy::Proxy`]: a TCP proxy that loses one reply, or cuts, delays, splits and swallows what passes;
 //! - [`resp::Connection`] and [`http::Connection`]: simple clients, to see the effects of a client under test.
@@ -37,7 +38,8 @@
 //! server wrote last.
 //!
 //! Programs that are missing are named with the Debian package that has them: `redis-server`, `webdis`, `postgresql`,
-//! `pgbouncer`, `etcd-server`, `gcc`, `java`. DynamoDB Local comes with `cargo xtask interop`.
+//! `pgbouncer`, `etcd-server`, `gcc`, `java`. DynamoDB Local and the servers of cloud storage come with `cargo xtask
+//! interop`.
 
 pub mod answers;
 mod clock;
@@ -45,6 +47,7 @@ pub mod dynamodb;
 pub mod etcd;
 mod full;
 pub mod http;
+pub mod objects;
 mod ports;
 pub mod postgres;
 mod preload;
