@@ -54,8 +54,19 @@ impl Finding {
 mod tests {
     use std::path::Path;
 
-    const STORES: [&str; 10] =
-        ["memory.", "sqlite.", "redis.", "http.", "dynamodb.", "etcd.", "postgres.", "quorum.", "store.", "host."];
+    const STORES: [&str; 11] = [
+        "memory.",
+        "sqlite.",
+        "redis.",
+        "http.",
+        "dynamodb.",
+        "etcd.",
+        "objects.",
+        "postgres.",
+        "quorum.",
+        "store.",
+        "host.",
+    ];
 
     /// Literals that look like the name of a check, in a file that makes findings.
     fn checks(folder: &Path, found: &mut Vec<String>) {
@@ -85,7 +96,7 @@ mod tests {
         let mut found = Vec::new();
         checks(&package.join("src"), &mut found);
         assert!(found.len() > 40, "{found:?}");
-        let guide = ["doctor", "redis", "dynamodb", "etcd", "postgres"]
+        let guide = ["doctor", "redis", "dynamodb", "etcd", "objects", "postgres"]
             .map(|page| std::fs::read_to_string(package.join(format!("../docs/{page}.md"))).unwrap())
             .concat();
         found.retain(|check| !guide.contains(&format!("`{check}`")));

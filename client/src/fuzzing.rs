@@ -14,6 +14,18 @@ pub use crate::transport::sqlite::fuzzing::{Cell, read_back, written};
 #[cfg(any(feature = "dynamodb", feature = "http"))]
 use crate::url::StoreUrl;
 
+/// A url of cloud storage, in an environment of its own.
+///
+/// # Errors
+/// Those of the parser.
+#[cfg(feature = "objects")]
+pub fn objects_url(
+    url: &str,
+    variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+) -> Result<StoreUrl, Error> {
+    crate::url::objects::ObjectsUrl::parse(url, &EnvVars::new(variable)).map(StoreUrl::Objects)
+}
+
 /// A url of DynamoDB, in an environment of its own.
 ///
 /// # Errors

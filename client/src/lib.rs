@@ -54,6 +54,7 @@
 //! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share |
 //! | `etcd://HOST,HOST,HOST` | many machines, over etcd |
 //! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, by way of PgBouncer too |
+//! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET` | many machines, over objects in cloud storage |
 //! | `memory:` | one process |
 //!
 //! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold table create`, or by the module `table`.
@@ -183,6 +184,8 @@ pub use url::DynamodbUrl;
 pub use url::EtcdUrl;
 #[cfg(feature = "http")]
 pub use url::HttpUrl;
+#[cfg(feature = "objects")]
+pub use url::ObjectsUrl;
 #[cfg(feature = "postgres")]
 pub use url::PostgresUrl;
 #[cfg(feature = "redis")]

@@ -173,6 +173,7 @@ pub fn each_store_alone(steps: &mut Steps) -> Result {
         ("HTTP alone", &["--no-default-features", "--features=http"]),
         ("DynamoDB alone", &["--no-default-features", "--features=dynamodb"]),
         ("etcd alone", &["--no-default-features", "--features=etcd"]),
+        ("objects alone", &["--no-default-features", "--features=objects"]),
         ("PostgreSQL alone", &["--no-default-features", "--features=postgres"]),
         ("metrics", &["--features=metrics"]),
     ] {

@@ -260,6 +260,8 @@ fn is_network(url: &StoreUrl) -> bool {
         StoreUrl::Dynamodb(_) => true,
         #[cfg(feature = "etcd")]
         StoreUrl::Etcd(_) => true,
+        #[cfg(feature = "objects")]
+        StoreUrl::Objects(_) => true,
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(_) => true,
     }

@@ -22,6 +22,8 @@ mod lazy_store;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod membership;
 mod memory;
+#[cfg(feature = "objects")]
+mod objects;
 mod pauses;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
@@ -216,6 +218,8 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         StoreUrl::Dynamodb(url) => Ok(Arc::new(dynamodb::Dynamodb::open(url)?)),
         #[cfg(feature = "etcd")]
         StoreUrl::Etcd(url) => Ok(Arc::new(etcd::Etcd::open(url)?)),
+        #[cfg(feature = "objects")]
+        StoreUrl::Objects(url) => Ok(Arc::new(objects::Objects::open(url)?)),
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => Ok(Arc::new(postgres::Postgres::open(url)?)),
     }
@@ -243,6 +247,8 @@ pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
         StoreUrl::Dynamodb(url) => dynamodb::config(url),
         #[cfg(feature = "etcd")]
         StoreUrl::Etcd(url) => etcd::config(url),
+        #[cfg(feature = "objects")]
+        StoreUrl::Objects(url) => objects::config(url),
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => postgres::config(url),
     }

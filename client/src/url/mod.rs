@@ -6,6 +6,8 @@ pub(crate) mod dynamodb;
 pub(crate) mod etcd;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+#[cfg(feature = "objects")]
+pub(crate) mod objects;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
@@ -21,6 +23,8 @@ pub use self::dynamodb::DynamodbUrl;
 pub use self::etcd::EtcdUrl;
 #[cfg(feature = "http")]
 pub use self::http::HttpUrl;
+#[cfg(feature = "objects")]
+pub use self::objects::ObjectsUrl;
 #[cfg(feature = "postgres")]
 pub use self::postgres::PostgresUrl;
 #[cfg(feature = "redis")]
@@ -78,6 +82,16 @@ pub enum StoreUrl {
     /// (otherwise a password goes only to loopback without TLS), and for TLS `ca`, `cert`, `key` (PEM files).
     #[cfg(feature = "etcd")]
     Etcd(EtcdUrl),
+    /// `s3://BUCKET[/PREFIX]?region=eu-west-1`, `azblob://ACCOUNT/CONTAINER[/PREFIX]`, `gs://BUCKET[/PREFIX]`: objects of
+    /// Amazon S3 and services with its API, Azure Blob Storage, or Google Cloud Storage, below a prefix (default
+    /// `leasehold/`). Keys come from where the tools of each cloud keep them: environment, files, workload and machine
+    /// identities. Parameters: `endpoint` (scheme, host, port), which else is the cloud's own or that of
+    /// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` or `STORAGE_EMULATOR_HOST`; `ca`, a PEM file that is trusted instead of the
+    /// operating system's certificates; `plaintext=allow` (otherwise `http` is for loopback only); `durable=no` (in a
+    /// quorum: a restart may lose records, which is otherwise assumed only of endpoints on loopback); and for S3 `region`
+    /// and `profile` as for DynamoDB.
+    #[cfg(feature = "objects")]
+    Objects(ObjectsUrl),
     /// `postgres://user:password@host[:5432]/database` or `postgresql://`: the table `leasehold` of a PostgreSQL server,
     /// directly or by way of PgBouncer in any mode; `leasehold store create` makes it. Parameters:
     ///
@@ -145,6 +159,8 @@ impl StoreUrl {
             Self::Dynamodb(_) => self.to_string(),
             #[cfg(feature = "etcd")]
             Self::Etcd(_) => self.to_string(),
+            #[cfg(feature = "objects")]
+            Self::Objects(_) => self.to_string(),
             #[cfg(feature = "postgres")]
             Self::Postgres(_) => self.to_string(),
         }
@@ -169,6 +185,8 @@ impl StoreUrl {
             Self::Dynamodb(url) => url.host().as_deref().map(machine),
             #[cfg(feature = "etcd")]
             Self::Etcd(url) => url.host().map(machine),
+            #[cfg(feature = "objects")]
+            Self::Objects(url) => url.host().as_deref().map(machine),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => Some(url.place.host().map_or_else(|| HERE.to_owned(), machine)),
         }
@@ -260,6 +278,12 @@ impl FromStr for StoreUrl {
             "etcd" | "etcds" => Ok(Self::Etcd(EtcdUrl::parse(url)?)),
             #[cfg(not(feature = "etcd"))]
             "etcd" | "etcds" => Err(Error::config("this build has no etcd: enable the feature `etcd`")),
+            #[cfg(feature = "objects")]
+            "s3" | "azblob" | "gs" => Ok(Self::Objects(ObjectsUrl::parse(url, &crate::aws::EnvVars::of_process())?)),
+            #[cfg(not(feature = "objects"))]
+            "s3" | "azblob" | "gs" => {
+                Err(Error::config("this build has no object stores: enable the feature `objects`"))
+            }
             #[cfg(feature = "postgres")]
             "postgres" | "postgresql" => Ok(Self::Postgres(PostgresUrl::parse(url)?)),
             #[cfg(not(feature = "postgres"))]
@@ -269,7 +293,7 @@ impl FromStr for StoreUrl {
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
                  rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, \
-                 webdis+http://, dynamodb://, etcd:// and postgres://",
+                 webdis+http://, dynamodb://, etcd://, postgres://, s3://, azblob:// and gs://",
                 without_secrets(url)
             ))),
         }
@@ -289,6 +313,8 @@ impl fmt::Display for StoreUrl {
             Self::Dynamodb(url) => url.fmt(f),
             #[cfg(feature = "etcd")]
             Self::Etcd(url) => url.fmt(f),
+            #[cfg(feature = "objects")]
+            Self::Objects(url) => url.fmt(f),
             #[cfg(feature = "postgres")]
             Self::Postgres(url) => url.fmt(f),
         }

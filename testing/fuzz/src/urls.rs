@@ -5,7 +5,7 @@ use leasehold::{StoreUrl, fuzzing};
 
 use crate::values::{self, SECRET};
 
-const SCHEMES: [&str; 17] = [
+const SCHEMES: [&str; 20] = [
     "redis",
     "rediss",
     "valkey",
@@ -23,6 +23,9 @@ const SCHEMES: [&str; 17] = [
     "upstash",
     "etcd",
     "postgres",
+    "s3",
+    "azblob",
+    "gs",
 ];
 
 /// The text as it is, and a url that is made of parts.
@@ -44,6 +47,8 @@ fn parsed(url: &str) -> std::result::Result<StoreUrl, leasehold::Error> {
     };
     if url.starts_with("dynamodb:") {
         fuzzing::dynamodb_url(url, aws)
+    } else if ["s3:", "azblob:", "gs:"].iter().any(|scheme| url.starts_with(scheme)) {
+        fuzzing::objects_url(url, aws)
     } else if url.starts_with("upstash") || url.starts_with("webdis") {
         fuzzing::http_url(url, upstash)
     } else {

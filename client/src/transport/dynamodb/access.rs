@@ -55,7 +55,7 @@ impl Access {
             region: url.region.clone(),
             reach,
             tls,
-            credentials: CredentialCache::new(Environment::new(url)),
+            credentials: CredentialCache::new(Environment::new(url.profile.as_deref(), &url.region)),
             signer: Mutex::new(Signer::new()),
             ahead_ms: AtomicI64::new(0),
             shown: url.to_string(),

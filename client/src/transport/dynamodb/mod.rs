@@ -7,7 +7,7 @@
 
 mod access;
 mod admin;
-mod credentials;
+pub(crate) mod credentials;
 mod doctor;
 mod link;
 pub(crate) mod table;

@@ -18,7 +18,6 @@ use super::PATIENCE;
 use crate::aws::{self, EnvVars, region};
 use crate::sync::Mutex;
 use crate::transport::{tls, web};
-use crate::url::dynamodb::DynamodbUrl;
 
 /// The time limit for connecting to the fixed addresses: a server there is a few hops away, or does not exist.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
@@ -43,11 +42,12 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn new(url: &DynamodbUrl) -> Self {
+    /// `profile` is the one that a url names.
+    pub(crate) fn new(profile: Option<&str>, region: &str) -> Self {
         Self {
             env: EnvVars::of_process(),
-            profile: url.profile.clone(),
-            region: url.region.clone(),
+            profile: profile.map(str::to_owned),
+            region: region.to_owned(),
             sender: Sender::default(),
             patience: PATIENCE,
         }

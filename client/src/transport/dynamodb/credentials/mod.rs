@@ -25,7 +25,7 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use zeroize::Zeroizing;
 
-pub(super) use self::environment::Environment;
+pub(crate) use self::environment::Environment;
 use crate::clock;
 use crate::fork;
 use crate::sync::Mutex;

@@ -1,0 +1,227 @@
+//! One pool of connections to a storage service, and its readiness.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use futures_util::future::join_all;
+use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::objects::{Memory, Method, Progress, Repeat, Request, Response, Session, repeat};
+use leasehold_wire::sigv4::http_date;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url};
+use rustls::ClientConfig;
+use tokio::sync::Semaphore;
+use tracing::Level;
+
+use super::auth::{Auth, Used};
+use crate::clock;
+use crate::error::Error;
+use crate::reports;
+use crate::sync::Mutex;
+use crate::transport::connections::{Link, until};
+use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
+use crate::transport::web::{self, MOST_CONNECTIONS};
+use crate::transport::{Answer, Answering, tls};
+use crate::url::Reach;
+use crate::url::objects::ObjectsUrl;
+
+/// The longest body that is read; no answer to us is longer.
+const MOST_BODY: usize = 1 << 20;
+
+/// Access to the bucket, which all links share.
+pub(super) struct Access {
+    url: ObjectsUrl,
+    /// The value of the header `Host`.
+    host: String,
+    tls: ClientConfig,
+    auth: Auth,
+    memory: Mutex<Memory>,
+    /// The offset of the service's clock from ours, for signatures.
+    ahead_ms: AtomicI64,
+}
+
+impl Access {
+    /// # Errors
+    /// A certificate cannot be read.
+    pub(super) fn new(url: &ObjectsUrl) -> Result<Self, Error> {
+        let wrong = |what: String| Error::config(format!("{url}: {what}"));
+        let tls = match url.reach {
+            Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
+            Reach::Loopback | Reach::Plaintext => web::without_tls(),
+        };
+        let (_, host) = url.base.split_once("://").unwrap_or(("", &url.base));
+        Ok(Self {
+            url: url.clone(),
+            host: host.to_owned(),
+            tls,
+            auth: Auth::new(url),
+            memory: Mutex::default(),
+            ahead_ms: AtomicI64::new(0),
+        })
+    }
+
+    fn unix_ms(&self) -> u64 {
+        clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
+    }
+
+    /// Sets the service's clock by the header `date` of an answer.
+    fn set_clock(&self, response: &Response) {
+        let date = response.headers.iter().find(|(name, _)| name == "date");
+        if let Some(unix_ms) = date.and_then(|(_, date)| http_date(date)) {
+            let ahead = i128::from(unix_ms) - i128::from(clock::unix_ms());
+            self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+/// A pool that requests share, each on a connection of its own while it lasts.
+///
+/// It greets the service by reading the marker.
+pub(super) struct ObjectsLink {
+    access: Arc<Access>,
+    client: Result<Client, Fault>,
+    session: Session,
+    room: Semaphore,
+    readiness: Arc<Readiness>,
+}
+
+/// A response, or the outcome that its absence means.
+type Asked = Result<Response, Outcome>;
+
+impl ObjectsLink {
+    pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
+        let client = web::client(&access.tls, access.url.reach == Reach::Tls);
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
+    }
+
+    async fn wait_ready(self: &Arc<Self>) -> Greeted {
+        self.readiness.wait(|| Arc::clone(self).greet()).await
+    }
+
+    async fn greet(self: Arc<Self>) -> Greeted {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let met = match self.command(&self.session.look(), deadline).await {
+            // Without a right, it is there all the same: each request is judged by its own answer.
+            Ok(_) => Ok(()),
+            Err(Outcome::NotApplied(Refusal::Unavailable(fault)) | Outcome::Unknown(fault)) => {
+                Err(NoServer::Fault(fault))
+            }
+            Err(Outcome::NotApplied(refusal)) => Err(NoServer::Refused(refusal)),
+            Err(Outcome::Applied(_)) => Err(NoServer::Fault(Fault::of(FaultKind::Protocol))),
+        };
+        if let Err(why) = &met {
+            let (link, why) = (Arc::clone(&self), why.clone());
+            reports::queue(Level::DEBUG, move || {
+                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
+            });
+        }
+        met
+    }
+
+    /// Sends a request. One that was refused for its keys or for its time is signed anew, and sent once more.
+    pub(super) async fn command(&self, request: &Request, deadline: Monotonic) -> Asked {
+        let (response, used) = self.send(request, deadline).await?;
+        match repeat(&self.session, &response) {
+            None => return Ok(response),
+            Some(Repeat::ServerTime) => self.access.set_clock(&response),
+            Some(Repeat::FreshCredentials) => {
+                let renewed = until(deadline, self.access.auth.renew(&used)).await;
+                renewed.unwrap_or_else(|| Err(no_keys_in_time())).map_err(Outcome::NotApplied)?;
+            }
+        }
+        self.send(request, deadline).await.map(|(response, _)| response)
+    }
+
+    /// A request without an answer by the deadline closes its connection, so that no other request gets its answer.
+    async fn send(&self, request: &Request, deadline: Monotonic) -> Result<(Response, Used), Outcome> {
+        let client = self.client.as_ref().map_err(not_sent)?;
+        // The semaphore is never closed.
+        let Some(_turn) = until(deadline, self.room.acquire()).await else {
+            return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
+        };
+        let separator = if request.query.is_empty() { "" } else { "?" };
+        let uri = format!("{}{}{separator}{}", self.access.url.base, request.path, request.query);
+        let signed = self.access.auth.headers(request, &self.access.host, &uri, self.access.unix_ms());
+        let signed = until(deadline, signed).await.unwrap_or_else(|| Err(no_keys_in_time()));
+        let (headers, used) = signed.map_err(Outcome::NotApplied)?;
+        let unwritable = |_| not_sent(&Fault::new(FaultKind::Protocol, "the request cannot be written"));
+        let mut written = HeaderMap::new();
+        for (name, value) in &headers {
+            let name = HeaderName::try_from(name).map_err(|_| unwritable(()))?;
+            let mut value = HeaderValue::try_from(value).map_err(|_| unwritable(()))?;
+            value.set_sensitive(true);
+            written.insert(name, value);
+        }
+        let method = match request.method {
+            Method::Get => reqwest::Method::GET,
+            Method::Put => reqwest::Method::PUT,
+            Method::Post => reqwest::Method::POST,
+        };
+        let url = Url::parse(&uri).map_err(|_| unwritable(()))?;
+        let asked = client.request(method, url).headers(written).body(request.body.clone());
+        let broken = |error| web::fault(error, &*self.access).outcome();
+        let answer = until(deadline, async {
+            let mut response = asked.send().await.map_err(broken)?;
+            let status = response.status().as_u16();
+            let named = Response::HEADERS.iter().filter_map(|name| {
+                let value = response.headers().get(*name)?.to_str().ok()?;
+                Some(((*name).to_owned(), value.to_owned()))
+            });
+            let headers = named.collect();
+            Ok(Response { status, headers, body: web::read(&mut response, MOST_BODY).await.map_err(broken)? })
+        });
+        let answer = answer.await;
+        let timeout = || Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome());
+        answer.unwrap_or_else(timeout).map(|response| (response, used))
+    }
+
+    async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {
+        let mut exchange = self.session.begin(&self.access.memory.lock(), &request.ops, self.access.unix_ms());
+        catch_up().await;
+        loop {
+            let asked = exchange.requests().iter().map(|asked| self.command(asked, request.deadline));
+            let answers = join_all(asked).await;
+            if answers.iter().any(Result::is_err) {
+                self.readiness.reset();
+            }
+            if let Progress::Done(outcomes) = exchange.answers(&mut self.access.memory.lock(), answers) {
+                return Ok(outcomes);
+            }
+        }
+    }
+}
+
+fn not_sent(fault: &Fault) -> Outcome {
+    TransportFault::NotSent(fault.clone()).outcome()
+}
+
+fn no_keys_in_time() -> Refusal {
+    Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "there were no valid keys in time"))
+}
+
+impl Link for ObjectsLink {
+    fn ask(self: Arc<Self>, request: Transmit) -> Answering {
+        Box::pin(async move {
+            match in_time(request.deadline, self.wait_ready()).await {
+                Ok(()) => self.exchange(&request).await,
+                Err(why) => why.answer(&request),
+            }
+        })
+    }
+
+    fn is_ready(&self) -> bool {
+        self.readiness.is_ready()
+    }
+
+    fn prepare(self: Arc<Self>) {
+        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+    }
+}

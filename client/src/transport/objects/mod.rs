@@ -1,0 +1,127 @@
+//! Objects in a cloud's storage service: conditional reads and writes over HTTPS.
+//!
+//! The formats of messages are in `leasehold_wire::objects`; this module signs them ([`auth`]) and sends them. The core
+//! alone decides on retries. No service notifies us of releases, so waiters poll by reads.
+
+mod auth;
+mod doctor;
+mod link;
+
+use std::sync::Arc;
+
+use leasehold_core::config::Poll;
+use leasehold_core::member::Marker;
+use leasehold_core::op::{FaultKind, Outcome, Refusal};
+use leasehold_core::{NodeConfig, Transmit};
+use leasehold_wire::listing::Page;
+use leasehold_wire::objects::{Request, Response, Session};
+
+use self::link::{Access, ObjectsLink};
+use super::connections::{Connections, Homes};
+use super::readiness::{CONNECT_PATIENCE, NoServer};
+use super::web::MOST_CONNECTIONS;
+use super::{Answer, Found, Network, Pool, Transport};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::url::objects::ObjectsUrl;
+
+/// The properties of such a store.
+pub(super) fn config(url: &ObjectsUrl) -> NodeConfig {
+    NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
+}
+
+/// One bucket or container.
+pub(super) struct Objects {
+    connections: Arc<Connections<ObjectsLink>>,
+    session: Session,
+    url: ObjectsUrl,
+}
+
+impl Objects {
+    /// Reads the marker, so that a wrong url, key or permission is reported at once.
+    pub(super) fn open(url: &ObjectsUrl) -> Result<Self, Error> {
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
+        let access = Arc::new(Access::new(url)?);
+        let session = Session::new(url.service, &url.root, &url.prefix);
+        let ours = session.clone();
+        let connections =
+            Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&access), ours.clone())));
+        let store = Self { connections, session, url: url.clone() };
+        store.look()?;
+        // The services of the clouds themselves are known to honour conditions; others have to show it.
+        if url.is_named {
+            doctor::try_conditions(&store)?;
+        }
+        Ok(store)
+    }
+
+    fn ask(&self, request: Request) -> Result<Response, Outcome> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let asked =
+            self.connections.block_on_background(move |link| async move { link.command(&request, deadline).await });
+        asked.unwrap_or_else(|fault| Err(Outcome::NotApplied(Refusal::Unavailable(fault))))
+    }
+
+    fn judged(&self, outcome: Outcome) -> Error {
+        let why = match outcome {
+            Outcome::NotApplied(refusal) => NoServer::Refused(refusal),
+            Outcome::Unknown(fault) => NoServer::Fault(fault),
+            Outcome::Applied(_) => NoServer::Fault(leasehold_core::op::Fault::of(FaultKind::Protocol)),
+        };
+        let kind = match &why {
+            // If another kind of server answers, waiting does not help.
+            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+            NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
+            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
+        };
+        Error::new(kind, super::of(&self.url, &why))
+    }
+}
+
+impl Transport for Objects {
+    fn config(&self) -> NodeConfig {
+        config(&self.url)
+    }
+
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        self.connections.perform(request)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(&*self.connections)
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        doctor::diagnose(self)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        let found = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
+        let found = found.map_err(|outcome| self.judged(outcome))?;
+        Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
+    }
+
+    /// The marker is read once more, for its version.
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
+        let now = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
+        let now = now.map_err(|outcome| self.judged(outcome))?;
+        if now.text != found {
+            return Ok(false);
+        }
+        let marked = self.ask(self.session.mark(&now, marker)).and_then(|response| self.session.marked(&response));
+        marked.map_err(|outcome| self.judged(outcome))
+    }
+
+    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+        let response = self.ask(self.session.list(prefix, after));
+        let names = response.and_then(|response| self.session.listed(&response));
+        let mut names = names.map_err(|outcome| self.judged(outcome))?;
+        for read in names.reads {
+            let name = self.ask(read).and_then(|response| self.session.name_in(&response));
+            names.names.extend(name.map_err(|outcome| self.judged(outcome))?);
+        }
+        Ok(Page::of_names(names.names, names.next))
+    }
+}
