@@ -5,6 +5,8 @@
 pub(crate) mod log;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod on_dynamodb;
+#[cfg(feature = "objects")]
+pub(crate) mod on_objects;
 #[cfg(feature = "postgres")]
 pub(crate) mod on_postgres;
 #[cfg(feature = "redis")]

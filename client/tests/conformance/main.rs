@@ -142,6 +142,41 @@ impl Store {
         Self { url, can, _behind: Box::new(()) }
     }
 
+    /// One more prefix of an Azurite.
+    #[cfg(feature = "objects")]
+    fn azure_blob(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+    }
+
+    /// One more prefix of a moto.
+    #[cfg(feature = "objects")]
+    fn s3(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+    }
+
+    /// One more prefix of a fake-gcs-server.
+    #[cfg(feature = "objects")]
+    fn gcs(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+    }
+
+    #[cfg(feature = "objects")]
+    fn objects(server: &leasehold_servers::objects::Server, can: &'static [Can]) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let url = server.url(&format!("test-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        Self { url, can, _behind: Box::new(()) }
+    }
+
+    /// A quorum of DynamoDB, Azure and Google.
+    #[cfg(feature = "objects")]
+    fn clouds(dynamodb: &leasehold_servers::dynamodb::Server, objects: &[leasehold_servers::objects::Server]) -> Self {
+        let mut nodes = vec![common::on_dynamodb::new_table(dynamodb)];
+        nodes.extend(objects.iter().map(|server| Self::objects(server, &[]).url));
+        let url = nodes.join(" ");
+        Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
+        Self { url, can: &[Can::ShowTtl, Can::ServeSeveralProcesses], _behind: Box::new(()) }
+    }
+
     /// One more schema of a server that outlives it.
     #[cfg(feature = "postgres")]
     fn postgres(server: &leasehold_servers::postgres::Server) -> Self {
@@ -185,6 +220,10 @@ impl Store {
         assert_eq!((holder.owner.as_deref(), holder.foreign), (Some(owner), false));
         let may_be_open = !self.can(Can::NameTokenInErrors);
         assert!(holder.token == Some(token) || may_be_open && holder.token.is_none(), "{holder:?}");
+    }
+
+    pub(crate) fn is_a_quorum(&self) -> bool {
+        self.url.contains(' ')
     }
 
     /// A client with connections of its own.

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use leasehold_servers::is_for_want_of_time;
+#[cfg(feature = "objects")]
+use leasehold_servers::objects::{Api, Server};
 
 use crate::{Store, behaviours, list};
 
@@ -25,6 +27,42 @@ fn dynamodb() {
 fn etcd() {
     let server = leasehold_servers::etcd::Server::start();
     all_behaviours("etcd", || Store::etcd(&server));
+}
+
+#[cfg(feature = "objects")]
+#[test]
+fn azure_blob() {
+    let server = objects(Api::AzureBlob);
+    all_behaviours("azure_blob", || Store::azure_blob(&server));
+}
+
+#[cfg(feature = "objects")]
+#[test]
+fn s3() {
+    let server = objects(Api::S3);
+    all_behaviours("s3", || Store::s3(&server));
+}
+
+#[cfg(feature = "objects")]
+#[test]
+fn gcs() {
+    let server = objects(Api::Gcs);
+    all_behaviours("gcs", || Store::gcs(&server));
+}
+
+/// A quorum over three clouds.
+#[cfg(feature = "objects")]
+#[test]
+fn clouds() {
+    let dynamodb = crate::common::on_dynamodb::server();
+    let objects = [Api::AzureBlob, Api::Gcs].map(objects);
+    all_behaviours("clouds", || Store::clouds(&dynamodb, &objects));
+}
+
+#[cfg(feature = "objects")]
+fn objects(api: Api) -> Server {
+    crate::common::on_objects::set_keys();
+    Server::start(api)
 }
 
 #[cfg(feature = "postgres")]

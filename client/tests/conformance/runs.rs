@@ -134,7 +134,10 @@ pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
     let (one, two) = store.two_clients();
     let broken = begun(monday(&one));
     two.break_lock("report@monday").unwrap().expect("it is held");
-    assert_eq!(broken.finish().unwrap_err().kind(), ErrorKind::Lost);
+    let refused = broken.finish().unwrap_err().kind();
+    // A slow node of a quorum may still have the lock, and now the mark, when the others have freed it.
+    let is_left = store.is_a_quorum() && refused == ErrorKind::FinishUnconfirmed;
+    assert!(refused == ErrorKind::Lost || is_left, "{refused:?}");
     let rivals = begun(monday(&one).ttl(DAY));
     two.break_lock("report@monday").unwrap().expect("it is held");
     let next = begun(monday(&two));

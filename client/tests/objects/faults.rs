@@ -1,0 +1,128 @@
+//! Answers that get lost, and hands that meddle, on servers that are real.
+
+use leasehold::ErrorKind;
+use leasehold::Severity;
+use leasehold::blocking::Once;
+use leasehold_servers::objects::Api;
+use leasehold_servers::proxy::{Fault, Proxy, Request};
+
+use crate::common::{PATIENCE, eventually, ms};
+use crate::{APIS, client, lease, server, within};
+
+/// How an answer gets lost, or the request with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Loss {
+    ResetAfterwards,
+    Silence,
+    ResetBefore,
+}
+
+const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
+
+fn lose(proxy: &Proxy, loss: Loss) -> Fault {
+    let write = Request::matching(|bytes| bytes.starts_with(b"PUT ") || bytes.starts_with(b"POST /upload"));
+    match loss {
+        Loss::ResetAfterwards => proxy.reset_after_forwarding(write),
+        Loss::Silence => proxy.lose_replies(write),
+        Loss::ResetBefore => proxy.reset_before_forwarding(write),
+    }
+}
+
+#[test]
+fn operations_whose_answer_is_lost_count_once() {
+    for api in APIS {
+        let server = server(api);
+        for loss in LOSSES {
+            let proxy = Proxy::to(server.address());
+            let client = within(&server.url_at(proxy.address(), &format!("{loss:?}")), ms(1_000));
+            lease(&client, "a").release().unwrap();
+            let first = lease(&client, "a");
+            let fault = lose(&proxy, loss);
+            fault.wait_for_hits(1);
+            let before = proxy.requests();
+            eventually("it is renewed again", || proxy.requests() > before + 2);
+            first.check(ms(1)).unwrap();
+            let fault = lose(&proxy, loss);
+            first.release().unwrap();
+            assert!(fault.hits() <= 1, "{api:?}, {loss:?}");
+            proxy.pass();
+            let fault = lose(&proxy, loss);
+            let second = lease(&client, "a");
+            assert!(fault.hits() == 1 && second.token() > first.token(), "{api:?}, {loss:?}");
+            second.release().unwrap();
+            let Once::Run(run) = client.once("report").slot("monday").wait(PATIENCE).begin().unwrap() else {
+                panic!("it is new")
+            };
+            let fault = lose(&proxy, loss);
+            run.finish().unwrap();
+            assert_eq!(fault.hits(), 1, "{api:?}, {loss:?}");
+            assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
+        }
+    }
+}
+
+#[test]
+fn an_object_edited_by_hand_is_never_free() {
+    let server = server(Api::Gcs);
+    let client = client(&server.url("p"));
+    for body in ["{}", "[]", "held", r#"{"counter":1,"lease":{}}"#, r#"{"counter":9007199254740993}"#] {
+        assert_eq!(
+            server.request("POST", "/upload/storage/v1/b/locks/o?uploadType=media&name=p%2Flock%2Fa.json", body).status,
+            200
+        );
+        let error = client.lock("a").try_acquire().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreRefused, "{body}: {error}");
+        assert!(error.to_string().contains("by hand"), "{error}");
+    }
+}
+
+#[test]
+fn an_object_deleted_by_hand_is_a_loss() {
+    let server = server(Api::Gcs);
+    let client = client(&server.url("p"));
+    let held = lease(&client, "a");
+    let deleted = server.request("DELETE", "/storage/v1/b/locks/o/p%2Flock%2Fa.json", "");
+    assert!([200, 204].contains(&deleted.status), "{}", deleted.text());
+    eventually("the loss is told", || held.is_lost());
+    assert_eq!(held.lost().kind(), ErrorKind::Lost);
+    assert!(lease(&client, "a").token() > held.token(), "by this client's own memory");
+}
+
+#[test]
+fn a_server_that_stands_still_is_down_and_not_busy() {
+    let server = server(Api::Gcs);
+    let client = within(&server.url("p"), ms(500));
+    lease(&client, "a").release().unwrap();
+    server.freeze();
+    let error = client.lock("a").try_acquire().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    server.kill();
+    let error = client.lock("a").wait(ms(300)).acquire().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+}
+
+#[test]
+fn keys_that_are_wrong_are_refused_at_once_and_not_repeated() {
+    let server = server(Api::AzureBlob);
+    // The account's key is not that of this account.
+    let url = server.url("p").replace("azblob://devstoreaccount1/", "azblob://other/");
+    let error = leasehold::blocking::Client::connect(&url).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+    assert!(!error.to_string().contains(leasehold_servers::objects::AZURE_KEY), "{error}");
+}
+
+#[test]
+fn the_doctor_tries_conditions_and_lists() {
+    for api in APIS {
+        let server = server(api);
+        let client = client(&server.url("p"));
+        let findings = client.doctor().unwrap();
+        for check in ["objects.way", "objects.server", "objects.latency", "objects.conditions", "objects.list"] {
+            assert!(findings.iter().any(|finding| finding.check == check), "{api:?}: {check}: {findings:?}");
+        }
+        assert!(
+            findings.iter().all(|finding| finding.check == "objects.latency" || finding.severity == Severity::Good),
+            "{findings:?}"
+        );
+    }
+}
