@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -71,6 +72,56 @@ def terraform(path):
     expect(modes == ["STRONG"], f"replicas with the modes {modes}")
 
 
+def resources(document):
+    """The bodies of the resources of a file, by their kind."""
+    found = {}
+    for resource in document.get("resource", []):
+        for kind, named in resource.items():
+            found.setdefault(plain(kind), []).extend(named.values())
+    return found
+
+
+def one(found, kind):
+    expect(len(found.get(kind, [])) == 1, f"{len(found.get(kind, []))} resources of the kind {kind}")
+    return found[kind][0]
+
+
+def cloud(path):
+    """One of the samples for cloud storage, each in a folder of its own."""
+    with path.open() as file:
+        document = hcl2.load(file)
+    text = path.read_text()
+    kept = re.findall(r"^\s*(?:resource \"\w*)?(versioning|lifecycle|object_lock|delete_retention)\w*\b[^#]*[{=]", text, re.M)
+    expect(not kept, f"{kept}, which locks must not have")
+    found = resources(document)
+    name = path.parent.name
+    if name == "s3":
+        block = one(found, "aws_s3_bucket_public_access_block")
+        expect(block["block_public_policy"] is True and block["restrict_public_buckets"] is True, "a public bucket")
+        actions = set(re.findall(r's3:[A-Za-z]+', text.split("jsonencode", 1)[1]))
+        expect(actions == {"s3:GetObject", "s3:PutObject", "s3:ListBucket"}, f"the rights {sorted(actions)}")
+    elif name == "azure":
+        account = one(found, "azurerm_storage_account")
+        expect(account["allow_nested_items_to_be_public"] is False, "blobs that may be public")
+        expect(account["shared_access_key_enabled"] is False, "keys of the account")
+        expect(plain(one(found, "azurerm_storage_container")["container_access_type"]) == "private", "a public container")
+        role = plain(one(found, "azurerm_role_assignment")["role_definition_name"])
+        expect(role == "Storage Blob Data Contributor", f"the role {role}")
+    elif name == "gcs":
+        bucket = one(found, "google_storage_bucket")
+        expect(bucket["uniform_bucket_level_access"] is True, "rights on objects of their own")
+        expect(bucket["soft_delete_policy"][0]["retention_duration_seconds"] == 0, "deleted objects are kept")
+        role = plain(one(found, "google_storage_bucket_iam_member")["role"])
+        expect(role == "roles/storage.objectUser", f"the role {role}")
+    else:
+        expect(name == "three-clouds", "a folder that is not checked")
+        actions = set(re.findall(r"dynamodb:[A-Za-z]+", text.split("jsonencode", 1)[1].split("})", 1)[0]))
+        expect(actions == WORKER, f"the rights {sorted(actions)}")
+        for module in document["module"]:
+            for body in module.values():
+                expect((path.parent / plain(body["source"]) / "main.tf").is_file(), "a module that is not there")
+
+
 def cronjob(path):
     document = yaml.safe_load(path.read_text())
     kubernetes_validate.validate(document, KUBERNETES, strict=True)
@@ -88,9 +139,9 @@ def main(folder):
     def check(path, run):
         try:
             run()
-            print(f"{path.name}: good")
+            print(f"{path.relative_to(folder)}: good")
         except Exception as error:  # Whatever a parser throws is the file's fault.
-            failures.append(f"{path.name}: {type(error).__name__}: {error}")
+            failures.append(f"{path.relative_to(folder)}: {type(error).__name__}: {error}")
 
     found = {path.name for path in folder.glob("*.json")}
     if found != set(POLICIES):
@@ -99,6 +150,8 @@ def main(folder):
         check(folder / name, lambda: policy(folder / name, rights))
     for path in sorted(folder.glob("*.tf")):
         check(path, lambda: terraform(path))
+    for path in sorted(folder.glob("*/main.tf")):
+        check(path, lambda: cloud(path))
     for path in sorted(folder.glob("*.yaml")):
         check(path, lambda: cronjob(path) if path.name in CRONJOBS else template(path))
     for failure in failures:
