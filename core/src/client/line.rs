@@ -1,6 +1,6 @@
 //! The line of waiters that a store keeps: who leaves it, and for whom the lock is reserved.
 
-use super::Client;
+use super::{Client, Place};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Resource};
 use crate::lease::Input as LeaseInput;
@@ -21,13 +21,15 @@ pub struct Departure {
 const NODE: NodeId = NodeId::new(0);
 
 impl Client {
-    /// Takes the news that the lock is reserved for one of our tickets. Its waiter tries at once. A ticket that has ended
-    /// declines, so that the next in line need not wait for the end of the reservation.
+    /// Takes the news that the lock is reserved for one of our tickets. Its waiter tries at once. A ticket that has ended or
+    /// is being released declines, so that the next in line need not wait for the end of the reservation.
     ///
     /// The news may be late or doubled: a ticket that has the lock by now ignores it.
     pub fn reserved(&mut self, resource: &Resource, lock: LockId, now: Now) {
         self.advance(now, None);
-        match self.locks.find(lock) {
+        let place = self.locks.find(lock);
+        let is_over = |place: &Place| self.locks.get(*place).is_none_or(|lock| lock.machine.is_over());
+        match place.filter(|place| !is_over(place)) {
             Some(place) => self.drive(place, LeaseInput::Wake),
             None => self.departures.push_back(Departure { node: NODE, resource: resource.clone(), lock }),
         }

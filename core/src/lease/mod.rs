@@ -291,6 +291,11 @@ impl Machine {
         }
     }
 
+    /// Tells if it wants the lock no more.
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self, Self::Releasing(_) | Self::Ended)
+    }
+
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Idle(_) => "Idle",

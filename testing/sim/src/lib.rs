@@ -12,6 +12,7 @@ pub mod format;
 pub mod ledger;
 pub mod page;
 pub mod promise;
+pub mod queue;
 mod recorder;
 pub mod register;
 pub mod rng;

@@ -30,11 +30,15 @@ pub enum Promise {
     Bounds,
     /// Once a finish was answered, no run that asks later is granted while the mark stands; and no mark is made up.
     Once,
+    /// Waiters in line are granted in the order of their joining.
+    Order,
+    /// A lock that is freed goes to somebody in line, if anybody there is alive.
+    HandOver,
 }
 
 impl Promise {
     /// All of them, in order.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::OneHolder,
         Self::Backed,
         Self::Tokens,
@@ -45,9 +49,11 @@ impl Promise {
         Self::Loss,
         Self::Bounds,
         Self::Once,
+        Self::Order,
+        Self::HandOver,
     ];
 
-    /// Its short name, I1 to I9, and I1b for what I1 stands on.
+    /// Its short name, I1 to I10, with a `b` for what belongs to the one before.
     pub const fn code(self) -> &'static str {
         match self {
             Self::OneHolder => "I1",
@@ -60,6 +66,8 @@ impl Promise {
             Self::Loss => "I7",
             Self::Bounds => "I8",
             Self::Once => "I9",
+            Self::Order => "I10",
+            Self::HandOver => "I10b",
         }
     }
 
@@ -76,6 +84,8 @@ impl Promise {
             Self::Loss => "lost means lost, at once and for good",
             Self::Bounds => "requests and memory are bounded",
             Self::Once => "what is finished is not done again",
+            Self::Order => "who joined first is served first",
+            Self::HandOver => "a free lock goes to who stands in line",
         }
     }
 }
@@ -200,6 +210,7 @@ impl Assumptions {
             // A clock that stands still keeps records standing, too, where the store goes by it.
             Promise::Succession | Promise::Orphans => self.rates && self.suspend && self.manners,
             Promise::Waiting | Promise::Loss | Promise::Bounds => self.manners,
+            Promise::Order | Promise::HandOver => self.rates && self.records,
         }
     }
 }

@@ -93,6 +93,7 @@ struct World {
     is_calm: bool,
     /// A ticket may be in the line although its acquisition has ended.
     may_have_ghosts: bool,
+    lost: u8,
 }
 
 type Broken = String;
@@ -120,13 +121,14 @@ impl World {
             budget,
             is_calm: true,
             may_have_ghosts: false,
+            lost: 0,
         }
     }
 
     fn digest(&self) -> u64 {
         let mut digest = DefaultHasher::new();
         (self.now_ms, &self.store, &self.hosts, &self.joined, self.budget).hash(&mut digest);
-        (self.is_calm, self.may_have_ghosts).hash(&mut digest);
+        (self.is_calm, self.may_have_ghosts, self.lost).hash(&mut digest);
         // The order in which they were sent decides nothing.
         let one = |message: &Message| {
             let mut digest = DefaultHasher::new();
@@ -245,6 +247,7 @@ impl World {
             }
             Action::Lose(n) => {
                 self.budget.losses -= 1;
+                self.lost += 1;
                 self.is_calm = false;
                 self.may_have_ghosts = true;
                 self.messages.remove(n);
@@ -358,7 +361,7 @@ impl World {
                 _ => None,
             })
             .collect();
-        let reserved = self.store.is_reserved(&resource(), self.true_time()).then_some(self.now_ms + GRACE_MS);
+        let reserved = self.store.reserved_for(&resource(), self.true_time()).map(|_| self.now_ms + GRACE_MS);
         let Some(next) = timers.iter().map(|(_, at)| *at).chain(reserved).min() else { return Ok(()) };
         self.now_ms = next.max(self.now_ms);
         for (n, _) in timers.into_iter().filter(|(_, at)| *at <= next) {
@@ -375,6 +378,13 @@ impl World {
         };
         if self.messages.iter().any(|message| is_under_way(&message)) {
             return Ok(());
+        }
+        let reserved = self.store.reserved_for(&resource(), self.true_time());
+        if let Some(ticket) = reserved.filter(|_| self.lost == 0) {
+            let host = &self.hosts[usize::try_from(ticket.client).unwrap()];
+            if host.life == Life::Runs && host.core.state(ticket.lock).is_none() {
+                return Err(format!("the lock is reserved for {ticket:?}, which has ended"));
+            }
         }
         if !self.may_have_ghosts {
             for ticket in self.store.line(&resource()) {

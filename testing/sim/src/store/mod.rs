@@ -217,10 +217,13 @@ impl Store {
         }
     }
 
-    /// Tells if the lock is reserved for somebody in line.
-    pub fn is_reserved(&self, resource: &Resource, at: TrueTime) -> bool {
+    /// The ticket that the lock is reserved for.
+    pub fn reserved_for(&self, resource: &Resource, at: TrueTime) -> Option<Ticket> {
         let unix_ms = self.unix_ms(at);
-        matches!(&self.backend, Backend::Redis(backend) if backend.is_reserved(resource, unix_ms))
+        match &self.backend {
+            Backend::Redis(backend) => backend.reserved_for(resource, unix_ms),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => None,
+        }
     }
 
     /// The waiters of a resource, in their order.

@@ -208,9 +208,11 @@ impl Redis {
         }
     }
 
-    pub(super) fn is_reserved(&self, resource: &Resource, now_ms: u64) -> bool {
-        let lock = self.locks.get(resource).filter(|lock| !is_over(lock.expires_ms, now_ms));
-        matches!(lock.map(|lock| &lock.value), Some(Value::Reserved(_)))
+    pub(super) fn reserved_for(&self, resource: &Resource, now_ms: u64) -> Option<Ticket> {
+        match self.locks.get(resource).filter(|lock| !is_over(lock.expires_ms, now_ms))?.value {
+            Value::Reserved(ticket) => Some(ticket),
+            Value::Ours { .. } | Value::Foreign(_) => None,
+        }
     }
 
     fn acquire(&mut self, resource: &Resource, op: &Acquire, now_ms: u64) -> Answer {

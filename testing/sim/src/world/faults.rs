@@ -67,6 +67,7 @@ impl World<'_> {
             }
             What::StoreWiped => {
                 self.nodes[0].store.wipe();
+                self.queues.forget();
                 self.strike(Struck::StoreWiped, None);
             }
             What::NodeWiped { node } => self.wipe_node(node),

@@ -1,13 +1,17 @@
 //! Waiters that stand in line: their tickets, and the messages on their way to them and from them.
 
+use std::collections::BTreeSet;
+
+use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{Departure, LockId};
 
 use super::{Due, Input, World};
 use crate::clock::TrueTime;
 use crate::counts::Struck;
 use crate::ledger::ProcessId;
+use crate::promise::Promise;
 use crate::script::Peer;
-use crate::store::Ticket;
+use crate::store::{Answer, Ticket};
 
 /// The name of a process among all clients.
 pub(super) fn number_of(process: ProcessId) -> u64 {
@@ -26,6 +30,7 @@ impl World<'_> {
             let host = usize::try_from(client >> 32).unwrap_or(usize::MAX);
             let Some(process) = self.hosts.get(host).map(|host| host.process) else { continue };
             let Some(resource) = self.number_of(&resource).filter(|_| number_of(process) == client) else { continue };
+            self.queues.called(resource, Ticket { client, lock }, self.now);
             let number = self.hosts[host].number(Peer::Wakeups, node);
             let fate = self.schedule.message(host, Peer::Wakeups, node, number);
             if fate.request.lost || self.now < self.hosts[host].cut_until[node] {
@@ -57,10 +62,80 @@ impl World<'_> {
         if self.nodes[node].is_away(self.now) {
             return;
         }
-        let name = self.resources[resource].clone();
-        self.nodes[node].store.leave(&name, Ticket { client: number_of(process), lock }, self.now);
+        let (name, ticket) = (self.resources[resource].clone(), Ticket { client: number_of(process), lock });
+        let was_reserved = self.nodes[node].store.reserved_for(&name, self.now).is_some();
+        self.nodes[node].store.leave(&name, ticket, self.now);
+        self.queues.left(resource, ticket);
         self.tell_next(node);
+        if was_reserved {
+            self.check_hand_over(resource, node);
+        }
         self.record_stores(resource);
+    }
+
+    /// What a request that a store has carried out says of its line.
+    pub(super) fn check_line(
+        &mut self,
+        process: ProcessId,
+        node: usize,
+        LockOp { lock, resource, op }: &LockOp,
+        was_ours: bool,
+        answer: &Answer,
+    ) {
+        let (Answer::Done(outcome), Some(number)) = (answer, self.number_of(resource)) else { return };
+        let ticket = Ticket { client: number_of(process), lock: *lock };
+        match (op, outcome) {
+            (Op::Acquire(acquire), Outcome::Applied(Applied::Acquired { .. })) if acquire.in_line && !was_ours => {
+                let alive = self.listeners();
+                let is_alive = |ticket: Ticket| alive.contains(&ticket.client);
+                if let Some(before) = self.queues.granted(number, ticket, self.now, is_alive) {
+                    let text = format!("{ticket:?} is granted, and {before:?} joined before");
+                    self.record_violation(Promise::Order, Some(process.host), Some(number), text);
+                }
+            }
+            (Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(_))) if acquire.in_line => {
+                if self.nodes[node].store.line(resource).contains(&ticket) {
+                    self.queues.joined(number, ticket);
+                }
+            }
+            (Op::Release(_) | Op::Finish(_), Outcome::Applied(_)) => self.check_hand_over(number, node),
+            (_, _) => {}
+        }
+    }
+
+    /// Checks that a lock that was freed just now has gone to somebody, if anybody in line is alive.
+    fn check_hand_over(&mut self, resource: usize, node: usize) {
+        let store = &self.nodes[node].store;
+        let name = &self.resources[resource];
+        if store.reserved_for(name, self.now).is_some() || self.stored_records(resource, 0)[node].is_some() {
+            return;
+        }
+        let alive = self.listeners();
+        if let Some(first) = self.queues.first(resource, |ticket| alive.contains(&ticket.client)) {
+            let text = format!("the lock is free, and {first:?} was not told");
+            self.record_violation(Promise::HandOver, None, Some(resource), text);
+        }
+    }
+
+    /// Checks that no lock is reserved for too long.
+    pub(super) fn look_at_lines(&mut self) {
+        if !self.config.lines() {
+            return;
+        }
+        for resource in 0..self.resources.len() {
+            let name = &self.resources[resource];
+            let is_reserved = self.nodes.iter().any(|node| node.store.reserved_for(name, self.now).is_some());
+            if is_reserved && self.queues.is_turn_over(resource, self.now) {
+                let text = "the lock is still reserved, long after its turn was told".to_owned();
+                self.record_violation(Promise::HandOver, None, Some(resource), text);
+            }
+        }
+    }
+
+    /// The clients that run.
+    fn listeners(&self) -> BTreeSet<u64> {
+        let running = self.hosts.iter().filter(|host| host.client.is_some());
+        running.map(|host| number_of(host.process)).collect()
     }
 
     /// The connections of a process end with it.

@@ -24,6 +24,7 @@ use crate::counts::{Counts, Sometimes};
 use crate::fault_schedule::FaultSchedule;
 use crate::ledger::{Ledger, ProcessId};
 use crate::promise::{Promise, Violation};
+use crate::queue::Queues;
 use crate::recorder::Recorder;
 use crate::register::{self, Register};
 use crate::script::{Data, Message, Script, Stall, What};
@@ -87,6 +88,7 @@ struct World<'a> {
     foreign_clients: Vec<ForeignClient>,
     watchers: BTreeSet<(usize, ProcessId, usize)>,
     ledger: Ledger,
+    queues: Queues,
     /// The last holder of each resource, and whether it has released.
     last_held: BTreeMap<usize, LastHolder>,
     counts: Counts,
@@ -194,6 +196,7 @@ impl<'a> World<'a> {
             foreign_clients: script.foreign_clients.iter().map(ForeignClient::new).collect(),
             watchers: BTreeSet::new(),
             ledger: Ledger::default(),
+            queues: Queues::default(),
             last_held: BTreeMap::new(),
             counts: Counts::default(),
             digest: DefaultHasher::new(),

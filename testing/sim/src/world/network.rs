@@ -156,7 +156,8 @@ impl World<'_> {
         }
     }
 
-    fn perform(&mut self, packet: &Packet, node: usize, LockOp { lock, resource, op }: &LockOp, form: &Form) -> Answer {
+    fn perform(&mut self, packet: &Packet, node: usize, lock_op: &LockOp, form: &Form) -> Answer {
+        let LockOp { lock, resource, op } = lock_op;
         let process = packet.process;
         let store = &self.nodes[node].store;
         let caller = if store.kind() == Kind::Dynamodb { packet.began } else { self.store_now(process.host) };
@@ -168,6 +169,8 @@ impl World<'_> {
         let ask = Ask { resource, op, form: form.clone(), at: self.now, caller, ticket };
         let before_finish =
             matches!(op, Op::Finish(_)).then(|| self.nodes[node].records_of(resource, self.now, &caller));
+        let stored = store.stored(resource, self.now, &caller);
+        let was_ours = stored.is_some_and(|stored| op.nonce().map(By::Attempt) == Some(stored.by));
         let answer = self.nodes[node].store.ask(&ask);
         let number = self.number_of(resource).unwrap_or(0);
         // A lock that was written stands, whatever the session sends next.
@@ -196,11 +199,14 @@ impl World<'_> {
             }
             // The next in line was told alone.
             (Some(Outcome::Applied(Applied::Released)), _)
-                if self.nodes[node].store.is_reserved(resource, self.now) => {}
+                if self.nodes[node].store.reserved_for(resource, self.now).is_some() => {}
             (Some(Outcome::Applied(Applied::Released | Applied::Finished)), _) => self.wake_up(number, node),
             (_, _) => {}
         }
         self.tell_next(node);
+        if self.config.lines() {
+            self.check_line(process, node, lock_op, was_ours, &answer);
+        }
         if let (Op::Release(Release { nonce, .. }), Answer::Done(outcome)) = (op, &answer)
             && matches!(outcome, Outcome::Applied(Applied::Released) | Outcome::NotApplied(Refusal::Abstains { .. }))
         {
