@@ -29,6 +29,8 @@ mod native_tests;
 mod quorum_tests;
 mod replies;
 mod scripts;
+#[cfg(test)]
+mod scripts_tests;
 mod server;
 #[cfg(test)]
 mod tests;

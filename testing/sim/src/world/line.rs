@@ -73,7 +73,7 @@ impl World<'_> {
         self.record_stores(resource);
     }
 
-    /// What a request that a store has carried out says of its line.
+    /// Follows the line of a lock by the requests that its store has carried out.
     pub(super) fn check_line(
         &mut self,
         process: ProcessId,

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Finish, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
-use leasehold_wire::redis::{Command, Progress, Replicas, Session, Settings, look};
+use leasehold_wire::redis::{ClientId, Command, Progress, Replicas, Session, Settings, look};
 use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
 use super::server::Role;
-use super::{Asker, Part, command, refused, words};
+use super::{Asker, Part, command, line, refused, words};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::transport::connections::until;
@@ -124,6 +124,10 @@ pub(super) async fn examine(
         Role::Replica | Role::Sentinel => false,
     };
     let trial = (can_lock && serves).then_some(Trial { can_run });
+    if can_lock && part == Part::Alone && access.lines().is_some() {
+        let key = Session::line_key(&names.resource);
+        findings.push(line::examine(asker, url, &key, ClientId::new(random)).await?);
+    }
     findings.extend(wake_ups(asker, access, url, &names, missing, trial, Nonce::from_bytes(random)).await?);
     Ok(findings)
 }
@@ -357,7 +361,7 @@ impl Missing {
     }
 }
 
-fn grant(url: &RedisUrl, rules: &str) -> String {
+pub(super) fn grant(url: &RedisUrl, rules: &str) -> String {
     let user = url.username.as_deref().unwrap_or("default");
     format!("ACL SETUSER {} {rules}, and the same where the server keeps its users", printable(user))
 }
