@@ -63,11 +63,14 @@ impl Peers {
         }
     }
 
-    /// Looks at the samples in `docs/infra`, as far as that is possible without an account.
+    /// Looks at the samples in `docs/infra` and `docs/monitoring`, as far as that is possible without an account.
     pub fn check_infra(&self, steps: &mut Steps) -> Result {
         let mut check = self.run_python("testing/interop/python/infra.py");
         check.arg(run::root().join(INFRA));
-        steps.run("samples of infrastructure", check)
+        steps.run("samples of infrastructure", check)?;
+        let mut check = self.run_python("testing/interop/python/monitoring.py");
+        check.arg(run::root());
+        steps.run("alerts and the board", check)
     }
 }
 
