@@ -23,6 +23,7 @@ import {
   type ReleaseIfOutcome,
   type RunInfo,
 } from "leasehold";
+import { collect } from "leasehold/prometheus";
 import * as protocol from "leasehold/protocol";
 import * as testing from "leasehold/testing";
 import { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } from "leasehold/fence";
@@ -185,6 +186,13 @@ export async function errors(): Promise<string | undefined> {
     if (error instanceof LeaseholdError) return error.code;
   }
   return undefined;
+}
+
+export function metrics(): void {
+  const stop = collect({ buckets: { leasehold_wait_seconds: [1, 2] } });
+  same<typeof stop, () => void>();
+  // @ts-expect-error: there is no such histogram
+  collect({ buckets: { leasehold_wait: [1] } });
 }
 
 export function guards(token: number): void {

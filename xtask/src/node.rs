@@ -15,7 +15,8 @@ const PACKAGE: &str = "node";
 const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
 pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
-const MODULES: [&str; 7] = ["index", "fence", "protocol", "testing", "node-cron", "nestjs", "compat/redlock"];
+const MODULES: [&str; 8] =
+    ["index", "fence", "protocol", "testing", "node-cron", "nestjs", "prometheus", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// The guide whose code the tests run.
@@ -150,7 +151,8 @@ fn install_workerd(steps: &mut Steps) -> Result<PathBuf> {
 /// Installs the compiler of TypeScript and other people's packages where the tests will lie.
 fn install_compiler(steps: &mut Steps) -> Result<PathBuf> {
     let target = run::target()?.join(PACKAGE);
-    let packages = ["typescript", "@types/node", "@nestjs/core", "bullmq", "ioredis", "node-cron", "redlock"];
+    let packages =
+        ["typescript", "@types/node", "@nestjs/core", "bullmq", "ioredis", "node-cron", "prom-client", "redlock"];
     let sources = run::root().join(PACKAGE).join("tools");
     steps.timed("node, tools", || interop::install_npm(&sources, &target, &packages))?;
     Ok(target)

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 const require = createRequire(import.meta.url);
 const { exports } = require("leasehold/package.json");
 /** What an entry needs beside this package, and is not there. */
-const PEERS = { "./nestjs": "@nestjs/common" };
+const PEERS = { "./nestjs": "@nestjs/common", "./prometheus": "prom-client" };
 
 for (const [entry, conditions] of Object.entries(exports)) {
   const name = `leasehold${entry.slice(1)}`;

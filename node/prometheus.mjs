@@ -1,0 +1,4 @@
+import prom from "prom-client";
+import prometheus from "./lib/prometheus.cjs";
+
+export const { collect } = prometheus.adapter(prom);
