@@ -273,6 +273,23 @@ fn a_store_that_is_down_is_told_apart_from_a_busy_lock() {
     wait_for("the store", || daemon.post("/v1/acquire", &json!({ "resource": "other" })).status == 200);
 }
 
+/// Locks that it cannot release run out by their ttl.
+#[cfg(feature = "redis")]
+#[test]
+fn a_signal_ends_it_while_the_store_is_down() {
+    use leasehold_servers::redis::Server;
+    let place = Place::new();
+    let server = Server::start();
+    let mut daemon = Daemon::start(&place, &["--store", &server.url()]);
+    let held = daemon.acquire("calls");
+    let stream = daemon.send(&posted("/v1/hold", r#"{"resource":"stream"}"#, ""));
+    wait_for("both", || daemon.is_held("stream"));
+    server.stop_process();
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait(), Some(69), "the releases are not confirmed");
+    drop((stream, held));
+}
+
 /// The routes of the program, from its source.
 fn routes() -> Vec<(String, String)> {
     let source = include_str!("../src/serve/api.rs");
