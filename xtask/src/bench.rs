@@ -13,11 +13,12 @@ use crate::steps::Steps;
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
 
-const PROGRAMS: [&str; 7] = ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd"];
+const PROGRAMS: [&str; 8] = ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd", "serve"];
 /// Measured in languages of their own.
 const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 5] = ["bench-redis", "bench-quorum", "bench-dynamodb", "bench-postgres", "bench-etcd"];
+const BESIDE_PEERS: [&str; 6] =
+    ["bench-redis", "bench-quorum", "bench-dynamodb", "bench-postgres", "bench-etcd", "bench-serve"];
 
 /// Keep the figures, and draw them.
 const PLOT: &str = "--plot";
@@ -42,6 +43,9 @@ fn run_program(steps: &mut Steps, program: &str, rest: &[String]) -> Result {
     if BESIDE_PEERS.contains(&program) {
         setup::install(steps)?;
         build.args(["-p", "leasehold-chaos", "--bin", program]);
+        if program == "bench-serve" {
+            build.args(["-p", "leasehold-cli", "--bin", "leasehold"]);
+        }
         interop::install(steps)?.tell(&mut command);
     } else {
         setup::c_compiler()?;

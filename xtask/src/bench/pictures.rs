@@ -10,7 +10,7 @@ pub struct About {
     pub what: &'static str,
 }
 
-const ABOUT: [About; 10] = [
+const ABOUT: [About; 11] = [
     About {
         benchmark: "core",
         title: "The protocol alone",
@@ -49,6 +49,11 @@ const ABOUT: [About; 10] = [
         title: "On etcd",
         what: "Acquire and release, beside two bare transactions on the same HTTP client and beside the locks of etcd; \
                hand-over between processes, and what holding costs.",
+    },
+    About {
+        benchmark: "serve",
+        title: "By way of the daemon",
+        what: "Acquire and release over HTTP from `leasehold serve`, beside the client in the same process.",
     },
     About {
         benchmark: "component",

@@ -1,4 +1,4 @@
-//! The benchmarks of PostgreSQL and etcd run to their end, and tell the figures that the aims name.
+//! The benchmarks of PostgreSQL, etcd and the daemon run to their end, and tell the figures that the aims name.
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
@@ -20,6 +20,20 @@ fn tells_its_figures(program: &str, base: &str) {
 #[test]
 fn bench_postgres_tells_its_figures() {
     tells_its_figures(env!("CARGO_BIN_EXE_bench-postgres"), "two bare statements");
+}
+
+#[test]
+fn bench_serve_tells_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench-serve"));
+    let output = bench.arg("--trial").env("LEASEHOLD_FIGURES", &figures).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = std::fs::read_to_string(figures).unwrap();
+    for who in ["leasehold", "leasehold serve"] {
+        let figure = format!("figure | Rust | one client, async | p50 | us | {who} | ");
+        assert!(told.contains(&figure), "{figure} is not in\n{told}");
+    }
 }
 
 #[test]
