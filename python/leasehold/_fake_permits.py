@@ -106,10 +106,6 @@ class FakeWrite(FakeLease):
     def remaining(self) -> float:
         return min([super().remaining(), *(other.remaining() for other in self._others)])
 
-    def _loss(self) -> LeaseholdError | None:
-        losses = (loss for loss in (other._loss() for other in self._others) if loss is not None)
-        return super()._loss() or next(losses, None)
-
     def release(self) -> None:
         with self._process.clock._mutex:
             loss = self._loss()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import PATIENCE, connect, eventually
+from conftest import PATIENCE, TTL, connect, eventually
 from test_processes import says, start
 
 import leasehold
@@ -248,7 +248,7 @@ def test_a_reader_cannot_become_a_writer(client: leasehold.Client, name: str) ->
 def test_a_write_is_lost_with_any_of_its_locks(memory: str) -> None:
     with leasehold.connect(memory) as client:
         told = threading.Event()
-        writing = client.rw_lock("catalog", readers=2, ttl=1).write().__enter__()
+        writing = client.rw_lock("catalog", readers=2, ttl=TTL).write().__enter__()
         writing.on_lost(lambda _: told.set())
         assert client.release_if("catalog#reader1", owner="*")
         assert writing.lost.wait(PATIENCE) and told.wait(PATIENCE)
