@@ -238,7 +238,7 @@ test("a write is lost with any of its locks", async () => {
   const client = await connect("memory:lost");
   const lock = client.rwLock("catalog", { readers: 2 });
   await assert.rejects(
-    lock.writing({ ttl: 1_000 }, async (lease) => {
+    lock.writing({ ttl: 8_000 }, async (lease) => {
       assert.ok((await client.releaseIf("catalog#reader1", { owner: "*" })).released);
       await until(() => lease.signal.aborted);
       assert.throws(() => lease.check(), LeaseLostError);

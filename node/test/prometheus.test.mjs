@@ -41,18 +41,19 @@ test("what happens is counted", async (t) => {
   const register = new prom.Registry();
   t.after(collect({ register }));
   const client = await connect("memory:");
-  const lease = await client.acquire("counted", { ttl: 3_000, renewEvery: 100 });
+  const lease = await client.acquire("counted", { ttl: 60_000, renewEvery: 100 });
   assert.equal(await client.tryAcquire("counted"), null);
   const left = "leasehold_validity_left_seconds";
   await until(async () => (await value(register, left, {}, `${left}_count`)) > 0);
   await lease.release();
-  const short = await client.acquire("counted", { ttl: 200, renew: false });
+  // On a machine that stalls, it may be acquired again before the caller has it.
+  const short = await client.acquire("counted", { ttl: 1_000, renew: false });
   await aborted(short.signal);
-  await until(async () => (await value(register, "leasehold_lost_total", { reason: "expired" })) === 1);
-  await until(async () => (await value(register, "leasehold_acquire_total", { outcome: "acquired" })) === 2);
+  await until(async () => (await value(register, "leasehold_lost_total", { reason: "expired" })) >= 1);
+  await until(async () => (await value(register, "leasehold_acquire_total", { outcome: "acquired" })) >= 2);
   await until(async () => (await value(register, "leasehold_release_total", { outcome: "confirmed" })) === 1);
   const hold = "leasehold_hold_seconds";
-  await until(async () => (await value(register, hold, {}, `${hold}_count`)) === 2);
+  await until(async () => (await value(register, hold, {}, `${hold}_count`)) >= 2);
   assert.equal(await value(register, "leasehold_acquire_total", { outcome: "busy" }), 1);
   assert.ok((await value(register, "leasehold_renew_total", { outcome: "renewed" })) > 0);
   assert.ok(!(await register.metrics()).includes("counted"), "no label names a resource");
