@@ -47,6 +47,9 @@ fn run_program(steps: &mut Steps, program: &str, rest: &[String]) -> Result {
             build.args(["-p", "leasehold-cli", "--bin", "leasehold"]);
         }
         interop::install(steps)?.tell(&mut command);
+        if program == "bench-redis" {
+            command.env("LEASEHOLD_LOCKS_PYTHON", python::install_peers(steps)?);
+        }
     } else {
         setup::c_compiler()?;
         build.args(["-p", "leasehold-bench", "--bin", program]);

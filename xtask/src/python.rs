@@ -122,17 +122,22 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     setup::install(steps)?;
     let tools = install_tools(steps)?;
     let target = run::target()?.join(PACKAGE);
-    let peers = Environment {
-        folder: target.join("bench"),
-        requirements: vec![run::root().join(PEERS)],
-        imports: "redis, redis_lock, pottery, aioredlock",
-    };
-    let python = steps.timed("python, other locks", || peers.install())?;
+    let python = install_peers(steps)?;
     let wheel = build_wheel(steps, &tools, &target.join("bench-wheels"), &["--profile", run::DIST])?;
     steps.run("python, installation", pip_install(&tools, &python, &wheel))?;
     let mut command = Command::new(&python);
     command.arg(run::root().join(BENCHMARK)).args(args).env("PYTHONDONTWRITEBYTECODE", "1");
     steps.run("python, benchmark", command)
+}
+
+/// The interpreter that has the locks of others.
+pub fn install_peers(steps: &mut Steps) -> Result<PathBuf> {
+    let peers = Environment {
+        folder: run::target()?.join(PACKAGE).join("bench"),
+        requirements: vec![run::root().join(PEERS)],
+        imports: "redis, redis_lock, pottery, aioredlock",
+    };
+    steps.timed("python, other locks", || peers.install())
 }
 
 /// The wheel as it is published, which works alone, with the licences of what is compiled in.

@@ -1,17 +1,20 @@
-//! Eight workers want one lock, with and without pauses.
+//! Eight workers want one lock, with and without pauses: ours, other libraries, and tokens in a list, in one run.
 
+use std::path::PathBuf;
+use std::process::Command;
 use std::slice;
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use leasehold_bench::child::{Child, say};
+use leasehold_bench::child::Child;
 use leasehold_bench::figures::{percentile, table};
 use leasehold_bench::records::Case;
 use leasehold_chaos::Result;
 use leasehold_chaos::cost::Meter;
 use leasehold_servers::redis::Server;
 
-use super::{Plan, runtime};
+use super::Plan;
+use super::contenders::{FLOOR, KEY, RUST};
 
 const WORKERS: usize = 8;
 /// How long a worker holds the lock, and then leaves it to others.
@@ -19,30 +22,32 @@ const PACES: [(&str, Duration, Duration); 2] = [
     ("want one lock", Duration::from_millis(1), Duration::from_millis(10)),
     ("want one lock without pauses", Duration::ZERO, Duration::ZERO),
 ];
-const TTL: Duration = Duration::from_secs(10);
 /// A reply that takes longer than this will not come.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Libraries of other languages: the name, the variable that tells where they are installed, and the program.
+const ELSEWHERE: [(&str, &str, &str); 3] = [
+    ("python-redis-lock", "LEASEHOLD_LOCKS_PYTHON", "python/contend.py"),
+    ("redis-semaphore", "LEASEHOLD_NODE_FOLDER", "node/contend.mjs"),
+    ("redlock", "LEASEHOLD_NODE_FOLDER", "node/contend.mjs"),
+];
 
 pub fn measure(server: &Server, plan: &Plan) -> Result {
     println!("{WORKERS} workers want one lock: they hold it for 1 ms and pause for 10 ms, or do neither\n");
-    let heads = ["", "per s", "wait p50", "wait p99", "slowest's share", "commands each"];
-    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let heads = ["", "per s", "hand-over p50", "p99", "wait p99", "slowest's share", "Jain", "commands", "requests"];
     for ((want, hold, pause), processes) in PACES.into_iter().flat_map(|pace| [(pace, 1), (pace, 4)]) {
         let where_ = if processes == 1 { "in one process" } else { "in 4 processes" };
-        let workers = [WORKERS / processes, plan.contended.as_millis() as usize];
-        let times = [hold, pause].map(|time| time.as_millis() as usize);
-        let numbers = [workers, times].concat();
-        let [ours, rslock] = ["leasehold", "rslock"].map(|library| run(server, library, processes, plan, &numbers));
-        let (ours, rslock) = (ours?, rslock?);
         let case = format!("{WORKERS} workers {want}, {where_}");
-        rows.push(ours.row(&format!("leasehold, {case}")));
-        rows.push(rslock.row(&format!("rslock, {case}")));
-        tell(&case, &ours, &rslock);
+        let mut crowds = Vec::new();
+        let elsewhere = ELSEWHERE.iter().filter(|(_, folder, _)| std::env::var_os(folder).is_some());
+        for library in RUST.into_iter().chain(elsewhere.map(|(library, ..)| *library)) {
+            crowds.push((library, run(server, library, processes, [plan.contended, hold, pause])?));
+        }
+        let rows = crowds.iter().map(|(library, crowd)| crowd.row(library));
+        let rows: Vec<_> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
+        println!("{case}\n\n{}", table(&rows));
+        tell(&case, &crowds);
     }
-    println!("{}", table(&rows));
-    println!(
-        "rslock polls every 200 ms unless told otherwise; python-redis-lock is measured with the Python package.\n"
-    );
+    println!("Most libraries poll, each at its own pace, which is left as it is.\n");
     Ok(())
 }
 
@@ -51,44 +56,65 @@ struct Crowd {
     per_s: f64,
     /// Nanoseconds, sorted.
     waits: Vec<u64>,
+    /// From a release to the grant of another worker that was waiting: nanoseconds, sorted.
+    handovers: Vec<u64>,
     /// The share of the slowest worker in its fair share, in per cent.
     slowest: f64,
-    /// The commands to Redis for each lock.
+    /// Jain's index of fairness: 1 where all have had as much.
+    jain: f64,
+    /// The commands that Redis counts for each lock, those inside of scripts included.
     commands: f64,
+    /// The requests that Redis reads for each lock. Those of one process that come at once count as one.
+    requests: f64,
+}
+
+/// One use of the lock by a worker: the instants of the wish, the grant and the release.
+struct Turn {
+    worker: usize,
+    wanted: u64,
+    granted: u64,
+    released: u64,
 }
 
 impl Crowd {
-    fn wait_ms(&self, share: f64) -> f64 {
-        percentile(&self.waits, share) as f64 / 1e6
-    }
-
     fn row(&self, name: &str) -> Vec<String> {
+        let us = |times: &[u64], share| format!("{:.0} us", percentile(times, share) as f64 / 1e3);
         vec![
             name.to_owned(),
             format!("{:.0}", self.per_s),
-            format!("{:.1} ms", self.wait_ms(0.5)),
-            format!("{:.1} ms", self.wait_ms(0.99)),
+            us(&self.handovers, 0.5),
+            us(&self.handovers, 0.99),
+            us(&self.waits, 0.99),
             format!("{:.0} %", self.slowest),
+            format!("{:.3}", self.jain),
             format!("{:.1}", self.commands),
+            format!("{:.1}", self.requests),
         ]
     }
 }
 
-/// Records the figures. A bare loop would have to poll, so ours is compared with rslock.
-fn tell(case: &str, ours: &Crowd, rslock: &Crowd) {
-    let both = |of: fn(&Crowd) -> f64| [("rslock", of(rslock)), ("leasehold", of(ours))];
-    Case(case, "time per lock, overall", "ms").side_by_side(&both(|crowd| 1e3 / crowd.per_s));
-    Case(case, "wait p50", "ms").side_by_side(&both(|crowd| crowd.wait_ms(0.5)));
-    Case(case, "wait p99", "ms").side_by_side(&both(|crowd| crowd.wait_ms(0.99)));
-    Case(case, "commands", "1").side_by_side(&both(|crowd| crowd.commands));
-    both(|crowd| crowd.slowest)
-        .iter()
-        .for_each(|(who, slowest)| Case(case, "share of the slowest", "%").of(who, *slowest));
+/// Records the figures, as multiples of those of the floor.
+fn tell(case: &str, crowds: &[(&str, Crowd)]) {
+    let all = |of: &dyn Fn(&Crowd) -> f64| crowds.iter().map(|(who, crowd)| (*who, of(crowd))).collect::<Vec<_>>();
+    let ms = |times: &[u64], share| percentile(times, share) as f64 / 1e6;
+    Case(case, "time per lock, overall", "ms").side_by_side(&all(&|crowd| 1e3 / crowd.per_s));
+    Case(case, "hand-over p50", "ms").side_by_side(&all(&|crowd| ms(&crowd.handovers, 0.5)));
+    Case(case, "hand-over p99", "ms").side_by_side(&all(&|crowd| ms(&crowd.handovers, 0.99)));
+    Case(case, "wait p99", "ms").side_by_side(&all(&|crowd| ms(&crowd.waits, 0.99)));
+    Case(case, "commands", "1").side_by_side(&all(&|crowd| crowd.commands));
+    Case(case, "requests", "1").side_by_side(&all(&|crowd| crowd.requests));
+    for (who, crowd) in crowds {
+        Case(case, "share of the slowest", "%").of(who, crowd.slowest);
+        Case(case, "Jain index", "1").of(who, crowd.jain);
+    }
 }
 
-fn run(server: &Server, library: &str, processes: usize, plan: &Plan, numbers: &[usize]) -> Result<Crowd> {
-    let time = plan.contended;
+fn run(server: &Server, library: &str, processes: usize, [time, hold, pause]: [Duration; 3]) -> Result<Crowd> {
     server.command(&["FLUSHALL"]);
+    server.command(&["CONFIG", "RESETSTAT"]);
+    if library == FLOOR {
+        server.command(&["RPUSH", KEY, "token"]);
+    }
     let (sender, receiver) = channel();
     let meter = Meter::start(slice::from_ref(server));
     let mut children = Vec::new();
@@ -99,82 +125,66 @@ fn run(server: &Server, library: &str, processes: usize, plan: &Plan, numbers: &
                 let _ = sender.send(line.to_owned());
             }
         };
-        let (url, numbers) = (server.url(), numbers.iter().map(ToString::to_string).collect::<Vec<_>>());
-        let part = ["contend", &url, library].into_iter().chain(numbers.iter().map(String::as_str));
-        children.push(Child::start(&part.collect::<Vec<_>>(), hear)?);
+        let numbers =
+            [WORKERS / processes].into_iter().chain([time, hold, pause].map(|time| time.as_millis() as usize));
+        let words: Vec<String> =
+            [server.url(), library.to_owned()].into_iter().chain(numbers.map(|number| number.to_string())).collect();
+        children.push(start(library, &words, hear)?);
     }
-    let mut waits: Vec<u64> = Vec::new();
-    let mut shares = Vec::new();
-    while shares.len() < WORKERS {
+    let mut turns = Vec::new();
+    for worker in 0..WORKERS {
         let line = receiver.recv_timeout(time + PATIENCE)?;
         let times: Vec<u64> = line.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
-        shares.push(times.len());
-        waits.extend(times);
+        turns.extend(times.chunks_exact(3).map(|times| Turn {
+            worker,
+            wanted: times[0],
+            granted: times[1],
+            released: times[2],
+        }));
     }
     let cost = meter.stop();
+    let reads = server.info("total_reads_processed").and_then(|reads| reads.parse().ok()).unwrap_or(f64::NAN);
     drop(children);
+    Ok(crowd(turns, time, [cost.commands as f64, reads]))
+}
+
+/// Starts a process with some of the workers.
+fn start(library: &str, words: &[String], hear: impl FnMut(Option<&str>) + Send + 'static) -> Result<Child> {
+    let Some((_, place, program)) = ELSEWHERE.iter().find(|(name, ..)| *name == library) else {
+        let part: Vec<&str> = std::iter::once("contend").chain(words.iter().map(String::as_str)).collect();
+        return Ok(Child::start(&part, hear)?);
+    };
+    let place = PathBuf::from(std::env::var_os(place).ok_or("it is not installed")?);
+    let program = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../interop")).join(program);
+    let mut command = if program.extension().is_some_and(|end| end == "py") {
+        Command::new(place)
+    } else {
+        let mut node = Command::new("node");
+        node.current_dir(place);
+        node
+    };
+    Ok(Child::run(command.arg(program).args(words), hear)?)
+}
+
+fn crowd(mut turns: Vec<Turn>, time: Duration, [commands, requests]: [f64; 2]) -> Crowd {
+    turns.sort_unstable_by_key(|turn| turn.granted);
+    let mut waits: Vec<u64> = turns.iter().map(|turn| turn.granted.saturating_sub(turn.wanted)).collect();
     waits.sort_unstable();
-    let fair = waits.len() as f64 / WORKERS as f64;
-    Ok(Crowd {
-        per_s: waits.len() as f64 / time.as_secs_f64(),
-        slowest: shares.iter().min().copied().unwrap_or(0) as f64 * 100.0 / fair.max(1.0),
-        commands: cost.commands as f64 / waits.len().max(1) as f64,
+    let handed_over = |pair: &&[Turn]| pair[0].worker != pair[1].worker && pair[1].wanted < pair[0].released;
+    let handovers = turns.windows(2).filter(handed_over).map(|pair| pair[1].granted.saturating_sub(pair[0].released));
+    let mut handovers: Vec<u64> = handovers.collect();
+    handovers.sort_unstable();
+    let mut shares = [0.0; WORKERS];
+    turns.iter().for_each(|turn| shares[turn.worker] += 1.0);
+    let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
+    let locks = turns.len().max(1) as f64;
+    Crowd {
+        per_s: locks / time.as_secs_f64(),
         waits,
-    })
-}
-
-/// One process: prints one line for each worker, with its waits in nanoseconds.
-pub fn work(url: &str, library: &str, workers: usize, [time, hold, pause]: [Duration; 3]) -> Result {
-    runtime()?.block_on(async {
-        let client = leasehold::Client::connect(url).await?;
-        let manager = rslock::LockManager::from_clients(vec![redis::Client::open(url)?]);
-        let end = Instant::now() + time;
-        let local = tokio::task::LocalSet::new();
-        local
-            .run_until(async {
-                let tasks: Vec<_> = (0..workers)
-                    .map(|_| {
-                        let (client, manager, ours) = (client.clone(), manager.clone(), library == "leasehold");
-                        tokio::task::spawn_local(async move {
-                            let mut waits = Vec::new();
-                            while Instant::now() < end {
-                                let start = Instant::now();
-                                if ours {
-                                    let lease = client.lock("contended").ttl(TTL).await.unwrap();
-                                    waits.push(start.elapsed());
-                                    rest(hold).await;
-                                    lease.release().await.unwrap();
-                                } else {
-                                    let lock = loop {
-                                        match manager.lock("contended", TTL).await {
-                                            Ok(lock) => break lock,
-                                            Err(_) if Instant::now() < end => {}
-                                            Err(_) => return waits,
-                                        }
-                                    };
-                                    waits.push(start.elapsed());
-                                    rest(hold).await;
-                                    manager.unlock(&lock).await;
-                                }
-                                rest(pause).await;
-                            }
-                            waits
-                        })
-                    })
-                    .collect();
-                for task in tasks {
-                    let waits = task.await?;
-                    say(&waits.iter().map(|wait| wait.as_nanos().to_string()).collect::<Vec<_>>().join(" "));
-                }
-                Ok(())
-            })
-            .await
-    })
-}
-
-/// A timer waits a millisecond even for nothing.
-async fn rest(time: Duration) {
-    if !time.is_zero() {
-        tokio::time::sleep(time).await;
+        handovers,
+        slowest: shares.iter().copied().fold(f64::INFINITY, f64::min) * 100.0 * WORKERS as f64 / locks,
+        jain: sum * sum / (squares.max(1.0) * WORKERS as f64),
+        commands: commands / locks,
+        requests: requests / locks,
     }
 }

@@ -1,6 +1,7 @@
 //! The cost of leasehold on Redis, compared with the bare commands and with other libraries, in turns and in one run.
 
 mod contended;
+mod contenders;
 mod holding;
 mod pairs;
 mod recovery;
@@ -34,7 +35,7 @@ fn work(part: &[&str]) -> Result {
             let times = times.iter().map(|millis| millis.parse().map(Duration::from_millis));
             let times: Vec<Duration> = times.collect::<std::result::Result<_, _>>()?;
             let times = times.try_into().map_err(|_| "three times are needed")?;
-            contended::work(url, library, workers.parse()?, times)
+            contenders::work(url, library, workers.parse()?, times)
         }
         ["hold", url, library, leases, millis] => {
             holding::work(url, library, leases.parse()?, Duration::from_millis(millis.parse()?))
