@@ -267,6 +267,53 @@ fn a_waiter_whose_channel_is_cut_joins_again() {
 }
 
 #[test]
+fn a_waiter_over_its_output_buffer_limit_gets_the_lock() {
+    let server = Server::start();
+    let (holder, other) = (connect_patiently(server.url()), connect_patiently(server.url()));
+    let lease = hold(&holder);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| wait(&other));
+        eventually("it stands in line", || waiting(&server) == 1);
+        let channel = format!("leasehold\x1fclient\x1f{}", &tickets(&server)[0][..32]);
+        let limit = ["CONFIG", "SET", "client-output-buffer-limit", "pubsub 65536 0 0"];
+        assert!(!server.command(&limit).is_error());
+        assert_eq!(server.command(&["PUBLISH", &channel, &"x".repeat(1 << 20)]), Reply::Integer(1));
+        assert_eq!(server.command(&["DEL", LINE]), Reply::Integer(1));
+        eventually("it stands in line again", || waiting(&server) == 1);
+        let token = lease.token();
+        lease.release().unwrap();
+        assert!(waiter.join().unwrap().token() > token);
+    });
+}
+
+#[test]
+fn a_turn_that_is_told_twice_frees_nothing() {
+    let server = Server::start();
+    let (holder, other) = (connect_patiently(server.url()), connect_patiently(server.url()));
+    let lease = hold(&holder);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| wait(&other));
+        eventually("it stands in line", || waiting(&server) == 1);
+        let ticket = tickets(&server).remove(0);
+        let (client, number) = ticket.split_once(':').unwrap();
+        let (channel, message) = (format!("leasehold\x1fclient\x1f{client}"), format!("{number} job"));
+        lease.release().unwrap();
+        let held = waiter.join().unwrap();
+        let again = || assert_eq!(server.command(&["PUBLISH", &channel, &message]), Reply::Integer(1));
+        again();
+        assert!(holder.lock("job").try_acquire().unwrap().is_none());
+        held.release().unwrap();
+        // The ticket has ended. What it declines is reserved for nobody, or for it.
+        let next = hold(&holder);
+        let declined = server.commands_processed("zrem");
+        again();
+        eventually("it declines", || server.commands_processed("zrem") > declined);
+        assert!(is_taken(&server, "job"));
+        next.release().unwrap();
+    });
+}
+
+#[test]
 fn a_restart_forgets_the_line_or_keeps_it_and_the_lock_is_granted() {
     for data in [Data::Lost, Data::Kept] {
         let server = Server::builder().appendonly().start();
