@@ -23,6 +23,7 @@ use crate::list;
 use crate::once::{self, Mark, RunInfo};
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{self, none_if_busy};
+use crate::shards::ShardsRequest;
 use crate::stores::Stores;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -96,6 +97,19 @@ impl Client {
     /// See [`leasehold::Client::elect`](crate::Client::elect).
     pub fn elect(&self, resource: impl Into<String>) -> ElectionRequest {
         self.0.elect(resource)
+    }
+
+    /// See [`leasehold::Client::shards`](crate::Client::shards).
+    pub fn shards(&self, name: impl Into<String>) -> ShardsRequest {
+        self.0.shards(name)
+    }
+
+    /// See [`leasehold::Client::set_shards`](crate::Client::set_shards).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_shards(&self, name: impl Into<String>, count: usize) -> Result<(), Error> {
+        block_on(self.0.set_shards(name, count))
     }
 
     /// See [`leasehold::Client::waiters`](crate::Client::waiters).

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::op::{Fault, Holder, Holding};
-use leasehold_core::{ConfigError, Failure, LostReason, Nonce};
+use leasehold_core::{ConfigError, Failure, LostReason, Nonce, Version};
 
 use crate::once::Mark;
 
@@ -107,6 +107,8 @@ pub struct LockInfo {
     pub of: u16,
     /// The attempt, which tells one lease from all others; foreign holders have none. Knowing it is enough to release the lock.
     pub(crate) nonce: Option<Nonce>,
+    /// Another one after each renewal, where only observation tells whether a holder lives.
+    pub(crate) version: Version,
 }
 
 impl LockInfo {
@@ -126,6 +128,7 @@ impl LockInfo {
                 Holder::Lease { nonce, .. } => Some(nonce),
                 Holder::Foreign => None,
             },
+            version: holding.version.clone(),
         }
     }
 

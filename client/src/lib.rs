@@ -150,6 +150,7 @@ mod request;
 mod rw_lock;
 #[cfg(feature = "postgres")]
 pub mod schema;
+mod shards;
 mod sizes;
 mod stores;
 mod sync;
@@ -177,6 +178,7 @@ pub use permits::{MAX_PERMITS, Permit, SemaphoreRequest};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
 pub use rw_lock::RwLockRequest;
+pub use shards::{Shard, Shards, ShardsRequest};
 pub use stores::Stores;
 #[cfg(feature = "dynamodb")]
 pub use url::DynamodbUrl;

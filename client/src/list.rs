@@ -71,6 +71,18 @@ impl Client {
     }
 }
 
+impl Client {
+    /// Those of the named locks that are held.
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    pub(crate) async fn held_of(&self, names: Vec<Resource>) -> Result<Vec<LockInfo>, Error> {
+        let (listing, nodes) = (self.list(""), self.driver().transports().len());
+        let unread = names.into_iter().map(|name| (name, None)).collect();
+        if nodes == 1 { listing.of_one(unread).await } else { listing.of_all(unread).await }
+    }
+}
+
 impl Listing {
     /// The next lock; `None` after the last one.
     ///

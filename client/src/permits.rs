@@ -13,7 +13,8 @@ use crate::lease::Lease;
 use crate::request::{LockRequest, Until, none_if_busy};
 use crate::sizes::{self, Size};
 
-/// The most permits of a semaphore, and the most readers of a [`RwLockRequest`](crate::RwLockRequest).
+/// The most permits of a semaphore, the most readers of a [`RwLockRequest`](crate::RwLockRequest), and the most shards of a
+/// [`ShardsRequest`](crate::ShardsRequest).
 pub const MAX_PERMITS: usize = 64;
 
 /// A request for one of N permits; awaiting it acquires one.

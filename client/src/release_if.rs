@@ -209,6 +209,8 @@ fn fits(pattern: &str, label: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_core::Version;
+
     use super::*;
 
     fn info(nonce: u8, token: Option<u64>, votes: u16, of: u16) -> LockInfo {
@@ -224,6 +226,7 @@ mod tests {
             votes,
             of,
             nonce: Some(Nonce::from_bytes([nonce; 16])),
+            version: Version::new(&[]).unwrap(),
         }
     }
 

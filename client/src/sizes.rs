@@ -1,4 +1,4 @@
-//! The number of permits or readers, which all clients have to agree on.
+//! The number of permits, readers or shards, which all clients have to agree on.
 //!
 //! It is the label of the mark of a run, so that it needs no record of its own kind. The first client writes it. Clients read
 //! it while they hold a permit, and it is changed only by a client that holds all of them.
@@ -30,6 +30,7 @@ pub(crate) struct Size {
 enum Kind {
     Permits,
     Readers,
+    Shards,
 }
 
 impl Kind {
@@ -37,6 +38,15 @@ impl Kind {
         match self {
             Self::Permits => "permits",
             Self::Readers => "readers",
+            Self::Shards => "shards",
+        }
+    }
+
+    /// How the number is changed.
+    const fn change(self) -> &'static str {
+        match self {
+            Self::Permits | Self::Readers => "`leasehold permits set` changes it while nobody holds any",
+            Self::Shards => "`set_shards` changes it while no worker runs",
         }
     }
 }
@@ -48,6 +58,10 @@ impl Size {
 
     pub(crate) const fn of_readers(name: String, count: usize) -> Self {
         Self { name, kind: Kind::Readers, count }
+    }
+
+    pub(crate) const fn of_shards(name: String, count: usize) -> Self {
+        Self { name, kind: Kind::Shards, count }
     }
 
     pub(crate) fn with_count(self, count: usize) -> Self {
@@ -77,15 +91,27 @@ impl Size {
         let before = match self.kind {
             Kind::Permits => "#",
             Kind::Readers => "#reader",
+            Kind::Shards => "#shard",
         };
-        Ok((0..count).map(|index| format!("{}{before}{index}", self.name)).collect())
+        Ok(self.numbered(before))
+    }
+
+    /// The locks of which each worker that shares the shards has one.
+    pub(crate) fn seats(&self) -> Vec<String> {
+        self.numbered("#member")
+    }
+
+    fn numbered(&self, before: &str) -> Vec<String> {
+        (0..self.count).map(|index| format!("{}{before}{index}", self.name)).collect()
     }
 
     /// All locks, as somebody takes them who lets nobody in.
     fn all_resources(&self) -> Result<Vec<String>, Error> {
         let mut all = self.resources()?;
-        if self.kind == Kind::Readers {
-            all.push(self.gate());
+        match self.kind {
+            Kind::Permits => {}
+            Kind::Readers => all.push(self.gate()),
+            Kind::Shards => all.extend(self.seats()),
         }
         Ok(all)
     }
@@ -111,9 +137,9 @@ impl Size {
         match self.recorded(mark) {
             Some(recorded) if recorded == self.count => Ok(()),
             Some(recorded) => Err(Error::config(format!(
-                "{word} is {} here, and {recorded} in the store: all clients must name the same number; `leasehold permits set` \
-                 changes it while nobody holds any",
-                self.count
+                "{word} is {} here, and {recorded} in the store: all clients must name the same number; {}",
+                self.count,
+                self.kind.change()
             ))
             .on(&self.name)),
             None => Err(Error::config(format!(

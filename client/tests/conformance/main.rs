@@ -19,6 +19,7 @@ mod on_tables;
 mod permits;
 mod processes;
 mod runs;
+mod shards;
 mod waiting;
 
 use std::any::Any;
@@ -309,6 +310,8 @@ macro_rules! behaviours {
             runs::marks_are_shown_and_removed_by_people
             runs::a_plain_lock_does_not_look_at_marks
             runs::bad_settings_of_runs_are_refused_alike_everywhere
+            shards::shards_are_shared_evenly
+            shards::the_shards_of_a_process_that_dies_are_taken_over
             waiting::a_wait_ends_and_names_the_holder
             waiting::a_release_ends_the_wait_of_another_client
             waiting::an_expiry_ends_the_wait_of_another_client

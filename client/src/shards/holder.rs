@@ -1,0 +1,211 @@
+//! A held shard on its own thread, from the grant to its end, and what those threads share with the worker's.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
+use tracing::Level;
+
+use super::{OnGain, OnLoss, Shard};
+use crate::driver::Caller;
+use crate::error::{Error, ErrorKind};
+use crate::exec;
+use crate::reports;
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Arc, Condvar, Mutex};
+
+pub(super) struct Shared {
+    on_gain: Option<Arc<OnGain>>,
+    on_loss: Option<Arc<OnLoss>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_stopping: bool,
+    /// Something has changed since the worker looked here.
+    has_news: bool,
+    worker: Option<Waker>,
+    holders: BTreeMap<usize, Holder>,
+    members: usize,
+    last_error: Option<Error>,
+}
+
+struct Holder {
+    shard: Arc<Shard>,
+    /// The worker wants it to be let go, or it is over.
+    is_leaving: bool,
+    waker: Option<Waker>,
+    thread: Option<ThreadId>,
+}
+
+impl Shared {
+    pub(super) fn new(on_gain: Option<Arc<OnGain>>, on_loss: Option<Arc<OnLoss>>) -> Self {
+        Self { on_gain, on_loss, state: Mutex::default(), changed: Condvar::default() }
+    }
+
+    /// Keeps a shard on a thread of its own.
+    ///
+    /// # Errors
+    /// No thread can be started; dropping the shard then releases it.
+    pub(super) fn hold(self: &Arc<Self>, shard: Shard) -> Result<(), Error> {
+        let shard = Arc::new(shard);
+        let index = shard.index;
+        let holder = Holder { shard: Arc::clone(&shard), is_leaving: false, waker: None, thread: None };
+        self.state.lock().holders.insert(index, holder);
+        let shared = Arc::clone(self);
+        let spawned =
+            thread::Builder::new().name(format!("leasehold-shard-{index}")).spawn(move || shared.keep(&shard));
+        spawned.map(drop).map_err(|error| {
+            self.state.lock().holders.remove(&index);
+            Error::internal(format!("cannot start a thread: {error}"))
+        })
+    }
+
+    /// From the grant of a shard to its end of whatever kind.
+    fn keep(&self, shard: &Arc<Shard>) {
+        let _over = MarkOver { shared: self, index: shard.index };
+        self.with_holder(shard.index, |holder| holder.thread = Some(thread::current().id()));
+        let gained = catch("on_gain", || self.on_gain.iter().for_each(|on_gain| on_gain(shard)));
+        let mut ended = Box::pin(shard.ended());
+        let end = gained.is_ok().then(|| {
+            exec::block_on(std::future::poll_fn(|context| {
+                if self.poll_leaving(shard.index, context) {
+                    return Poll::Ready(None);
+                }
+                ended.as_mut().poll(context)
+            }))
+        });
+        self.with_holder(shard.index, |holder| holder.is_leaving = true);
+        // One that was to be let go may be lost as well, which is the more urgent news.
+        let loss = end.flatten().or_else(|| shard.check(std::time::Duration::ZERO).err().filter(is_loss));
+        let told = catch("on_loss", || self.on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref())));
+        if loss.is_none()
+            && let Err(error) = exec::block_on(shard.release_by(Caller::Blocking))
+            && error.kind() == ErrorKind::StoreUnavailable
+        {
+            reports::queue(Level::WARN, move || {
+                tracing::warn!(target: "leasehold", error = %error, "a shard was let go, and its release is not confirmed");
+            });
+        }
+        if let Err(panic) = gained.and(told) {
+            self.note(Some(panic));
+            self.stop();
+        }
+    }
+
+    fn with_holder<R>(&self, index: usize, change: impl FnOnce(&mut Holder) -> R) -> Option<R> {
+        self.state.lock().holders.get_mut(&index).map(change)
+    }
+
+    fn poll_leaving(&self, index: usize, context: &Context<'_>) -> bool {
+        let is_leaving = self.with_holder(index, |holder| {
+            holder.waker = Some(context.waker().clone());
+            holder.is_leaving
+        });
+        is_leaving.unwrap_or(true)
+    }
+
+    /// Asks for shards to be let go.
+    pub(super) fn let_go(&self, shards: &[usize]) {
+        let mut state = self.state.lock();
+        let holders = state.holders.iter_mut().filter(|(index, _)| shards.contains(index));
+        let wakers: Vec<Waker> = holders
+            .filter_map(|(_, holder)| {
+                holder.is_leaving = true;
+                holder.waker.take()
+            })
+            .collect();
+        drop(state);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Asks for all of them, and waits until their callbacks have returned.
+    pub(super) fn let_go_of_all(&self) {
+        let all: Vec<usize> = self.state.lock().holders.keys().copied().collect();
+        self.let_go(&all);
+        drop(self.changed.wait_while(self.state.lock(), |state| !state.holders.is_empty()));
+    }
+
+    pub(super) fn held(&self) -> Vec<Arc<Shard>> {
+        let state = self.state.lock();
+        let held = state.holders.values().filter(|holder| !holder.is_leaving && !holder.shard.remaining().is_zero());
+        held.map(|holder| Arc::clone(&holder.shard)).collect()
+    }
+
+    /// Those of which this worker has a thread still, and whether they are to be let go.
+    pub(super) fn kept(&self) -> Vec<(usize, bool)> {
+        self.state.lock().holders.iter().map(|(index, holder)| (*index, holder.is_leaving)).collect()
+    }
+
+    pub(super) fn stop(&self) {
+        self.state.lock().is_stopping = true;
+        self.tell_worker();
+    }
+
+    fn tell_worker(&self) {
+        let mut state = self.state.lock();
+        state.has_news = true;
+        let waker = state.worker.take();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(super) fn poll_news(&self, context: &Context<'_>) -> bool {
+        let mut state = self.state.lock();
+        state.worker = Some(context.waker().clone());
+        std::mem::take(&mut state.has_news)
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.state.lock().is_stopping
+    }
+
+    /// Tells if the calling thread is that of a shard, which must not wait for itself.
+    pub(super) fn is_called_back(&self) -> bool {
+        let own = thread::current().id();
+        self.state.lock().holders.values().any(|holder| holder.thread == Some(own))
+    }
+
+    pub(super) fn set_members(&self, members: usize) {
+        self.state.lock().members = members;
+    }
+
+    pub(super) fn members(&self) -> usize {
+        self.state.lock().members
+    }
+
+    pub(super) fn note(&self, error: Option<Error>) {
+        self.state.lock().last_error = error;
+    }
+
+    pub(super) fn last_error(&self) -> Option<Error> {
+        self.state.lock().last_error.clone()
+    }
+}
+
+/// Marks the end of a shard's thread, also when it panics.
+struct MarkOver<'a> {
+    shared: &'a Shared,
+    index: usize,
+}
+
+impl Drop for MarkOver<'_> {
+    fn drop(&mut self) {
+        self.shared.state.lock().holders.remove(&self.index);
+        self.shared.tell_worker();
+    }
+}
+
+fn is_loss(error: &Error) -> bool {
+    error.kind() == ErrorKind::Lost
+}
+
+fn catch(name: &str, callback: impl FnOnce()) -> Result<(), Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback)).map_err(|_| {
+        Error::config(format!("the {name} of shards has panicked: the shards are let go, and the worker works no more"))
+    })
+}
