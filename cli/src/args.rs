@@ -1,6 +1,7 @@
 //! The arguments, and the help that explains them.
 
 mod help;
+mod holder;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -12,8 +13,9 @@ use crate::{duration, status};
 use help::SERVE_HELP;
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP,
-    JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, STATUS_HELP, STORE_HELP, WATCH_HELP,
+    JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, STATUS_HELP, STORE_HELP, WATCH_HELP,
 };
+pub(crate) use holder::BreakArgs;
 
 /// Run a job under a lock, show a lock's holder, check a store.
 ///
@@ -97,6 +99,13 @@ pub(crate) enum Command {
     /// holder gets a larger one, and a protected resource that checks tokens rejects the former holder.
     #[command(after_long_help = BREAK_HELP)]
     Break(BreakArgs),
+    /// Ask the holder of a lock to let go, after asking you
+    ///
+    /// From its next renewal on, at most a third of its ttl away, the holder knows that it has lost the lease. The lock is
+    /// free as soon as its work has ended; a holder that is dead or does not listen keeps it until its ttl is over. Nobody
+    /// else gets the lock before that, so this is safe while the holder works.
+    #[command(after_long_help = REVOKE_HELP)]
+    Revoke(BreakArgs),
     /// Serve the same locks over HTTP, for programs in any language
     ///
     /// The daemon holds the leases and renews them in its store. A client keeps a lease by calling again within its ttl, or
@@ -132,7 +141,7 @@ impl Command {
             Self::Watch(args) => Some(&args.store),
             #[cfg(feature = "serve")]
             Self::Serve(args) => Some(&args.store),
-            Self::Break(args) => Some(&args.store),
+            Self::Break(args) | Self::Revoke(args) => Some(&args.store),
             Self::Doctor(args) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => Some(&args.store),
@@ -151,7 +160,7 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
             Self::Watch(args) => args.json,
-            Self::Break(args) => args.json,
+            Self::Break(args) | Self::Revoke(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => args.json,
@@ -385,30 +394,6 @@ pub(crate) struct ServeArgs {
 #[cfg(feature = "serve")]
 fn count(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|count| (1..=100_000).contains(count)).ok_or_else(|| "write 1 to 100000".to_owned())
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BreakArgs {
-    #[command(flatten)]
-    pub store: StoreArgs,
-    /// The lock
-    pub resource: String,
-    /// Only if its holder has this fencing token, as `leasehold inspect` shows it
-    ///
-    /// Each grant has its own token, so a later holder keeps the lock.
-    #[arg(long, value_name = "TOKEN")]
-    pub token: Option<u64>,
-    /// Only if its holder has this label; * stands for any characters
-    ///
-    /// With default labels, 'worker-7:1234:*' matches every thread of process 1234 on the machine worker-7.
-    #[arg(long, value_name = "LABEL")]
-    pub owner: Option<String>,
-    /// Do not ask; needed without a terminal
-    #[arg(long)]
-    pub yes: bool,
-    /// Answer in JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! `leasehold break`: takes a lock from its holder, after asking.
 
+use std::fmt::Display;
 use std::io::{BufRead, IsTerminal, stdin};
 
 use leasehold::{HolderMatch, LockInfo, ReleaseIfOutcome};
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
 }
 
 /// The holder that the arguments name, or else the present one.
-fn meant(args: &BreakArgs) -> HolderMatch {
+pub(crate) fn meant(args: &BreakArgs) -> HolderMatch {
     let mut meant = HolderMatch::default();
     if let Some(token) = args.token {
         meant = meant.token(token);
@@ -61,11 +62,16 @@ fn meant(args: &BreakArgs) -> HolderMatch {
 }
 
 fn confirmed(holder: &LockInfo) -> Result<bool, Failure> {
-    ask(format_args!(
+    agreed(format_args!(
         "{}If the holder still works, two work from now on; it learns of its loss at its next renewal.\nTake the lock \
          from it? Type yes:",
         lock_text(holder)
-    ));
+    ))
+}
+
+/// Asks, and tells if the answer is yes.
+pub(crate) fn agreed(question: impl Display) -> Result<bool, Failure> {
+    ask(question);
     let mut line = String::new();
     stdin().lock().read_line(&mut line).map_err(|error| Failure::system("cannot read the answer", &error))?;
     Ok(matches!(line.trim(), "yes" | "y"))

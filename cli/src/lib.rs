@@ -19,6 +19,7 @@ mod once;
 mod output;
 mod permits;
 mod quorum;
+mod revoke;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
@@ -64,6 +65,7 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(args, &target),
         Command::Break(args) => break_lock::run(args, &target),
+        Command::Revoke(args) => revoke::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),
         Command::Table(args) => table::run(args, &target),

@@ -124,6 +124,7 @@ pub(crate) fn lock_json(info: &LockInfo) -> Value {
         "left_ms": info.left.map(ms),
         "data_bytes": info.data.as_ref().map_or(0, Vec::len),
         "foreign": info.foreign,
+        "revoked": info.revoked,
         "nodes": { "votes": info.votes, "of": info.of },
     })
 }
@@ -137,7 +138,9 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         None => "a client without a label".to_owned(),
     };
     let since = info.since_unix_ms.map_or_else(unknown, instant);
-    let left = info.left.map_or_else(unknown, |left| format!("{} unless renewed", seconds(left)));
+    let unless = if info.revoked { "at most: the lease is revoked" } else { "unless renewed" };
+    let left = info.left.map_or_else(unknown, |left| format!("{} {unless}", seconds(left)));
+    let left = if info.left.is_none() && info.revoked { format!("{left}: the lease is revoked") } else { left };
     let nodes = match (info.is_shown_by_a_majority(), info.of) {
         (_, 1) => String::new(),
         (true, of) => format!("  nodes      {} of {of} show it\n", info.votes),

@@ -44,6 +44,44 @@ fn a_broken_lock_ends_the_command_with_the_next_renewal() {
     wait_for_death(child);
 }
 
+#[test]
+fn a_revoked_command_gets_term_at_once_and_its_lock_is_free_when_it_has_ended() {
+    let place = Place::new();
+    let script = "trap 'echo > told; while [ ! -e held ]; do sleep 0.01; done; exit 3' TERM
+        echo > begun; while :; do sleep 0.01; done";
+    let job = place.start_job(&["--ttl", "24s"], script);
+    place.wait_for_file_exists("begun");
+    place.run(&["revoke", "job"]).expect(64).says("--yes");
+    place.run(&["revoke", "job", "--token", "7", "--yes"]).expect(2).says("not the holder that was named");
+    place.run(&["revoke", "job", "--yes"]).expect(0);
+    place.wait_for_file_exists("told");
+    let json = place.run(&["inspect", "job", "--json"]).expect(0).json();
+    assert_eq!((&json["held"], &json["revoked"]), (&true.into(), &true.into()), "it still works");
+    assert!(place.run(&["inspect", "job"]).expect(0).stdout.contains("revoked"));
+    let again = place.run(&["revoke", "job", "--yes", "--json"]).expect(0).json();
+    assert_eq!((&again["revoked"], &again["holder"]["token"]), (&true.into(), &json["token"]));
+    fs::write(place.path("held"), "").unwrap();
+    job.wait().expect(76).says("somebody revoked it").says("the command was told to end");
+    place.run(&["inspect", "job"]).expect(1);
+    let free = place.run(&["revoke", "job", "--yes", "--json"]).expect(1).json();
+    assert_eq!((&free["revoked"], &free["holder"]), (&false.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn a_revoked_command_that_ignores_term_is_killed_before_the_ttl_is_over() {
+    let place = Place::new();
+    let job = place.start_job(&["--ttl", "9s"], STUBBORN);
+    let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
+    place.run(&["revoke", "job", "--yes"]).expect(0);
+    job.wait()
+        .expect(76)
+        .says("somebody revoked it")
+        .says("the command was told to end")
+        .says("the command was killed");
+    assert!(!is_alive(pid) && !is_alive(child));
+    assert!(!place.is_held());
+}
+
 /// Between two renewals nobody tells the command; the release finds it.
 #[test]
 fn a_lock_broken_since_the_last_renewal_is_reported_at_the_end() {

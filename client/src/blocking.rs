@@ -23,6 +23,7 @@ use crate::list;
 use crate::once::{self, Mark, RunInfo};
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{self, none_if_busy};
+use crate::revoke::RevokeOutcome;
 use crate::shards::ShardsRequest;
 use crate::stores::Stores;
 use crate::sync::Arc;
@@ -153,6 +154,14 @@ impl Client {
     /// As there.
     pub fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
         block_on(self.0.release_if_by(resource.as_ref(), &holder, Caller::Blocking))
+    }
+
+    /// See [`leasehold::Client::revoke`](crate::Client::revoke).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn revoke(&self, resource: impl AsRef<str>, holder: impl Into<HolderMatch>) -> Result<RevokeOutcome, Error> {
+        block_on(self.0.revoke_by(resource.as_ref(), &holder.into(), Caller::Blocking))
     }
 
     /// See [`leasehold::Client::doctor`](crate::Client::doctor).
@@ -545,6 +554,11 @@ impl Lease {
     /// See [`leasehold::Lease::remaining`](crate::Lease::remaining).
     pub fn remaining(&self) -> Duration {
         self.0.remaining()
+    }
+
+    /// See [`leasehold::Lease::protected_for`](crate::Lease::protected_for).
+    pub fn protected_for(&self) -> Duration {
+        self.0.protected_for()
     }
 
     /// See [`leasehold::Lease::check`](crate::Lease::check).

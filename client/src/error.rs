@@ -18,6 +18,7 @@ pub struct Error {
     message: String,
     holder: Option<Box<LockInfo>>,
     mark: Option<Box<Mark>>,
+    lost_reason: Option<&'static str>,
 }
 
 /// The kind of an [`Error`], by how a caller can react to it.
@@ -98,6 +99,9 @@ pub struct LockInfo {
     pub data: Option<Vec<u8>>,
     /// Written by another lock library.
     pub foreign: bool,
+    /// [Revoked](crate::Client::revoke): held until its holder lets go, or until it runs out. Of a quorum, on so many nodes
+    /// that its holder cannot keep it.
+    pub revoked: bool,
     /// The number of nodes that showed this record, of [`LockInfo::of`] that answered: fewer than a majority while an
     /// attempt is under way, or is being cleaned up.
     pub votes: u16,
@@ -122,6 +126,7 @@ impl LockInfo {
             left: holding.left,
             data: holding.data.as_ref().map(|data| data.as_bytes().to_vec()),
             foreign: matches!(holding.holder, Holder::Foreign),
+            revoked: holding.is_revoked(),
             votes: 1,
             of: 1,
             nonce: match holding.holder {
@@ -149,8 +154,12 @@ impl fmt::Display for LockInfo {
         if let Some(token) = self.token {
             write!(f, ", token {token}")?;
         }
+        if self.revoked {
+            f.write_str(", revoked")?;
+        }
         if let Some(left) = self.left {
-            write!(f, ", {:.1} s left unless renewed", left.as_secs_f64())?;
+            let unless = if self.revoked { "at most" } else { "left unless renewed" };
+            write!(f, ", {:.1} s {unless}", left.as_secs_f64())?;
         }
         if self.is_shown_by_a_majority() {
             return Ok(());
@@ -180,8 +189,14 @@ impl Error {
         self.mark.as_deref()
     }
 
+    /// Why the lease is over, where that is known: the stable name that metrics use, such as `expired`, `taken_over` or
+    /// `revoked`.
+    pub const fn lost_reason(&self) -> Option<&'static str> {
+        self.lost_reason
+    }
+
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, resource: None, message: message.into(), holder: None, mark: None }
+        Self { kind, resource: None, message: message.into(), holder: None, mark: None, lost_reason: None }
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
@@ -199,8 +214,16 @@ impl Error {
 
     pub(crate) fn lost(resource: &str, reason: &LostReason, trouble: Option<&Fault>) -> Self {
         let trouble = trouble.map(|fault| format!(" ({fault})")).unwrap_or_default();
-        let advice = "the work it protected must stop, since another worker may have the lock";
-        Self::new(ErrorKind::Lost, format!("the lease is lost: {reason}{trouble}; {advice}")).on(resource)
+        let advice = match reason {
+            LostReason::Revoked => "the work it protected must stop; the lock is released once it has ended",
+            LostReason::Expired
+            | LostReason::MaxHold
+            | LostReason::TakenOver { .. }
+            | LostReason::Released
+            | LostReason::RecordGone => "the work it protected must stop, since another worker may have the lock",
+        };
+        let error = Self::new(ErrorKind::Lost, format!("the lease is lost: {reason}{trouble}; {advice}")).on(resource);
+        Self { lost_reason: Some(reason.name()), ..error }
     }
 
     /// Adds which nodes of a quorum are to blame.

@@ -121,6 +121,7 @@ impl Client {
             | Applied::Renewed
             | Applied::Released
             | Applied::Finished
+            | Applied::Revoked
             | Applied::Raised { .. } => {
                 let nonsense = "the store's answer fits another question";
                 Err(Error::new(ErrorKind::StoreUnavailable, nonsense).on(resource))

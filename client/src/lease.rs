@@ -78,6 +78,13 @@ impl Lease {
         self.others.iter().map(Self::remaining).fold(self.state.remaining(), Duration::min)
     }
 
+    /// How long nobody else can have the lock, for work that is ending: as [`Lease::remaining`], but after a
+    /// [revoke](crate::Client::revoke), which ends the lease at once, what was left then. Zero after any other loss, and after a
+    /// release.
+    pub fn protected_for(&self) -> Duration {
+        self.others.iter().map(Self::protected_for).fold(self.state.protected_for(), Duration::min)
+    }
+
     /// Fails unless at least `min` of validity is left: to be called before a step that takes that long.
     ///
     /// # Errors
@@ -238,12 +245,20 @@ impl Lease {
     /// Begins to release this lease alone.
     fn let_go(&self, caller: Caller) -> Result<CallerRequests, Error> {
         if self.state.remaining().is_zero() {
+            self.let_go_of_revoked();
             return Err(self.loss());
         }
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
         Ok(self.shared.driver().release(&self.state, caller, true))
+    }
+
+    /// The work has ended, so a record that was revoked protects nothing any more.
+    fn let_go_of_revoked(&self) {
+        if self.state.take_revoked() {
+            self.shared.driver().release(&self.state, Caller::Background, false);
+        }
     }
 
     /// Writes the mark that the work of a run is done, and releases its lock.
@@ -285,6 +300,7 @@ impl Lease {
 
     async fn finish_in_store(&self, caller: Caller) -> Result<(), Error> {
         if self.shared.driver().is_inherited() || self.remaining().is_zero() {
+            self.let_go_of_revoked();
             return Err(self.loss());
         }
         if self.released.swap(true, Ordering::AcqRel) {

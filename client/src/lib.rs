@@ -147,6 +147,7 @@ pub mod quorum;
 mod release_if;
 mod reports;
 mod request;
+mod revoke;
 mod rw_lock;
 #[cfg(feature = "postgres")]
 pub mod schema;
@@ -177,6 +178,7 @@ pub use once::{Mark, Once, Run, RunInfo, RunRequest};
 pub use permits::{MAX_PERMITS, Permit, SemaphoreRequest};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
+pub use revoke::RevokeOutcome;
 pub use rw_lock::RwLockRequest;
 pub use shards::{Shard, Shards, ShardsRequest};
 pub use stores::Stores;

@@ -9,7 +9,8 @@ use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::inspect::{error_of, listed, of_another_library, unavailable};
 
-/// The holder whose lock [`Client::release_if`] may release. Everything that is set must be true of it.
+/// The holder whose lock [`Client::release_if`] may release, or [`Client::revoke`] may revoke. Everything that is set must be
+/// true of it. A number stands for a fencing token.
 ///
 /// ```
 /// # async fn example(client: leasehold::Client) -> Result<(), leasehold::Error> {
@@ -96,7 +97,7 @@ impl HolderMatch {
 
     /// # Errors
     /// The nodes that have answered leave it open.
-    fn judge(&self, holder: &LockInfo, silent: usize) -> Result<bool, Error> {
+    pub(crate) fn judge(&self, holder: &LockInfo, silent: usize) -> Result<bool, Error> {
         let without_token = Self { token: None, ..self.clone() };
         if !without_token.matches(holder) {
             return Ok(false);
@@ -115,6 +116,12 @@ impl HolderMatch {
             return Ok(false);
         }
         Ok(self.matches(holder))
+    }
+}
+
+impl From<u64> for HolderMatch {
+    fn from(token: u64) -> Self {
+        Self::default().token(token)
     }
 }
 
@@ -223,6 +230,7 @@ mod tests {
             left: None,
             data: None,
             foreign: false,
+            revoked: false,
             votes,
             of,
             nonce: Some(Nonce::from_bytes([nonce; 16])),

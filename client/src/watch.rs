@@ -115,9 +115,9 @@ impl Change {
 }
 
 impl LockInfo {
-    /// Tells if both are shown as the same holding, renewed or not.
+    /// Tells if both are shown as the same holding, renewed or not, and both revoked or neither.
     fn is_same_lease(&self, other: &Self) -> bool {
-        let key = |info: &Self| (info.nonce, info.foreign, info.is_shown_by_a_majority());
+        let key = |info: &Self| (info.nonce, info.foreign, info.revoked, info.is_shown_by_a_majority());
         // Another library's record has no nonce.
         key(self) == key(other) && (!self.foreign || self.owner == other.owner)
     }

@@ -181,6 +181,10 @@ pub enum LostReason {
     /// The record is gone.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     RecordGone,
+    /// The lease was revoked. Its record still keeps others out: once the work has ended, [release](crate::Client::release)
+    /// the lock, which frees it. Otherwise the record runs out by itself.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
+    Revoked,
 }
 
 impl LostReason {
@@ -201,6 +205,7 @@ impl LostReason {
             Self::TakenOver { .. } => "taken_over",
             Self::Released => "released",
             Self::RecordGone => "record_gone",
+            Self::Revoked => "revoked",
         }
     }
 }
@@ -213,6 +218,7 @@ impl fmt::Display for LostReason {
             Self::TakenOver { .. } => "somebody else holds the lock now",
             Self::Released => "somebody broke the lock, or replaced the store",
             Self::RecordGone => "the store no longer has the record",
+            Self::Revoked => "somebody revoked it",
         })
     }
 }
@@ -231,6 +237,7 @@ mod tests {
             (LostReason::TakenOver { by: None }, "taken_over", "somebody else"),
             (LostReason::Released, "released", "somebody broke"),
             (LostReason::RecordGone, "record_gone", "no longer has"),
+            (LostReason::Revoked, "revoked", "somebody revoked"),
         ];
         for (reason, name, words) in reasons {
             assert_eq!(reason.name(), name);

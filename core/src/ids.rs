@@ -49,6 +49,11 @@ number! {
     Seq(u32)
 }
 
+impl Seq {
+    /// The last number there is, which no client sends. A revoke writes it, so that every renewal is older than the record.
+    pub const LAST: Self = Self(u32::MAX);
+}
+
 impl NodeId {
     /// The place of the node in the configured list.
     pub const fn index(self) -> usize {

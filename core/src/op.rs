@@ -1,4 +1,4 @@
-//! The six operations that every store understands, and the three ways in which each can end.
+//! The seven operations that every store understands, and the three ways in which each can end.
 //!
 //! An operation was **applied**, or was certainly **not applied**, or its fate is **unknown**: it may have happened, or
 //! may yet happen. The rest of this crate makes sure that the third is never taken for one of the first two.
@@ -38,6 +38,9 @@ pub enum Op {
     Release(Release),
     /// Write down that the work is done and free the resource, at once, if the record is still ours.
     Finish(Box<Finish>),
+    /// Mark the record if it is still that of the attempt: its renewals are refused from then on. The expiry stays. Release
+    /// and finish free it as ever. A record that is marked already is left as it is.
+    Revoke(Revoke),
     /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
     /// Show the record.
@@ -53,6 +56,7 @@ impl Op {
             Self::Renew(renew) => Some(renew.nonce),
             Self::Release(release) => Some(release.nonce),
             Self::Finish(finish) => Some(finish.nonce),
+            Self::Revoke(revoke) => Some(revoke.nonce),
             Self::Raise(raise) => Some(raise.nonce),
             Self::Read => None,
         }
@@ -139,6 +143,14 @@ pub struct Finish {
     pub quorum: Option<Durability>,
 }
 
+/// Arguments of [`Op::Revoke`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Revoke {
+    /// The attempt whose record is to be marked.
+    pub nonce: Nonce,
+}
+
 /// Arguments of [`Op::Raise`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -191,6 +203,9 @@ pub enum Applied {
     /// The mark stands and the resource is free.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Finished,
+    /// The record is marked: nobody renews it any more.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
+    Revoked,
     /// The counter is at least what was asked.
     Raised {
         /// The counter now.
@@ -204,7 +219,8 @@ pub enum Applied {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Refusal {
-    /// The record in the way; for renew, release, finish and raise also: no record of ours.
+    /// The record in the way; for renew, release, finish, revoke and raise also: no record of ours. For a renewal also our
+    /// own record, if it is revoked.
     Conflict(Seen),
     /// The work is done: the mark that stands.
     Done(Box<Mark>),
@@ -411,7 +427,7 @@ pub enum Holder {
     Lease {
         /// Its attempt.
         nonce: Nonce,
-        /// The send that wrote the record last, where the store keeps it.
+        /// The send that wrote the record last, where the store keeps it; [`Seq::LAST`] where the record is revoked.
         #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         seq: Option<Seq>,
     },
@@ -460,6 +476,11 @@ impl Holding {
             Holder::Lease { seq, .. } => seq,
             Holder::Foreign => None,
         }
+    }
+
+    /// Returns true if the lease is revoked: it is held, and nobody renews it any more.
+    pub fn is_revoked(&self) -> bool {
+        !self.released && self.seq() == Some(Seq::LAST)
     }
 
     pub(crate) fn format(&self) -> Format {

@@ -10,7 +10,8 @@ use core::time::Duration;
 use crate::config::{MAX_KEEP, MAX_RECORD_TTL};
 use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
 use crate::op::{
-    Acquire, Applied, Denial, DenialKind, Finish, Holder, Holding, Mark, Op, Outcome, Raise, Refusal, Renew, Seen,
+    Acquire, Applied, Denial, DenialKind, Finish, Holder, Holding, Mark, Op, Outcome, Raise, Refusal, Renew, Revoke,
+    Seen,
 };
 use crate::time::Monotonic;
 
@@ -60,7 +61,7 @@ pub struct MarkRecord {
 pub struct LeaseRecord {
     /// The attempt that was granted.
     pub nonce: Nonce,
-    /// The send of it that wrote last.
+    /// The send of it that wrote last; [`Seq::LAST`] once it is revoked.
     pub seq: Seq,
     /// Freed by its holder.
     pub released: bool,
@@ -140,6 +141,7 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
             None => Decision::conflict(record, now),
         },
         Op::Finish(op) => finish(record, op, now),
+        Op::Revoke(op) => revoke(record, op, now),
         Op::Raise(op) => raise(record, op, now),
         Op::Read => Decision::keep(Outcome::Applied(Applied::Read(seen(record, now)))),
     }
@@ -244,6 +246,16 @@ fn finish(record: Option<&Record>, op: &Finish, now: &StoreNow) -> Decision {
         // The answer to an earlier send was lost.
         _ if record.and_then(|record| standing(record, now)).is_some_and(|mark| mark.nonce == op.nonce) => {
             Decision::keep(Outcome::Applied(Applied::Finished))
+        }
+        Some(_) | None => Decision::conflict(record, now),
+    }
+}
+
+fn revoke(record: Option<&Record>, op: &Revoke, now: &StoreNow) -> Decision {
+    match lease_of(record, &op.nonce) {
+        Some((record, lease)) if !lease.released && !lease.ran_out(now) => {
+            let lease = LeaseRecord { seq: Seq::LAST, ..lease.clone() };
+            Decision::write(Record { lease: Some(lease), ..record.clone() }, Applied::Revoked)
         }
         Some(_) | None => Decision::conflict(record, now),
     }

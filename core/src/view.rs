@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::ids::Token;
+use crate::ids::{Seq, Token};
 use crate::op::{Holder, Holding, Mark, Seen};
 use crate::quorum::majority;
 
@@ -18,7 +18,8 @@ pub struct View(Vec<Option<Seen>>);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shown {
     /// The record. Its counter is the token that a majority may have acknowledged, `None` if it may also be another one.
-    /// The time left is at least the time until a majority is free of the record.
+    /// The time left is at least the time until a majority is free of the record. It is revoked if fewer nodes than a majority
+    /// may renew it.
     pub holding: Holding,
     /// The number of nodes that show it.
     pub votes: usize,
@@ -63,7 +64,13 @@ impl View {
         // A record that a node does not expire by itself lasts longest.
         left.sort_unstable_by_key(|left| core::cmp::Reverse(left.unwrap_or(Duration::MAX)));
         let last_of_majority = left.get(self.nodes() - majority(self.nodes())).or(left.first());
-        let mut holding = most.clone();
+        let revoked = self.group(most).filter(|holding| holding.is_revoked()).count();
+        // Fewer than a majority renew it then.
+        let is_revoked = revoked > self.nodes() - majority(self.nodes());
+        let mut holding = self.group(most).find(|holding| holding.is_revoked() == is_revoked).unwrap_or(most).clone();
+        if let (Holder::Lease { seq, .. }, false) = (&mut holding.holder, is_revoked) {
+            *seq = seq.filter(|seq| *seq != Seq::LAST);
+        }
         holding.left = last_of_majority.copied().flatten();
         holding.counter = self.token(most);
         Some(Shown { holding, votes: left.len() })
@@ -136,6 +143,24 @@ mod tests {
         assert_eq!(holder(vec![record(1, 7, 10), free(), None]), Some((1, Some(7), 1)));
         let split = vec![record(1, 7, 10), record(1, 7, 10), record(2, 9, 10), record(2, 9, 10), free()];
         assert_eq!(holder(split), Some((2, None, 2)), "of two that as many show the later one");
+    }
+
+    #[test]
+    fn lease_is_revoked_once_fewer_nodes_than_a_majority_may_renew_it() {
+        let revoked = || {
+            let mut seen = record(1, 7, 10);
+            if let Some(Seen { holding: Some(holding), .. }) = &mut seen
+                && let Holder::Lease { seq, .. } = &mut holding.holder
+            {
+                *seq = Some(Seq::LAST);
+            }
+            seen
+        };
+        let is_revoked = |nodes: Vec<Option<Seen>>| View::new(nodes).holder().unwrap().holding.is_revoked();
+        assert!(!is_revoked(vec![revoked(), record(1, 7, 10), record(1, 7, 10)]));
+        assert!(is_revoked(vec![revoked(), record(1, 7, 10), revoked()]));
+        assert!(!is_revoked(vec![revoked(), None, None]), "the others may renew it");
+        assert!(is_revoked(vec![revoked()]));
     }
 
     #[test]

@@ -70,6 +70,7 @@ fn operation(op: op::Op) -> wit::Op {
             owner: finish.owner.as_str().into(),
             quorum: finish.quorum.map(Into::into),
         }),
+        op::Op::Revoke(revoke) => wit::Op::Revoke(wit::Revoke { nonce: revoke.nonce.as_bytes().to_vec() }),
         op::Op::Raise(raise) => wit::Op::Raise(wit::Raise {
             nonce: raise.nonce.as_bytes().to_vec(),
             token: raise.token.get(),

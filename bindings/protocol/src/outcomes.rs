@@ -49,6 +49,7 @@ fn applied(applied: wit::Applied) -> Option<Outcome> {
         wit::Applied::Renewed => Applied::Renewed,
         wit::Applied::Released => Applied::Released,
         wit::Applied::Finished => Applied::Finished,
+        wit::Applied::Revoked => Applied::Revoked,
         wit::Applied::Raised(node) => Applied::Raised { counter: Token::new(node.counter)? },
         wit::Applied::Read(shown) => match seen(shown)? {
             Ok(seen) => Applied::Read(seen),

@@ -89,6 +89,7 @@ fn lost(reason: LostReason) -> wit::LostReason {
         LostReason::TakenOver { by } => wit::LostReason::TakenOver(wit::TakenOver { by: by.as_deref().map(holding) }),
         LostReason::Released => wit::LostReason::Released,
         LostReason::RecordGone => wit::LostReason::RecordGone,
+        LostReason::Revoked => wit::LostReason::Revoked,
     }
 }
 

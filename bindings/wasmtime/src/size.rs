@@ -125,7 +125,7 @@ impl Size for Applied {
         match self {
             Self::AcquiredInDoubt(node) => node.stamp.len(),
             Self::Read(seen) => seen.size(),
-            Self::Acquired(_) | Self::Renewed | Self::Released | Self::Finished | Self::Raised(_) => 0,
+            Self::Acquired(_) | Self::Renewed | Self::Released | Self::Finished | Self::Revoked | Self::Raised(_) => 0,
         }
     }
 }

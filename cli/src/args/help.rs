@@ -130,9 +130,10 @@ and 64, 69, 70, 74, 77 as in `leasehold --help`.
 JSON: resource, held, store (its url, or several separated by spaces; files by
 their full paths); if held also owner, token, since (RFC 3339), since_unix_ms,
 ttl_ms, left_ms (until the lock is free unless renewed), data_bytes, foreign
-(written by another lock library), nodes: votes, of (the number of nodes that
-show it; 1 of 1 for a single store). Of a run also done: null, or the mark:
-token, owner, at (RFC 3339), at_unix_ms, left_ms (until it may be done again).
+(written by another lock library), revoked (nobody renews it any more), nodes:
+votes, of (the number of nodes that show it; 1 of 1 for a single store). Of a
+run also done: null, or the mark: token, owner, at (RFC 3339), at_unix_ms,
+left_ms (until it may be done again).
 Values that the store does not show are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
 ";
@@ -218,6 +219,33 @@ and 64 (also: no terminal to ask on, and no --yes), 69, 70, 74, 77 as in
 `leasehold --help`.
 
 JSON: resource, broken (true or false), holder (as in `leasehold inspect
+--json`, or null). A failure is {\"error\": {\"kind\", \"message\"}}.
+";
+
+pub(super) const REVOKE_HELP: &str = "\
+Examples:
+  leasehold revoke nightly
+      show the holder, ask, and revoke its lease
+  leasehold revoke --token 1727695801234 --yes nightly
+      in a script that has inspected the lock: only this lease
+  leasehold revoke --owner 'worker-7:*' --yes nightly
+      before worker-7 is drained
+
+`leasehold inspect` shows whether a lock is revoked, and by whom it is still
+held. A command under `leasehold exec` gets TERM at once when its lease is
+revoked. To free the lock of a holder that is known to be dead, use `leasehold
+break`. The lock of another library is refused (77).
+
+Exit status:
+    0  the lease is revoked, by this call or an earlier one; its holder still
+       has the lock until its work has ended, or its ttl
+    1  the lock is free
+    2  nothing was changed: not confirmed, held by another holder than the named
+       one, or the lock changed hands while you were asked
+and 64 (also: no terminal to ask on, and no --yes), 69 (also: revoked on too few
+nodes of a quorum; try again), 70, 74, 77 as in `leasehold --help`.
+
+JSON: resource, revoked (true or false), holder (as in `leasehold inspect
 --json`, or null). A failure is {\"error\": {\"kind\", \"message\"}}.
 ";
 
@@ -372,7 +400,8 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        let more = [ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, PERMITS_HELP, STORE_HELP, LIST_HELP, WATCH_HELP];
+        let more =
+            [ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, PERMITS_HELP, STORE_HELP, LIST_HELP, WATCH_HELP, REVOKE_HELP];
         for help in helps.into_iter().chain(more) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }

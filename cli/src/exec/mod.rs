@@ -202,6 +202,8 @@ impl<'a> Exec<'a> {
     /// Releases the lease after its command has ended.
     pub(crate) fn release(&self, lease: &Lease, outcome: Result<u8, Failure>) -> Result<u8, Failure> {
         if lease.is_lost() {
+            // A revoked lock is free from here on; nothing else is left to release.
+            let _ = self.finish(lease.release());
             return outcome;
         }
         match self.finish(lease.release()) {

@@ -96,8 +96,9 @@ impl<'a> Supervisor<'a> {
 
     /// Takes the action that the lease demands now, and returns the longest time to the next check.
     fn watch_lease(&mut self) -> Duration {
-        let left = self.lease.remaining();
-        let lost_now = left.is_zero() && !self.lost;
+        // After a revoke nobody else has the lock before that is over.
+        let left = self.lease.protected_for();
+        let lost_now = self.lease.remaining().is_zero() && !self.lost;
         self.lost |= lost_now;
         if lost_now && self.exec.job.hold.on_lost == OnLost::Ignore {
             self.tell_loss("the command goes on");
@@ -106,6 +107,9 @@ impl<'a> Supervisor<'a> {
             return LONGEST_NAP;
         }
         if left > self.margin {
+            if lost_now {
+                self.revoked(left);
+            }
             return (left - self.margin).min(LONGEST_NAP);
         }
         self.push = Push::Kill;
@@ -116,6 +120,15 @@ impl<'a> Supervisor<'a> {
             self.say(format_args!("the lease has {} left; {follows}", seconds(left)));
         }
         LONGEST_NAP
+    }
+
+    /// The command has what is left of the ttl to end.
+    fn revoked(&mut self, left: Duration) {
+        let left = seconds(left);
+        // A refused signal is reported when the command is to be killed.
+        let told = if self.push == Push::None && self.pass_on(Signal::TERM) { "was told to end" } else { "ends" };
+        self.push = Push::Term;
+        self.tell_loss(&format!("the command {told}, and is killed in {left}"));
     }
 
     /// Kills the command, and returns the message about it.

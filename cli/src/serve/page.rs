@@ -71,7 +71,7 @@ fn table_of_locks(page: &mut String, locks: &[LockInfo], complete: bool, waiting
         row(
             page,
             &[
-                &(escaped(&lock.resource) + &minority),
+                &(escaped(&lock.resource) + &minority + if lock.revoked { " <i>revoked</i>" } else { "" }),
                 &owner,
                 &lock.token.map_or_else(String::new, |token| token.to_string()),
                 &lock.since_unix_ms.map_or_else(String::new, moment),

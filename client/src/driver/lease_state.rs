@@ -30,6 +30,8 @@ pub(crate) struct LeaseState {
     deadline: AtomicU64,
     /// When the lease ends even if it is renewed; [`PENDING`] for never.
     ends_at: AtomicU64,
+    /// The deadline of a lease that was revoked, until it is released; [`LOST`] for any other.
+    protected_until: AtomicU64,
     /// The store was seen to have no record of it.
     is_record_gone: AtomicBool,
     /// The token of the grant; 0 before it.
@@ -129,6 +131,7 @@ impl LeaseState {
             since: AtomicU64::new(0),
             deadline: AtomicU64::new(PENDING),
             ends_at: AtomicU64::new(PENDING),
+            protected_until: AtomicU64::new(LOST),
             is_record_gone: AtomicBool::new(false),
             token: AtomicU64::new(0),
             purpose,
@@ -212,6 +215,20 @@ impl LeaseState {
         }
     }
 
+    /// The validity that is left, or that was left when the lease was revoked: until then nobody else has the lock.
+    pub(crate) fn protected_for(&self) -> Duration {
+        if self.is_inherited() {
+            return Duration::ZERO;
+        }
+        let until = Monotonic::from_ns(self.protected_until.load(Ordering::Acquire));
+        self.remaining().max(until.since(clock::monotonic()))
+    }
+
+    /// Tells if the lease was revoked and has still to be released; not so a second time.
+    pub(crate) fn take_revoked(&self) -> bool {
+        !self.is_inherited() && self.protected_until.swap(LOST, Ordering::AcqRel) != LOST
+    }
+
     /// Ends the lease here, before the store has released it.
     pub(crate) fn end_locally(&self, notifications: &mut Notifications) {
         self.deadline.store(LOST, Ordering::Release);
@@ -272,7 +289,10 @@ impl LeaseState {
                 notifications.callbacks.append(&mut inner.on_expiring);
             }
             Event::Lost { reason, .. } => {
-                self.deadline.store(LOST, Ordering::Release);
+                let deadline = self.deadline.swap(LOST, Ordering::AcqRel);
+                if reason == LostReason::Revoked {
+                    self.protected_until.store(deadline, Ordering::Release);
+                }
                 let renew_fault = inner.renew_fault.clone();
                 inner.phase = Phase::Lost(reason.clone());
                 inner.notify_loss(|| Error::lost(self.resource.as_str(), &reason, renew_fault.as_ref()), notifications);

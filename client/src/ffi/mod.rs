@@ -35,6 +35,7 @@ use crate::lease::Lease;
 use crate::permits::Permit;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{LockRequest, none_if_busy};
+use crate::revoke::RevokeOutcome;
 use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Weak};
@@ -107,6 +108,14 @@ pub fn inspect(client: &Client, resource: &str) -> Result<Option<LockInfo>, Erro
 /// As there.
 pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Result<ReleaseIfOutcome, Error> {
     exec::block_on(client.release_if_by(resource, holder, Caller::Blocking))
+}
+
+/// See [`Client::revoke`].
+///
+/// # Errors
+/// As there.
+pub fn revoke(client: &Client, resource: &str, holder: &HolderMatch) -> Result<RevokeOutcome, Error> {
+    exec::block_on(client.revoke_by(resource, holder, Caller::Blocking))
 }
 
 /// Tells if a holder with this token and label matches `holder`, for fake stores in tests.

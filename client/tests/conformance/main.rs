@@ -18,6 +18,7 @@ mod listing;
 mod on_tables;
 mod permits;
 mod processes;
+mod revoke;
 mod runs;
 mod shards;
 mod waiting;
@@ -299,6 +300,10 @@ macro_rules! behaviours {
             permits::all_clients_agree_on_the_number_of_permits
             permits::readers_share_and_writers_are_alone
             processes::a_process_that_dies_is_replaced
+            revoke::a_revoked_holder_is_told_and_gives_the_lock_back
+            revoke::only_the_lease_that_is_meant_is_revoked
+            revoke::a_revoked_lock_of_a_holder_that_does_not_listen_runs_out
+            revoke::a_revoke_races_renewals_and_a_release
             runs::finished_work_is_not_done_again
             runs::slots_are_done_once_each
             runs::work_that_was_not_finished_is_done_by_the_next

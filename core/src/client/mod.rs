@@ -203,7 +203,8 @@ impl Client {
 
     /// Releases a lock, or cancels its acquisition. This takes effect at once here; the stores follow in the background.
     ///
-    /// A pending acquisition ends with [`Event::Failed`] and [`Failure::Cancelled`], a lease with [`Event::Released`].
+    /// A pending acquisition ends with [`Event::Failed`] and [`Failure::Cancelled`], a lease with [`Event::Released`]. A
+    /// lease that was lost because it was revoked ends without another event.
     /// Releasing a lock that is being released does nothing.
     ///
     /// # Errors

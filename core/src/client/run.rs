@@ -103,7 +103,11 @@ impl Client {
             Machine::Ended => After::Ended,
             Machine::Waiting(_) => After::Waits,
             Machine::Releasing(releasing) if releasing.was_answered() => After::LeavesQueue,
-            Machine::Releasing(_) | Machine::Idle(_) | Machine::Acquiring(_) | Machine::Held(_) => After::Nothing,
+            Machine::Releasing(_)
+            | Machine::Revoked(_)
+            | Machine::Idle(_)
+            | Machine::Acquiring(_)
+            | Machine::Held(_) => After::Nothing,
         }
     }
 

@@ -277,7 +277,12 @@ impl Acquiring {
                     self.granted_for_nothing(at, BlockReason::InDoubt);
                 }
             }
-            Applied::Renewed | Applied::Released | Applied::Finished | Applied::Raised { .. } | Applied::Read(_) => {
+            Applied::Renewed
+            | Applied::Released
+            | Applied::Finished
+            | Applied::Revoked
+            | Applied::Raised { .. }
+            | Applied::Read(_) => {
                 return self.unknown(at, misfit(), ctx);
             }
         }
@@ -296,6 +301,10 @@ impl Acquiring {
             && holding.is_of(&self.nonce)
             && !holding.released
         {
+            if holding.is_revoked() {
+                self.granted_for_nothing(at, BlockReason::Unavailable(revoked()));
+                return self.count(ctx);
+            }
             return self.recovered(at, holding, ctx);
         }
         self.refused(at, seq, refusal, ctx);
@@ -547,6 +556,11 @@ fn asks_for_marks(ctx: &Ctx<'_>) -> bool {
 
 fn no_token() -> Fault {
     Fault::new(FaultKind::Protocol, "a grant with the token 0, which none has")
+}
+
+/// The fault of a grant that was revoked before its reply came.
+fn revoked() -> Fault {
+    Fault::new(FaultKind::Server, "the lease was revoked before its grant was known")
 }
 
 fn too_late() -> Fault {

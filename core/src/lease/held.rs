@@ -68,6 +68,8 @@ pub(super) enum RecordState {
     Forgotten { deadline: Monotonic },
     /// Unknown: a send of ours may have landed.
     Maybe,
+    /// It stands until the deadline, and is revoked: it keeps others out, and does not count for us.
+    Revoked { deadline: Monotonic },
     /// The node has no record of ours.
     Absent,
 }
@@ -76,7 +78,15 @@ impl RecordState {
     fn deadline(self) -> Option<Monotonic> {
         match self {
             Self::Ours { deadline } | Self::Forgotten { deadline } => Some(deadline),
-            Self::Maybe | Self::Absent => None,
+            Self::Maybe | Self::Revoked { .. } | Self::Absent => None,
+        }
+    }
+
+    /// Until then the node keeps others out.
+    fn stands_until(self) -> Option<Monotonic> {
+        match self {
+            Self::Revoked { deadline } => Some(deadline),
+            Self::Ours { .. } | Self::Forgotten { .. } | Self::Maybe | Self::Absent => self.deadline(),
         }
     }
 }
@@ -92,7 +102,7 @@ impl NodeLease {
         // Only renewals share a request.
         let batch = match self.record {
             RecordState::Ours { .. } => ctx.config.nodes().get(self.id.index()).map_or(1, |node| node.batch),
-            RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Absent => 1,
+            RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Revoked { .. } | RecordState::Absent => 1,
         };
         let now = ctx.now.monotonic;
         ctx.nodes.get_mut(self.id.index()).map_or(Ok(()), |node| node.breaker.admit(now, retry_at, until, batch))
@@ -124,7 +134,7 @@ impl NodeLease {
     /// Its part in the release of the lease; `None` where it has no record of ours.
     fn into_release(self, now: Monotonic) -> Option<NodeRelease> {
         let pending = match self.record {
-            RecordState::Ours { .. } => PendingAcquires::None,
+            RecordState::Ours { .. } | RecordState::Revoked { .. } => PendingAcquires::None,
             RecordState::Forgotten { .. } | RecordState::Maybe => PendingAcquires::Maybe(self.sends),
             RecordState::Absent => return None,
         };
@@ -290,6 +300,7 @@ impl Held {
                 None => self.delayed(at, Fault::of(FaultKind::Protocol), ctx),
             },
             Outcome::NotApplied(Refusal::Conflict(seen)) => match &seen.holding {
+                Some(holding) if holding.is_of(&self.nonce) && holding.is_revoked() => self.revoked(at, ctx),
                 Some(holding) if holding.is_of(&self.nonce) && !holding.released => {
                     let took_effect = holding.seq().and_then(|seq| Some((seq, self.nodes[at].sends.sent_at(seq)?)));
                     match took_effect {
@@ -358,15 +369,46 @@ impl Held {
         self.nodes[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };
         self.nodes[at].record = RecordState::Absent;
         self.nodes[at].sends = Sends::default();
-        let Some(deadline) = self.shared_deadline() else {
-            return (lose(LostReason::by_what_stands(seen), ctx), Some(Row::HeldTaken));
-        };
+        match self.shared_deadline() {
+            Some(deadline) => self.shrink_to(deadline, ctx),
+            None => self.lose_majority(LostReason::by_what_stands(seen), ctx),
+        }
+    }
+
+    /// The node has our record, and renews it no more. Another acquire would undo that.
+    fn revoked(mut self: Box<Self>, at: usize, ctx: &mut Ctx<'_>) -> Step {
+        let node = &mut self.nodes[at];
+        node.due = Monotonic::FAR;
+        node.in_doubt = false;
+        if let RecordState::Ours { deadline } = node.record {
+            node.record = RecordState::Revoked { deadline };
+        }
+        match self.shared_deadline() {
+            Some(deadline) => self.shrink_to(deadline, ctx),
+            None => self.lose_majority(LostReason::Revoked, ctx),
+        }
+    }
+
+    fn shrink_to(mut self: Box<Self>, deadline: Monotonic, ctx: &mut Ctx<'_>) -> Step {
         if deadline < self.deadline {
             self.deadline = deadline;
             self.warn_at = self.warn_at.map(|_| danger_at(deadline, ctx.options.ttl));
             ctx.event(Event::Shortened { lock: ctx.lock, deadline });
         }
         (Machine::Held(self), Some(Row::HeldShrunk))
+    }
+
+    /// Ends the lease once fewer nodes than a majority keep it. It is revoked if those that are revoked would complete the
+    /// majority: until they run out, or are released, nobody else has the lock.
+    fn lose_majority(self: Box<Self>, reason: LostReason, ctx: &mut Ctx<'_>) -> Step {
+        let standing = self.nodes.iter().map(|node| node.record.stands_until());
+        let is_protected =
+            shared_deadline(standing, majority(self.nodes.len())).is_some_and(|at| at > ctx.now.monotonic);
+        if !is_protected {
+            return (lose(reason, ctx), Some(Row::HeldTaken));
+        }
+        ctx.event(Event::Lost { lock: ctx.lock, reason: LostReason::Revoked });
+        (Machine::Revoked(self.end(None, ctx)), Some(Row::HeldRevoked))
     }
 
     /// Notes the answer of a node to an acquire that left after the majority was reached, or was answered after that.
@@ -421,12 +463,14 @@ impl Held {
         node.record = match node.record {
             // It votes for nobody before that.
             RecordState::Forgotten { deadline } if deadline > ctx.now.monotonic => node.record,
-            // Ours, by a send that is no longer remembered: it does not count, but has to be released.
+            // Ours, by a send that is no longer remembered, or revoked: it does not count, but has to be released.
             _ if shows_ours => RecordState::Maybe,
             _ if node.sends.is_empty() => RecordState::Absent,
-            RecordState::Ours { .. } | RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Absent => {
-                RecordState::Maybe
-            }
+            RecordState::Ours { .. }
+            | RecordState::Forgotten { .. }
+            | RecordState::Maybe
+            | RecordState::Revoked { .. }
+            | RecordState::Absent => RecordState::Maybe,
         };
     }
 

@@ -35,13 +35,16 @@
 //! | Held | renewal confirmed | Held | Renewed | `HeldConfirmed` |
 //! | Held | conflict that shows our own record | Held | Renewed, recovered | `HeldRecovered` |
 //! | Held | renewal unknown, throttled, not applied | Held | RenewDelayed | `HeldDelayed` |
-//! | Held | the record is not ours, majority left | Held | Shortened if the deadline moves | `HeldShrunk` |
+//! | Held | the record is not ours, or revoked, majority left | Held | Shortened if the deadline moves | `HeldShrunk` |
 //! | Held | the record is not ours, no majority left | Ended | Lost | `HeldTaken` |
+//! | Held | the record is revoked, no majority left | Revoked | Lost: revoked | `HeldRevoked` |
 //! | Held | answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or reported as lost by the embedder | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
 //! | Held | finish | Releasing | | `HeldFinished` |
+//! | Revoked | release | Ended | background release | `RevokedReleased` |
+//! | Revoked | the record has run out by itself | Ended | | `RevokedRanOut` |
 //! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, background release | `ReleasingConfirmed` |
 //! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, background release | `ReleasingUnconfirmed` |
 //! | Releasing | finish: a majority has the mark | Ended | Finished, confirmed, background release | `ReleasingFinished` |
@@ -132,11 +135,14 @@ rows! {
         HeldDelayed,
         HeldShrunk,
         HeldTaken,
+        HeldRevoked,
         HeldJoined,
         HeldExpiring,
         HeldLost,
         HeldReleased,
         HeldFinished,
+        RevokedReleased,
+        RevokedRanOut,
         ReleasingConfirmed,
         ReleasingUnconfirmed,
         ReleasingFinished,
@@ -156,6 +162,8 @@ pub(crate) enum Machine {
     Acquiring(Box<Acquiring>),
     Waiting(Box<Waiting>),
     Held(Box<Held>),
+    /// A lease that its holder no longer has, while its work may still run: the release that follows.
+    Revoked(Box<Releasing>),
     Releasing(Box<Releasing>),
     Ended,
 }
@@ -231,6 +239,7 @@ impl Machine {
             Self::Acquiring(state) => state.handle(input, ctx),
             Self::Waiting(state) => state.handle(input, ctx),
             Self::Held(state) => state.handle(input, ctx),
+            Self::Revoked(state) => state.handle_before_it_begins(input, ctx),
             Self::Releasing(state) => state.handle(input, ctx),
             Self::Ended => (Self::Ended, None),
         }
@@ -243,6 +252,7 @@ impl Machine {
             Self::Acquiring(state) => state.wake_at(),
             Self::Waiting(state) => state.wake_at(),
             Self::Held(state) => Some(state.wake_at()),
+            Self::Revoked(state) => Some(state.until()),
             Self::Releasing(state) => Some(state.wake_at()),
             Self::Ended => None,
         }
@@ -253,7 +263,7 @@ impl Machine {
         match self {
             Self::Idle(state) => state.start_at(),
             Self::Waiting(state) => state.start_at(),
-            Self::Acquiring(_) | Self::Held(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Acquiring(_) | Self::Held(_) | Self::Revoked(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
 
@@ -261,7 +271,12 @@ impl Machine {
     pub(crate) fn deadline(&self) -> Option<Monotonic> {
         match self {
             Self::Held(state) => Some(state.deadline()),
-            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Idle(_)
+            | Self::Acquiring(_)
+            | Self::Waiting(_)
+            | Self::Revoked(_)
+            | Self::Releasing(_)
+            | Self::Ended => None,
         }
     }
 
@@ -269,7 +284,12 @@ impl Machine {
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
             Self::Held(state) => Some(state.token()),
-            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Idle(_)
+            | Self::Acquiring(_)
+            | Self::Waiting(_)
+            | Self::Revoked(_)
+            | Self::Releasing(_)
+            | Self::Ended => None,
         }
     }
 
@@ -277,7 +297,12 @@ impl Machine {
     pub(crate) fn nonce(&self) -> Option<Nonce> {
         match self {
             Self::Held(state) => Some(state.nonce()),
-            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Idle(_)
+            | Self::Acquiring(_)
+            | Self::Waiting(_)
+            | Self::Revoked(_)
+            | Self::Releasing(_)
+            | Self::Ended => None,
         }
     }
 
@@ -287,7 +312,7 @@ impl Machine {
             Self::Idle(state) => state.acquisition.holding(),
             Self::Acquiring(state) => state.acquisition().holding(),
             Self::Waiting(state) => state.acquisition().holding(),
-            Self::Held(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Held(_) | Self::Revoked(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
 
@@ -302,6 +327,7 @@ impl Machine {
             Self::Acquiring(_) => "Acquiring",
             Self::Waiting(_) => "Waiting",
             Self::Held(_) => "Held",
+            Self::Revoked(_) => "Revoked",
             Self::Releasing(_) => "Releasing",
             Self::Ended => "Ended",
         }

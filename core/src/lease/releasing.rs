@@ -174,6 +174,32 @@ impl Releasing {
         self.answered
     }
 
+    /// By then the record has run out by itself.
+    pub(crate) fn until(&self) -> Monotonic {
+        self.until
+    }
+
+    /// Handles an input of a revoked lease whose work may still run: the release begins once its holder asks for it.
+    pub(crate) fn handle_before_it_begins(self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+        match input {
+            Input::Release => {
+                ctx.out.orphan = Some(self);
+                (Machine::Ended, Some(Row::RevokedReleased))
+            }
+            Input::Timeout if ctx.now.monotonic >= self.until => (Machine::Ended, Some(Row::RevokedRanOut)),
+            Input::Timeout
+            | Input::Start { .. }
+            | Input::Turn
+            | Input::RenewAlong(_)
+            | Input::Outcome { .. }
+            | Input::Late { .. }
+            | Input::Wake
+            | Input::FreshCredentials(_)
+            | Input::Finish
+            | Input::DeclareLost => (Machine::Revoked(self), None),
+        }
+    }
+
     pub(crate) fn wake_at(&self) -> Monotonic {
         self.nodes.iter().filter_map(|node| node.retry_at).fold(self.until, Monotonic::min)
     }

@@ -16,7 +16,7 @@ use scripts::{Answer, Do, SCRIPTS, Script};
 
 use super::*;
 use crate::config::NodeConfig;
-use crate::event::Failure;
+use crate::event::{Failure, LostReason};
 use crate::ids::{Owner, Version};
 use crate::member::LossId;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Mark, Refusal, Seen};
@@ -158,7 +158,7 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     let nonce = sends.iter().rev().find_map(|send| match send.op {
         Op::Acquire(ref op) => Some(op.nonce),
         Op::Renew(op) => Some(op.nonce),
-        Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Read => None,
+        Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Read => None,
     });
     let holding = |nonce, seq, released| {
         alloc::boxed::Box::new(Holding {
@@ -199,6 +199,7 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         Answer::Denied => Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "no"))),
         Answer::Theirs => Outcome::NotApplied(Refusal::Conflict(theirs())),
         Answer::Ours(back) => conflict(Some(ours(back, false))),
+        Answer::OursRevoked => conflict(Some(holding(nonce.unwrap(), Seq::LAST, false))),
         Answer::OursFreed => conflict(Some(ours(0, true))),
         Answer::Gone => conflict(None),
         Answer::SawTheirs => Outcome::Applied(Applied::Read(theirs())),
@@ -213,6 +214,7 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Op::Renew(_) => "Renew",
         Op::Release(_) => "Release",
         Op::Finish(_) => "Finish",
+        Op::Revoke(_) => "Revoke",
         Op::Raise(_) => "Raise",
         Op::Read => "Read",
     });
@@ -229,6 +231,7 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Event::RenewDelayed { .. } => "RenewDelayed",
         Event::Shortened { .. } => "Shortened",
         Event::Expiring { .. } => "Expiring",
+        Event::Lost { reason: LostReason::Revoked, .. } => "Lost: revoked",
         Event::Lost { .. } => "Lost",
         Event::Released { confirmed: true, .. } => "Released, confirmed",
         Event::Released { confirmed: false, .. } => "Released, unconfirmed",
@@ -247,7 +250,7 @@ struct Documented {
 }
 
 fn documented() -> Vec<Documented> {
-    let states = ["Idle", "Acquiring", "Waiting", "Held", "Releasing", "Ended"];
+    let states = ["Idle", "Acquiring", "Waiting", "Held", "Revoked", "Releasing", "Ended"];
     let lines = SOURCE.lines().filter_map(|line| line.strip_prefix("//! | "));
     lines
         .filter(|line| !line.starts_with("state ") && !line.starts_with("---"))
@@ -271,7 +274,7 @@ fn declared() -> Vec<String> {
 }
 
 /// Every word for an output that the table may use.
-const OUTPUTS: [&str; 25] = [
+const OUTPUTS: [&str; 26] = [
     "Acquire",
     "Raise",
     "Renew",
@@ -291,6 +294,7 @@ const OUTPUTS: [&str; 25] = [
     "Shortened",
     "Expiring",
     "Lost",
+    "Lost: revoked",
     "Released, confirmed",
     "Released, unconfirmed",
     "Finished, confirmed",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_core::config::{LockOptionsBuilder, Poll};
 use leasehold_core::member::{LossId, Marker, RunId};
 use leasehold_core::node::{NodeMemory, serve};
-use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, Release, TransportFault};
+use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, Release, Revoke, TransportFault};
 use leasehold_core::store::{BootId, Record, StoreNow};
 use leasehold_core::{
     Client, Config, Entropy, Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeConfig, NodeId, Nonce,
@@ -114,6 +114,7 @@ pub(crate) fn kind(op: &Op) -> &'static str {
         Op::Renew(_) => "renew",
         Op::Release(_) => "release",
         Op::Finish(_) => "finish",
+        Op::Revoke(_) => "revoke",
         Op::Raise(_) => "raise",
         Op::Read => "read",
     }
@@ -199,7 +200,7 @@ impl Host {
             let (nonce, seq) = match &op.op {
                 Op::Acquire(acquire) => (acquire.nonce, acquire.seq),
                 Op::Renew(renew) => (renew.nonce, renew.seq),
-                Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => continue,
+                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => continue,
             };
             let before = self.last_send.insert((nonce, transmit.node), seq);
             assert!(before.is_none_or(|before| before < seq), "{before:?} and then {seq:?}");
@@ -404,6 +405,13 @@ impl World {
         let nonce = self.record(node, name).lease.as_ref().unwrap().nonce;
         let time = self.time;
         self.stores[node].perform(&resource(name), &Op::Release(Release { nonce, quorum: None }), time);
+    }
+
+    /// Marks a lock on one node, as `leasehold revoke` does.
+    pub(crate) fn revoke_at(&mut self, node: usize, name: &str) -> Outcome {
+        let nonce = self.record(node, name).lease.as_ref().unwrap().nonce;
+        let time = self.time;
+        self.stores[node].perform(&resource(name), &Op::Revoke(Revoke { nonce }), time)
     }
 
     /// The oldest request reaches its node, and the reply gets lost.

@@ -27,6 +27,7 @@ mod quorum_waiting;
 mod recovered_reply;
 mod release_and_cancel;
 mod renewal;
+mod revoke;
 mod runs;
 mod step;
 mod storm;

@@ -87,6 +87,11 @@ export type LostReason =
   | { type: "released" }
   /** The record is gone. */
   | { type: "record-gone" }
+  /**
+   * The lease was revoked. Its record still keeps others out: call `Client.release` once the work has ended, which
+   * frees it. Otherwise the record runs out by itself.
+   */
+  | { type: "revoked" }
   /** Anything without a case in this version of the interface. */
   | {
       type: "other";

@@ -103,6 +103,15 @@ export type Op =
       /** In a quorum, as in `renew`; absent for a single store. */
       quorum?: Durability | undefined;
     }
+  /**
+   * Mark the record if it is still that of the attempt: its renewals are refused from then on, release and finish free
+   * it as ever. The expiry stays. No client of this interface sends it.
+   */
+  | {
+      type: "revoke";
+      /** The attempt whose record to mark. */
+      nonce: Uint8Array;
+    }
   /** Raise the node's counter to at least a token, if the record is still ours; return the counter. */
   | {
       type: "raise";
@@ -240,6 +249,8 @@ export type Applied =
   | { type: "released" }
   /** The mark stands and the resource is free. */
   | { type: "finished" }
+  /** The record is marked: nobody renews it any more. */
+  | { type: "revoked" }
   /** The counter is at least the requested token. */
   | {
       type: "raised";
@@ -257,7 +268,10 @@ export type Applied =
 
 /** The reason why an operation was not applied. */
 export type Refusal =
-  /** The conflicting record; for renew, release, finish and raise also: no record of ours. */
+  /**
+   * The conflicting record; for renew, release, finish, revoke and raise also: no record of ours. For a renewal also
+   * our own record, if it is revoked: it shows the seq 4,294,967,295.
+   */
   | {
       type: "conflict";
       /** The record; absent if the resource is free without a trace of the last holder. */

@@ -15,7 +15,8 @@ pub(crate) fn outcome(op: &LockOp, outcome: &Outcome) {
         }
         (Op::Renew(_), Outcome::Applied(Applied::Renewed))
         | (Op::Release(_), Outcome::Applied(Applied::Released))
-        | (Op::Finish(_), Outcome::Applied(Applied::Finished)) => {}
+        | (Op::Finish(_), Outcome::Applied(Applied::Finished))
+        | (Op::Revoke(_), Outcome::Applied(Applied::Revoked)) => {}
         (Op::Raise(op), Outcome::Applied(Applied::Raised { counter })) => assert!(*counter >= op.token),
         (Op::Read, Outcome::Applied(Applied::Read(seen))) => shown(seen),
         (op, outcome) => panic!("{outcome:?} is no answer to {op:?}"),
@@ -48,7 +49,7 @@ fn refused(op: &LockOp, refusal: &Refusal) {
                 assert!(quorum.is_some() || stamp.is_none());
             }
             Op::Finish(finish) => assert!(finish.quorum.is_some() || stamp.is_none()),
-            op @ (Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
+            op @ (Op::Revoke(_) | Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
         },
     }
 }

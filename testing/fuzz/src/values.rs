@@ -8,7 +8,7 @@ use arbitrary::{Result, Unstructured};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION, RunId};
 use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
-    Refusal, Release, Renew, Seen, TransportFault,
+    Refusal, Release, Renew, Revoke, Seen, TransportFault,
 };
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
@@ -161,7 +161,7 @@ pub(crate) fn marker(u: &mut Unstructured<'_>) -> Result<Marker> {
 
 /// An operation of any kind, with arguments that need not make sense together.
 pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
-    Ok(match u.int_in_range(0..=5)? {
+    Ok(match u.int_in_range(0..=6)? {
         0 => Op::Acquire(Box::new(Acquire {
             nonce: nonce(u)?,
             seq: seq(u)?,
@@ -184,6 +184,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             quorum: maybe(u, durability)?,
         })),
         4 => Op::Raise(Raise { nonce: nonce(u)?, token: token(u)?, loss: maybe(u, stamp)? }),
+        5 => Op::Revoke(Revoke { nonce: nonce(u)? }),
         _ => Op::Read,
     })
 }
@@ -294,19 +295,21 @@ fn fitting(u: &mut Unstructured<'_>, op: Option<&Op>) -> Result<Applied> {
         Op::Renew(_) => Applied::Renewed,
         Op::Release(_) => Applied::Released,
         Op::Finish(_) => Applied::Finished,
+        Op::Revoke(_) => Applied::Revoked,
         Op::Raise(op) => Applied::Raised { counter: if u.arbitrary()? { op.token } else { token(u)? } },
         Op::Read => Applied::Read(seen(u, None)?),
     })
 }
 
 fn applied(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Applied> {
-    Ok(match u.int_in_range(0..=6)? {
+    Ok(match u.int_in_range(0..=7)? {
         0 => Applied::Acquired { counter: token(u)? },
         1 => Applied::AcquiredInDoubt { counter: token(u)?, stamp: stamp(u)? },
         2 => Applied::Renewed,
         3 => Applied::Released,
         4 => Applied::Raised { counter: token(u)? },
         5 => Applied::Finished,
+        6 => Applied::Revoked,
         _ => Applied::Read(seen(u, of)?),
     })
 }

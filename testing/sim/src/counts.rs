@@ -85,6 +85,8 @@ counted! {
         StoreWiped => "store wiped",
         /// The store dropped a record.
         Evicted => "record evicted",
+        /// A supervisor revoked a lease.
+        Revoked => "lease revoked",
         /// A client of another library came.
         ForeignClients => "foreign client",
         /// A node of a quorum came back with its data.
@@ -189,6 +191,8 @@ counted! {
         FinishLost => "run lost at its finish",
         /// A run that nodes which may have lost marks kept waiting.
         MarksInDoubt => "marks in doubt",
+        /// A holder that was told that its lease is revoked.
+        ToldRevoked => "told revoked",
         /// A node that became a member of a quorum without `init`.
         Born => "quorum born without init",
     }

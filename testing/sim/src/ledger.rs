@@ -250,6 +250,8 @@ impl Ledger {
             Op::Read => {
                 self.asked.insert((process, id), Asked { lock, node, attempt: None, raises: false, deadline });
             }
+            // Of a supervisor, outside of every client.
+            Op::Revoke(_) => {}
             Op::Raise(raise) => {
                 let attempt = Some(raise.nonce);
                 self.asked.insert((process, id), Asked { lock, node, attempt, raises: true, deadline });

@@ -192,6 +192,7 @@ impl Assumptions {
                 | What::StoreErrors { .. }
                 | What::Throttle { .. }
                 | What::Credentials { .. }
+                | What::Revoked { .. }
                 | What::Denied { .. } => {}
             }
         }

@@ -150,6 +150,7 @@ impl Recorder {
             Op::Renew(op) => (ArrowKind::Renew, format!("renew {:?} send {}", op.nonce, op.seq)),
             Op::Release(op) => (ArrowKind::Release, format!("release {:?}", op.nonce)),
             Op::Finish(op) => (ArrowKind::Release, format!("finish {:?}", op.nonce)),
+            Op::Revoke(op) => (ArrowKind::Release, format!("revoke {:?}", op.nonce)),
             Op::Raise(op) => (ArrowKind::Raise, format!("raise to {}", op.token)),
             Op::Read => (ArrowKind::Read, "look".into()),
         };
@@ -346,6 +347,7 @@ fn applied_words(applied: &leasehold_core::op::Applied) -> String {
         Applied::Renewed => "renewed".into(),
         Applied::Released => "released".into(),
         Applied::Finished => "finished".into(),
+        Applied::Revoked => "revoked".into(),
         Applied::Raised { counter } => format!("raised to {counter}"),
         Applied::Read(seen) if seen.held().is_some() => "held".into(),
         Applied::Read(_) => "free".into(),

@@ -345,6 +345,8 @@ pub enum What {
         node: usize,
         resource: usize,
     },
+    /// A supervisor revokes the lease of the holder, on every node that answers.
+    Revoked { resource: usize },
 }
 
 /// The data of a node after a restart.

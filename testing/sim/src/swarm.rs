@@ -307,6 +307,9 @@ impl Swarm {
             node: 0,
             resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
         });
+        add("revoked", self.has("revoked"), 6, &|draws| What::Revoked {
+            resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
+        });
         if self.has("fork") {
             let mut draws = self.stream("fork").of(1).draws();
             let parent = host(&mut draws);

@@ -34,7 +34,7 @@ const STEPS: usize = 150;
 const SHOWN: usize = 12;
 
 /// Situations that the runs must meet to prove anything.
-const SOMETIMES: [&str; 38] = [
+const SOMETIMES: [&str; 40] = [
     "granted at the floor",
     "granted one above",
     "granted in doubt",
@@ -65,6 +65,8 @@ const SOMETIMES: [&str; 38] = [
     "raised",
     "raised in two requests",
     "not raised",
+    "revoked",
+    "not revoked",
     "read",
     "foreign: new",
     "foreign: released",
@@ -136,6 +138,8 @@ impl Tally {
             (Op::Raise(_), Outcome::Applied(_)) if *form == Form::Step => "raised in two requests",
             (Op::Raise(_), Outcome::Applied(_)) => "raised",
             (Op::Raise(_), Outcome::NotApplied(_)) => "not raised",
+            (Op::Revoke(_), Outcome::Applied(_)) => "revoked",
+            (Op::Revoke(_), Outcome::NotApplied(_)) => "not revoked",
             (Op::Read, Outcome::Applied(Applied::Read(_))) => "read",
             (op, outcome) => panic!("{op:?} ends as {outcome:?}"),
         };

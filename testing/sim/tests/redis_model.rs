@@ -28,7 +28,7 @@ const STEPS: usize = 150;
 const SHOWN: usize = 12;
 
 /// Situations that a run must meet to prove anything.
-const SOMETIMES: [&str; 22] = [
+const SOMETIMES: [&str; 24] = [
     "granted",
     "granted at the server's time",
     "granted at the floor",
@@ -47,6 +47,8 @@ const SOMETIMES: [&str; 22] = [
     "not finished",
     "raised",
     "not raised",
+    "revoked",
+    "not revoked",
     "foreign lock taken",
     "foreign lock lengthened",
     "record run out",
@@ -100,6 +102,8 @@ impl Tally {
             (Op::Finish(_), Outcome::Applied(_)) => self.count("finished"),
             (Op::Finish(_), Outcome::NotApplied(_)) => self.count("not finished"),
             (Op::Raise(_), Outcome::NotApplied(_)) => self.count("not raised"),
+            (Op::Revoke(_), Outcome::Applied(_)) => self.count("revoked"),
+            (Op::Revoke(_), Outcome::NotApplied(_)) => self.count("not revoked"),
             (Op::Read, Outcome::Applied(Applied::Read(_))) => {}
             (op, outcome) => panic!("{op:?} ends as {outcome:?}"),
         }

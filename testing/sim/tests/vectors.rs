@@ -78,7 +78,7 @@ fn vectors_cover_all_inputs_and_outputs() {
                   reseed close answered not_sent unknown";
     let outputs = "transmit event subscribe unsubscribe need_credentials rejected acquired contended failed renewed \
                    renew_delayed shortened expiring lost released busy timed_out throttled unavailable abstains \
-                   refused cancelled expired max_hold taken_over record_gone duplicate_lock unknown_lock \
+                   refused cancelled expired max_hold taken_over record_gone revoked duplicate_lock unknown_lock \
                    too_many_locks above_max_ttl closed";
     let ops = "renew raise read member applied not_applied acquired_in_doubt raised conflict needs_credentials denied lease foreign once for \
                forever off every";

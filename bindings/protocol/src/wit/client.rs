@@ -211,6 +211,9 @@ pub enum LostReason {
     Released,
     /// The record is gone.
     RecordGone,
+    /// The lease was revoked. Its record still keeps others out: call `client.release` once the work has ended, which frees
+    /// it. Otherwise the record runs out by itself.
+    Revoked,
     /// Anything without a case in this version of the interface.
     Other(OtherError),
 }

@@ -99,6 +99,12 @@ pub struct Finish {
     pub quorum: Option<Durability>,
 }
 
+/// Payload of `op.revoke`.
+pub struct Revoke {
+    /// The attempt whose record to mark.
+    pub nonce: Vec<u8>,
+}
+
 /// Payload of `op.raise`.
 pub struct Raise {
     /// The attempt that must still own the record.
@@ -120,6 +126,9 @@ pub enum Op {
     Release(Release),
     /// Write the mark that the work is done, and free the resource, in one step, if the record is still ours.
     Finish(Finish),
+    /// Mark the record if it is still that of the attempt: its renewals are refused from then on, release and finish
+    /// free it as ever. The expiry stays. No client of this interface sends it.
+    Revoke(Revoke),
     /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
     /// Read the record.
@@ -273,6 +282,8 @@ pub enum Applied {
     Released,
     /// The mark stands and the resource is free.
     Finished,
+    /// The record is marked: nobody renews it any more.
+    Revoked,
     /// The counter is at least the requested token.
     Raised(NodeCounter),
     /// The contents of the record.
@@ -287,7 +298,8 @@ pub struct AppliedOutcome {
 
 /// The reason why an operation was not applied.
 pub enum Refusal {
-    /// The conflicting record; for renew, release, finish and raise also: no record of ours.
+    /// The conflicting record; for renew, release, finish, revoke and raise also: no record of ours. For a renewal also
+    /// our own record, if it is revoked: it shows the seq 4,294,967,295.
     Conflict(Seen),
     /// The work is done: the mark that stands.
     Done(Mark),

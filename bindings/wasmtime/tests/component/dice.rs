@@ -295,13 +295,14 @@ impl Dice {
     }
 
     fn applied(&mut self) -> Applied {
-        match self.below(10) {
+        match self.below(11) {
             0 => Applied::Read(self.seen()),
             1 => Applied::AcquiredInDoubt(DoubtfulCounter { counter: self.counter(), stamp: self.bytes(16) }),
             2 => Applied::Renewed,
             3 => Applied::Released,
             4 => Applied::Raised(NodeCounter { counter: self.counter() }),
             5 => Applied::Finished,
+            6 => Applied::Revoked,
             _ => Applied::Acquired(NodeCounter { counter: self.counter() }),
         }
     }

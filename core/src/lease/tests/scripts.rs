@@ -46,6 +46,7 @@ pub(super) enum Answer {
     Theirs,
     /// Ours, as of so many sends to this node before the last one.
     Ours(usize),
+    OursRevoked,
     OursFreed,
     Gone,
     SawTheirs,
@@ -79,6 +80,51 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Do::Release, &[HeldReleased, ReleasingSent]),
             (Say(0, Released), &[ReleasingConfirmed]),
         ],
+        ..PLAIN
+    },
+    Script {
+        name: "revoked, and given back",
+        steps: &[
+            START,
+            HOLD,
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, OursRevoked), &[HeldRevoked]),
+            (Do::Finish, &[]),
+            (Do::Release, &[RevokedReleased]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "revoked, and the holder does not listen",
+        steps: &[
+            START,
+            HOLD,
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, OursRevoked), &[HeldRevoked]),
+            (At(39_999), &[]),
+            (At(40_000), &[RevokedRanOut]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "revoked on one node, and then on a majority",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Granted(7)), &[HeldJoined]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, OursRevoked), &[HeldShrunk]),
+            (Say(1, OursRevoked), &[HeldRevoked]),
+            (Do::Release, &[RevokedReleased]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "revoked before the grant is known",
+        options: |o| o.wait(Wait::Once),
+        steps: &[START, (Say(0, OursRevoked), &[AcquiringFailed])],
         ..PLAIN
     },
     Script {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Finish, Op, Outcome, Raise, Refusal, Release, Renew};
+use leasehold_core::op::{Acquire, Applied, Finish, Op, Outcome, Raise, Refusal, Release, Renew, Revoke};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
 use proptest::collection::vec;
@@ -24,7 +24,7 @@ struct Move {
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let op = select(vec!["acquire", "acquire", "renew", "renew", "release", "finish", "raise", "read"]);
+    let op = select(vec!["acquire", "acquire", "renew", "renew", "release", "finish", "raise", "revoke", "read"]);
     let one =
         (0_u8..4, op, 0_u32..6, select(vec![100, 200, 1_000]), 0_u64..40, any::<(bool, bool)>(), 0_u8..8, 0_u64..150);
     let one = one.prop_map(|(attempt, op, seq, ttl_ms, floor, (expects, unless_done), boot, pause_ms)| Move {
@@ -67,6 +67,7 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
             owner: Owner::new("").unwrap(),
             quorum: None,
         })),
+        "revoke" => Op::Revoke(Revoke { nonce }),
         "raise" => Op::Raise(Raise { nonce, token: Token::new(step.floor).unwrap(), loss: None }),
         _ => Op::Read,
     }
@@ -154,6 +155,13 @@ proptest! {
                     prop_assert!(raised.get() >= step.floor);
                     prop_assert_eq!(counter(after), *raised);
                     prop_assert_eq!(after.unwrap().lease.as_ref(), lease);
+                }
+                Outcome::Applied(Applied::Revoked) => {
+                    let was = ours.unwrap();
+                    prop_assert!(stands(before.as_ref(), &now), "nothing is revoked that is over");
+                    let is = after.and_then(|record| record.lease.as_ref()).unwrap();
+                    prop_assert_eq!(is, &LeaseRecord { seq: Seq::LAST, ..was.clone() }, "the expiry stays");
+                    prop_assert_eq!(counter(after), counter(before.as_ref()));
                 }
                 Outcome::Applied(Applied::Read(shown)) => {
                     prop_assert_eq!(shown.held().is_some(), stands(before.as_ref(), &now));

@@ -7,7 +7,7 @@
 //! | and where it votes | a lock that an earlier send has written is made this one's |
 //! | renew, release | the lock; in a quorum the marker where the lock is not ours |
 //! | raise | the lock; once more in the other form where only the trust is to be written |
-//! | release, read | the lock |
+//! | revoke, read | the lock |
 //!
 //! A form that is refused ends the send: a rival could otherwise keep it busy for ever by changing the counter to and
 //! fro. The row is free then, so the next attempt follows soon.
@@ -362,7 +362,7 @@ impl Leg {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || answered.is_grant()),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
             Op::Finish(finish) => finish.quorum.is_some() && is_conflict,
-            Op::Raise(_) | Op::Read => false,
+            Op::Revoke(_) | Op::Raise(_) | Op::Read => false,
         };
         if depends {
             Next::Ask(Stage::Look(answered), membership::look(settings))
@@ -379,7 +379,7 @@ impl Leg {
                 return Next::Done(missing_or_forgotten(answered.outcome, &found, *quorum));
             }
             Op::Finish(finish) => return Next::Done(missing_or_forgotten(answered.outcome, &found, finish.quorum)),
-            Op::Raise(_) | Op::Read => None,
+            Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Next::Done(answered.outcome) };
         let (write, vote) = membership::vote(asked, &found, answered.trust, unix_ms);

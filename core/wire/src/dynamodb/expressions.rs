@@ -9,10 +9,10 @@ use serde_json::{Map, Value as Json, json};
 use super::json::{bytes, number, text};
 use super::record::{self, own, rvn, version_text};
 use super::{Request, Settings, Target};
-use leasehold_core::Token;
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::member::RETENTION;
-use leasehold_core::op::{Acquire, Denial, DenialKind, Finish, Raise, Release, Renew};
+use leasehold_core::op::{Acquire, Denial, DenialKind, Finish, Raise, Release, Renew, Revoke};
+use leasehold_core::{Seq, Token};
 
 /// Which of two writes stands for an operation, for want of a `max()`: together they are one, as each computes the
 /// counter in the write itself. From what an earlier answer showed it could fall.
@@ -261,6 +261,17 @@ pub(super) fn finish(settings: &Settings, row: &str, op: &Finish, unix_ms: u64) 
     update.value(":ma", number(unix_ms));
     update.value(":mu", number(until));
     update.keep_for(keep.max(RETENTION), unix_ms);
+    update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir)".to_string();
+    update.request()
+}
+
+/// The last version that the attempt can have: every heartbeat of it is an earlier one. Others see a row that has moved.
+pub(super) fn revoke(settings: &Settings, row: &str, op: &Revoke, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#rvn = :rvn");
+    update.value(":rvn", text(&rvn(&op.nonce, Seq::LAST)));
+    update.value(":own", text(&own(&op.nonce)));
+    update.keep_until(unix_ms);
     update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir)".to_string();
     update.request()
 }

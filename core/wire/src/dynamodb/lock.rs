@@ -30,6 +30,7 @@ pub(super) fn request(settings: &Settings, op: &LockOp, form: Form, unix_ms: u64
         Op::Renew(op) => expressions::renew(settings, row, op, unix_ms)?,
         Op::Release(op) => expressions::release(settings, row, op, unix_ms),
         Op::Finish(op) => expressions::finish(settings, row, op, unix_ms),
+        Op::Revoke(op) => expressions::revoke(settings, row, op, unix_ms),
         Op::Raise(op) => expressions::raise(settings, row, op, form, unix_ms),
         Op::Read => expressions::get(settings, row),
     })
@@ -123,11 +124,12 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
         Op::Finish(finish) if row.rvn.is_of(&finish.nonce) && row.released && has_mark_of(&row, &finish.nonce) => {
             just(Applied::Finished)
         }
+        Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) && row.is_revoked() => just(Applied::Revoked),
         Op::Raise(raise) if row.is_held_by(&raise.nonce) && is_raised(&row, raise) => match row.counter {
             Some(counter) => just(Applied::Raised { counter }),
             None => wrong(),
         },
-        Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => wrong(),
+        Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => wrong(),
     }
 }
 
@@ -136,7 +138,7 @@ fn marked(row: &Row, op: &Op, unix_ms: u64) -> Option<Refusal> {
     let asks = match op {
         Op::Acquire(op) => op.unless_done,
         Op::Finish(_) => row.done.is_err(),
-        Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read => false,
+        Op::Renew(_) | Op::Release(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => false,
     };
     match row.done.as_ref().map_err(Clone::clone) {
         Ok(done) => done.as_ref().filter(|_| asks).and_then(|done| done.standing(unix_ms)).map(Refusal::Done),
@@ -187,7 +189,14 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
             // What is ours is never in its own way.
             Op::Renew(renew) if row.rvn.is_before(&renew.nonce, renew.seq) && !row.released => return wrong(),
             Op::Release(release) if row.rvn.is_of(&release.nonce) && (!row.released || row.undone) => return wrong(),
-            Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => {}
+            Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) => return wrong(),
+            Op::Acquire(_)
+            | Op::Renew(_)
+            | Op::Release(_)
+            | Op::Finish(_)
+            | Op::Revoke(_)
+            | Op::Raise(_)
+            | Op::Read => {}
         }
     }
     let trust = row.as_ref().and_then(|row| row.trust);

@@ -258,6 +258,10 @@ impl Row {
         self.rvn.is_of(nonce) && !self.released
     }
 
+    pub(super) fn is_revoked(&self) -> bool {
+        matches!(self.rvn, Rvn::Ours { seq: Seq::LAST, .. })
+    }
+
     pub(super) fn seen(self) -> Seen {
         let version = self.rvn.version();
         let holder = match self.rvn {

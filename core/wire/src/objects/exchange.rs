@@ -207,9 +207,13 @@ impl Leg {
                     Op::Acquire(acquire) if acquire.member.is_some() => {
                         Next::Ask(Step::Confirm { outcome, has_written: true })
                     }
-                    Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => {
-                        Next::Done(outcome)
-                    }
+                    Op::Acquire(_)
+                    | Op::Renew(_)
+                    | Op::Release(_)
+                    | Op::Finish(_)
+                    | Op::Revoke(_)
+                    | Op::Raise(_)
+                    | Op::Read => Next::Done(outcome),
                 }
             }
             (Step::Confirm { outcome, has_written }, Heard::Read(row)) => {

@@ -2,7 +2,7 @@
 //!
 //! | operation | statements, one after the other |
 //! |---|---|
-//! | acquire, release, finish, raise | one; where it was refused a read, and where that shows no reason the statement again |
+//! | acquire, release, finish, revoke, raise | one; where it was refused a read, and where that shows no reason the statement again |
 //! | acquire in a quorum | also the marker where it has to be written, and then the acquire again |
 //! | renewals of one request | one for all, and a read for those that were refused |
 //! | read | one |
@@ -17,7 +17,7 @@ use leasehold_core::member::{Durability, Marker, Membership};
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release,
-    Renew, Seen,
+    Renew, Revoke, Seen,
 };
 use leasehold_core::{Nonce, Token};
 
@@ -311,6 +311,10 @@ fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec
             ]);
             &texts.finish
         }
+        Op::Revoke(revoke) => {
+            params.push(nonce(&revoke.nonce));
+            &texts.revoke
+        }
         Op::Raise(raise) => {
             params.extend([
                 nonce(&raise.nonce),
@@ -340,7 +344,11 @@ fn written(op: &Op, expected: Option<&str>, rows: &[Row]) -> Next {
         (Op::Raise(_), [counter]) => rows::token(counter).map(|counter| Applied::Raised { counter }),
         (Op::Release(_), [_, ..]) => Some(Applied::Released),
         (Op::Finish(_), [_, ..]) => Some(Applied::Finished),
-        (Op::Acquire(_) | Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Renew(_) | Op::Read, _) => None,
+        (Op::Revoke(_), [_]) => Some(Applied::Revoked),
+        (
+            Op::Acquire(_) | Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Renew(_) | Op::Read,
+            _,
+        ) => None,
     };
     Next::Done(applied.map_or_else(misfit, Outcome::Applied))
 }
@@ -428,7 +436,7 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory) -> Next {
                 Some(_) | None => refused(*quorum),
             }
         }
-        Op::Raise(Raise { nonce, .. }) => match ours(nonce) {
+        Op::Revoke(Revoke { nonce }) | Op::Raise(Raise { nonce, .. }) => match ours(nonce) {
             Some(found) if found.is_live() => Next::Retry,
             Some(_) | None => refused(None),
         },

@@ -6,8 +6,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use leasehold_core::Token;
 use leasehold_core::member::{Durability, RETENTION};
+use leasehold_core::{Seq, Token};
 
 /// The resource of the row that holds the marker, as a literal. The byte 0x1F cannot occur in a resource.
 pub(super) const MARKER_ROW: &str = "E'leasehold\\x1fquorum'";
@@ -48,6 +48,7 @@ pub(super) struct Texts {
     pub(super) renew: String,
     pub(super) release: String,
     pub(super) finish: String,
+    pub(super) revoke: String,
     pub(super) raise: String,
     pub(super) read: String,
     pub(super) read_in_quorum: String,
@@ -112,6 +113,11 @@ impl Texts {
                  done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
                  done_until = clock_timestamp() + $6::bigint * interval '1 microsecond' FROM c WHERE {one} AND {LIVE} \
                  RETURNING 1::bigint{told}"
+            ),
+            // Every renewal is older than the last number there is.
+            revoke: format!(
+                "WITH {SETTINGS} UPDATE {table} AS l SET seq = {last} FROM c WHERE {one} AND {LIVE} RETURNING 1::bigint",
+                last = Seq::LAST
             ),
             raise: format!(
                 "WITH {SETTINGS} UPDATE {table} AS l SET counter = GREATEST(l.counter, $4::bigint), \

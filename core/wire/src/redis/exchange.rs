@@ -95,6 +95,7 @@ pub(super) enum Asked {
     Renew(Nonce),
     Release(Nonce),
     Finish(Nonce),
+    Revoke(Nonce),
     Raise(Nonce, Token),
     Read,
 }
@@ -109,6 +110,7 @@ impl Asked {
             Op::Renew(op) => Self::Renew(op.nonce),
             Op::Release(op) => Self::Release(op.nonce),
             Op::Finish(op) => Self::Finish(op.nonce),
+            Op::Revoke(op) => Self::Revoke(op.nonce),
             Op::Raise(op) => Self::Raise(op.nonce, op.token),
             Op::Read => Self::Read,
         }

@@ -13,15 +13,16 @@ use crate::listing::{PAGE, Page};
 use crate::resp::Value;
 
 /// ARGV: cursor, pattern, number of keys to look at. Keys of other programs are left out here, so that no reply is longer
-/// than our names; a value of ours begins with its nonce.
+/// than our names; a value of ours begins with its nonce, or `!` and its nonce.
 const NAMES: &str = r"local page = redis.pcall('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
 if page.err then return page end
 local reply = {page[1]}
-local ours = '^[!0-9a-f]' .. string.rep('[0-9a-f]', 31) .. '@$'
+local nonce = string.rep('[0-9a-f]', 32)
 for _, key in ipairs(page[2]) do
   if #key <= 1024 and not string.find(key, '\31', 1, true) then
     local head = redis.pcall('GETRANGE', key, 0, 32)
-    if type(head) == 'string' and string.find(head, ours) then reply[#reply + 1] = key end
+    local ours = type(head) == 'string' and (string.find(head, '^' .. nonce .. '@$') or string.find(head, '^!' .. nonce .. '$'))
+    if ours then reply[#reply + 1] = key end
   end
 end
 return reply

@@ -2,7 +2,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | lock | the resource as it is: `<nonce>@<owner>;<since>[;<data>]`, with an expiry |
+//! | lock | the resource as it is: `<nonce>@<owner>;<since>[;<data>]`, with an expiry; revoked: `!<nonce><owner>;` and so on |
 //! | counter | `{resource}` 0x1F `fence of name`, decimal digits, kept for [`Settings::retention`] after its last use |
 //! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust of name`, the loss since which the counter was raised |
 //! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](leasehold_core::member::Marker) |
@@ -307,6 +307,11 @@ impl Session {
                     args.push_parts(&line);
                 }
                 if finish.quorum.is_some() { &scripts::CONCLUDE } else { &scripts::FINISH }
+            }
+            Op::Revoke(revoke) => {
+                args.push(&value::hex(&revoke.nonce));
+                args.push_number(retention);
+                &scripts::REVOKE
             }
             Op::Raise(raise) => {
                 args.push(&value::hex(&raise.nonce));

@@ -13,7 +13,7 @@ use leasehold_core::node::wrong_quorum;
 use leasehold_core::op::{
     Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Mark, Outcome, Refusal, Seen,
 };
-use leasehold_core::{Nonce, OneOrMany, RequestId, Token, Version};
+use leasehold_core::{Nonce, OneOrMany, RequestId, Seq, Token, Version};
 
 /// Returns the outcome of one operation, by the reply of its script.
 pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
@@ -69,6 +69,7 @@ pub(super) fn with_replicas(outcome: Outcome, wanted: u32, reply: &Value) -> Out
                 | Applied::AcquiredInDoubt { .. }
                 | Applied::Renewed
                 | Applied::Finished
+                | Applied::Revoked
                 | Applied::Raised { .. }
         )
     );
@@ -148,6 +149,7 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
         (Asked::Release(_), b"released", []) => applied(Applied::Released),
         (Asked::Finish(_), b"finished", []) => applied(Applied::Finished),
+        (Asked::Revoke(_), b"revoked", []) => applied(Applied::Revoked),
         (Asked::Raise(_, least), b"raised", [counter]) => {
             applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= least)? })
         }
@@ -178,18 +180,16 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
 }
 
 fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
-    let ours = |nonce: &Nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(nonce));
+    let ours = |nonce: &Nonce| seen.holding.as_ref().filter(|holding| holding.is_of(nonce));
     let contradicts = match asked {
-        Asked::Acquire(nonce)
-        | Asked::Vote(nonce, ..)
-        | Asked::Renew(nonce)
-        | Asked::Release(nonce)
-        | Asked::Finish(nonce)
-        | Asked::Raise(nonce, _) => ours(&nonce),
+        Asked::Acquire(nonce) | Asked::Vote(nonce, ..) | Asked::Renew(nonce) | Asked::Raise(nonce, _) => {
+            ours(&nonce).is_some_and(|holding| !holding.is_revoked())
+        }
+        Asked::Release(nonce) | Asked::Finish(nonce) | Asked::Revoke(nonce) => ours(&nonce).is_some(),
         Asked::Read => false,
     };
     if contradicts {
-        // What is ours is never in its own way.
+        // What is ours is never in its own way, unless it is revoked.
         return None;
     }
     Some(match (asked, seen.checked()) {
@@ -201,6 +201,7 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
             | Asked::Renew(_)
             | Asked::Release(_)
             | Asked::Finish(_)
+            | Asked::Revoke(_)
             | Asked::Raise(..),
             Ok(seen),
         ) => Outcome::NotApplied(Refusal::Conflict(seen)),
@@ -221,12 +222,12 @@ fn read_mark(mark: &Value, left: &Value) -> Option<Result<Mark, Denial>> {
 }
 
 fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<Holding> {
-    let Some(LockValue { nonce, owner, since_unix_ms, data }) = value::parse(value) else {
+    let Some(LockValue { nonce, owner, since_unix_ms, data, revoked }) = value::parse(value) else {
         return foreign(&value[..value.len().min(Version::MAX_BYTES)], left);
     };
     Some(Holding {
-        holder: Holder::Lease { nonce, seq: None },
-        // The value does not change as long as the attempt holds the lock.
+        holder: Holder::Lease { nonce, seq: revoked.then_some(Seq::LAST) },
+        // The value does not change as long as the attempt holds the lock, but for the mark of a revoke.
         version: Version::new(nonce.as_bytes())?,
         released: false,
         counter,

@@ -6,7 +6,7 @@
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
 //! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
-//! and `PUBLISH`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in line `ZADD`, `ZRANK`, `ZREM`
+//! and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in line `ZADD`, `ZRANK`, `ZREM`
 //! and `ZPOPMIN`, the last of which came with it.
 
 /// A script and the name that the server gives it.
@@ -21,8 +21,9 @@ pub struct Script {
 }
 
 /// Every script there is.
-pub const SCRIPTS: [Script; 15] =
-    [ACQUIRE, RENEW, RELEASE, RAISE, READ, RUN, FINISH, VOTE, KEEP, FREE, RUN_VOTE, CONCLUDE, MARK, JOIN, LEAVE];
+pub const SCRIPTS: [Script; 16] = [
+    ACQUIRE, RENEW, RELEASE, RAISE, READ, RUN, FINISH, VOTE, KEEP, FREE, RUN_VOTE, CONCLUDE, MARK, JOIN, LEAVE, REVOKE,
+];
 
 /// Functions for the branches that are not taken as a rule. Each script does its common branch before this, so that
 /// what is not needed is not made.
@@ -62,9 +63,9 @@ local function seen(lock, fence, value)
     return {'foreign', type(kind) == 'table' and kind.ok or kind, left}
   end
   if string.sub(value, 1, 9) == 'reserved:' then return {'free'} end
-  if #value > 8000 or string.sub(value, 33, 33) ~= '@' or not string.find(value, '^[0-9a-f]+@[!-~]+$') then
-    return {'foreign', redis.sha1hex(value), left}
-  end
+  local ours = string.sub(value, 33, 33) == '@' and string.find(value, '^[0-9a-f]+@[!-~]+$')
+  ours = ours or string.find(value, '^!' .. string.rep('[0-9a-f]', 32) .. '[!-~]+$')
+  if #value > 8000 or not ours then return {'foreign', redis.sha1hex(value), left} end
   local number = count(fence)
   return {'held', value, left, type(number) == 'number' and string.format('%.0f', number) or ''}
 end
@@ -256,7 +257,7 @@ return ",
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
     text: acquire!(take!(), "{'granted', token, ARGV[5]}", ""),
-    sha1: "db3abf9c413ce9925d65aa225a41ec1959f829a0",
+    sha1: "09d4d315740f4c2dcbdef0f2ce8ee290bb9bda20",
 };
 
 /// KEYS: lock, fence. ARGV: value, ttl, retention, floor, client, number of its ticket, `test` or nothing, line, request. The
@@ -295,7 +296,7 @@ end
     end
 "
     ),
-    sha1: "31c51210059099a4fcb675e5411b6cb7efa0d59c",
+    sha1: "b72075fe0280e4c5ed23fa7672dbfb9e2d0b687c",
 };
 
 /// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.
@@ -332,7 +333,7 @@ if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#
 pub(super) const RUN: Script = Script {
     name: "run",
     text: concat!(unless_done!(), acquire!(take!(), "{'granted', token, ARGV[5]}", "")),
-    sha1: "27838b158fd8baf0d2d6a874b7813ac1f7579db6",
+    sha1: "004bed21913d8f7d5403e6ad7305e2b4248a2b2a",
 };
 
 /// The acquire at a node of a quorum: see [`admit`](leasehold_core::member::admit). `$trusted` tells that what was
@@ -397,26 +398,26 @@ end
 pub(super) const VOTE: Script = Script {
     name: "vote",
     text: vote!("redis.pcall('GET', KEYS[4]) == stamp", ""),
-    sha1: "a32d7e7caa77521b53d5ed428fcb056d29da35ba",
+    sha1: "b66aa3896d0db9d259fa87158a4714406e4e5dca",
 };
 
 /// KEYS: lock, fence, marker, mark. ARGV: as in a vote. A counter that was raised after a loss says nothing of marks, so
 /// the node is in doubt for as long as a lost mark might stand.
 pub(super) const RUN_VOTE: Script =
-    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "5398d6d2fdf70b73879f8ee3762df284b36a0b5c" };
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "8125fb242f6edfe8e72bf310ca6c9b09e72b8d20" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. The server that is asked must be able to write, as in a release.
 pub(super) const RENEW: Script =
-    Script { name: "renew", text: renew!(""), sha1: "fdd049fd5de8be26a0886c97a61cfd85c45e7f01" };
+    Script { name: "renew", text: renew!(""), sha1: "c0d1ba00789a91724053ad8e373cf26c6d223dbb" };
 
 /// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
 /// Where the node may have forgotten the record, it says that it abstains.
 pub(super) const KEEP: Script = Script {
     name: "keep",
     text: renew!(concat!(in_doubt!(), "        if in_doubt() then reply = {'abstains'} end\n")),
-    sha1: "ee8e94619801fb2ab775e5f6f69e1798c11c4a90",
+    sha1: "d1ae7dbaea47ea87913294a710a717d1dd77c038",
 };
 
 /// How many parts the answer to one of several renewals has.
@@ -427,7 +428,8 @@ pub(super) const RENEW_PARTS: usize = 4;
 macro_rules! release {
     ($free:expr, $missing:expr) => {
         concat!(
-            r"if redis.pcall('GETRANGE', KEYS[1], '0', '32') == ARGV[1] .. '@' then
+            r"local head = redis.pcall('GETRANGE', KEYS[1], '0', '32')
+if head == ARGV[1] .. '@' or head == '!' .. ARGV[1] then
 ",
             $free,
             r"  return {'released', ARGV[#ARGV]}
@@ -467,7 +469,7 @@ pub(super) const RELEASE: Script = Script {
         ),
         ""
     ),
-    sha1: "2768a1fe7b2ca53c6927c5841a3e7f93bcf22642",
+    sha1: "a053cfe8b89816a8d929cd670f40fd9a591707b1",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -475,7 +477,7 @@ pub(super) const RELEASE: Script = Script {
 pub(super) const FREE: Script = Script {
     name: "free",
     text: release!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "f111579af2c58ff390233a494b7f55e011a8e8b5",
+    sha1: "0ccac8185f8d77ea2d8c2a448af9d1eb77ac6b78",
 };
 
 /// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
@@ -485,7 +487,8 @@ macro_rules! finish {
     ($free:expr, $missing:expr) => {
         concat!(
             r"local lock, fence, mark = KEYS[1], KEYS[2], KEYS[3]
-if redis.pcall('GETRANGE', lock, '0', '32') == ARGV[1] .. '@' then
+local head = redis.pcall('GETRANGE', lock, '0', '32')
+if head == ARGV[1] .. '@' or head == '!' .. ARGV[1] then
   redis.call('DEL', mark)
   local done = redis.pcall('SET', mark, ARGV[4], 'PX', ARGV[5])
   if done.err then return done end
@@ -522,7 +525,7 @@ pub(super) const FINISH: Script = Script {
         ),
         ""
     ),
-    sha1: "cb82b51494d0fd2cdad6011c1187ce7f847ce5d4",
+    sha1: "fb874c098abb3d93ec1e927fe50e84d7f5438cb3",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
@@ -530,8 +533,11 @@ pub(super) const FINISH: Script = Script {
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
     text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "8530e4cbb83e41f14f84164cd28852cab997fa69",
+    sha1: "7e72c3c4df693bc55f6cc3851bedcb2709d2d9ed",
 };
+
+mod revoke;
+pub(super) use revoke::REVOKE;
 
 /// KEYS: lock, fence, marker, trust. ARGV: nonce, retention, token, loss, request. A node that has rejoined is trusted with this
 /// resource from then on, which comes last: trust without the counter would be false.
@@ -552,7 +558,7 @@ if loss and loss == ARGV[4] then redis.call('SET', KEYS[4], loss, 'PX', ARGV[2])
 return {'raised', token, ARGV[5]}
 "
     ),
-    sha1: "a26d645fa5c68591ac1da1fad7b8730e53fffd53",
+    sha1: "857734a18acb35705bd9efe1b4fa42826ba12311",
 };
 
 /// KEYS: lock, fence, for a run its mark. ARGV: request. A mark comes before the lock.
@@ -568,7 +574,7 @@ if type(mark) == 'string' then reply = {'marked', mark, redis.call('PTTL', KEYS[
 return told(reply)
 "
     ),
-    sha1: "0aa2cbfe8d1159c0b9bb7272dce730efa5ed22c7",
+    sha1: "0f25e11053fc3618108753ef7d56a3c64573752f",
 };
 
 /// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write, or nothing; request.

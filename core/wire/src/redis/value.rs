@@ -1,5 +1,7 @@
 //! The value of a lock key: `<nonce>@<owner>;<since>` and, with data, `;<data>`, in printable ASCII.
 //!
+//! A revoked lock has `!<nonce>` in the place of `<nonce>@`: as many bytes, of which no client takes the lock for its own.
+//!
 //! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
 //! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
 //!
@@ -24,6 +26,7 @@ pub(super) struct LockValue {
     pub(super) owner: Owner,
     pub(super) since_unix_ms: u64,
     pub(super) data: Option<Payload>,
+    pub(super) revoked: bool,
 }
 
 /// Appends the value to write for a grant.
@@ -56,7 +59,9 @@ pub(super) fn write_mark(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, token: T
 /// A mark that stands for `left`; `None` for everything that this crate does not write.
 pub(super) fn parse_mark(value: &[u8], left: Duration) -> Option<Mark> {
     let (rest, token) = core::str::from_utf8(value).ok()?.rsplit_once(';')?;
-    let LockValue { owner, since_unix_ms, data: None, .. } = parse(rest.as_bytes())? else { return None };
+    let LockValue { owner, since_unix_ms, data: None, revoked: false, .. } = parse(rest.as_bytes())? else {
+        return None;
+    };
     if !token.bytes().all(|byte| byte.is_ascii_digit()) || left > MAX_KEEP {
         return None;
     }
@@ -72,7 +77,10 @@ pub(super) fn hex(nonce: &Nonce) -> [u8; 32] {
 /// `None` for everything that this crate does not write.
 pub(super) fn parse(value: &[u8]) -> Option<LockValue> {
     let text = core::str::from_utf8(value).ok()?;
-    let (nonce, rest) = text.split_once('@')?;
+    let (nonce, rest) = match text.strip_prefix('!') {
+        Some(marked) => marked.split_at_checked(32)?,
+        None => text.split_once('@')?,
+    };
     let mut parts = rest.splitn(3, ';');
     let owner = unpercent(parts.next()?)?;
     let since = parts.next()?;
@@ -83,7 +91,13 @@ pub(super) fn parse(value: &[u8]) -> Option<LockValue> {
         Some(text) => Some(Payload::new(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?),
         None => None,
     };
-    Some(LockValue { nonce: unhex(nonce)?, owner: Owner::new(&owner).ok()?, since_unix_ms: since.parse().ok()?, data })
+    Some(LockValue {
+        nonce: unhex(nonce)?,
+        owner: Owner::new(&owner).ok()?,
+        since_unix_ms: since.parse().ok()?,
+        data,
+        revoked: text.starts_with('!'),
+    })
 }
 
 fn unhex(text: &str) -> Option<Nonce> {
@@ -177,6 +191,10 @@ mod tests {
             format!("{}@host;1", HEX.to_uppercase()),
             format!("{}@host;1", &HEX[1..]),
             format!("{HEX}0@host;1"),
+            format!("!{HEX}"),
+            format!("!{}@host;1", &HEX[1..]),
+            format!("!!{HEX}host;1"),
+            "!é".into(),
         ] {
             assert_eq!(parse(bad.as_bytes()), None, "{bad}");
         }
@@ -196,10 +214,13 @@ mod tests {
                 owner: Owner::new(&owner).unwrap(),
                 since_unix_ms: since,
                 data: data.map(|data| Payload::new(&data).unwrap()),
+                revoked: false,
             };
             let text = text_of(&expected.nonce, &expected.owner, since, expected.data.as_ref());
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
-            prop_assert_eq!(parse(text.as_bytes()), Some(expected));
+            prop_assert_eq!(parse(text.as_bytes()), Some(expected.clone()));
+            let marked = format!("!{}{}", &text[..32], &text[33..]);
+            prop_assert_eq!(parse(marked.as_bytes()), Some(LockValue { revoked: true, ..expected }));
         }
 
         #[test]

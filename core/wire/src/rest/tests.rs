@@ -196,7 +196,7 @@ fn an_exchange_goes_over_http_as_over_resp() {
     assert!(sent.body.starts_with(br#"["EVALSHA""#));
     assert_eq!(exchange.replies(upstash(400, r#"{"error":"NOSCRIPT x"}"#).unwrap()), Progress::Again);
     let sent = request(Dialect::Upstash, exchange.commands(), None);
-    assert!(sent.body.starts_with(br#"["EVAL","if "#));
+    assert!(sent.body.starts_with(br#"["EVAL","local head "#));
     let applied = Outcome::Applied(leasehold_core::op::Applied::Released);
     assert_eq!(
         exchange.replies(upstash(200, r#"{"result":["released","5"]}"#).unwrap()),

@@ -10,7 +10,7 @@ use leasehold_core::fence::Rejected;
 use leasehold_core::member::{Bootstrap, Durability, Membership};
 use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
-    Refusal, Release, Renew, Seen, TransportFault,
+    Refusal, Release, Renew, Revoke, Seen, TransportFault,
 };
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
@@ -106,18 +106,19 @@ mirrored! { mirrors:
     }
 
     struct LockOp { lock, resource, op }
-    enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Raise(Raise), Read }
+    enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Revoke(Revoke), Raise(Raise), Read }
     struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member, unless_done, in_line }
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
     struct Release { nonce, quorum }
     struct Finish { nonce, token, keep, owner, quorum }
+    struct Revoke { nonce }
     struct Raise { nonce, token, loss }
     enum Outcome { Applied(Applied), NotApplied(Refusal), Unknown(Fault) }
     enum Applied {
-        Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, Released, Finished, Raised { counter },
-        Read(Seen),
+        Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, Released, Finished, Revoked,
+        Raised { counter }, Read(Seen),
     }
     enum Refusal {
         Conflict(Seen), Done(Mark), Throttled(Fault), Unavailable(Fault), Abstains { stamp },
@@ -159,7 +160,7 @@ mirrored! { mirrors:
         Busy { holding }, TimedOut { holding }, Throttled(Fault), Unavailable(Fault), Abstains { left },
         Refused(Denial), Done(Mark), MarksInDoubt, Cancelled,
     }
-    enum LostReason { Expired, MaxHold, TakenOver { by }, Released, RecordGone }
+    enum LostReason { Expired, MaxHold, TakenOver { by }, Released, RecordGone, Revoked }
     enum Input {
         Acquire { lock, resource, options },
         Release { lock },

@@ -156,6 +156,14 @@ class LostReason:
         _of: ClassVar[str] = "lost-reason.record-gone"
 
     @dataclass(frozen=True, slots=True)
+    class Revoked:
+        """The lease was revoked. Its record still keeps others out: call ``Client.release`` once the work has ended,
+        which frees it. Otherwise the record runs out by itself.
+        """
+
+        _of: ClassVar[str] = "lost-reason.revoked"
+
+    @dataclass(frozen=True, slots=True)
     class Other:
         """Anything without a case in this version of the interface."""
 
@@ -163,7 +171,7 @@ class LostReason:
         message: str
         """A message for people."""
 
-    Case: TypeAlias = Expired | MaxHold | TakenOver | Released | RecordGone | Other
+    Case: TypeAlias = Expired | MaxHold | TakenOver | Released | RecordGone | Revoked | Other
 
 
 class Event:
@@ -538,6 +546,7 @@ CLASSES: dict[str, type] = {
     "lost-reason.taken-over": LostReason.TakenOver,
     "lost-reason.released": LostReason.Released,
     "lost-reason.record-gone": LostReason.RecordGone,
+    "lost-reason.revoked": LostReason.Revoked,
     "lost-reason.other": LostReason.Other,
     "event.acquired": Event.Acquired,
     "event.contended": Event.Contended,

@@ -121,6 +121,16 @@ class Op:
         """In a quorum, as in ``renew``; absent for a single store."""
 
     @dataclass(frozen=True, slots=True)
+    class Revoke:
+        """Mark the record if it is still that of the attempt: its renewals are refused from then on, release and finish
+        free it as ever. The expiry stays. No client of this interface sends it.
+        """
+
+        _of: ClassVar[str] = "op.revoke"
+        nonce: bytes = field(repr=False)
+        """The attempt whose record to mark."""
+
+    @dataclass(frozen=True, slots=True)
     class Raise:
         """Raise the node's counter to at least a token, if the record is still ours; return the counter."""
 
@@ -138,7 +148,7 @@ class Op:
 
         _of: ClassVar[str] = "op.read"
 
-    Case: TypeAlias = Acquire | Renew | Release | Finish | Raise | Read
+    Case: TypeAlias = Acquire | Renew | Release | Finish | Revoke | Raise | Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +306,12 @@ class Applied:
         _of: ClassVar[str] = "applied.finished"
 
     @dataclass(frozen=True, slots=True)
+    class Revoked:
+        """The record is marked: nobody renews it any more."""
+
+        _of: ClassVar[str] = "applied.revoked"
+
+    @dataclass(frozen=True, slots=True)
     class Raised:
         """The counter is at least the requested token."""
 
@@ -313,7 +329,7 @@ class Applied:
         done: Mark | None = None
         """The mark of finished work, in the answer to ``Op.Read``; absent if none stands."""
 
-    Case: TypeAlias = Acquired | AcquiredInDoubt | Renewed | Released | Finished | Raised | Read
+    Case: TypeAlias = Acquired | AcquiredInDoubt | Renewed | Released | Finished | Revoked | Raised | Read
 
 
 class Refusal:
@@ -321,7 +337,9 @@ class Refusal:
 
     @dataclass(frozen=True, slots=True)
     class Conflict:
-        """The conflicting record; for renew, release, finish and raise also: no record of ours."""
+        """The conflicting record; for renew, release, finish, revoke and raise also: no record of ours. For a renewal
+        also our own record, if it is revoked: it shows the seq 4,294,967,295.
+        """
 
         _of: ClassVar[str] = "refusal.conflict"
         holding: Holding | None = None
@@ -432,6 +450,7 @@ CLASSES: dict[str, type] = {
     "op.renew": Op.Renew,
     "op.release": Op.Release,
     "op.finish": Op.Finish,
+    "op.revoke": Op.Revoke,
     "op.raise": Op.Raise,
     "op.read": Op.Read,
     "lock-op": LockOp,
@@ -444,6 +463,7 @@ CLASSES: dict[str, type] = {
     "applied.renewed": Applied.Renewed,
     "applied.released": Applied.Released,
     "applied.finished": Applied.Finished,
+    "applied.revoked": Applied.Revoked,
     "applied.raised": Applied.Raised,
     "applied.read": Applied.Read,
     "refusal.conflict": Refusal.Conflict,

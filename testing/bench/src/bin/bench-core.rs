@@ -69,6 +69,7 @@ fn agree(transmit: &Transmit) -> OneOrMany<Outcome> {
         Op::Renew(_) => Applied::Renewed,
         Op::Release(_) => Applied::Released,
         Op::Finish(_) => Applied::Finished,
+        Op::Revoke(_) => Applied::Revoked,
         Op::Raise(raise) => Applied::Raised { counter: raise.token },
         Op::Read => Applied::Acquired { counter: Token::ZERO },
     };

@@ -69,6 +69,7 @@ impl Script {
                         return Err(format!("node {n} cannot come back with what it had before the world began"));
                     }
                 }
+                What::Revoked { resource: n } => resource(*n)?,
                 What::StoreWiped => {}
             }
             let of_quorum = matches!(fault.what, What::NodeWiped { .. } | What::NodeRestart { .. });

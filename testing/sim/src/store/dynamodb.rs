@@ -202,8 +202,15 @@ impl Dynamodb {
             (Op::Finish(op), Some(row)) if row.done.as_ref().is_some_and(|done| done.nonce == op.nonce) => {
                 RowReply::Outcome(row.shows(Applied::Finished))
             }
+            // Every heartbeat of the attempt is an earlier one.
+            (Op::Revoke(op), Some(row)) if row.is_held_by(&op.nonce) => {
+                row.rvn = Rvn::Ours { nonce: op.nonce, seq: Seq::LAST };
+                RowReply::Outcome(row.shows(Applied::Revoked))
+            }
             (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
-            (Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Raise(_), _) => self.conflict(resource),
+            (Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_), _) => {
+                self.conflict(resource)
+            }
             (Op::Read, _) => RowReply::Outcome(match self.seen(resource) {
                 Ok(seen) => {
                     let done = self.rows.get(resource).and_then(|row| row.done.as_ref());

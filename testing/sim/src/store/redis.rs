@@ -8,7 +8,7 @@ use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
     Acquire, Applied, Finish, Holder, Holding, Mark as DoneMark, Op, Outcome, Refusal, Release, Renew, Seen,
 };
-use leasehold_core::{Nonce, Owner, Resource, Token, Version};
+use leasehold_core::{Nonce, Owner, Resource, Seq, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
 use crate::store::line::Lines;
@@ -39,6 +39,7 @@ pub(super) enum Value {
     Ours {
         nonce: Nonce,
         owner: Owner,
+        revoked: bool,
     },
     Foreign(Mark),
     /// The lock belongs to the next in line, who was told so.
@@ -113,7 +114,7 @@ impl Redis {
                 },
                 None => self.acquire_in_line(resource, op, ask.ticket, now_ms),
             },
-            Op::Renew(op) if self.is_of(resource, &op.nonce) => {
+            Op::Renew(op) if self.is_of(resource, &op.nonce) && !self.is_revoked(resource) => {
                 self.lengthen(resource, now_ms, op.record_ttl);
                 self.refresh(resource, now_ms);
                 applied(Applied::Renewed)
@@ -133,7 +134,11 @@ impl Redis {
                 self.keep(resource, op, now_ms);
                 applied(Applied::Finished)
             }
-            Op::Raise(op) if self.is_of(resource, &op.nonce) => {
+            Op::Revoke(op) if self.is_of(resource, &op.nonce) => {
+                self.revoke(resource);
+                applied(Applied::Revoked)
+            }
+            Op::Raise(op) if self.is_of(resource, &op.nonce) && !self.is_revoked(resource) => {
                 let counter = self.counter(resource, now_ms).map_or(op.token, |counter| counter.max(op.token));
                 self.count(resource, counter, now_ms);
                 self.member.raised(
@@ -158,7 +163,7 @@ impl Redis {
                     false => conflict(self.seen(resource, now_ms)),
                 }
             }
-            Op::Renew(_) | Op::Release(_) => {
+            Op::Renew(_) | Op::Release(_) | Op::Revoke(_) => {
                 // The scripts always write, so that a read-only replica cannot answer.
                 self.refresh(resource, now_ms);
                 conflict(self.seen(resource, now_ms))
@@ -219,7 +224,7 @@ impl Redis {
         if let Some(done) = self.done(resource, now_ms).filter(|_| op.unless_done) {
             return Answer::Done(Outcome::NotApplied(Refusal::Done(done)));
         }
-        let ours = self.is_of(resource, &op.nonce);
+        let ours = self.is_of(resource, &op.nonce) && !self.is_revoked(resource);
         if !ours && self.locks.contains_key(resource) {
             return conflict(self.seen(resource, now_ms));
         }
@@ -241,7 +246,7 @@ impl Redis {
         if ours {
             self.lengthen(resource, now_ms, op.record_ttl);
         } else {
-            let value = Value::Ours { nonce: op.nonce, owner: op.owner.clone() };
+            let value = Value::Ours { nonce: op.nonce, owner: op.owner.clone(), revoked: false };
             self.set(resource, value, now_ms, op.record_ttl);
         }
         self.count(resource, counter, now_ms);
@@ -358,12 +363,24 @@ impl Redis {
         matches!(value, Some(Value::Ours { nonce, .. }) if nonce == theirs)
     }
 
+    fn is_revoked(&self, resource: &Resource) -> bool {
+        let value = self.locks.get(resource).map(|lock| &lock.value);
+        matches!(value, Some(Value::Ours { revoked: true, .. }))
+    }
+
+    /// Changes the value alone.
+    fn revoke(&mut self, resource: &Resource) {
+        if let Some(Value::Ours { revoked, .. }) = self.locks.get_mut(resource).map(|lock| &mut lock.value) {
+            *revoked = true;
+        }
+    }
+
     fn seen(&self, resource: &Resource, now_ms: u64) -> Seen {
         let holding = self.locks.get(resource).and_then(|lock| {
             // The counter is looked up for records of ours alone.
             let (holder, owner, counter) = match &lock.value {
-                Value::Ours { nonce, owner } => {
-                    let holder = Holder::Lease { nonce: *nonce, seq: None };
+                Value::Ours { nonce, owner, revoked } => {
+                    let holder = Holder::Lease { nonce: *nonce, seq: revoked.then_some(Seq::LAST) };
                     (holder, Some(owner.clone()), self.counter(resource, now_ms))
                 }
                 Value::Foreign(_) => (Holder::Foreign, None, None),

@@ -435,6 +435,6 @@ fn seq_of(op: &Op) -> Option<Seq> {
     match op {
         Op::Acquire(op) => Some(op.seq),
         Op::Renew(op) => Some(op.seq),
-        Op::Release(_) | Op::Finish(_) | Op::Raise(_) | Op::Read => None,
+        Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
     }
 }

@@ -48,7 +48,12 @@ impl World<'_> {
             }
             Event::Lost { reason, .. } => {
                 let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
-                self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });
+                let is_revoked = *reason == LostReason::Revoked;
+                self.counts.see(match (by_clock, is_revoked) {
+                    (true, _) => Sometimes::LostByClock,
+                    (_, true) => Sometimes::ToldRevoked,
+                    (_, false) => Sometimes::LostToOther,
+                });
                 if self.ledger.told_lost(process, lock) {
                     self.counts.see(Sometimes::FinishLost);
                 }
@@ -65,6 +70,7 @@ impl World<'_> {
                         let text = format!("lock {lock} is told lost, though it was over");
                         self.record_violation(Promise::Loss, Some(process.host), None, text);
                     }
+                    Some(belief) if is_revoked && self.was_revoked(&belief.nonce) => {}
                     Some(belief) if !by_clock => {
                         let text = format!("lock {lock} is lost before its deadline: {reason}");
                         self.record_violation(Promise::Backed, Some(process.host), Some(belief.resource), text);

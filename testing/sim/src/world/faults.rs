@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold_core::op::{Applied, Op, Outcome, Revoke};
 use leasehold_core::time::abstention;
 use leasehold_core::{LockId, Nonce};
 
@@ -13,7 +14,7 @@ use crate::counts::Struck;
 use crate::ledger::{ProcessId, longest_stand};
 use crate::promise::Promise;
 use crate::script::{self, Ending, Job, What};
-use crate::store::{By, StoredRecord};
+use crate::store::{Answer, Ask, By, Form, StoredRecord};
 
 /// The longest sleep of a waiter, and the longest where the store throttles.
 pub(super) const LONGEST_POLL: Duration = Duration::from_secs(2);
@@ -76,11 +77,36 @@ impl World<'_> {
                 self.nodes[node].store.evict(&self.resources[resource]);
                 self.strike_store(Struck::Evicted, node);
             }
+            What::Revoked { resource } => self.revoke(resource),
         }
         for resource in 0..self.resources.len() {
             self.record_stores(resource);
             self.remember(resource, None);
             self.audit(resource);
+        }
+    }
+
+    /// A supervisor reads who holds the lock, and revokes that lease on each node that answers.
+    fn revoke(&mut self, resource: usize) {
+        let (name, caller) = (self.resources[resource].clone(), self.store_now(0));
+        let stored = self.stored_records(resource, 0);
+        let holders = stored.iter().flatten().filter_map(|stored| match stored.by {
+            By::Attempt(nonce) => Some(nonce),
+            By::Foreign(_) => None,
+        });
+        let Some(nonce) = holders.max_by_key(|nonce| self.backing(resource, 0, By::Attempt(*nonce))) else { return };
+        let op = Op::Revoke(Revoke { nonce });
+        for node in 0..self.nodes.len() {
+            if self.now < self.nodes[node].windows.down {
+                continue;
+            }
+            let ask = Ask { resource: &name, op: &op, form: Form::Floor, at: self.now, caller, ticket: None };
+            if self.nodes[node].store.ask(&ask) == Answer::Done(Outcome::Applied(Applied::Revoked)) {
+                // Where observers wait, they see that the record has moved.
+                self.ledger.landed(self.now, &nonce, node);
+                self.revoked.insert((nonce, node));
+                self.strike_store(Struck::Revoked, node);
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use leasehold_core::config::Drift;
 use leasehold_core::op::{Outcome, TransportFault};
-use leasehold_core::{Config, Entropy, Event, LockId, RequestId, Resource, Token};
+use leasehold_core::{Config, Entropy, Event, LockId, Nonce, RequestId, Resource, Token};
 
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes};
@@ -91,6 +91,8 @@ struct World<'a> {
     queues: Queues,
     /// The last holder of each resource, and whether it has released.
     last_held: BTreeMap<usize, LastHolder>,
+    /// The attempts that were revoked, on these nodes.
+    revoked: BTreeSet<(Nonce, usize)>,
     counts: Counts,
     digest: DefaultHasher,
     drawn: u64,
@@ -198,6 +200,7 @@ impl<'a> World<'a> {
             ledger: Ledger::default(),
             queues: Queues::default(),
             last_held: BTreeMap::new(),
+            revoked: BTreeSet::new(),
             counts: Counts::default(),
             digest: DefaultHasher::new(),
             drawn: 0,

@@ -14,8 +14,9 @@ use super::{Due, Input, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
 use crate::ledger::ProcessId;
+use crate::promise::Promise;
 use crate::recorder::Journey;
-use crate::script::{Message, Peer, Way};
+use crate::script::{Message, Peer, Way, What};
 use crate::store::{Answer, Ask, By, Form, Kind};
 
 /// A request under way.
@@ -187,6 +188,10 @@ impl World<'_> {
                 Some(nonce),
             ) => {
                 self.ledger.landed(self.now, &nonce, node);
+                if *applied == Applied::Renewed && self.revoked.contains(&(nonce, node)) && !self.may_forget_revokes() {
+                    let text = format!("node {node} renews a lease that is revoked");
+                    self.record_violation(Promise::Loss, Some(process.host), Some(number), text);
+                }
                 if undone == Some(nonce) && *applied != Applied::Renewed {
                     self.counts.see(Sometimes::TakenAgain);
                 }
@@ -231,6 +236,22 @@ impl World<'_> {
         self.audit(number);
         self.record_stores(number);
         answer
+    }
+
+    /// A supervisor has revoked the lease of this attempt, on some node.
+    pub(super) fn was_revoked(&self, nonce: &Nonce) -> bool {
+        self.revoked.iter().any(|(revoked, _)| revoked == nonce)
+    }
+
+    /// Nodes come back with older data, or none.
+    fn may_forget_revokes(&self) -> bool {
+        let forgets = |fault: &crate::script::Fault| {
+            matches!(
+                fault.what,
+                What::StoreWiped | What::NodeWiped { .. } | What::NodeRestart { .. } | What::Evicted { .. }
+            )
+        };
+        self.script.faults.iter().any(forgets)
     }
 
     fn see_obstacle(&mut self, resource: usize, node: usize, asking: &Nonce, process: ProcessId) {

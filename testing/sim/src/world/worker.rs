@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Client, Error, Event, LockId, Now, Token};
+use leasehold_core::{Client, Error, Event, LockId, LostReason, Now, Token};
 
 use super::{Due, World};
 use crate::clock::TrueTime;
@@ -208,6 +208,8 @@ impl World<'_> {
         self.no_longer_believes(process, lock, why);
         let told = self.drive(process, None, |client, now| how(client, lock, now));
         if told == Some(Err(Error::UnknownLock)) {
+            // It may be a run that was revoked: its work has ended.
+            self.drive(process, None, |client, now| client.release(lock, now));
             self.next_job_after(process, n, lock);
         }
     }
@@ -252,6 +254,10 @@ impl World<'_> {
             (Event::Lost { .. }, Phase::Working { .. }) if job.careless => {}
             (Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. } | Event::Finished { .. }, _) => {
                 self.record(|recorder, now| recorder.waits_no_more(process, lock, now));
+                if matches!(event, Event::Lost { reason: LostReason::Revoked, .. }) {
+                    // The work has ended, so the record protects nothing any more.
+                    self.drive(process, None, |client, now| client.release(lock, now));
+                }
                 self.next_job(process, n);
             }
             (_, _) => {}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
-use leasehold_core::op::{Acquire, Finish, Op, Raise, Release, Renew};
+use leasehold_core::op::{Acquire, Finish, Op, Raise, Release, Renew, Revoke};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
@@ -162,11 +162,12 @@ impl Dice {
                 Op::Finish(Box::new(Finish { nonce, token, keep, owner: owner_of(&nonce), quorum }))
             }
             14 | 15 => Op::Release(Release { nonce, quorum: None }),
-            16..=18 => {
+            16 | 17 => {
                 let current = known.marker.as_ref().map(|marker| marker.stamp);
                 let loss = *self.draws.pick(&[None, current, current, Some(WAITED_OUT)]);
                 Op::Raise(Raise { nonce, token: self.token(resource, known), loss })
             }
+            18 => Op::Revoke(Revoke { nonce }),
             _ => Op::Read,
         }
     }

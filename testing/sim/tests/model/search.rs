@@ -121,6 +121,7 @@ fn op_text(op: &Op) -> String {
         Op::Renew(renew) => format!("renew {:?} seq {}", renew.nonce, renew.seq),
         Op::Release(release) => format!("release {:?}", release.nonce),
         Op::Finish(finish) => format!("finish {:?}", finish.nonce),
+        Op::Revoke(revoke) => format!("revoke {:?}", revoke.nonce),
         Op::Raise(raise) => format!("raise to {}", raise.token),
         Op::Read => "read".into(),
     }
@@ -133,6 +134,7 @@ fn outcome_text(outcome: &Outcome) -> String {
         Outcome::Applied(Applied::Renewed) => "renewed".into(),
         Outcome::Applied(Applied::Released) => "released".into(),
         Outcome::Applied(Applied::Finished) => "finished".into(),
+        Outcome::Applied(Applied::Revoked) => "revoked".into(),
         Outcome::Applied(Applied::Raised { counter }) => format!("raised to {counter}"),
         Outcome::Applied(Applied::Read(seen)) | Outcome::NotApplied(Refusal::Conflict(seen)) => match &seen.holding {
             Some(holding) if holding.released => format!("released, was {:?}", holding.holder),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Finish, LockOp, Op, Raise, Release, Renew};
+use leasehold_core::op::{Acquire, Finish, LockOp, Op, Raise, Release, Renew, Revoke};
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token};
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
@@ -153,6 +153,7 @@ impl Dice {
             16 | 17 => {
                 Op::Raise(Raise { nonce: self.nonce(known), token: self.token(resource, known, now_ms), loss: None })
             }
+            18 => Op::Revoke(Revoke { nonce: self.nonce(known) }),
             _ => Op::Read,
         }
     }

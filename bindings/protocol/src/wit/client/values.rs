@@ -222,6 +222,7 @@ impl Write for LostReason {
             Self::TakenOver(payload) => to.case("lost-reason", "taken-over", payload.fields(to)),
             Self::Released => to.case("lost-reason", "released", Vec::new()),
             Self::RecordGone => to.case("lost-reason", "record-gone", Vec::new()),
+            Self::Revoked => to.case("lost-reason", "revoked", Vec::new()),
             Self::Other(payload) => to.case("lost-reason", "other", payload.fields(to)),
         }
     }

@@ -80,6 +80,14 @@ impl Fields for Finish {
     }
 }
 
+impl Fields for Revoke {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("nonce", self.nonce.write(to)),
+        ]
+    }
+}
+
 impl Fields for Raise {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
@@ -97,6 +105,7 @@ impl Write for Op {
             Self::Renew(payload) => to.case("op", "renew", payload.fields(to)),
             Self::Release(payload) => to.case("op", "release", payload.fields(to)),
             Self::Finish(payload) => to.case("op", "finish", payload.fields(to)),
+            Self::Revoke(payload) => to.case("op", "revoke", payload.fields(to)),
             Self::Raise(payload) => to.case("op", "raise", payload.fields(to)),
             Self::Read => to.case("op", "read", Vec::new()),
         }
@@ -352,14 +361,15 @@ impl Read for Seen {
 
 impl Read for Applied {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("applied", &["acquired", "acquired-in-doubt", "renewed", "released", "finished", "raised", "read"])?;
+        let case = from.case("applied", &["acquired", "acquired-in-doubt", "renewed", "released", "finished", "revoked", "raised", "read"])?;
         Ok(match case {
             0 => Self::Acquired(Read::read(from)?),
             1 => Self::AcquiredInDoubt(Read::read(from)?),
             2 => { from.only(&[])?; Self::Renewed }
             3 => { from.only(&[])?; Self::Released }
             4 => { from.only(&[])?; Self::Finished }
-            5 => Self::Raised(Read::read(from)?),
+            5 => { from.only(&[])?; Self::Revoked }
+            6 => Self::Raised(Read::read(from)?),
             _ => Self::Read(Read::read(from)?),
         })
     }

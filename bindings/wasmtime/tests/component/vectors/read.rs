@@ -192,6 +192,7 @@ fn applied(value: &Value) -> Applied {
         "renewed" => Applied::Renewed,
         "released" => Applied::Released,
         "finished" => Applied::Finished,
+        "revoked" => Applied::Revoked,
         "raised" => Applied::Raised(counter()),
         "read" => Applied::Read(seen(value)),
         other => panic!("applied: {other}"),

@@ -102,6 +102,7 @@ fn operation(op: &Op) -> Value {
             "owner": label(&it.owner),
             "quorum": it.quorum.map(durability),
         } }),
+        Op::Revoke(it) => json!({ "revoke": { "nonce": hex(&it.nonce) } }),
         Op::Raise(it) => {
             json!({ "raise": { "nonce": hex(&it.nonce), "token": it.token, "loss": it.loss.as_ref().map(hex) } })
         }
@@ -175,6 +176,7 @@ fn lost(reason: &LostReason) -> Value {
         LostReason::TakenOver(it) => json!({ "taken_over": { "by": it.by.as_ref().map(holding) } }),
         LostReason::Released => json!({ "released": {} }),
         LostReason::RecordGone => json!({ "record_gone": {} }),
+        LostReason::Revoked => json!({ "revoked": {} }),
         LostReason::Other(it) => panic!("{it:?}"),
     }
 }

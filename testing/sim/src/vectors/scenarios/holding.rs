@@ -1,8 +1,8 @@
 //! A lease that is held: renewed, delayed, shortened, lost, given back.
 
-use leasehold_core::NodeConfig;
 use leasehold_core::config::LockOptionsBuilder;
 use leasehold_core::op::{DenialKind, Fault, FaultKind, TransportFault};
+use leasehold_core::{NodeConfig, Seq, Wait};
 use std::time::Duration;
 
 use crate::format::Vector;
@@ -94,6 +94,23 @@ pub(super) fn lost_to_others() -> Vector {
         s.hold(lock, "r", 7).wake_until_sent().say(0, answer);
     }
     s.about(&["HeldTaken"])
+}
+
+pub(super) fn revoked() -> Vector {
+    let mut s = Scenario::new(
+        "revoked",
+        "A renewal finds that the record is ours and shows the largest number of a send: the lease was revoked, and is lost \
+         at once. The record is released when the caller says so, which is told by no event; otherwise it runs out by itself.",
+    );
+    let last = || OursAsOf(Seq::LAST.get());
+    s.hold(1, "r", 7).wake_until_sent().say(0, last());
+    s.acquire(2, "r", |o| o.wait(Wait::Once));
+    s.release(1).say(0, Released);
+    s.hold(3, "r", 8).wake_until_sent().say(0, last());
+    while s.state(3).is_some() {
+        s.wake();
+    }
+    s.about(&["HeldRevoked", "RevokedReleased", "RevokedRanOut"])
 }
 
 pub(super) fn renewals_travel_together() -> Vector {

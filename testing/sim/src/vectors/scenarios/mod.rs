@@ -29,6 +29,7 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     holding::lost_by_the_clock,
     holding::held_up_past_max_hold,
     holding::lost_to_others,
+    holding::revoked,
     holding::renewals_travel_together,
     holding::release_unanswered,
     quorum::quorum_grant,
