@@ -99,7 +99,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     }));
 
   test("a single failed renewal does not lose the lease", async (t) => {
-    const { client, proxy } = await stage(t, { requestTimeout: 1_000 });
+    const { client, proxy } = await stage(t, { requestTimeout: 5_000 });
     const lease = await client.acquire("a", { ttl: 20_000, renewEvery: 1_000 });
     proxy.fault = "500";
     await until(() => proxy.broken > 0);
@@ -108,7 +108,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await until(() => lease.remaining() > left);
     lease.check();
     await lease.release();
-    await client.close();
+    await close(client);
   });
 
   test("an unconfirmed release rejects release, but not using", async (t) => {
