@@ -9,6 +9,7 @@ const WHY_LOST = {
   "taken-over": "somebody else has the record now",
   "record-gone": "the store has no record of it any more",
   released: "its record was released by somebody else",
+  revoked: "somebody revoked its lease",
 };
 
 export class Worker {

@@ -55,7 +55,7 @@ export class Lease {
   }
 
   async release() {
-    if (this.#slot.remaining() === 0) throw this.#over();
+    if (this.#slot.remaining() === 0) throw this.#letGo();
     this.#wasReleased = true;
     this.#machine.release(this.#slot);
     const phase = await this.#ended(PATIENCE_MS);
@@ -77,7 +77,7 @@ export class Lease {
 
   async [finishNow]() {
     const left = this.#slot.remaining();
-    if (left === 0) throw this.#over();
+    if (left === 0) throw this.#letGo();
     this.#wasReleased = true;
     this.#machine.finish(this.#slot);
     await this.#ended(left + PATIENCE_MS);
@@ -95,6 +95,12 @@ export class Lease {
     const phase = await this.#machine.within(patienceMs, ended, "releasing");
     if (phase === "lost" || phase === "closed") throw this.#over();
     return phase;
+  }
+
+  /** The work has ended, so a record that was revoked protects nothing any more. Returns the reason why the lease is over. */
+  #letGo() {
+    if (this.#slot.failure?.reason === "revoked") this.#machine.letGo(this.#slot);
+    return this.#over();
   }
 
   /** The reason why the lease is over. */

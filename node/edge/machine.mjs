@@ -59,6 +59,11 @@ export class Machine {
     this.#command(slot, () => this.#client.release(slot.lock, this.now()));
   }
 
+  /** Releases the record of a lease that was revoked, if it has not run out. */
+  letGo(slot) {
+    this.#command(slot, () => this.#client.release(slot.lock, this.now()));
+  }
+
   /** Finishes a run. */
   finish(slot) {
     slot.endLocally();

@@ -21,6 +21,7 @@ const LOSSES = {
   "taken-over": "somebody else holds the lock now",
   released: "somebody broke the lock, or replaced the store",
   "record-gone": "the store no longer has the record",
+  revoked: "somebody revoked it",
 };
 
 const fault = ({ kind, detail }) => `${FAULTS[kind]}${detail === undefined ? "" : `: ${detail}`}`;
@@ -104,7 +105,9 @@ export function lost(resource, reason, trouble) {
   const why = LOSSES[reason.tag] ?? reason.val?.message ?? reason.tag;
   const advice = "the work under the lock must stop, since another worker may have the lock";
   const message = `the lease is lost: ${why}${because(trouble)}; ${advice}`;
-  return new LeaseLostError(on(resource, message), { resource });
+  const error = new LeaseLostError(on(resource, message), { resource });
+  if (reason.tag !== "other") error.reason = reason.tag.replaceAll("-", "_");
+  return error;
 }
 
 /** The error of a lease that is still held, but not for long enough. */

@@ -104,6 +104,12 @@ impl Machine {
     /// Gives a lock back, and waits for the store's word.
     pub(crate) fn release(&mut self, lock: LockId) -> Result<(), wit::Error> {
         if self.left(lock).is_zero() {
+            if let Some(Phase::Lost(LostReason::Revoked)) = self.phase(lock) {
+                // The work has ended, so its record protects nothing any more.
+                let now = self.now();
+                let _ = self.client.release(lock, now);
+                self.turn();
+            }
             return Err(self.over(lock));
         }
         let now = self.now();
@@ -134,7 +140,7 @@ impl Machine {
 
     /// Nobody has this lock any more. The store is told with the next call that speaks to it.
     pub(crate) fn forget(&mut self, lock: LockId) {
-        if let Some(Slot { phase: Phase::Held(_), .. }) = self.slots.remove(&lock) {
+        if let Some(Slot { phase: Phase::Held(_) | Phase::Lost(LostReason::Revoked), .. }) = self.slots.remove(&lock) {
             let _ = self.client.release(lock, self.clock.now());
         }
     }
