@@ -139,6 +139,14 @@ export interface ReleaseIfOutcome {
   holder: LockInfo | null;
 }
 
+/** The answer of {@link Client.revoke}. */
+export interface RevokeOutcome {
+  /** True if the lease of the named holder is revoked, by this call or an earlier one. */
+  revoked: boolean;
+  /** The holder of the revoked lease, or else the current one; `null` if the lock is free. */
+  holder: LockInfo | null;
+}
+
 /** Settings of a candidacy. */
 export interface ElectOptions {
   /** See {@link AllOptions.ttl}. */
@@ -319,6 +327,17 @@ export class Client {
    * another library, and otherwise the errors of {@link Client.inspect}.
    */
   releaseIf(name: string, holder: HolderOptions): Promise<ReleaseIfOutcome>;
+
+  /**
+   * Asks the holder of a lock to let go. With its next renewal, at most a third of its ttl later, it learns that its lease is lost,
+   * with the `reason` `"revoked"`, and its lock is free as soon as its work has ended. Nobody else gets it before. A holder that
+   * is dead, or does not listen, keeps it until its ttl is over. The token is unique for each grant, so a new holder keeps the
+   * lock.
+   *
+   * @throws {@link StoreUnavailableError} also if too few nodes of a quorum have revoked the lease: ask again then. Otherwise the
+   * errors of {@link Client.releaseIf}.
+   */
+  revoke(name: string, token: number, holder?: Pick<HolderOptions, "owner">): Promise<RevokeOutcome>;
 
   /**
    * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.
@@ -565,6 +584,8 @@ export interface LockInfo {
   data?: Buffer;
   /** True if another lock library wrote the record. */
   foreign: boolean;
+  /** True if the lease is revoked: its holder cannot renew it any more. */
+  revoked: boolean;
   /** The number of nodes that showed this record. */
   votes: number;
   /** The number of nodes that were read: 1 for a single store, and for the holder in an error. */
@@ -644,7 +665,10 @@ export class LockBusyError extends LeaseholdError {}
 /** Somebody else held the lock for the whole `wait`. Code `timed_out`. */
 export class LockTimeoutError extends LeaseholdError {}
 /** The lease is over, so the work under the lock must stop. Code `lost`. */
-export class LeaseLostError extends LeaseholdError {}
+export class LeaseLostError extends LeaseholdError {
+  /** Why it is over, where that is known: `"expired"`, `"taken_over"`, `"revoked"` and so on, as in the metrics. */
+  reason?: string;
+}
 /** There is no lease to release or finish. Code `not_owned`. */
 export class NotOwnedError extends LeaseholdError {}
 /**

@@ -15,6 +15,8 @@ const { told } = require("./lib/told.cjs");
 
 /** The wait for a release, in ms, as in the real client. */
 const PATIENCE = 2_000;
+/** A revoke writes it: no client sends it. */
+const LAST_SEQ = 2 ** 32 - 1;
 /** The limit of a wait without a limit: nobody else moves the clock meanwhile. */
 const ENDLESS = 3_600_000;
 
@@ -339,11 +341,31 @@ class Process {
     return { begin };
   }
 
+  revoke(resource, meant) {
+    const begin = () => {
+      const shown = this.inspect(resource).begin();
+      const revoked = told(native.isMeant(meant, shown?.token, shown?.owner)) && Boolean(shown);
+      if (revoked) told(this.world.store.revoke(resource, this.world.now()));
+      return { revoked, holder: this.inspect(resource).begin() };
+    };
+    return { begin };
+  }
+
   lose(resource) {
     const held = [...this.#leases].filter(([, lease]) => lease.resource === resource && !lease.isOver);
     if (held.length === 0) throw new errors.NotOwnedError(`this client does not hold "${resource}"`, { resource });
     told(this.world.store.free(resource));
     for (const [lock] of held) this.#machine.declareLost(lock, this.world.now());
+    this.world.settle();
+  }
+
+  letGo(lock) {
+    try {
+      this.#machine.release(lock, this.world.now());
+    } catch (error) {
+      // The record has run out meanwhile.
+      if (error.code !== "rejected") throw error;
+    }
     this.world.settle();
   }
 
@@ -477,6 +499,8 @@ class Held {
 
   #release() {
     const { resource } = this;
+    // A revoked record keeps others out until the work has ended.
+    if (this.#loss?.reason === "revoked") this.#process.letGo(this.#lock);
     this.check(0);
     this.giveBack();
     if (this.#loss !== undefined) throw this.#loss;
@@ -493,7 +517,9 @@ class Held {
       return;
     }
     const { resource } = this;
-    this.#tell(new errors.LeaseLostError(`the lease of "${resource}" is over: ${event.reason.type}`, { resource }));
+    const loss = new errors.LeaseLostError(`the lease of "${resource}" is over: ${event.reason.type}`, { resource });
+    loss.reason = event.reason.type.replaceAll("-", "_");
+    this.#tell(loss);
   }
 
   close() {
@@ -582,10 +608,10 @@ function failed(resource, failure) {
   }
 }
 
-function info(resource, { owner, counter, sinceUnixMs, recordTtlMs, leftMs, data }) {
+function info(resource, { holder, owner, counter, sinceUnixMs, recordTtlMs, leftMs, data }) {
   const bytes = data && Buffer.from(data);
   const times = { since: sinceUnixMs, ttl: recordTtlMs, left: leftMs };
-  return { resource, owner, token: counter, ...times, data: bytes, foreign: false, votes: 1, of: 1 };
+  return { resource, owner, token: counter, ...times, data: bytes, foreign: false, revoked: holder?.seq === LAST_SEQ, votes: 1, of: 1 };
 }
 
 function nanoseconds(ms) {

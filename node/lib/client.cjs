@@ -168,6 +168,12 @@ class Client {
     return { released, holder: shown ?? null };
   }
 
+  async revoke(name, token, holder = {}) {
+    const meant = options({ ...holder, token: number("token", token) }, HOLDER);
+    const { revoked, holder: shown } = await run(this.#native.revoke(text("name", name), meant));
+    return { revoked, holder: shown ?? null };
+  }
+
   async close() {
     open.delete(this.#native);
     if (open.size === 0) process.off("exit", end);

@@ -46,6 +46,7 @@ function errorOf(failure) {
   const Class = byCode.get(code) ?? LeaseholdError;
   const error = new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
   if (Class === CommandRejectedError) error.reason = failure.reason;
+  if (failure.lostReason) error.reason = failure.lostReason;
   return error;
 }
 

@@ -100,6 +100,10 @@ class Connected {
     return this.#client.releaseIf(name, holder);
   }
 
+  revoke(name, holder) {
+    return this.#client.revoke(name, holder);
+  }
+
   close() {
     return this.#client.close();
   }

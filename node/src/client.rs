@@ -144,6 +144,16 @@ impl Client {
         }
     }
 
+    /// See `Client::revoke`.
+    #[napi(catch_unwind)]
+    pub fn revoke(&self, name: String, holder: HolderOptions) -> Operation {
+        let client = self.0.clone();
+        match holder.meant() {
+            Ok(meant) => Operation::new(async move { Ok(Outcome::Revoke(client.revoke(name, meant).await?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
     /// See `Client::once`.
     #[napi(catch_unwind)]
     pub fn begin_run(&self, name: String, options: RunOptions) -> Operation {

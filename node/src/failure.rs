@@ -24,12 +24,13 @@ pub struct Failure {
     holder: Option<Box<leasehold::LockInfo>>,
     is_temporary: bool,
     reason: Option<Value>,
+    lost_reason: Option<&'static str>,
 }
 
 impl Failure {
     /// A refusal of the protocol without I/O, with its reason if that is a value.
     pub(crate) fn new(kind: &'static str, message: String, reason: Option<Value>) -> Self {
-        Self { kind, message, resource: None, holder: None, is_temporary: false, reason }
+        Self { kind, message, resource: None, holder: None, is_temporary: false, reason, lost_reason: None }
     }
 
     /// A setting or use that cannot work.
@@ -52,6 +53,7 @@ impl From<Error> for Failure {
             holder: error.holder().cloned().map(Box::new),
             is_temporary: error.kind().is_temporary(),
             reason: None,
+            lost_reason: error.lost_reason(),
         }
     }
 }
@@ -86,6 +88,12 @@ impl Failure {
     #[napi(getter, catch_unwind)]
     pub fn reason(&self) -> Option<Value> {
         self.reason.clone()
+    }
+
+    /// Why a lease was lost, where that is known.
+    #[napi(getter, catch_unwind)]
+    pub fn lost_reason(&self) -> Option<&str> {
+        self.lost_reason
     }
 
     /// True if the same call may succeed later without any change.

@@ -24,6 +24,8 @@ pub struct LockInfo {
     pub data: Option<Buffer>,
     /// True if another lock library wrote the record.
     pub foreign: bool,
+    /// True if the lease is revoked.
+    pub revoked: bool,
     /// The number of nodes that showed this record.
     pub votes: u32,
     /// The number of nodes that were asked.
@@ -41,6 +43,7 @@ impl From<leasehold::LockInfo> for LockInfo {
             left: info.left.map(milliseconds),
             data: info.data.map(Buffer::from),
             foreign: info.foreign,
+            revoked: info.revoked,
             votes: info.votes.into(),
             of: info.of.into(),
         }
@@ -62,6 +65,25 @@ impl From<leasehold::ReleaseIfOutcome> for ReleaseIfOutcome {
             leasehold::ReleaseIfOutcome::Released(holder) => Self { released: true, holder: Some(holder.into()) },
             leasehold::ReleaseIfOutcome::NotMatched(holder) => Self { released: false, holder: Some(holder.into()) },
             leasehold::ReleaseIfOutcome::Free => Self { released: false, holder: None },
+        }
+    }
+}
+
+/// The outcome of a revoke.
+#[napi(object, object_from_js = false)]
+pub struct RevokeOutcome {
+    /// True if the lease of the holder that was named is revoked.
+    pub revoked: bool,
+    /// The holder whose lease is revoked, or the present one.
+    pub holder: Option<LockInfo>,
+}
+
+impl From<leasehold::RevokeOutcome> for RevokeOutcome {
+    fn from(outcome: leasehold::RevokeOutcome) -> Self {
+        match outcome {
+            leasehold::RevokeOutcome::Revoked(holder) => Self { revoked: true, holder: Some(holder.into()) },
+            leasehold::RevokeOutcome::NotMatched(holder) => Self { revoked: false, holder: Some(holder.into()) },
+            leasehold::RevokeOutcome::Free => Self { revoked: false, holder: None },
         }
     }
 }

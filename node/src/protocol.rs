@@ -101,6 +101,12 @@ impl TestStore {
         contained(|| self.0.free(&&resource)).err().map(failure)
     }
 
+    /// See `Store::revoke`.
+    #[napi(catch_unwind)]
+    pub fn revoke(&self, resource: Value, now: Value) -> Option<Failure> {
+        contained(|| self.0.revoke([&&resource, &&now])).err().map(failure)
+    }
+
     /// See `Store::holder`.
     #[napi(catch_unwind)]
     pub fn holder(&self, resource: Value, now: Value) -> Either<Value, Failure> {

@@ -25,7 +25,7 @@ use crate::calls;
 use crate::client::Client;
 use crate::election::{Election, Step};
 use crate::failure::{Failure, either};
-use crate::info::{LockInfo, ReleaseIfOutcome, whole};
+use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, whole};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
@@ -44,6 +44,7 @@ pub(crate) enum Outcome {
     Change(leasehold::Change),
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
+    Revoke(leasehold::RevokeOutcome),
     Run(leasehold::Run),
     Skipped(Skipped),
     RunInfo(leasehold::RunInfo),
@@ -502,6 +503,7 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::Change(change)) => Changed::new(change).into_unknown(env),
         Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),
         Ok(Outcome::ReleaseIf(outcome)) => ReleaseIfOutcome::from(outcome).into_unknown(env),
+        Ok(Outcome::Revoke(outcome)) => RevokeOutcome::from(outcome).into_unknown(env),
         Ok(Outcome::Skipped(skipped)) => skipped.into_unknown(env),
         Ok(Outcome::RunInfo(info)) => RunInfo::from(info).into_unknown(env),
         Ok(Outcome::Mark(mark)) => mark.map(Mark::from).into_unknown(env),

@@ -102,6 +102,27 @@ testEach("releaseIf releases only the named holder", async (client) => {
   assert.equal(await client.inspect("job"), null);
 });
 
+testEach("revoke tells the named holder and keeps others out", async (client) => {
+  assert.deepEqual(await client.revoke("job", 1), { revoked: false, holder: null });
+  const lease = await client.acquire("job", { ttl: 600_000, renewEvery: 200, owner: "worker-7:1234:main" });
+  const { token } = lease;
+  for (const [other, holder] of [[token - 1], [token, { owner: "main" }]]) {
+    const outcome = await client.revoke("job", other, holder);
+    assert.deepEqual([outcome.revoked, outcome.holder.token, outcome.holder.revoked], [false, token, false]);
+  }
+  lease.check();
+  await assert.rejects(client.revoke("job", "7"), TypeError);
+  const { revoked, holder } = await client.revoke("job", token, { owner: "worker-7:*" });
+  assert.deepEqual([revoked, holder.revoked], [true, true]);
+  if (!lease.signal.aborted) await new Promise((told) => lease.signal.addEventListener("abort", told));
+  assert.ok(lease.signal.reason instanceof LeaseLostError);
+  assert.equal(lease.signal.reason.reason, "revoked");
+  assert.equal((await client.inspect("job")).revoked, true, "its work may still run");
+  assert.equal(await client.tryAcquire("job", OPTIONS), null);
+  await assert.rejects(lease.release(), LeaseLostError);
+  assert.ok((await client.acquire("job", { ...OPTIONS, wait: 60_000 })).token > token);
+});
+
 testEach("a waiter gets the lock when it is free", async (client) => {
   const lease = await client.acquire("queue", OPTIONS);
   const waiting = client.acquire("queue", { ...OPTIONS, wait: Infinity });

@@ -125,6 +125,19 @@ test("releaseIf releases only the named holder", async () => {
   assert.ok(lease.signal.reason instanceof LeaseLostError);
 });
 
+test("revoke tells the named holder and keeps others out", async () => {
+  const { clock, client, rival } = two();
+  const lease = await client.acquire("job", { ttl: TTL });
+  assert.equal((await rival.revoke("job", lease.token + 1)).revoked, false);
+  const { revoked, holder } = await rival.revoke("job", lease.token);
+  assert.deepEqual([revoked, holder.revoked], [true, true]);
+  clock.advance(TTL / 2);
+  assert.equal(lease.signal.reason.reason, "revoked");
+  assert.equal(await rival.tryAcquire("job"), null);
+  await assert.rejects(lease.release(), LeaseLostError);
+  assert.ok((await rival.tryAcquire("job")).token > lease.token);
+});
+
 test("code can be tested for a store that is down", async () => {
   const { clock, client, rival } = two();
   const lease = await client.acquire("job", { ttl: TTL });

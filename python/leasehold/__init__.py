@@ -34,7 +34,18 @@ from leasehold._errors import (
     StoreUnavailableError,
 )
 from leasehold._lock import Acquirable, Lock
-from leasehold._native import Election, Lease, Leases, LockInfo, Lost, Permit, ReleaseIfOutcome, Run, __version__
+from leasehold._native import (
+    Election,
+    Lease,
+    Leases,
+    LockInfo,
+    Lost,
+    Permit,
+    ReleaseIfOutcome,
+    RevokeOutcome,
+    Run,
+    __version__,
+)
 from leasehold._once import Once
 from leasehold._permits import LockAny, RwLock, Semaphore
 
@@ -69,6 +80,7 @@ __all__ = [
     "Permit",
     "Ran",
     "ReleaseIfOutcome",
+    "RevokeOutcome",
     "Run",
     "RunInfo",
     "RunningElsewhere",

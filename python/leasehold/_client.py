@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from leasehold._errors import LeaseholdError
-    from leasehold._native import Election, Lease, Leases, LockInfo, ReleaseIfOutcome
+    from leasehold._native import Election, Lease, Leases, LockInfo, ReleaseIfOutcome, RevokeOutcome
     from leasehold._runs import Mark, RunInfo
     from leasehold._types import AllOptions, AnyOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, Strings, TryOptions
     from leasehold._watch import Change
@@ -323,6 +323,21 @@ class Client:
         the errors of :meth:`inspect`.
         """
         return self._native.release_if(name, token=token, owner=owner)
+
+    def revoke(self, name: str, token: int, *, owner: str | None = None) -> RevokeOutcome:
+        """Asks the holder of a lock to let go. With its next renewal, at most a third of its ttl later, it learns that its lease
+        is lost, with the reason ``revoked``, and its lock is free as soon as its work has ended. Nobody else gets it before. A
+        holder that is dead, or does not listen, keeps it until its ttl is over.
+
+        token: the holder's fencing token, which is unique for each grant, so a new holder keeps the lock.
+        owner: also the holder's label; ``*`` matches any characters.
+
+        The answer is true if the lease is revoked, by this call or an earlier one; ``holder`` is its holder, or the current one.
+
+        Raises StoreUnavailableError also if too few nodes of a quorum have revoked the lease; ask again then. Otherwise the
+        errors of :meth:`release_if`.
+        """
+        return self._native.revoke(name, token, owner=owner)
 
     def _request(self, name: str, options: TryOptions) -> _native.Request:
         return _request(self._native, name, options)

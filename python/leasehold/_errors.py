@@ -58,6 +58,8 @@ class LeaseLostError(LeaseholdError):
 
     __module__ = "leasehold"
     code = "lost"
+    reason: str | None = None
+    """Why it is over, where that is known: ``expired``, ``taken_over``, ``revoked`` and so on, as in the metrics."""
 
 
 class NotOwnedError(LeaseholdError, RuntimeError):

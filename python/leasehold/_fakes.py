@@ -31,6 +31,7 @@ class FakeInfo:
     left: float | None
     data: bytes | None
     foreign: bool = False
+    revoked: bool = False
     votes: int = 1
     of: int = 1
 
@@ -47,6 +48,17 @@ class FakeReleaseIfOutcome:
 
     def __bool__(self) -> bool:
         return self.released
+
+
+@dataclass(frozen=True)
+class FakeRevokeOutcome:
+    """The outcome of a revoke; see :class:`leasehold.RevokeOutcome`."""
+
+    revoked: bool
+    holder: FakeInfo | None
+
+    def __bool__(self) -> bool:
+        return self.revoked
 
 
 class FakeLeases:

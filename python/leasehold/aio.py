@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from leasehold._aio_permits import LockAny, RwLock, Semaphore
     from leasehold._lock import Namer
-    from leasehold._native import LockInfo, ReleaseIfOutcome
+    from leasehold._native import LockInfo, ReleaseIfOutcome, RevokeOutcome
     from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
     from leasehold._types import (
         AllOptions,
@@ -341,6 +341,11 @@ class Client:
     async def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
         """See :meth:`leasehold.Client.release_if`."""
         outcome: ReleaseIfOutcome = await _run(self._native.begin_release_if(name, token, owner))
+        return outcome
+
+    async def revoke(self, name: str, token: int, *, owner: str | None = None) -> RevokeOutcome:
+        """See :meth:`leasehold.Client.revoke`."""
+        outcome: RevokeOutcome = await _run(self._native.begin_revoke(name, token, owner))
         return outcome
 
     async def close(self) -> None:

@@ -31,6 +31,7 @@ compete for locks, use ``memory:NAME``.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections import deque
@@ -54,10 +55,11 @@ from leasehold._errors import (
     StoreUnavailableError,
 )
 from leasehold._fake_runs import FakeRunRequest, forget_run, inspect_run
-from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, to_ns, to_wait
+from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, FakeRevokeOutcome, to_ns, to_wait
 from leasehold._functions import refuse_result
 from leasehold._native import TestStore, is_meant
 from leasehold.protocol import (
+    CommandRejectedError,
     Config,
     Event,
     Failure,
@@ -92,6 +94,8 @@ __all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "FakePermit", "Fa
 _PATIENCE = 2.0
 """The wait for a release, as in the real client."""
 _ENDLESS = 3600.0
+# A revoke writes it: no client sends it.
+_LAST_SEQ = 2**32 - 1
 """The limit of a wait without a limit: nobody else moves the clock meanwhile."""
 
 
@@ -241,6 +245,9 @@ class FakeLease:
         """
         clock = self._process.clock
         with clock._mutex:
+            if isinstance(self._why, LeaseLostError) and self._why.reason == "revoked":
+                # Its record keeps others out until the work has ended.
+                self._process.let_go(self._lock)
             self.check()
             self._is_released = True
             self._callbacks.clear()
@@ -405,7 +412,9 @@ class _Process:
                 self._failed[lock] = failure
             case Event.Lost(reason):
                 lease = self._leases.pop(lock)
-                lease._end(LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}"))
+                error = LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}")
+                error.reason = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(reason).__name__)[1:]
+                lease._end(error)
             case Event.Released():
                 self._leases.pop(lock)._is_free = True
             case Event.Finished(confirmed):
@@ -582,8 +591,24 @@ class _Process:
                 self.clock._store.free(name)
             return FakeReleaseIfOutcome(released, holder)
 
+    def revoke(self, name: str, token: int, *, owner: str | None) -> FakeRevokeOutcome:
+        clock = self.clock
+        with clock._mutex:
+            holder = self.inspect(name)
+            has_token, has_owner = (None, None) if holder is None else (holder.token, holder.owner)
+            revoked = is_meant(token, owner, has_token, has_owner) and holder is not None
+            if revoked:
+                clock._store.revoke(name, clock._read())
+                holder = self.inspect(name)
+            return FakeRevokeOutcome(revoked, holder)
+
     def elect(self, name: str, **_: object) -> NoReturn:
         raise ConfigError(f"a fake client has no elections: acquire {name!r} instead")
+
+    def let_go(self, lock: int) -> None:
+        with contextlib.suppress(CommandRejectedError):
+            self.machine.release(lock, self.clock._read())
+        self.clock._settle()
 
     def lose(self, name: str) -> None:
         clock = self.clock
@@ -677,4 +702,5 @@ def _info(name: str, holding: Holding) -> FakeInfo:
         return None if ms is None else ms / 1e3
 
     since, ttl, left = seconds(holding.since_unix_ms), seconds(holding.record_ttl_ms), seconds(holding.left_ms)
-    return FakeInfo(name, holding.owner, holding.counter, since, ttl, left, holding.data)
+    revoked = holding.holder is not None and holding.holder.seq == _LAST_SEQ
+    return FakeInfo(name, holding.owner, holding.counter, since, ttl, left, holding.data, revoked=revoked)

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::convert::{self, Count, Kept, Natural, Seconds};
 use crate::election::{self, Election};
 use crate::errors::raised;
-use crate::info::{self, LockInfo, ReleaseIfOutcome};
+use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome};
 use crate::lease::{Lease, Leases};
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
@@ -389,6 +389,18 @@ impl Client {
     fn begin_release_if(&self, name: String, token: Option<Natural>, owner: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
         Operation::new(async move { client.release_if(name, info::meant(token, owner)).await.map(Outcome::ReleaseIf) })
+    }
+
+    #[pyo3(signature = (name, token, *, owner=None))]
+    fn revoke(&self, py: Python<'_>, name: &str, token: Natural, owner: Option<String>) -> PyResult<RevokeOutcome> {
+        let meant = info::meant(Some(token), owner);
+        let outcome = py.detach(|| ffi::revoke(&self.0, name, &meant)).map_err(|error| raised(py, &error))?;
+        RevokeOutcome::new(py, outcome)
+    }
+
+    fn begin_revoke(&self, name: String, token: Natural, owner: Option<String>) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.revoke(name, info::meant(Some(token), owner)).await.map(Outcome::Revoke) })
     }
 
     /// Tells if the store shows the lease, and makes its record last for `record_ttl` from now on.

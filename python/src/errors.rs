@@ -16,7 +16,11 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
         return PySystemExit::new_err(());
     }
     let holder = error.holder().cloned().map(LockInfo::new);
-    made(py, error.kind().name(), &error.to_string(), error.resource(), holder)
+    let raised = made(py, error.kind().name(), &error.to_string(), error.resource(), holder);
+    match error.lost_reason().map(|reason| raised.value(py).setattr("reason", reason)) {
+        Some(Err(failed)) => failed,
+        Some(Ok(())) | None => raised,
+    }
 }
 
 /// A setting or use that cannot work.

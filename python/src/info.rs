@@ -51,6 +51,50 @@ impl ReleaseIfOutcome {
     }
 }
 
+/// The outcome of a revoke. True if the lease is revoked.
+#[pyclass(frozen, module = "leasehold")]
+pub(crate) struct RevokeOutcome {
+    revoked: bool,
+    holder: Option<Py<LockInfo>>,
+}
+
+impl RevokeOutcome {
+    pub(crate) fn new(py: Python<'_>, outcome: leasehold::RevokeOutcome) -> PyResult<Self> {
+        let (revoked, holder) = match outcome {
+            leasehold::RevokeOutcome::Revoked(holder) => (true, Some(holder)),
+            leasehold::RevokeOutcome::NotMatched(holder) => (false, Some(holder)),
+            leasehold::RevokeOutcome::Free => (false, None),
+        };
+        let holder = holder.map(|holder| Py::new(py, LockInfo::new(holder))).transpose()?;
+        Ok(Self { revoked, holder })
+    }
+}
+
+#[pymethods]
+impl RevokeOutcome {
+    /// True if the lease of the holder that was named is revoked.
+    #[getter]
+    fn revoked(&self) -> bool {
+        self.revoked
+    }
+
+    /// The holder whose lease is revoked, or else the present one, which is another than the named one. None if the lock
+    /// was free.
+    #[getter]
+    fn holder(&self, py: Python<'_>) -> Option<Py<LockInfo>> {
+        self.holder.as_ref().map(|holder| holder.clone_ref(py))
+    }
+
+    fn __bool__(&self) -> bool {
+        self.revoked
+    }
+
+    fn __repr__(&self) -> String {
+        let holder = self.holder.as_ref().map_or_else(|| "None".to_owned(), |holder| holder.get().__repr__());
+        format!("<RevokeOutcome revoked={} holder={holder}>", if self.revoked { "True" } else { "False" })
+    }
+}
+
 /// The holder with this token and label.
 pub(crate) fn meant(token: Option<Natural>, owner: Option<String>) -> HolderMatch {
     let mut meant = HolderMatch::default();
@@ -138,6 +182,12 @@ impl LockInfo {
     #[getter]
     fn foreign(&self) -> bool {
         self.0.foreign
+    }
+
+    /// True if the lease is revoked: its holder cannot renew it any more.
+    #[getter]
+    fn revoked(&self) -> bool {
+        self.0.revoked
     }
 
     /// The number of nodes that showed this record.

@@ -54,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, Statements, token_parameter};
     #[pymodule_export]
-    use super::info::{LockInfo, ReleaseIfOutcome, is_meant};
+    use super::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, is_meant};
     #[pymodule_export]
     use super::lease::{Lease, Leases, Lost};
     #[pymodule_export]

@@ -93,6 +93,12 @@ impl TestStore {
         contained(|| store.free(&Given(resource))).map_err(|problem| raised(py, problem))
     }
 
+    fn revoke(&self, resource: Bound<'_, PyAny>, now: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = resource.py();
+        let store = alone(&self.0)?;
+        contained(|| store.revoke([&Given(resource), &Given(now)])).map_err(|problem| raised(py, problem))
+    }
+
     fn forget(&self, resource: Bound<'_, PyAny>) -> PyResult<()> {
         let py = resource.py();
         let store = alone(&self.0)?;

@@ -20,7 +20,7 @@ use crate::client::Client;
 use crate::convert::Kept;
 use crate::election::{Election, Tie};
 use crate::errors::raised;
-use crate::info::{LockInfo, ReleaseIfOutcome};
+use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome};
 use crate::lease::{Lease, Leases};
 use crate::{permit, run, series};
 
@@ -38,6 +38,7 @@ pub(crate) enum Outcome {
     Change(leasehold::Change),
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
+    Revoke(leasehold::RevokeOutcome),
     Once(leasehold::Once),
     RunInfo(leasehold::RunInfo),
     Mark(Option<leasehold::Mark>),
@@ -188,6 +189,7 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Change(change) => series::changed(py, change),
         Outcome::Info(info) => info.map(LockInfo::new).into_pyobject(py),
         Outcome::ReleaseIf(outcome) => Ok(ReleaseIfOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
+        Outcome::Revoke(outcome) => Ok(RevokeOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
         Outcome::Once(once) => run::begun(py, once),
         Outcome::RunInfo(info) => run::info(py, info),
         Outcome::Mark(mark) => run::mark(py, mark),

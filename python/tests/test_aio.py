@@ -91,6 +91,8 @@ def test_a_lock_has_one_holder_at_a_time(run: Run, store: str, name: str) -> Non
                 assert info is not None and info.token == lease.token
                 other = await client.release_if(name, token=lease.token + 1)
                 assert not other and other.holder is not None
+                another = await client.revoke(name, lease.token + 1)
+                assert not another and another.holder is not None and not another.holder.revoked
             assert await is_free(client, name)
             again = await client.acquire(name, ttl=TTL)
             assert again.token > lease.token

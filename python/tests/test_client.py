@@ -78,6 +78,29 @@ def test_release_if_releases_only_the_named_holder(client: leasehold.Client, nam
         lease.release()
 
 
+def test_revoke_tells_the_named_holder_and_keeps_others_out(client: leasehold.Client, name: str) -> None:
+    assert not client.revoke(name, 1)
+    lease = client.acquire(name, ttl=600, renew_every=0.2, owner="worker-7:1234:main")
+    for token, owner in ((lease.token - 1, None), (lease.token, "main")):
+        answer = client.revoke(name, token, owner=owner)
+        assert not answer and not answer.revoked
+        assert answer.holder is not None and answer.holder.token == lease.token and not answer.holder.revoked
+    lease.check(0.1)
+    answer = client.revoke(name, lease.token, owner="worker-7:*")
+    assert answer and answer.revoked and answer.holder is not None and answer.holder.revoked
+    assert "revoked=True" in repr(answer)
+    assert lease.lost.wait(60)
+    error = lease.lost.reason
+    assert isinstance(error, leasehold.LeaseLostError) and error.reason == "revoked"
+    info = client.inspect(name)
+    assert info is not None and info.revoked and info.token == lease.token, "its work may still run"
+    assert client.try_acquire(name) is None
+    with pytest.raises(leasehold.LeaseLostError):
+        lease.release()
+    with client.lock(name, ttl=TTL, wait=60) as again:
+        assert again.token > lease.token
+
+
 def test_lock_all_acquires_all_or_none(client: leasehold.Client, store: str, name: str) -> None:
     names = [f"{name}/b", f"{name}/a", f"{name}/c"]
     with client.lock_all(names, ttl=TTL, wait=PATIENCE) as leases:

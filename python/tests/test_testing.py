@@ -121,6 +121,21 @@ def test_release_if_releases_only_the_named_holder(two: tuple[leasehold.Client, 
         assert lease.lost.wait(TTL)
 
 
+def test_revoke_tells_the_named_holder_and_keeps_others_out(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+    lease = client.acquire("job", ttl=TTL)
+    assert not rival.revoke("job", lease.token + 1)
+    answer = rival.revoke("job", lease.token)
+    assert answer and answer.holder is not None and answer.holder.revoked
+    assert lease.lost.wait(TTL)
+    assert isinstance(lease.lost.reason, leasehold.LeaseLostError) and lease.lost.reason.reason == "revoked"
+    assert rival.try_acquire("job") is None
+    with pytest.raises(leasehold.LeaseLostError):
+        lease.release()
+    with rival.lock("job", wait=0) as again:
+        assert again.token > lease.token
+
+
 def test_a_release_of_a_lock_that_is_not_ours_is_a_loss(two: tuple[leasehold.Client, leasehold.Client]) -> None:
     client, rival = two
     told: list[leasehold.LeaseholdError] = []

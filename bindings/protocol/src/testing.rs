@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use leasehold_core::op::{Fault, FaultKind, LockOp, Outcome, TransportFault};
+use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Revoke, TransportFault};
 use leasehold_core::store::{BootId, Record, StoreNow, apply, seen};
 use leasehold_core::{Monotonic, Now, Output as Core, Resource};
 use leasehold_wire::client::{Output, Response};
@@ -108,6 +108,21 @@ impl Store {
     pub fn free<S: Source>(&self, resource: &S) -> Result<(), Problem> {
         if let Some(record) = self.records.borrow_mut().get_mut(&named(resource)?) {
             record.lease = None;
+        }
+        Ok(())
+    }
+
+    /// Marks the lease of a resource's holder as revoked.
+    ///
+    /// # Errors
+    /// A name that no lock can have, and clocks that are none.
+    pub fn revoke<S: Source>(&self, [resource, at]: [&S; 2]) -> Result<(), Problem> {
+        let (resource, at) = (named(resource)?, now(argument(at, "now")?));
+        let mut records = self.records.borrow_mut();
+        let nonce = records.get(&resource).and_then(|record| record.lease.as_ref()).map(|lease| lease.nonce);
+        let revoke = nonce.map(|nonce| apply(records.get(&resource), &Op::Revoke(Revoke { nonce }), &store_now(at)));
+        if let Some(record) = revoke.and_then(|decision| decision.write) {
+            records.insert(resource, record);
         }
         Ok(())
     }
