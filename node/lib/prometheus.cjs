@@ -18,7 +18,7 @@ const COUNTERS = {
   leasehold_lost_total: {
     help: "Leases that were lost while held, by reason.",
     label: "reason",
-    values: ["expired", "max_hold", "taken_over", "released", "record_gone"],
+    values: ["expired", "max_hold", "taken_over", "released", "record_gone", "revoked"],
   },
   leasehold_release_total: { help: "Releases that ended, by outcome.", label: "outcome", values: ["confirmed", "unconfirmed"] },
   leasehold_run_total: {

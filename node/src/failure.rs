@@ -19,7 +19,7 @@ pub(crate) fn either<T>(result: Result<T, Failure>) -> Either<T, Failure> {
 #[napi]
 pub struct Failure {
     kind: &'static str,
-    message: String,
+    message: Box<str>,
     resource: Option<String>,
     holder: Option<Box<leasehold::LockInfo>>,
     is_temporary: bool,
@@ -30,7 +30,7 @@ pub struct Failure {
 impl Failure {
     /// A refusal of the protocol without I/O, with its reason if that is a value.
     pub(crate) fn new(kind: &'static str, message: String, reason: Option<Value>) -> Self {
-        Self { kind, message, resource: None, holder: None, is_temporary: false, reason, lost_reason: None }
+        Self { kind, message: message.into(), resource: None, holder: None, is_temporary: false, reason, lost_reason: None }
     }
 
     /// A setting or use that cannot work.
@@ -48,7 +48,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self {
             kind: error.kind().name(),
-            message: error.to_string(),
+            message: error.to_string().into(),
             resource: error.resource().map(str::to_owned),
             holder: error.holder().cloned().map(Box::new),
             is_temporary: error.kind().is_temporary(),

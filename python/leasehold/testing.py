@@ -247,7 +247,7 @@ class FakeLease:
         with clock._mutex:
             if isinstance(self._why, LeaseLostError) and self._why.reason == "revoked":
                 # Its record keeps others out until the work has ended.
-                self._process.let_go(self._lock)
+                self._process.release_revoked(self._lock)
             self.check()
             self._is_released = True
             self._callbacks.clear()
@@ -605,7 +605,7 @@ class _Process:
     def elect(self, name: str, **_: object) -> NoReturn:
         raise ConfigError(f"a fake client has no elections: acquire {name!r} instead")
 
-    def let_go(self, lock: int) -> None:
+    def release_revoked(self, lock: int) -> None:
         with contextlib.suppress(CommandRejectedError):
             self.machine.release(lock, self.clock._read())
         self.clock._settle()

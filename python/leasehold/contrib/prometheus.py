@@ -36,7 +36,7 @@ _COUNTERS = {
     "leasehold_lost_total": (
         "Leases that were lost while held, by reason.",
         "reason",
-        ("expired", "max_hold", "taken_over", "released", "record_gone"),
+        ("expired", "max_hold", "taken_over", "released", "record_gone", "revoked"),
     ),
     "leasehold_release_total": ("Releases that ended, by outcome.", "outcome", ("confirmed", "unconfirmed")),
     "leasehold_run_total": (
