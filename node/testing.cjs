@@ -497,10 +497,14 @@ class Held {
     return this.#isFree || this.#loss !== undefined;
   }
 
+  /** For a lease whose work has ended: a record that was revoked has kept others out until now. */
+  letGo() {
+    if (this.#loss?.reason === "revoked") this.#process.letGo(this.#lock);
+  }
+
   #release() {
     const { resource } = this;
-    // A revoked record keeps others out until the work has ended.
-    if (this.#loss?.reason === "revoked") this.#process.letGo(this.#lock);
+    this.letGo();
     this.check(0);
     this.giveBack();
     if (this.#loss !== undefined) throw this.#loss;

@@ -223,6 +223,8 @@ class Held {
   /** The label, or the client whose label it is. */
   #owner;
   #loss;
+  /** The number of a lease that was revoked, until its work has ended. */
+  #revoked;
   #watcher;
   /** The run, once a transaction of the user's was given its mark: that transaction decides, even after a loss. */
   #marking;
@@ -265,15 +267,24 @@ class Held {
     this.#watcher = lease;
   }
 
+  /** For a lease whose work has ended: a record that was revoked has kept others out until now. */
+  letGo() {
+    const number = this.#revoked;
+    this.#revoked = undefined;
+    if (number !== undefined) native.drop(number);
+  }
+
   /** For a lease that other code has ended. */
   forget() {
+    this.letGo();
     this.#watcher = undefined;
     const number = this.#take();
     if (number !== undefined) native.drop(number);
   }
 
   lose(failure) {
-    this.#take();
+    const number = this.#take();
+    if (failure.lostReason === "revoked") this.#revoked = number;
     this.#loss = failure;
     this.tell(errorOf(failure));
   }

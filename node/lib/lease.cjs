@@ -73,7 +73,9 @@ class Lease {
 
   /** After a loss, only a run whose mark is in a transaction of the user's asks native code how it ended. */
   [end](how, isMarked = false) {
-    return this.#loss === undefined || isMarked ? this.#native[how]() : Promise.reject(this.#loss);
+    if (this.#loss === undefined || isMarked) return this.#native[how]();
+    this.#native.letGo?.();
+    return Promise.reject(this.#loss);
   }
 
   [mark]() {

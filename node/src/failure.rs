@@ -30,7 +30,15 @@ pub struct Failure {
 impl Failure {
     /// A refusal of the protocol without I/O, with its reason if that is a value.
     pub(crate) fn new(kind: &'static str, message: String, reason: Option<Value>) -> Self {
-        Self { kind, message: message.into(), resource: None, holder: None, is_temporary: false, reason, lost_reason: None }
+        Self {
+            kind,
+            message: message.into(),
+            resource: None,
+            holder: None,
+            is_temporary: false,
+            reason,
+            lost_reason: None,
+        }
     }
 
     /// A setting or use that cannot work.

@@ -49,6 +49,20 @@ impl KeptLeases {
         self.kept.get(number as usize)?.as_ref().map(|(held, _)| held)
     }
 
+    /// Removes a lease that its watch has found lost. One that was revoked stays until JavaScript drops it: its record keeps
+    /// others out until the work has ended. Returns false if there is no such lease.
+    pub(crate) fn lose(&mut self, number: u32, watch: u64) -> bool {
+        let kept = self.kept.get_mut(number as usize).and_then(Option::as_mut).filter(|(_, task)| *task == watch);
+        match kept {
+            Some((held, watch)) if !held.protected_for().is_zero() => {
+                *watch = 0;
+                true
+            }
+            Some(_) => self.remove(number, None).is_some(),
+            None => false,
+        }
+    }
+
     /// Removes a lease, if there is one with that number, and with that watch where one is given.
     pub(crate) fn remove(&mut self, number: u32, watch: Option<u64>) -> Option<(Held, u64)> {
         let removed =

@@ -386,7 +386,7 @@ impl Shared {
                     Ok(vec![slot.into_unknown(env)?, generation.into_unknown(env)?, shown(env, end)?])
                 }),
                 Waiter::Lease(number) => {
-                    if self.leases.lock().remove(number, Some(id)).is_some() {
+                    if self.leases.lock().lose(number, id) {
                         self.call(&self.lose, |env| Ok(vec![number.into_unknown(env)?, shown(env, end)?]));
                     }
                 }

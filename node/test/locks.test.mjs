@@ -114,7 +114,7 @@ testEach("revoke tells the named holder and keeps others out", async (client) =>
   await assert.rejects(client.revoke("job", "7"), TypeError);
   const { revoked, holder } = await client.revoke("job", token, { owner: "worker-7:*" });
   assert.deepEqual([revoked, holder.revoked], [true, true]);
-  if (!lease.signal.aborted) await new Promise((told) => lease.signal.addEventListener("abort", told));
+  await aborted(lease.signal);
   assert.ok(lease.signal.reason instanceof LeaseLostError);
   assert.equal(lease.signal.reason.reason, "revoked");
   assert.equal((await client.inspect("job")).revoked, true, "its work may still run");
