@@ -107,7 +107,8 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     const left = lease.remaining();
     await until(() => lease.remaining() > left);
     lease.check();
-    await lease.release();
+    // On a loaded machine it may not be confirmed in time, which is told.
+    await lease.release().catch((error) => assert.ok(error instanceof StoreUnavailableError));
     await close(client);
   });
 
