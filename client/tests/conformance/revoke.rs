@@ -97,14 +97,18 @@ pub(crate) fn a_revoke_races_renewals_and_a_release(store: &Store) {
         assert!(lease.token() > last);
         last = lease.token();
         let supervisor = two.clone();
-        let revoking = thread::spawn(move || supervisor.revoke("job", last).unwrap());
+        let revoking = thread::spawn(move || supervisor.revoke("job", last));
         if round % 2 == 0 {
             thread::yield_now();
             // Not told yet, or told: the lock is given back in both cases.
             let _ = lease.release();
-            assert!(!matches!(revoking.join().unwrap(), RevokeOutcome::NotMatched(_)));
+            match revoking.join().unwrap() {
+                Ok(outcome) => assert!(!matches!(outcome, RevokeOutcome::NotMatched(_))),
+                // Of a quorum it found the lock on fewer nodes than a majority: the others were free by then.
+                Err(error) => assert!(store.is_a_quorum() && error.kind() == ErrorKind::StoreUnavailable, "{error}"),
+            }
         } else {
-            expect_revoked(revoking.join().unwrap(), last);
+            expect_revoked(revoking.join().unwrap().unwrap_or_else(|error| panic!("{error:?}")), last);
             assert_eq!(lease.lost().lost_reason(), Some("revoked"));
             drop(lease);
         }
