@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
+from leasehold._aio_lock import Acquirable
 from leasehold._permits import any_namer, request
-from leasehold.aio import Acquirable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from leasehold import _native
+    from leasehold._aio_lease import Permit
+    from leasehold._aio_lock import OnLost
     from leasehold._lock import Namer
     from leasehold._types import AllOptions, AnyOptions, Kind
-    from leasehold.aio import OnLost, Permit
 
 
 class LockAny(Acquirable):

@@ -6,17 +6,18 @@ import contextlib
 from dataclasses import replace
 
 from leasehold._errors import ClosedError, ConfigError, LeaseholdError, LeaseLostError, LockBusyError, StoreUnavailableError
+from leasehold._fake_clock import ENDLESS
+from leasehold._fake_lease import FakeLease, FakePermit, about
 from leasehold._fakes import to_ns
 from leasehold._watch import Change
 from leasehold.protocol import Failure, Wait
-from leasehold.testing import _ENDLESS, FakeLease, FakePermit, _about
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from leasehold._fake_process import Process
     from leasehold._fakes import FakeInfo
     from leasehold._types import Kind, LockOptions, Seconds
     from leasehold.protocol import LockOptions as Settings
-    from leasehold.testing import _Process
 
 _MOST = 64
 _READERS = 16
@@ -26,7 +27,7 @@ _WORDS: dict[Kind, str] = {"permit": "permits", "read": "readers", "write": "rea
 class FakeComposed:
     """A request for what is made of locks."""
 
-    def __init__(self, process: _Process, kind: Kind, names: list[str], count: int | None, options: LockOptions) -> None:
+    def __init__(self, process: Process, kind: Kind, names: list[str], count: int | None, options: LockOptions) -> None:
         self._process = process
         self._kind = kind
         self._names = names
@@ -86,7 +87,7 @@ class FakeComposed:
         if recorded != self._count:
             _give_back(taken)
             message = f"{word} is {self._count} here, and {recorded} in the store: all clients must name the same number"
-            raise _about(ConfigError(message), name)
+            raise about(ConfigError(message), name)
 
     def _refuse_upgrade(self, resources: list[str], options: Settings) -> None:
         if isinstance(options.wait, Wait.Forever) and any(self._process.is_held_here(name) for name in resources):
@@ -123,7 +124,7 @@ class FakeWrite(FakeLease):
 class _Until:
     """The end of a wait for several locks."""
 
-    def __init__(self, process: _Process, options: Settings) -> None:
+    def __init__(self, process: Process, options: Settings) -> None:
         self._clock = process.clock
         self._options = options
         wait = options.wait
@@ -141,7 +142,7 @@ class _Until:
 
 
 def _first(
-    process: _Process, names: list[str], until: _Until, kind: type[FakeLease] = FakeLease
+    process: Process, names: list[str], until: _Until, kind: type[FakeLease] = FakeLease
 ) -> tuple[int, FakeLease]:
     """One of the locks, and its position: tried one by one from a random one on, and then all at the same time."""
     start = process.clock._random(1)[0] % len(names)
@@ -164,12 +165,12 @@ def _first(
 def locks(name: str, kind: Kind, count: int) -> list[str]:
     """The locks of which each holder has one."""
     if not 1 <= count <= _MOST:
-        raise _about(ConfigError(f"{_WORDS[kind]} is {count}; it can be 1 to {_MOST}"), name)
+        raise about(ConfigError(f"{_WORDS[kind]} is {count}; it can be 1 to {_MOST}"), name)
     before = "#" if kind == "permit" else "#reader"
     return [f"{name}{before}{at}" for at in range(count)]
 
 
-def set_number(process: _Process, name: str, kind: Kind, count: int) -> None:
+def set_number(process: Process, name: str, kind: Kind, count: int) -> None:
     """Changes a number, while nobody holds any of the locks."""
     word = _WORDS[kind]
     before = process.clock._numbers.get((name, word), count)
@@ -178,7 +179,7 @@ def set_number(process: _Process, name: str, kind: Kind, count: int) -> None:
     for resource in [*locks(name, kind, max(count, before)), *gate]:
         holder = process.inspect(resource)
         if holder is not None:
-            raise _about(LockBusyError(f"{resource!r} is held by {holder.owner}"), resource)
+            raise about(LockBusyError(f"{resource!r} is held by {holder.owner}"), resource)
     process.clock._numbers[name, word] = count
 
 
@@ -191,7 +192,7 @@ def _give_back(taken: list[FakeLease]) -> None:
 class FakePages:
     """The held locks, on one page."""
 
-    def __init__(self, process: _Process, prefix: str) -> None:
+    def __init__(self, process: Process, prefix: str) -> None:
         self._process = process
         self._prefix = prefix
         self._is_over = False
@@ -211,7 +212,7 @@ class FakePages:
 class FakeChanges:
     """The changes of a lock. The clock moves to the next one."""
 
-    def __init__(self, process: _Process, name: str, every: Seconds | None) -> None:
+    def __init__(self, process: Process, name: str, every: Seconds | None) -> None:
         self._process = process
         self._name = name
         self._every = to_ns(1 if every is None else every)
@@ -220,15 +221,15 @@ class FakeChanges:
     def next(self) -> Change:
         clock = self._process.clock
         if self._every < to_ns(0.1):
-            raise _about(ConfigError(f"{self._every / 1e9} s between two readings is too short; the shortest is 0.1 s"), self._name)
+            raise about(ConfigError(f"{self._every / 1e9} s between two readings is too short; the shortest is 0.1 s"), self._name)
         self._process.request(self._name)
-        end = clock._ns + to_ns(_ENDLESS)
+        end = clock._ns + to_ns(ENDLESS)
         with clock._mutex:
             while clock._ns < end:
                 if self._told is not None:
                     clock._until(clock._ns + self._every, lambda: False)
                 if self._process._is_closed:
-                    raise _about(ClosedError("the client was closed"), self._name)
+                    raise about(ClosedError("the client was closed"), self._name)
                 change = self._read()
                 told = (change.kind, change.holder and change.holder.token)
                 if told != self._told:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from leasehold._errors import ConfigError, LockTimeoutError
+from leasehold._fake_lease import FakeLease
 from leasehold._fakes import to_ns, to_wait
 from leasehold._options import refuse_slot
 from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
+from leasehold.protocol import Client as Machine
 from leasehold.protocol import (
     Config,
     Failure,
@@ -18,13 +20,12 @@ from leasehold.protocol import (
     period_slot,
     run_resource,
 )
-from leasehold.protocol import Client as Machine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from leasehold._fake_process import Process
     from leasehold._types import OnceOptions, Seconds
     from leasehold.protocol import Mark as SeenMark
-    from leasehold.testing import FakeLease, _Process
 
 _DEFAULT_KEEP_NS = 7 * 86_400 * 10**9
 _MAX_KEEP_NS = 36_500 * 86_400 * 10**9
@@ -35,7 +36,7 @@ _FORGET_WAIT = 10.0
 class FakeRunRequest:
     """The options of a run, checked before it begins."""
 
-    def __init__(self, process: _Process, name: str, options: OnceOptions) -> None:
+    def __init__(self, process: Process, name: str, options: OnceOptions) -> None:
         given = {**options}
         slot, every, offset = (given.pop(key, None) for key in ("slot", "every", "offset"))
         cooldown, keep, trust = given.pop("cooldown", None), given.pop("keep", None), given.pop("trust_quorum", None)
@@ -72,9 +73,6 @@ class FakeRunRequest:
         return run_resource(self._name, slot)
 
     def begin(self) -> FakeLease | AlreadyDone | RunningElsewhere:
-        # That module imports this one.
-        from leasehold.testing import FakeLease
-
         process = self._process
         with process.clock._mutex:
             resource = self._resource(process.clock._read().unix_ms)
@@ -97,13 +95,13 @@ def _kept_for_a_period(keep: Seconds | None, period_ns: int) -> Seconds | None:
     return keep
 
 
-def inspect_run(process: _Process, name: str, slot: str | None) -> RunInfo:
+def inspect_run(process: Process, name: str, slot: str | None) -> RunInfo:
     resource = run_resource(name, slot)
     holder = process.inspect(resource)
     return RunInfo(resource, holder, _mark(process.clock._store.mark(resource, process.clock._read())))  # type: ignore[arg-type]
 
 
-def forget_run(process: _Process, name: str, slot: str | None) -> Mark | None:
+def forget_run(process: Process, name: str, slot: str | None) -> Mark | None:
     clock, info = process.clock, inspect_run(process, name, slot)
     if info.done is None:
         return None

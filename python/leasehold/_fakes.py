@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from leasehold._fake_lease import FakeLease
     from leasehold._types import Seconds
-    from leasehold.testing import FakeLease
 
 
 @dataclass(frozen=True)

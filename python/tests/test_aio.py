@@ -20,6 +20,7 @@ from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, start_redis
 
 import leasehold
 import leasehold.aio as aio
+from leasehold import _aio_loop
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -51,12 +52,12 @@ async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
 
 
 def under_way() -> int:
-    return len(aio._reactor(asyncio.get_running_loop()))
+    return len(_aio_loop.reactor_of(asyncio.get_running_loop()))
 
 
 def run_to_the_end() -> None:
     """Completes pending operations while the loop itself does not run."""
-    reactor = aio._reactor(asyncio.get_running_loop())
+    reactor = _aio_loop.reactor_of(asyncio.get_running_loop())
     end = time.monotonic() + PATIENCE
     while len(reactor):
         assert time.monotonic() < end

@@ -14,6 +14,7 @@ from conftest import PATIENCE, TTL, connect, eventually
 
 import leasehold
 import leasehold.aio as aio
+from leasehold import _aio_loop
 from leasehold._election import Callbacks
 
 NEW_LOOP = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
@@ -186,7 +187,7 @@ def test_the_next_step_waits_for_a_coroutine_that_is_slow(run: Run, memory: str,
         await began.wait()
         resigning = asyncio.ensure_future(election.resign())
         # Longer than the time between two checks of the loop.
-        await asyncio.sleep(2 * aio._LOOK)
+        await asyncio.sleep(2 * _aio_loop.LOOK)
         assert happened == [] and not resigning.done()
         may_return.set()
         await resigning
@@ -231,14 +232,14 @@ def test_a_loop_that_never_runs_again_is_waited_for_until_it_is_closed(loop: asy
     async def work() -> None:
         ran.append(True)
 
-    waits = threading.Thread(target=aio._run_on, args=(loop, work()))
+    waits = threading.Thread(target=_aio_loop.run_on, args=(loop, work()))
     waits.start()
-    waits.join(2 * aio._LOOK)
+    waits.join(2 * _aio_loop.LOOK)
     assert waits.is_alive()
     loop.close()
     waits.join(PATIENCE)
     assert not waits.is_alive()
-    aio._run_on(loop, work())
+    _aio_loop.run_on(loop, work())
     assert ran == []
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
-from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
-from leasehold.aio import Lease, _run
+from leasehold._aio_loop import perform
+from leasehold._errors import LockBusyError, LockTimeoutError
+from leasehold.aio import Lease
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
 from leasehold.compat.redis_py._lock import BaseLock, _standing
 
@@ -48,7 +48,7 @@ class Lock(BaseLock):
                     await self._owns(own)
                 request, is_last = self._request(client, until)
                 try:
-                    lease = await _run(request.begin_acquire())
+                    lease = await perform(request.begin_acquire())
                 except (LockTimeoutError, LockBusyError):
                     if is_last:
                         return False
@@ -95,10 +95,10 @@ class Lock(BaseLock):
             self._swallow(lost, error)
 
     async def _client(self) -> _native.Client:
-        return self._known_client() or self._connected(await _run(self._connector().begin_connect()))
+        return self._known_client() or self._connected(await perform(self._connector().begin_connect()))
 
     async def _inspect(self) -> _native.LockInfo | None:
-        info: _native.LockInfo | None = await _run((await self._client()).begin_inspect(self.name))
+        info: _native.LockInfo | None = await perform((await self._client()).begin_inspect(self.name))
         return info
 
     async def _owns(self, lease: _native.Lease) -> bool:
@@ -108,9 +108,9 @@ class Lock(BaseLock):
     async def _refresh(self, lease: _native.Lease) -> bool:
         with self._translated():
             client = await self._client()
-            is_ours = lease.remaining() > 0 and await _run(client.begin_refresh(lease, self._ttl))
+            is_ours = lease.remaining() > 0 and await perform(client.begin_refresh(lease, self._ttl))
             return self._looked(client, lease, is_ours)
 
     async def _give_back(self, lease: _native.Lease) -> None:
         with self._translated():
-            await _run(lease._begin_release())
+            await perform(lease._begin_release())

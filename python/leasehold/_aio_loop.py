@@ -1,0 +1,115 @@
+"""Operations of native code on event loops of asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import itertools
+import os
+import weakref
+
+from leasehold import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from typing import Any
+
+# A reactor belongs to its loop, which drops it when the loop is closed: pending operations there are cancelled.
+# Any other reference to a reactor would keep its operations and its loop alive.
+_reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Reactor]]
+_reactors = weakref.WeakKeyDictionary()
+# The loop and reactor that were used last, as functions that return them: most programs have one loop, and looking it up in a
+# dictionary takes long.
+_latest: tuple[Callable[[], asyncio.AbstractEventLoop | None], Callable[[], _native.Reactor | None]]
+_latest = (lambda: None, lambda: None)
+
+# A number for each task that has acquired a lock, to detect a task that would wait for itself.
+_tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
+_numbers = itertools.count()
+
+LOOK = 0.5
+"""Seconds between checks of a loop on which a callback runs."""
+
+
+def task_number(loop: asyncio.AbstractEventLoop) -> int | None:
+    task = asyncio.current_task(loop)
+    if task is None:
+        return None
+    number = _tasks.get(task)
+    if number is None:
+        number = _tasks[task] = next(_numbers)
+    return number
+
+
+def _known_reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
+    global _latest
+    latest_loop, latest = _latest
+    if latest_loop() is loop and (reactor := latest()) is not None:
+        return reactor
+    known = _reactors.get(loop)
+    if known is None:
+        return None
+    _latest = (weakref.ref(loop), known)
+    return known()
+
+
+def reactor_of(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
+    reactor = _known_reactor(loop)
+    if reactor is None:
+        reactor = _native.Reactor(loop)
+        os.set_blocking(reactor.fileno(), False)
+        loop.add_reader(reactor.fileno(), reactor.run)
+        _reactors[loop] = weakref.ref(reactor)
+    return reactor
+
+
+def start(loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter: asyncio.Future[Any]) -> int:
+    return reactor_of(loop).start(operation, waiter)
+
+
+def cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
+    reactor = _known_reactor(loop)
+    # Without a reactor, the task was dropped with the loop.
+    if reactor is not None:
+        reactor.cancel(task)
+
+
+async def perform(operation: _native.Operation, loop: asyncio.AbstractEventLoop | None = None) -> Any:
+    """Runs an operation on the running loop, which is given where it is known, since asking for it takes long on some versions
+    of Python. If the wait ends early, the operation is cancelled."""
+    if loop is None:
+        loop = asyncio.get_running_loop()
+    waiter: asyncio.Future[Any] = loop.create_future()
+    task = reactor_of(loop).start(operation, waiter)
+    try:
+        return await waiter
+    except BaseException:
+        cancel(loop, task)
+        if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            # The result came at the moment when the wait ended, and nobody will use it.
+            lost = waiter.result()
+            if isinstance(lost, (_native.Lease, _native.Leases)):
+                unheard: asyncio.Future[Any] = loop.create_future()
+                unheard.add_done_callback(lambda done: done.cancelled() or done.exception())
+                start(loop, lost._begin_release(), unheard)
+        raise
+
+
+def run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine on the loop of another thread, until it or the loop ends."""
+    try:
+        running = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:
+        # The loop is closed, and everything on it has ended.
+        coroutine.close()
+        return
+    # A loop that is closed does not notify its waiters.
+    while not concurrent.futures.wait([running], LOOK).done:
+        if loop.is_closed():
+            # Python warns of a coroutine that was never started.
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
+            return
+    running.result()

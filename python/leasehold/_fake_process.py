@@ -1,0 +1,355 @@
+"""The client of the protocol below a fake client."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import replace
+
+from leasehold._errors import (
+    ClosedError,
+    ConfigError,
+    LeaseholdError,
+    LeaseLostError,
+    LockBusyError,
+    LockTimeoutError,
+    NotOwnedError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
+from leasehold._fake_clock import ENDLESS
+from leasehold._fake_lease import PATIENCE, FakeLease, FakeRun, about
+from leasehold._fake_permits import FakeChanges, FakeComposed, FakePages, set_number
+from leasehold._fake_runs import FakeRunRequest, forget_run, inspect_run
+from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, FakeRevokeOutcome, to_ns, to_wait
+from leasehold._native import is_meant
+from leasehold.protocol import Client as Machine
+from leasehold.protocol import (
+    CommandRejectedError,
+    Config,
+    Event,
+    Failure,
+    Holding,
+    LockOptions,
+    NodeConfig,
+    Now,
+    Output,
+    Renewal,
+    Wait,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from typing_extensions import Unpack
+
+    from leasehold import _types
+    from leasehold._fake_clock import FakeClock
+    from leasehold._runs import Mark, RunInfo
+    from leasehold._types import AllOptions, AnyOptions, Seconds
+
+_LAST_SEQ = 2**32 - 1
+"""The number of a send that a revoke writes: no client sends it."""
+
+
+class Process:
+    """One state machine of the protocol with its locks; :class:`leasehold.Client` uses it as its native client."""
+
+    def __init__(self, clock: FakeClock, owner: str, config: Config) -> None:
+        self.clock = clock
+        self.wake_at: int | None = None
+        self._owner = owner
+        self._locks = 0
+        self._failed: dict[int, Failure.Case] = {}
+        self._pending: dict[int, tuple[str, LockOptions, type[FakeLease]]] = {}
+        self._leases: dict[int, FakeLease] = {}
+        # A callback may end a lease before its owner has it.
+        self._granted: dict[int, FakeLease] = {}
+        self._is_closed = False
+        with clock._mutex:
+            self.machine = Machine.create(config, clock._random(32), clock._read())
+            clock._clients.append(self)
+
+    @property
+    def stores(self) -> list[str]:
+        return ["fake:"]
+
+    def drive(self) -> bool:
+        """Does what is due. Returns True if anything has happened."""
+        clock = self.clock
+        stepped = clock._store.drive(self.machine._native, clock._random(16), clock._read())
+        self.wake_at = stepped.wake_at_ns
+        for output in stepped.outputs:
+            if isinstance(output, Output.Event):
+                self._happened(output.lock, output.event)
+        return bool(stepped.outputs)
+
+    def _happened(self, lock: int, event: Event.Case) -> None:
+        match event:
+            case Event.Acquired(token=token):
+                resource, options, kind = self._pending.pop(lock)
+                kind = kind if options.run is None else FakeRun
+                self._leases[lock] = self._granted[lock] = kind(self, lock, resource, options.owner or "", token)
+            case Event.Failed(failure):
+                del self._pending[lock]
+                self._failed[lock] = failure
+            case Event.Lost(reason):
+                lease = self._leases.pop(lock)
+                error = LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}")
+                error.reason = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(reason).__name__)[1:]
+                lease._end(error)
+            case Event.Released():
+                self._leases.pop(lock)._is_free = True
+            case Event.Finished(confirmed):
+                run = self._leases.pop(lock)
+                run._is_free, run._is_unconfirmed = True, not confirmed
+            case _:
+                pass
+
+    def request(self, name: str, **options: Unpack[_types.LockOptions]) -> Request:
+        return Request(self, name, options)
+
+    def run_request(self, name: str, **options: Unpack[_types.OnceOptions]) -> FakeRunRequest:
+        return FakeRunRequest(self, name, options)
+
+    def composed(
+        self, kind: _types.Kind, names: list[str], count: int | None = None, **options: Unpack[AnyOptions]
+    ) -> FakeComposed:
+        return FakeComposed(self, kind, names, count, options)  # type: ignore[arg-type]
+
+    def set_permits(self, name: str, permits: int) -> None:
+        with self.clock._mutex:
+            set_number(self, name, "permit", permits)
+
+    def set_readers(self, name: str, readers: int) -> None:
+        with self.clock._mutex:
+            set_number(self, name, "read", readers)
+
+    def pages(self, prefix: str) -> FakePages:
+        return FakePages(self, prefix)
+
+    def changes(self, name: str, every: Seconds | None = None) -> FakeChanges:
+        return FakeChanges(self, name, every)
+
+    def acquire(self, name: str, options: LockOptions, kind: type[FakeLease] | None = None) -> FakeLease:
+        answer = self.attempt(name, options, kind)
+        if isinstance(answer, FakeLease):
+            return answer
+        raise self.error(name, answer)
+
+    def attempt(self, name: str, options: LockOptions, kind: type[FakeLease] | None = None) -> FakeLease | Failure.Case:
+        with self.clock._mutex:
+            self._refuse_deadlock(name, options)
+            return self.first([name], options, kind)[1]
+
+    def first(
+        self, names: list[str], options: LockOptions, kind: type[FakeLease] | None = None
+    ) -> tuple[int, FakeLease | Failure.Case]:
+        """The first of these locks that is granted, and its position, or else the last failure."""
+        clock, locks = self.clock, [self._begin(name, options, kind or FakeLease) for name in names]
+        patience = to_ns(options.wait.wait) + to_ns(ENDLESS) if isinstance(options.wait, Wait.For) else to_ns(ENDLESS)
+        try:
+            clock._until(
+                clock._ns + patience,
+                lambda: any(lock in self._granted for lock in locks) or not any(lock in self._pending for lock in locks),
+            )
+        except BaseException:
+            # A callback of another lease, or Ctrl-C.
+            for lock in locks:
+                self._give_up(lock)
+            raise
+        granted = next((at for at, lock in enumerate(locks) if lock in self._granted), None)
+        is_pending = any(lock in self._pending for lock in locks)
+        answer = None if granted is None else self._granted.pop(locks[granted])
+        failures = [(at, self._failed.pop(lock)) for at, lock in enumerate(locks) if lock in self._failed]
+        for lock in locks:
+            if answer is None or lock != answer._lock:
+                self._give_up(lock)
+        if granted is not None and answer is not None:
+            return granted, answer
+        if is_pending:
+            message = f"{names[0]!r} stayed locked for an hour of the fake clock: set wait=, or this test never ends"
+            raise RuntimeError(message)
+        return failures[-1]
+
+    def _begin(self, name: str, options: LockOptions, kind: type[FakeLease]) -> int:
+        if self._is_closed:
+            raise about(ClosedError("the client was closed"), name)
+        self._locks += 1
+        self.machine.acquire(self._locks, name, options, self.clock._random(16), self.clock._read())
+        self._pending[self._locks] = (name, options, kind)
+        self.clock._names.add(name)
+        return self._locks
+
+    def is_held_here(self, name: str) -> bool:
+        """True if this thread holds the lock."""
+        me = threading.get_ident()
+        return any(lease.resource == name and lease._thread == me and not lease._is_over() for lease in self._leases.values())
+
+    def let_go(self, lease: FakeLease) -> None:
+        """Releases a lease that counts as lost, unless it is."""
+        lease._is_released = True
+        if lease._lock in self._leases:
+            self.machine.release(lease._lock, self.clock._read())
+            self.clock._settle()
+
+    def _refuse_deadlock(self, name: str, options: LockOptions) -> None:
+        if not isinstance(options.wait, Wait.Forever):
+            return
+        if self.is_held_here(name):
+            message = f"{name!r}: this thread holds the lock, and would wait for itself forever: locks are not reentrant"
+            raise about(ConfigError(message), name)
+
+    def _give_up(self, lock: int) -> None:
+        granted = self._granted.pop(lock, None)
+        if lock in self._pending or granted is not None:
+            self.machine.release(lock, self.clock._read())
+            self.drive()
+        self._failed.pop(lock, None)
+
+    def error(self, name: str, failure: Failure.Case) -> LeaseholdError:
+        error: LeaseholdError
+        match failure:
+            case Failure.Busy(holding):
+                error = LockBusyError(f"{name!r} is held by {_owner(holding)}")
+            case Failure.TimedOut(holding):
+                error = LockTimeoutError(f"{name!r} was held by {_owner(holding)} for the whole wait")
+            case Failure.Refused(detail=detail):
+                error = StoreRefusedError(f"{name!r}: {detail}")
+            case Failure.Throttled(detail=detail) | Failure.Unavailable(detail=detail):
+                error = StoreUnavailableError(f"{name!r}: {detail}")
+            case other:
+                error = StoreUnavailableError(f"{name!r}: {other}")
+        if isinstance(failure, (Failure.Busy, Failure.TimedOut)) and failure.holding is not None:
+            error.holder = _info(name, failure.holding)  # type: ignore[assignment]
+        return about(error, name)
+
+    def acquire_all(self, names: list[str], **given: Unpack[AllOptions]) -> FakeLeases:
+        leases: list[FakeLease] = []
+        options: _types.LockOptions = {**given}  # type: ignore[typeddict-item]
+        wait = options.get("wait")
+        end = None if wait is None else self.clock._ns + to_ns(wait)
+        try:
+            for name in sorted(set(names)):
+                if end is not None:
+                    options["wait"] = max(0, end - self.clock._ns) / 1e9
+                leases.append(self.request(name, **options).acquire())
+        except BaseException:
+            FakeLeases(leases).__exit__(BaseException, None, None)
+            raise
+        return FakeLeases(leases)
+
+    def inspect(self, name: str) -> FakeInfo | None:
+        clock = self.clock
+        with clock._mutex:
+            if not clock._store.is_up:
+                raise about(StoreUnavailableError(f"{name!r}: the test has taken the store down"), name)
+            holding = clock._store.holder(name, clock._read())
+        return None if holding is None else _info(name, holding)
+
+    def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+        with self.clock._mutex:
+            return inspect_run(self, name, slot)
+
+    def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+        with self.clock._mutex:
+            return forget_run(self, name, slot)
+
+    def release_if(self, name: str, *, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
+        with self.clock._mutex:
+            holder = self.inspect(name)
+            has_token, has_owner = (None, None) if holder is None else (holder.token, holder.owner)
+            released = is_meant(token, owner, has_token, has_owner) and holder is not None
+            if released:
+                self.clock._store.free(name)
+            return FakeReleaseIfOutcome(released, holder)
+
+    def revoke(self, name: str, token: int, *, owner: str | None) -> FakeRevokeOutcome:
+        clock = self.clock
+        with clock._mutex:
+            holder = self.inspect(name)
+            has_token, has_owner = (None, None) if holder is None else (holder.token, holder.owner)
+            revoked = is_meant(token, owner, has_token, has_owner) and holder is not None
+            if revoked:
+                clock._store.revoke(name, clock._read())
+                holder = self.inspect(name)
+            return FakeRevokeOutcome(revoked, holder)
+
+    def elect(self, name: str, **_: object) -> NoReturn:
+        raise ConfigError(f"a fake client has no elections: acquire {name!r} instead")
+
+    def release_revoked(self, lock: int) -> None:
+        with contextlib.suppress(CommandRejectedError):
+            self.machine.release(lock, self.clock._read())
+        self.clock._settle()
+
+    def lose(self, name: str) -> None:
+        clock = self.clock
+        with clock._mutex:
+            held = [lease for lease in self._leases.values() if lease.resource == name and not lease._is_over()]
+            if not held:
+                raise about(NotOwnedError(f"this client does not hold {name!r}"), name)
+            clock._store.free(name)
+            for lease in held:
+                self.machine.declare_lost(lease._lock, clock._read())
+            clock._settle()
+
+    def close(self) -> None:
+        clock = self.clock
+        with clock._mutex:
+            self._is_closed = True
+            for lease in self._leases.values():
+                if not lease._is_over():
+                    message = f"{lease.resource!r}: the client was closed, and the lease released with it"
+                    lease._end(NotOwnedError(message))
+            self.machine.close(clock._read())
+            clock._until(clock._ns + to_ns(PATIENCE), self.machine.is_idle)
+            if not self.machine.is_idle():
+                raise StoreUnavailableError("the store has not confirmed that everything is released")
+
+
+class Request:
+    """The options of an acquisition, checked before it starts."""
+
+    def __init__(self, process: Process, name: str, options: _types.LockOptions) -> None:
+        given = {**options}
+        wait, renew, every = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
+        # The reference store keeps no line of waiters.
+        given.pop("fair", None)
+        if renew is False and every is not None:
+            raise ConfigError("renew=False and renew_every contradict each other: leave one out")
+        self._process = process
+        self._name = name
+        given["owner"] = given.get("owner") or process._owner
+        given["wait"] = to_wait(wait)
+        if renew is False:
+            given["renewal"] = Renewal.Off()
+        elif every is not None:
+            given["renewal"] = Renewal.Every(every)  # type: ignore[arg-type]
+        self._options = LockOptions(**given)  # type: ignore[arg-type]
+        # Rejects invalid options now, not in the middle of the work.
+        start = Now(0, 0)
+        Machine.create(Config([NodeConfig()]), bytes(32), start).acquire(0, name, self._options, bytes(16), start)
+
+    def acquire(self) -> FakeLease:
+        return self._process.acquire(self._name, self._options)
+
+    def try_acquire(self) -> FakeLease | None:
+        try:
+            return self._process.acquire(self._name, replace(self._options, wait=Wait.Once()))
+        except LockBusyError:
+            return None
+
+
+def _owner(holding: Holding | None) -> str:
+    return (holding and holding.owner) or "somebody else"
+
+
+def _info(name: str, holding: Holding) -> FakeInfo:
+    def seconds(ms: int | None) -> float | None:
+        return None if ms is None else ms / 1e3
+
+    since, ttl, left = seconds(holding.since_unix_ms), seconds(holding.record_ttl_ms), seconds(holding.left_ms)
+    revoked = holding.holder is not None and holding.holder.seq == _LAST_SEQ
+    return FakeInfo(name, holding.owner, holding.counter, since, ttl, left, holding.data, revoked=revoked)
