@@ -79,6 +79,28 @@ impl Profiles {
         Ok(found)
     }
 
+    /// The files, read at the first use.
+    ///
+    /// # Errors
+    /// As [`Profiles::read`].
+    pub(crate) fn opened<'a>(files: &'a mut Option<Self>, env: &EnvVars) -> Result<&'a Self, String> {
+        match files {
+            Some(files) => Ok(files),
+            None => Ok(files.insert(Self::read(env)?)),
+        }
+    }
+
+    /// Checks that there is a profile of this name, which a url has.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn expect(&self, name: &str) -> Result<(), String> {
+        match self.profile(name) {
+            Some(_) => Ok(()),
+            None => Err(format!("there is no profile {name:?} in {}, only {}", self.places(), self.names())),
+        }
+    }
+
     pub(crate) fn profile(&self, name: &str) -> Option<&Section> {
         self.profiles.get(name)
     }

@@ -1,5 +1,8 @@
 //! Regions, and the host names of their services.
 
+use super::EnvVars;
+use super::profiles::{self, Profiles};
+
 /// The suffixes of service names, by the prefixes of region names: plain ones, and those that have IPv6 addresses as
 /// well. The first match counts. From the endpoint rules that AWS publishes for its SDKs.
 const PARTITIONS: [(&str, &str, Option<&str>); 8] = [
@@ -42,6 +45,46 @@ pub(crate) enum Stack {
 pub(crate) fn is_region(text: &str) -> bool {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     is_plain && (3..=64).contains(&text.len()) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+/// The region that the url names, or else that of the environment and of the profile. A profile that the url names comes
+/// before the environment. `form` says how to write a url.
+///
+/// # Errors
+/// There is none, or it is no region; a file cannot be read.
+pub(crate) fn chosen(
+    named: Option<&str>,
+    profile: Option<&str>,
+    env: &EnvVars,
+    files: &mut Option<Profiles>,
+    form: &str,
+) -> Result<String, String> {
+    let usual = profile.map_or_else(|| profiles::usual(env), str::to_owned);
+    let variable = |name| env.variable(name).map(|value| (value, name));
+    let of_environment = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+    let of_profile = |files: &mut Option<Profiles>| -> Result<_, String> {
+        let section = Profiles::opened(files, env)?.profile(&usual);
+        let value = section.and_then(|section| section.get("region"));
+        Ok(value.map(|value| (value.to_owned(), "the profile's region")))
+    };
+    let found = match (named, profile) {
+        (Some(named), _) => Some((named.to_owned(), "region")),
+        (None, Some(_)) => of_profile(files)?.or_else(of_environment),
+        (None, None) => match of_environment() {
+            Some(found) => Some(found),
+            None => of_profile(files)?,
+        },
+    };
+    let Some((region, place)) = found else {
+        return Err(format!(
+            "the region is missing; {form}, or set AWS_REGION, or give the profile {usual:?} a region in {}",
+            Profiles::opened(files, env)?.places()
+        ));
+    };
+    if is_region(&region) {
+        return Ok(region);
+    }
+    Err(format!("{place} is {region:?}, which is not a region; write one such as eu-west-1"))
 }
 
 fn partition(region: &str) -> (&'static str, Option<&'static str>) {

@@ -7,10 +7,13 @@ use std::time::Duration;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::watch;
+use tracing::Level;
 
 use super::Answer;
 use super::connections::until;
 use super::pauses::LastAttempt;
+use crate::error::{Error, ErrorKind};
+use crate::reports;
 use crate::sync::Mutex;
 
 /// The time limit for the first answer of a server, connecting included.
@@ -114,7 +117,37 @@ impl Readiness {
     }
 }
 
+impl From<Outcome> for NoServer {
+    /// The meaning of a question without its answer.
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::NotApplied(refusal) => Self::Refused(refusal),
+            Outcome::Unknown(fault) => Self::Fault(fault),
+            Outcome::Applied(_) => Self::Fault(Fault::of(FaultKind::Protocol)),
+        }
+    }
+}
+
 impl NoServer {
+    /// The error of a call that asked this store.
+    pub(super) fn error(&self, store: &dyn fmt::Display) -> Error {
+        let kind = match self {
+            // If another kind of server answers, waiting does not help.
+            Self::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+            Self::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
+            Self::Fault(_) | Self::Refused(_) => ErrorKind::StoreUnavailable,
+        };
+        Error::new(kind, super::of(store, self))
+    }
+
+    /// Tells people who look for it that a server was not reached. `store` shows its name, later and on another thread.
+    pub(super) fn report(&self, store: impl fmt::Display + Send + 'static) {
+        let why = self.clone();
+        reports::queue(Level::DEBUG, move || {
+            tracing::debug!(target: "leasehold", store = %store, why = %why, "no answer");
+        });
+    }
+
     /// The answer to a request of which nothing has left.
     pub(super) fn answer(self, request: &Transmit) -> Answer {
         match self {

@@ -10,7 +10,7 @@ use leasehold_core::member::Durability;
 use leasehold_wire::dynamodb::Settings;
 use url::{Url, form_urlencoded};
 
-use super::{Reach, durability, is_loopback, without_secrets};
+use super::{Reach, durability, is_loopback, parameter, without_secrets};
 use crate::aws::EnvVars;
 use crate::aws::profiles::{self, Profiles};
 use crate::aws::region::{self, Cryptography, Stack, Variant};
@@ -119,13 +119,10 @@ impl DynamodbUrl {
         // Read once, and only if they are needed.
         let mut files: Option<Profiles> = None;
         if let Some(name) = &given.profile {
-            let files = files.insert(Profiles::read(env)?);
-            if files.profile(name).is_none() {
-                return Err(format!("there is no profile {name:?} in {}, only {}", files.places(), files.names()));
-            }
+            Profiles::opened(&mut files, env)?.expect(name)?;
         }
         let name = given.profile.clone().unwrap_or_else(|| profiles::usual(env));
-        let region = region(&given, env, &name, &mut files)?;
+        let region = region::chosen(given.region.as_deref(), given.profile.as_deref(), env, &mut files, FORM)?;
         let endpoint = endpoint(&given, env, &name, &mut files, &region)?;
         let (key, sort) = keys(&given)?;
         if let Some(expires) = &given.expires {
@@ -199,7 +196,7 @@ impl Parameters {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let (name, value) = (name.into_owned(), value.into_owned());
             if value.is_empty() {
-                return Err(format!("{} is empty; give it a value, or leave it out", shown(&name)));
+                return Err(format!("{} is empty; give it a value, or leave it out", parameter(&name)));
             }
             match name.as_str() {
                 "region" => given.region = Some(value),
@@ -234,7 +231,7 @@ impl Parameters {
                 "proxy" => {
                     return Err("proxies are not supported; name a host that is reached directly".to_owned());
                 }
-                _ => return Err(format!("there is no parameter {}; there are {PARAMETERS}", shown(&name))),
+                _ => return Err(format!("there is no parameter {}; there are {PARAMETERS}", parameter(&name))),
             }
             if seen.contains(&name) {
                 return Err(format!("{name} is given twice"));
@@ -243,12 +240,6 @@ impl Parameters {
         }
         Ok(given)
     }
-}
-
-/// The name of a parameter, if it looks like one and not like something misplaced.
-fn shown(name: &str) -> String {
-    let is_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if is_name { format!("{name:?}") } else { "\"...\"".to_owned() }
 }
 
 fn no_keys() -> String {
@@ -318,44 +309,6 @@ fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
     Ok((key, sort))
 }
 
-/// The files, read at the first use.
-fn opened<'a>(files: &'a mut Option<Profiles>, env: &EnvVars) -> Result<&'a Profiles, String> {
-    match files {
-        Some(files) => Ok(files),
-        None => Ok(files.insert(Profiles::read(env)?)),
-    }
-}
-
-fn region(given: &Parameters, env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Result<String, String> {
-    let variable = |name| env.variable(name).map(|value| (value, name));
-    let named = given.region.clone().map(|value| (value, "region"));
-    // A profile that the url names is used with all its settings.
-    let of_profile = |files: &mut Option<Profiles>| -> Result<_, String> {
-        let section = opened(files, env)?.profile(profile);
-        let value = section.and_then(|section| section.get("region"));
-        Ok(value.map(|value| (value.to_owned(), "the profile's region")))
-    };
-    let of_environment = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
-    let found = match (named, &given.profile) {
-        (Some(named), _) => Some(named),
-        (None, Some(_)) => of_profile(files)?.or_else(of_environment),
-        (None, None) => match of_environment() {
-            Some(found) => Some(found),
-            None => of_profile(files)?,
-        },
-    };
-    let Some((region, place)) = found else {
-        return Err(format!(
-            "the region is missing; {FORM}, or set AWS_REGION, or give the profile {profile:?} a region in {}",
-            opened(files, env)?.places()
-        ));
-    };
-    if !region::is_region(&region) {
-        return Err(format!("{place} is {region:?}, which is not a region; write one such as eu-west-1"));
-    }
-    Ok(region)
-}
-
 fn endpoint(
     given: &Parameters,
     env: &EnvVars,
@@ -406,7 +359,7 @@ fn configured(env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Res
             return Ok(Some((text, name.to_owned())));
         }
     }
-    let files = opened(files, env)?;
+    let files = Profiles::opened(files, env)?;
     let Some(section) = files.profile(profile) else { return Ok(None) };
     if section.get("ignore_configured_endpoint_urls").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(None);

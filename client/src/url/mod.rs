@@ -354,6 +354,13 @@ fn has_doubtful_parameters(url: &str) -> bool {
     url.split_once('?').is_some_and(|(_, parameters)| parameters.contains('@'))
 }
 
+/// The name of a parameter, if it looks like one and not like something misplaced.
+#[cfg(feature = "dynamodb")]
+fn parameter(name: &str) -> String {
+    let is_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if is_name { format!("{name:?}") } else { "\"...\"".to_owned() }
+}
+
 /// Reads the parameter `durable`: the store loses nothing in a restart.
 #[cfg(feature = "network")]
 fn durability(value: &str) -> Result<leasehold_core::member::Durability, String> {

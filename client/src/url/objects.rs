@@ -10,8 +10,8 @@ use leasehold_core::member::Durability;
 use leasehold_wire::objects::Service;
 use url::{Url, form_urlencoded};
 
-use super::{Reach, durability, is_loopback, without_secrets};
-use crate::aws::profiles::{self, Profiles};
+use super::{Reach, durability, is_loopback, parameter, without_secrets};
+use crate::aws::profiles::Profiles;
 use crate::aws::{EnvVars, region};
 use crate::error::Error;
 
@@ -83,10 +83,24 @@ impl ObjectsUrl {
             "" => PREFIX.to_owned(),
             prefix => format!("{}/", checked_prefix(prefix)?),
         };
-        let region = if service == Service::S3 { region_of(&given, env)? } else { String::new() };
+        // Read once, and only if they are needed.
+        let mut files: Option<Profiles> = None;
+        if let Some(name) = &given.profile {
+            Profiles::opened(&mut files, env)?.expect(name)?;
+        }
+        let region = match service {
+            Service::S3 => region::chosen(
+                given.region.as_deref(),
+                given.profile.as_deref(),
+                env,
+                &mut files,
+                "write ?region=eu-west-1",
+            )?,
+            Service::AzureBlob | Service::Gcs => String::new(),
+        };
         let endpoint = match &given.endpoint {
             Some(endpoint) => Some((endpoint.clone(), "endpoint")),
-            None => endpoint_of_environment(service, &given, env)?,
+            None => endpoint_of_environment(service, &given, env, &mut files)?,
         };
         let (base, root, reach) = match &endpoint {
             Some((endpoint, said)) => at_endpoint(service, endpoint, said, &parts, given.is_plaintext_allowed)?,
@@ -130,7 +144,7 @@ impl Parameters {
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let (name, value) = (name.into_owned(), value.into_owned());
             if value.is_empty() {
-                return Err(format!("{} is empty; give it a value, or leave it out", shown(&name)));
+                return Err(format!("{} is empty; give it a value, or leave it out", parameter(&name)));
             }
             match name.as_str() {
                 "region" | "profile" if service != Service::S3 => return Err(format!("{name} is for s3:// only")),
@@ -147,7 +161,7 @@ impl Parameters {
                     let advice = "keys come from the environment, never from the url";
                     return Err(format!(
                         "there is no parameter {}; there are {PARAMETERS}, and {advice}",
-                        shown(&name)
+                        parameter(&name)
                     ));
                 }
             }
@@ -158,12 +172,6 @@ impl Parameters {
         }
         Ok(given)
     }
-}
-
-/// The name of a parameter, if it looks like one and not like something misplaced.
-fn shown(name: &str) -> String {
-    let is_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if is_name { format!("{name:?}") } else { "\"...\"".to_owned() }
 }
 
 /// Names of buckets, containers and accounts become parts of hosts and paths, so nothing else may pass.
@@ -187,38 +195,11 @@ fn checked_prefix(prefix: &str) -> Result<&str, String> {
     }
 }
 
-fn region_of(given: &Parameters, env: &EnvVars) -> Result<String, String> {
-    let profile = given.profile.clone().unwrap_or_else(|| profiles::usual(env));
-    let of_profile = || -> Result<Option<String>, String> {
-        let files = Profiles::read(env)?;
-        match (files.profile(&profile), &given.profile) {
-            (None, Some(name)) => {
-                Err(format!("there is no profile {name:?} in {}, only {}", files.places(), files.names()))
-            }
-            (section, _) => Ok(section.and_then(|section| section.get("region")).map(str::to_owned)),
-        }
-    };
-    let of_environment = || env.variable("AWS_REGION").or_else(|| env.variable("AWS_DEFAULT_REGION"));
-    let found = match (&given.region, &given.profile) {
-        (Some(region), _) => Some(region.clone()),
-        (None, Some(_)) => of_profile()?.or_else(of_environment),
-        (None, None) => match of_environment() {
-            Some(region) => Some(region),
-            None => of_profile()?,
-        },
-    };
-    let region = found.ok_or("the region is missing: write ?region=eu-west-1, or set AWS_REGION")?;
-    // R2 and others have the region `auto`.
-    match region::is_region(&region) {
-        true => Ok(region),
-        false => Err(format!("{region:?} is not a region; write one such as eu-west-1")),
-    }
-}
-
 fn endpoint_of_environment(
     service: Service,
     given: &Parameters,
     env: &EnvVars,
+    files: &mut Option<Profiles>,
 ) -> Result<Option<(String, &'static str)>, String> {
     let variable = |name: &'static str| env.variable(name).map(|value| (value, name));
     match service {
@@ -226,7 +207,7 @@ fn endpoint_of_environment(
             Ok(variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL")))
         }
         Service::S3 => {
-            let files = Profiles::read(env)?;
+            let files = Profiles::opened(files, env)?;
             let section = given.profile.as_deref().and_then(|name| files.profile(name));
             let url = section.and_then(|section| files.endpoint_url(section, "s3"));
             Ok(url.map(|url| (url.to_owned(), "the profile's endpoint_url")))

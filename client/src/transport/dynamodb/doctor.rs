@@ -12,7 +12,7 @@ use leasehold_wire::dynamodb::table::{self, Writers};
 use leasehold_wire::dynamodb::{Request, Response};
 
 use super::credentials::Keys;
-use super::{Dynamodb, ahead, link};
+use super::{Dynamodb, ahead};
 use crate::aws::region;
 use crate::clock;
 use crate::doctor::Finding;
@@ -93,7 +93,7 @@ impl<'a> Asking<'a> {
                 [self.ahead, ahead(sent, got, response)].into_iter().flatten().min_by_key(|(_, doubt)| *doubt);
             self.ahead = closest;
         }
-        let result = answer.and_then(|response| read(&response).map_err(link::no_answer));
+        let result = answer.and_then(|response| read(&response).map_err(NoServer::from));
         if let Err(why @ NoServer::Refused(Refusal::Throttled(_))) = &result {
             let count = self.throttled.as_ref().map_or(0, |(count, _)| *count);
             self.throttled = Some((count + 1, why.to_string()));

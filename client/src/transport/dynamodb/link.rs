@@ -8,12 +8,10 @@ use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::dynamodb::{ErrorClass, Progress, Repeat, Request, Response, Session, classify};
 use reqwest::Client;
 use tokio::sync::Semaphore;
-use tracing::Level;
 
 use super::access::Access;
 use super::credentials::Keys;
 use crate::clock;
-use crate::reports;
 use crate::transport::connections::{Link, until};
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
 use crate::transport::web::{self, MOST_CONNECTIONS};
@@ -55,7 +53,7 @@ impl DynamodbLink {
             let (mut refreshed, mut reset) = (false, false);
             loop {
                 let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-                let response = self.post(request, &keys, deadline).await.map_err(no_answer)?;
+                let response = self.post(request, &keys, deadline).await.map_err(NoServer::from)?;
                 match repeat(&self.session, &response) {
                     Some(Repeat::FreshCredentials) if !refreshed => {
                         refreshed = true;
@@ -95,10 +93,7 @@ impl DynamodbLink {
             }
         };
         if let Err(why) = &met {
-            let (link, why) = (Arc::clone(&self), why.clone());
-            reports::queue(Level::DEBUG, move || {
-                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
-            });
+            why.report(Arc::clone(&self.access));
         }
         met
     }
@@ -215,13 +210,5 @@ fn no_keys_in_time() -> Refusal {
 fn fault_of(trouble: TransportFault) -> Fault {
     match trouble {
         TransportFault::NotSent(fault) | TransportFault::Unknown(fault) => fault,
-    }
-}
-
-pub(super) fn no_answer(outcome: Outcome) -> NoServer {
-    match outcome {
-        Outcome::NotApplied(refusal) => NoServer::Refused(refusal),
-        Outcome::Unknown(fault) => NoServer::Fault(fault),
-        Outcome::Applied(_) => NoServer::Fault(Fault::of(FaultKind::Protocol)),
     }
 }

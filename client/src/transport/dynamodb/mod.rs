@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
-use leasehold_core::op::{Denial, FaultKind, Outcome, Refusal};
+use leasehold_core::op::{Denial, Outcome};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
 use leasehold_wire::listing::Page;
@@ -33,7 +33,7 @@ use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::fork;
 use crate::url::dynamodb::DynamodbUrl;
 
@@ -85,17 +85,11 @@ impl Dynamodb {
     }
 
     fn to_error(&self, why: &NoServer) -> Error {
-        let kind = match why {
-            // If another kind of server answers, waiting does not help.
-            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
-            NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
-            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
-        };
-        Error::new(kind, super::of(&self.url, why))
+        why.error(&self.url)
     }
 
     pub(crate) fn judged(&self, outcome: Outcome) -> Error {
-        self.to_error(&link::no_answer(outcome))
+        NoServer::from(outcome).error(&self.url)
     }
 }
 

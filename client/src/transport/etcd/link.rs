@@ -106,17 +106,11 @@ impl EtcdLink {
         let met = match self.command(&self.session.look(), deadline).await {
             // Without a leader or a right, it is there all the same: each request is judged by its own answer.
             Ok(_) => Ok(()),
-            Err(Outcome::NotApplied(Refusal::Unavailable(fault)) | Outcome::Unknown(fault)) => {
-                Err(NoServer::Fault(fault))
-            }
-            Err(Outcome::NotApplied(refusal)) => Err(NoServer::Refused(refusal)),
-            Err(Outcome::Applied(_)) => Err(NoServer::Fault(Fault::of(FaultKind::Protocol))),
+            Err(Outcome::NotApplied(Refusal::Unavailable(fault))) => Err(NoServer::Fault(fault)),
+            Err(outcome) => Err(NoServer::from(outcome)),
         };
         if let Err(why) = &met {
-            let (link, why) = (Arc::clone(&self), why.clone());
-            reports::queue(Level::DEBUG, move || {
-                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
-            });
+            why.report(Arc::clone(&self.access));
         }
         met
     }

@@ -10,11 +10,9 @@ use leasehold_wire::rest;
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use tokio::sync::Semaphore;
-use tracing::Level;
 
 use super::access::Access;
 use crate::clock;
-use crate::reports;
 use crate::transport::connections::{Link, until};
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
 use crate::transport::web::{MOST_CONNECTIONS, header, read};
@@ -84,10 +82,7 @@ impl HttpLink {
             Err(_) => Err(NoServer::Fault(Fault::new(FaultKind::Timeout, "no answer to a PING"))),
         };
         if let Err(why) = &met {
-            let (link, why) = (Arc::clone(&self), why.clone());
-            reports::queue(Level::DEBUG, move || {
-                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
-            });
+            why.report(Arc::clone(&self.access));
         }
         met
     }

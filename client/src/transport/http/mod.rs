@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
-use leasehold_core::op::{FaultKind, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::listing::Page;
 use leasehold_wire::redis::{Command, Session, Settings, list, look_by_script};
@@ -29,7 +28,7 @@ use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::fork;
 use crate::url::http::HttpUrl;
 
@@ -56,7 +55,7 @@ impl Http {
         let connections =
             Arc::new(Connections::new(Homes::Runtimes, move |_| HttpLink::new(Arc::clone(&links), session.clone())));
         let store = Self { access, connections, url: url.clone() };
-        store.greet().map_err(|why| to_error(url, &why))?;
+        store.greet().map_err(|why| why.error(url))?;
         Ok(store)
     }
 
@@ -80,18 +79,8 @@ impl Http {
             }
             Ok(replies)
         });
-        asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| to_error(&self.url, &why))
+        asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| why.error(&self.url))
     }
-}
-
-fn to_error(url: &HttpUrl, why: &NoServer) -> Error {
-    let kind = match why {
-        // If another kind of server answers, waiting does not help.
-        NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
-        NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
-        NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
-    };
-    Error::new(kind, super::of(url, why))
 }
 
 impl Transport for Http {

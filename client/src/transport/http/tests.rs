@@ -6,7 +6,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Renew, TransportFault};
+use leasehold_core::op::{
+    Acquire, Applied, DenialKind, FaultKind, LockOp, Op, Outcome, Refusal, Renew, TransportFault,
+};
 use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Resource, Seq, Token};
 use leasehold_servers::rest::{self, Misbehave};
 use leasehold_servers::{redis, wait_until, webdis};
@@ -16,6 +18,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
 use crate::doctor::Severity;
+use crate::error::ErrorKind;
 
 const TTL: Duration = Duration::from_secs(60);
 

@@ -13,12 +13,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
-use tracing::Level;
 
 use super::auth::{Auth, Used};
 use crate::clock;
 use crate::error::Error;
-use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
@@ -111,17 +109,11 @@ impl ObjectsLink {
         let met = match self.command(&self.session.look(), deadline).await {
             // Without a right, it is there all the same: each request is judged by its own answer.
             Ok(_) => Ok(()),
-            Err(Outcome::NotApplied(Refusal::Unavailable(fault)) | Outcome::Unknown(fault)) => {
-                Err(NoServer::Fault(fault))
-            }
-            Err(Outcome::NotApplied(refusal)) => Err(NoServer::Refused(refusal)),
-            Err(Outcome::Applied(_)) => Err(NoServer::Fault(Fault::of(FaultKind::Protocol))),
+            Err(Outcome::NotApplied(Refusal::Unavailable(fault))) => Err(NoServer::Fault(fault)),
+            Err(outcome) => Err(NoServer::from(outcome)),
         };
         if let Err(why) = &met {
-            let (link, why) = (Arc::clone(&self), why.clone());
-            reports::queue(Level::DEBUG, move || {
-                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
-            });
+            why.report(Arc::clone(&self.access));
         }
         met
     }

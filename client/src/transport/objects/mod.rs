@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
-use leasehold_core::op::{FaultKind, Outcome, Refusal};
+use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::listing::Page;
 use leasehold_wire::objects::{Request, Response, Session};
@@ -23,7 +23,7 @@ use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::fork;
 use crate::url::objects::ObjectsUrl;
 
@@ -65,18 +65,7 @@ impl Objects {
     }
 
     fn judged(&self, outcome: Outcome) -> Error {
-        let why = match outcome {
-            Outcome::NotApplied(refusal) => NoServer::Refused(refusal),
-            Outcome::Unknown(fault) => NoServer::Fault(fault),
-            Outcome::Applied(_) => NoServer::Fault(leasehold_core::op::Fault::of(FaultKind::Protocol)),
-        };
-        let kind = match &why {
-            // If another kind of server answers, waiting does not help.
-            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
-            NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
-            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
-        };
-        Error::new(kind, super::of(&self.url, &why))
+        NoServer::from(outcome).error(&self.url)
     }
 }
 

@@ -7,11 +7,9 @@ use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, Transp
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::postgres::{Answer as Rows, Progress, Session, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
-use tracing::Level;
 
 use super::connection::{Access, Connection, Told};
 use crate::clock;
-use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::LastAttempt;
@@ -187,10 +185,7 @@ impl PostgresLink {
             }
         };
         if let Err(why) = &met {
-            let (link, why) = (Arc::clone(&self), why.clone());
-            reports::queue(Level::DEBUG, move || {
-                tracing::debug!(target: "leasehold", store = %link.access.url(), why = %why, "no answer");
-            });
+            why.report(self.access.url().clone());
         }
         met
     }

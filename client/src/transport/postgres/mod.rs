@@ -30,7 +30,7 @@ use super::wakeups::Wakeups;
 use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::fork;
 use crate::url::postgres::PostgresUrl;
 
@@ -104,13 +104,7 @@ impl Postgres {
     }
 
     fn to_error(&self, why: &NoServer) -> Error {
-        let kind = match why {
-            NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
-            // If another kind of server answers, waiting does not help.
-            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
-            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
-        };
-        Error::new(kind, super::of(&self.url, why))
+        why.error(&self.url)
     }
 
     fn judged(&self, outcome: Outcome) -> Error {
