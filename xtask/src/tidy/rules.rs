@@ -3,6 +3,8 @@
 use super::Finding;
 
 const MOST_LINES: usize = 600;
+/// Other languages, whose tests are held to it as well.
+const SCRIPTS: [&str; 3] = [".py", ".cjs", ".mjs"];
 const DRIVER: &str = "client/src/driver/";
 /// Where the crates that users run hold to `clippy.toml`. Tests may read clocks and open sockets.
 const PRODUCTS: [&str; 6] = [
@@ -20,7 +22,8 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut add = |line: usize, rule, message| findings.push(Finding { path: path.to_owned(), line, rule, message });
     let lines = text.lines().count();
-    if path.contains("src/") && lines > MOST_LINES {
+    let is_script = SCRIPTS.iter().any(|end| path.ends_with(end));
+    if (is_script || path.contains("src/")) && lines > MOST_LINES {
         let message = format!("the file has {lines} lines, more than {MOST_LINES}; split it by idea");
         add(MOST_LINES + 1, "short-files", message);
     }
@@ -81,7 +84,9 @@ mod tests {
     #[test]
     fn files_can_be_read_in_a_sitting() {
         assert_eq!(flagged("core/src/lease.rs", &"//\n".repeat(MOST_LINES)), NONE);
-        for path in ["core/src/lease.rs", "xtask/src/tidy.rs", "testing/bench/src/bin/demo.rs"] {
+        for path in
+            ["core/src/lease.rs", "testing/bench/src/bin/demo.rs", "python/leasehold/aio.py", "node/testing.cjs"]
+        {
             assert_eq!(flagged(path, &"//\n".repeat(MOST_LINES + 1)), ["short-files:601"], "{path}");
         }
         assert_eq!(flagged("core/tests/lease.rs", &"//\n".repeat(MOST_LINES + 1)), NONE);
