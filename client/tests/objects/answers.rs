@@ -77,18 +77,18 @@ fn refusals_say_what_to_do_and_repeat_no_secret() {
 #[test]
 fn answers_that_are_cut_short_or_foreign_are_no_success() {
     on_objects::set_keys();
-    for reply in [
-        Reply::Half(b"{\"counter\":1}".to_vec()),
-        Reply::Close,
-        Reply::new(200, "<html>Welcome</html>"),
-        Reply::new(204, ""),
-        with(200, &[("ETag", "\"a\nb\"")], "{}"),
+    for (reply, words) in [
+        (Reply::Half(b"{\"counter\":1}".to_vec()), ""),
+        (Reply::Close, ""),
+        (Reply::new(200, "<html>Welcome</html>"), "none of the storage service's"),
+        (Reply::new(204, ""), "HTTP status 204"),
+        (with(200, &[("ETag", "\"a\nb\"")], "{}"), ""),
     ] {
         let shown = format!("{reply:?}");
         let server = Server::start(move |_: &Request| reply.clone());
         let error = Client::connect(s3(&server)).unwrap_err();
         let refused = [ErrorKind::StoreUnavailable, ErrorKind::StoreRefused];
-        assert!(refused.contains(&error.kind()), "{shown}: {error}");
+        assert!(refused.contains(&error.kind()) && error.to_string().contains(words), "{shown}: {error}");
     }
 }
 
