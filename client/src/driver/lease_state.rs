@@ -289,10 +289,11 @@ impl LeaseState {
                 notifications.callbacks.append(&mut inner.on_expiring);
             }
             Event::Lost { reason, .. } => {
-                let deadline = self.deadline.swap(LOST, Ordering::AcqRel);
+                // First, so that a release that finds the lease over finds what it has to let go of.
                 if reason == LostReason::Revoked {
-                    self.protected_until.store(deadline, Ordering::Release);
+                    self.protected_until.store(self.deadline.load(Ordering::Acquire), Ordering::Release);
                 }
+                self.deadline.store(LOST, Ordering::Release);
                 let renew_fault = inner.renew_fault.clone();
                 inner.phase = Phase::Lost(reason.clone());
                 inner.notify_loss(|| Error::lost(self.resource.as_str(), &reason, renew_fault.as_ref()), notifications);
