@@ -398,13 +398,14 @@ def test_a_release_is_one_request(kind: str, redis: str, server: redis_py.Redis,
         return sum(stats.get(f"cmdstat_{script}", {"calls": 0})["calls"] for script in ("eval", "evalsha"))
 
     async def body(make: Make) -> None:
-        lock = make(name)
-        for _ in range(2):
+        lock, counts = make(name), []
+        # The server has to be told the script at first, and clients of earlier tests may still release something.
+        for _ in range(10):
             await done(lock.acquire())
             before = requests()
             await done(lock.release())
-        # The server had to be told the script at first.
-        assert requests() - before == 1
+            counts.append(requests() - before)
+        assert min(counts) == 1, counts
 
     runner(redis, [kind])(body)
 
