@@ -15,7 +15,7 @@ mod date;
 #[cfg(test)]
 mod tests;
 
-pub use date::http_date;
+pub use date::{http_date, write_http_date};
 
 /// Credentials to sign requests. `Debug` shows the access key's id only; the secrets are overwritten when dropped.
 #[derive(Clone, PartialEq, Eq)]

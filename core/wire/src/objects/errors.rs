@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 use serde_json::Value as Json;
 
@@ -9,7 +10,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal}
 
 use super::memory::Row;
 use super::requests::Version;
-use super::{Response, Service, Session};
+use super::{Response, Service, Session, cosmos};
 use crate::dynamodb::json::object;
 use crate::redis::said;
 
@@ -42,7 +43,7 @@ impl Session {
         };
         match response.status {
             200 => match self.version(response) {
-                Some(version) => Heard::Read(Row { version: Some(version), body: Some(response.body.clone()) }),
+                Some(version) => Heard::Read(Row { version: Some(version), body: Some(self.body(response)) }),
                 None => Heard::Failed(misfit()),
             },
             404 if self.is_object_missing(response) => Heard::Read(Row::default()),
@@ -59,14 +60,24 @@ impl Session {
             200 | 201 => self.version(response).map_or_else(|| Heard::Failed(misfit()), Heard::Written),
             412 => Heard::Raced,
             409 if ["ConditionalRequestConflict", "BlobAlreadyExists"].contains(&&*self.code(response)) => Heard::Raced,
-            404 if self.service == Service::S3 && self.is_object_missing(response) => Heard::Raced,
+            409 if self.service == Service::CosmosDb => Heard::Raced,
+            404 if [Service::S3, Service::CosmosDb].contains(&self.service) && self.is_object_missing(response) => {
+                Heard::Raced
+            }
             _ => Heard::Failed(self.classify(response)),
+        }
+    }
+
+    fn body(&self, response: &Response) -> Vec<u8> {
+        match self.service {
+            Service::S3 | Service::AzureBlob | Service::Gcs => response.body.clone(),
+            Service::CosmosDb => cosmos::written(&response.body),
         }
     }
 
     fn version(&self, response: &Response) -> Option<Version> {
         let text = match self.service {
-            Service::S3 | Service::AzureBlob => response.header("etag").map(ToString::to_string),
+            Service::S3 | Service::AzureBlob | Service::CosmosDb => response.header("etag").map(ToString::to_string),
             // The answer to an upload tells it in its body.
             Service::Gcs => response.header("x-goog-generation").map(ToString::to_string).or_else(|| {
                 object(&response.body).ok()?.get("generation").and_then(Json::as_str).map(ToString::to_string)
@@ -84,6 +95,7 @@ impl Session {
                 let said = core::str::from_utf8(&response.body).unwrap_or_default();
                 said.contains("No such object") || said.trim_end() == "Not Found"
             }
+            Service::CosmosDb => !cosmos::is_container_missing(response),
         }
     }
 
@@ -96,6 +108,9 @@ impl Session {
                 let first = fields.get("error")?.get("errors")?.get(0)?.get("reason")?.as_str()?.to_string();
                 Some(first)
             }),
+            Service::CosmosDb => object(&response.body)
+                .ok()
+                .and_then(|fields| fields.get("code").and_then(Json::as_str).map(ToString::to_string)),
         };
         code.map(|code| said(&code)).unwrap_or_default()
     }
@@ -116,6 +131,12 @@ impl Session {
                 Repeat::ServerTime => fault(FaultKind::Server, "the clock of this machine is wrong by many minutes"),
             }));
         }
+        if self.service == Service::CosmosDb && cosmos::is_moving(response) {
+            return Outcome::NotApplied(Refusal::Unavailable(fault(
+                FaultKind::Server,
+                "the region takes no writes now",
+            )));
+        }
         match (response.status, code.as_str()) {
             (404, "NoSuchBucket" | "ContainerNotFound") => denied(DenialKind::Other, self.no_container()),
             (404, _) => denied(DenialKind::Other, self.no_container()),
@@ -128,6 +149,9 @@ impl Session {
             (503, "SlowDown" | "ServerBusy") => {
                 Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests")))
             }
+            // Cosmos DB: another write of the document was under way.
+            (449, _) => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "others write the same object"))),
+            (408 | 410, _) => Outcome::Unknown(fault(FaultKind::Server, "the service took too long")),
             (405 | 501, _) => denied(DenialKind::Other, "the service does not know conditional writes"),
             (400..=499, _) => denied(DenialKind::Other, "the service does not accept the request"),
             _ => Outcome::Unknown(fault(FaultKind::Server, "the service has failed")),
@@ -142,8 +166,9 @@ impl Session {
             (Service::S3, _, "RequestTimeTooSkewed") => Some(Repeat::ServerTime),
             (Service::S3, _, "ExpiredToken" | "InvalidToken" | "InvalidAccessKeyId" | "TokenRefreshRequired")
             | (Service::AzureBlob, _, "InvalidAuthenticationInfo" | "AuthenticationFailed")
-            | (Service::Gcs, 401, _) => Some(Repeat::FreshCredentials),
-            (Service::S3 | Service::AzureBlob | Service::Gcs, _, _) => None,
+            | (Service::Gcs | Service::CosmosDb, 401, _) => Some(Repeat::FreshCredentials),
+            (Service::CosmosDb, 403, _) if cosmos::is_time_wrong(response) => Some(Repeat::ServerTime),
+            (Service::S3 | Service::AzureBlob | Service::Gcs | Service::CosmosDb, _, _) => None,
         }
     }
 
@@ -152,6 +177,9 @@ impl Session {
             Service::S3 => "there is no such bucket here: create it, or mend its name, region or endpoint",
             Service::AzureBlob => "there is no such container: create it, or mend its name or the account",
             Service::Gcs => "there is no such bucket: create it, or mend its name",
+            Service::CosmosDb => {
+                "there is no such database or container: create it with the partition key /id, or mend its name or the account"
+            }
         }
     }
 
@@ -163,6 +191,10 @@ impl Session {
             }
             Service::AzureBlob => "the identity needs the role `Storage Blob Data Contributor` on the container",
             Service::Gcs => "the identity needs the role `roles/storage.objectUser` on the bucket",
+            Service::CosmosDb => {
+                "the key is not one of the account's, or the identity needs the role `Cosmos DB Built-in Data Contributor`, \
+                 or the account's firewall does not let this machine in"
+            }
         }
     }
 

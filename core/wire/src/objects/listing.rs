@@ -1,4 +1,4 @@
-//! Pages of the names of locks, in the order of their objects' names. Their contents are read one by one.
+//! Pages of the names of locks, in the order of their objects' names; in any order from Cosmos DB. Their contents are read one by one.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use leasehold_core::op::Outcome;
 
 use super::errors::{Heard, misfit, tags};
 use super::requests::decoded;
-use super::{END, LONG_NAME, Request, Response, Service, Session};
+use super::{END, LONG_NAME, Request, Response, Service, Session, cosmos};
 use crate::dynamodb::json::object;
 use crate::listing::PAGE;
 
@@ -57,6 +57,10 @@ impl Session {
                 let names = items.iter().filter_map(|item| item.get("name")?.as_str().map(ToString::to_string));
                 let next = fields.get("nextPageToken").and_then(Json::as_str).map(ToString::to_string);
                 (names.collect(), next.filter(|next| !next.is_empty()))
+            }
+            Service::CosmosDb => {
+                let next = response.header("x-ms-continuation").map(ToString::to_string);
+                (cosmos::keys(response)?, next.filter(|next| !next.is_empty()))
             }
         };
         let all = self.below("");

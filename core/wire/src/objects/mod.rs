@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cosmos;
 mod errors;
 mod exchange;
 mod listing;
@@ -59,6 +60,7 @@ use leasehold_core::Resource;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{LockOp, Outcome, Refusal};
 
+pub use cosmos::{Properties, set_date, with_key, with_token};
 pub use errors::{Repeat, repeat};
 pub use exchange::{Exchange, Progress};
 pub use listing::Names;
@@ -70,8 +72,6 @@ use requests::Version;
 
 use crate::sigv4::hex;
 
-/// The longest name of an object, in bytes, on every service.
-const MOST_KEY: usize = 1024;
 const END: &str = ".json";
 /// The field with the name of a lock whose object's name does not tell it.
 const LONG_NAME: &str = "name";
@@ -93,6 +93,18 @@ pub enum Service {
     AzureBlob,
     /// Google Cloud Storage, by its JSON API.
     Gcs,
+    /// Azure Cosmos DB for NoSQL, in a container whose partition key is `/id`.
+    CosmosDb,
+}
+
+impl Service {
+    /// The longest name of an object, in bytes.
+    const fn most_key(self) -> usize {
+        match self {
+            Self::S3 | Self::AzureBlob | Self::Gcs => 1024,
+            Self::CosmosDb => 255,
+        }
+    }
 }
 
 /// The method of a request.
@@ -102,7 +114,7 @@ pub enum Method {
     Get,
     /// Writes.
     Put,
-    /// Writes, on services that name the object in the body.
+    /// Writes, on services that name the object in the body; or asks for names.
     Post,
 }
 
@@ -124,7 +136,7 @@ pub struct Request {
 impl Request {
     /// Returns true for a request that may write. Another may be sent again.
     pub fn writes(&self) -> bool {
-        self.method != Method::Get
+        self.method != Method::Get && !cosmos::is_query(self)
     }
 }
 
@@ -147,7 +159,15 @@ pub struct Response {
 
 impl Response {
     /// The headers that are looked at.
-    pub const HEADERS: [&str; 5] = ["etag", "x-goog-generation", "x-ms-error-code", "x-amz-bucket-region", "date"];
+    pub const HEADERS: [&str; 7] = [
+        "etag",
+        "x-goog-generation",
+        "x-ms-error-code",
+        "x-ms-substatus",
+        "x-ms-continuation",
+        "x-amz-bucket-region",
+        "date",
+    ];
 
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
@@ -187,6 +207,7 @@ impl Session {
     /// | [`Service::S3`] | empty where the host names the bucket, else `/BUCKET` |
     /// | [`Service::AzureBlob`] | `/CONTAINER`, or `/ACCOUNT/CONTAINER` where the host does not name the account |
     /// | [`Service::Gcs`] | `BUCKET` |
+    /// | [`Service::CosmosDb`] | `/dbs/DATABASE/colls/CONTAINER` |
     pub fn new(service: Service, root: &str, prefix: &str) -> Self {
         Self { service, root: root.into(), prefix: prefix.into() }
     }
@@ -250,13 +271,14 @@ impl Session {
     /// has; the object then holds the name.
     fn key(&self, resource: &Resource) -> Key {
         let whole = self.below(resource.as_str());
-        if whole.len() + END.len() <= MOST_KEY {
+        let most = self.service.most_key();
+        if whole.len() + END.len() <= most {
             return Key { text: whole + END, long_name: None };
         }
         let digest = hex(&Sha256::digest(resource.as_str().as_bytes()));
         let mut text = whole;
         // The key is ASCII.
-        text.truncate(MOST_KEY - END.len() - digest.len() - 1);
+        text.truncate(most.saturating_sub(END.len() + digest.len() + 1));
         let text = alloc::format!("{text}!{digest}{END}");
         Key { text, long_name: Some(resource.as_str().into()) }
     }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use serde_json::json;
 
-use super::{Method, Request, Service, Session};
+use super::{Method, Request, Service, Session, cosmos};
 
 /// The version of an object: an ETag with its quotes, or a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,7 @@ impl Session {
         let (path, query) = match self.service {
             Service::S3 | Service::AzureBlob => (self.path(key), String::new()),
             Service::Gcs => (format!("/storage/v1/b/{}/o/{}", self.root, encoded(key)), "alt=media".into()),
+            Service::CosmosDb => return cosmos::read(&self.root, key),
         };
         Request { method: Method::Get, path, query, headers: self.headers(), body: Vec::new() }
     }
@@ -54,11 +55,13 @@ impl Session {
                 let path = format!("/upload/storage/v1/b/{}/o", self.root);
                 Request { method: Method::Post, path, query, headers, body: whole }
             }
+            Service::CosmosDb => cosmos::write(&self.root, key, version, body),
         }
     }
 
     /// Asks for a page of the names that begin with `prefix`, at most `most`.
     pub(super) fn page(&self, prefix: &str, after: &str, most: u32) -> Request {
+        let (plain_prefix, plain_after) = (prefix, after);
         let (prefix, after) = (encoded(prefix), encoded(after));
         // In the order of their names, as signatures want them.
         let optional = |name: &str| if after.is_empty() { String::new() } else { format!("{name}={after}&") };
@@ -79,6 +82,7 @@ impl Session {
                 let query = format!("fields={fields}&maxResults={most}&{token}prefix={prefix}");
                 (format!("/storage/v1/b/{}/o", self.root), query)
             }
+            Service::CosmosDb => return cosmos::page(&self.root, plain_prefix, plain_after, most),
         };
         Request { method: Method::Get, path, query, headers: self.headers(), body: Vec::new() }
     }
@@ -92,6 +96,7 @@ impl Session {
     fn headers(&self) -> Vec<(&'static str, String)> {
         match self.service {
             Service::AzureBlob => vec![("x-ms-version", AZURE_API.into())],
+            Service::CosmosDb => cosmos::headers(),
             Service::S3 | Service::Gcs => Vec::new(),
         }
     }

@@ -14,7 +14,7 @@ use leasehold_core::{LockId, Nonce, Owner, Seq, Token};
 
 const TTL: Duration = Duration::from_secs(30);
 const NOW: u64 = 1_700_000_000_000;
-const ALL: [Service; 3] = [Service::S3, Service::AzureBlob, Service::Gcs];
+const ALL: [Service; 4] = [Service::S3, Service::AzureBlob, Service::Gcs, Service::CosmosDb];
 
 type Meanwhile = fn(&mut Bucket);
 
@@ -56,7 +56,7 @@ impl Bucket {
             |name: &str| request.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
         let key = |path: &str| percent_decoded(path.rsplit_once("/locks/").map_or("", |(_, key)| key));
         let named = match self.service {
-            Service::S3 | Service::AzureBlob => "etag",
+            Service::S3 | Service::AzureBlob | Service::CosmosDb => "etag",
             Service::Gcs => "x-goog-generation",
         };
         let shown =
@@ -65,8 +65,16 @@ impl Bucket {
             let key = match self.service {
                 Service::S3 | Service::AzureBlob => key(&request.path),
                 Service::Gcs => percent_decoded(request.path.strip_prefix("/storage/v1/b/locks/o/").unwrap()),
+                Service::CosmosDb => key_of_id(request.path.strip_prefix("/dbs/a/colls/locks/docs/").unwrap()),
             };
             return match (self.objects.get(&key), self.service) {
+                (Some((version, body)), Service::CosmosDb) => {
+                    let mut fields: serde_json::Value = serde_json::from_slice(body).unwrap();
+                    fields["_etag"] = format!("\"{version}\"").into();
+                    fields["_ts"] = 1.into();
+                    let body = fields.to_string().into_bytes();
+                    Response { status: 200, headers: Self::header(named, shown(*version)), body }
+                }
                 (Some((version, body)), _) => {
                     Response { status: 200, headers: Self::header(named, shown(*version)), body: body.clone() }
                 }
@@ -75,6 +83,7 @@ impl Bucket {
                     Response { headers: Self::header("x-ms-error-code", "BlobNotFound"), ..response(404, "") }
                 }
                 (None, Service::Gcs) => response(404, "No such object: locks/a"),
+                (None, Service::CosmosDb) => response(404, r#"{"code":"NotFound"}"#),
             };
         }
         let (key, wanted, body) = match self.service {
@@ -89,6 +98,13 @@ impl Bucket {
                 let wanted = request.query.split('&').find_map(|pair| pair.strip_prefix("ifGenerationMatch=")).unwrap();
                 (named["name"].as_str().unwrap().into(), wanted.into(), parts.next().unwrap().into())
             }
+            Service::CosmosDb => {
+                let fields: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+                let id = fields["id"].as_str().unwrap();
+                assert_eq!(sent("x-ms-documentdb-partitionkey").unwrap(), format!("[\"{id}\"]"));
+                let wanted = sent("if-match").unwrap_or("0".into()).trim_matches('"').to_string();
+                (key_of_id(id), wanted, request.body.clone())
+            }
         };
         let is = self.objects.get(&key).map_or(0, |(version, _)| *version).to_string();
         match (is == wanted, self.service, wanted.as_str()) {
@@ -97,6 +113,7 @@ impl Bucket {
                 let shown = if self.service == Service::Gcs { version.to_string() } else { format!("\"{version}\"") };
                 Response { status: 200, headers: Self::header(named, shown), body: Vec::new() }
             }
+            (false, Service::CosmosDb, "0") => response(409, r#"{"code":"Conflict"}"#),
             (false, Service::AzureBlob, "0") => {
                 Response { headers: Self::header("x-ms-error-code", "BlobAlreadyExists"), ..response(409, "") }
             }
@@ -140,6 +157,10 @@ impl Bucket {
     }
 }
 
+fn key_of_id(id: &str) -> String {
+    percent_decoded(id).replace(':', "/").replace('=', "%")
+}
+
 fn percent_decoded(text: &str) -> String {
     let mut parts = text.split('%');
     let mut bytes: Vec<u8> = parts.next().unwrap().bytes().collect();
@@ -151,7 +172,12 @@ fn percent_decoded(text: &str) -> String {
 }
 
 fn session(service: Service) -> Session {
-    Session::new(service, if service == Service::Gcs { "locks" } else { "/locks" }, "prod/")
+    let root = match service {
+        Service::S3 | Service::AzureBlob => "/locks",
+        Service::Gcs => "locks",
+        Service::CosmosDb => "/dbs/a/colls/locks",
+    };
+    Session::new(service, root, "prod/")
 }
 
 fn response(status: u16, body: &str) -> Response {
@@ -324,6 +350,13 @@ fn requests_are_those_of_each_service() {
             "Post /upload/storage/v1/b/locks/o?ifGenerationMatch=0&uploadType=multipart \
              content-type: multipart/related; boundary=leasehold-5e1f",
         ),
+        (
+            Service::CosmosDb,
+            "Get /dbs/a/colls/locks/docs/prod%3Alock%3Aa%3D2F%3DC3%3DBC.json? x-ms-version: 2018-12-31, \
+             x-ms-documentdb-partitionkey: [\"prod:lock:a=2F=C3=BC.json\"]",
+            "Post /dbs/a/colls/locks/docs? x-ms-version: 2018-12-31, \
+             x-ms-documentdb-partitionkey: [\"prod:lock:a=2F=C3=BC.json\"], content-type: application/json",
+        ),
     ] {
         let session = session(service);
         assert_eq!(shown(&session.read(&key(service))), read);
@@ -361,6 +394,14 @@ fn pages_of_names_are_read() {
     let page = "<EnumerationResults><Blobs><Blob><Name>prod/lock/b.json</Name></Blob></Blobs><NextMarker /></EnumerationResults>";
     assert_eq!(azure.listed(&response(200, page)).unwrap().next, None);
     assert!(session(Service::S3).listed(&response(200, "<html>")).is_err());
+    let cosmos = session(Service::CosmosDb);
+    let headers = vec![("x-ms-continuation".into(), "t~1".into())];
+    let page = r#"{"Documents":["prod:lock:b=2F.json","prod:quorum.json"]}"#;
+    let names = cosmos.listed(&Response { headers, ..response(200, page) }).unwrap();
+    assert_eq!((&names.names[..], names.next.as_deref()), (&[Resource::new("b/").unwrap()][..], Some(&b"t~1"[..])));
+    let asked = cosmos.list("b/", b"t~1");
+    assert!(!asked.writes() && asked.headers.contains(&("x-ms-continuation", "t~1".into())));
+    assert!(core::str::from_utf8(&asked.body).unwrap().contains("\"prod:lock:b=2F\""));
 }
 
 #[test]
@@ -373,9 +414,15 @@ fn answers_without_success_are_judged() {
     let gcs = |status, reason: &str| {
         (Service::Gcs, response(status, &format!(r#"{{"error":{{"errors":[{{"reason":"{reason}"}}]}}}}"#)))
     };
+    let cosmos = |status, more: &str| {
+        let headers = vec![("x-ms-substatus".to_string(), more.to_string())];
+        (Service::CosmosDb, Response { headers, ..response(status, r#"{"code":"Some","message":"words"}"#) })
+    };
+    let late = r#"{"code":"Forbidden","message":"The authorization token is not valid at the current time."}"#;
     let kind = |(service, response): &(Service, Response)| match session(*service).classify(response) {
         Outcome::NotApplied(Refusal::Denied(denial)) => format!("denied {:?}", denial.kind),
         Outcome::NotApplied(Refusal::Throttled(_)) => "throttled".into(),
+        Outcome::NotApplied(Refusal::Unavailable(_)) => "unavailable".into(),
         Outcome::NotApplied(Refusal::NeedsCredentials(_)) => "credentials".into(),
         Outcome::Unknown(fault) if fault.kind == FaultKind::Server => "unknown".into(),
         other => format!("{other:?}"),
@@ -401,6 +448,16 @@ fn answers_without_success_are_judged() {
         (gcs(403, "forbidden"), "denied Permission"),
         (gcs(429, "rateLimitExceeded"), "throttled"),
         (gcs(503, "backendError"), "unknown"),
+        (cosmos(401, "0"), "credentials"),
+        ((Service::CosmosDb, response(403, late)), "credentials"),
+        (cosmos(403, "0"), "denied Permission"),
+        (cosmos(403, "3"), "unavailable"),
+        (cosmos(404, "1003"), "denied Other"),
+        (cosmos(408, "0"), "unknown"),
+        (cosmos(410, "1002"), "unknown"),
+        (cosmos(429, "3200"), "throttled"),
+        (cosmos(449, "0"), "throttled"),
+        (cosmos(503, "0"), "unknown"),
         ((Service::Gcs, response(502, "<html>oops</html>")), "unknown"),
         ((Service::S3, response(302, "<html>")), "denied Other"),
     ] {
@@ -488,3 +545,39 @@ fn signatures_are_those_of_aws() {
 const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20150830/eu-west-1/s3/aws4_request, \
     SignedHeaders=content-type;host;if-none-match;x-amz-content-sha256;x-amz-date;x-amz-security-token, \
     Signature=e42ea7cbfa774174ee30f6cb02b99d98dd323fe776cf6140d87baa1a956495ad";
+
+/// The example of "Access control on Azure Cosmos DB resources" in Microsoft's documentation.
+#[test]
+fn signatures_are_those_of_cosmos_db() {
+    let key = "dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/t4bQtVNw==";
+    let path = "/dbs/ToDoList".to_string();
+    let mut request = Request { path, ..session(Service::CosmosDb).account() };
+    set_date(&mut request, 1_493_254_272_000);
+    assert!(request.headers.contains(&("x-ms-date", "Thu, 27 Apr 2017 00:51:12 GMT".into())));
+    let signed = with_key(&request, key).unwrap();
+    assert_eq!(signed, "type%3Dmaster%26ver%3D1.0%26sig%3Dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2Bc%2Bc%3D");
+    assert_eq!(with_key(&request, "no base64!"), None);
+    assert_eq!(with_token("a.b"), "type%3Daad%26ver%3D1.0%26sig%3Da.b");
+}
+
+#[test]
+fn accounts_and_containers_that_cannot_keep_locks_are_refused() {
+    let session = session(Service::CosmosDb);
+    let account = r#"{"writableLocations":[{}],"enableMultipleWriteLocations":false,
+        "userConsistencyPolicy":{"defaultConsistencyLevel":"Session"}}"#;
+    let found = session.properties(&response(200, account)).unwrap();
+    assert!(found.reads_may_be_stale() && !found.has_several_write_regions);
+    let strong = session.properties(&response(200, &account.replace("Session", "Strong"))).unwrap();
+    assert!(!strong.reads_may_be_stale());
+    for several in [account.replace("false", "true"), account.replace("[{}]", "[{},{}]")] {
+        assert!(session.properties(&response(200, &several)).unwrap().has_several_write_regions, "{several}");
+    }
+    assert!(session.properties(&response(401, "")).is_err());
+    let container = |body: &str| session.check_container(&response(200, body));
+    let id = r#""partitionKey":{"paths":["/id"]}"#;
+    assert_eq!(container(&format!("{{{id}}}")), Ok(()));
+    assert_eq!(container(&format!(r#"{{{id},"defaultTtl":-1}}"#)), Ok(()));
+    for wrong in [&format!(r#"{{{id},"defaultTtl":3600}}"#), r#"{"partitionKey":{"paths":["/pk"]}}"#, "{}", "[]"] {
+        assert!(container(wrong).is_err(), "{wrong}");
+    }
+}

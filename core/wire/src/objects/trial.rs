@@ -91,8 +91,8 @@ impl Trial {
             Step::Replace(_) => "replace",
             Step::ReplaceAgain => "replace again",
         };
-        let id: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
-        let body = json!({ "trial": name, "id": id.join(".") }).to_string();
+        let by: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
+        let body = json!({ "trial": name, "by": by.join(".") }).to_string();
         self.step = step;
         Verdict::Ask(self.session.write(&key(&self.session), version, body.as_bytes()))
     }

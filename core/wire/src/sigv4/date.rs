@@ -19,6 +19,18 @@ pub(super) fn amz_date(unix_ms: u64) -> String {
     alloc::format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
+/// Writes an instant as HTTP does: `Sun, 06 Nov 1994 08:49:37 GMT`. Years above 9999 become the last instant of that one.
+pub fn write_http_date(unix_ms: u64) -> String {
+    let unix_ms = unix_ms.min(LAST_MS);
+    let days = unix_ms / MS_PER_DAY;
+    let (year, month, day) = civil(days);
+    let seconds = unix_ms % MS_PER_DAY / 1000;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    let weekday = DAYS.get((days % 7) as usize).copied().unwrap_or_default();
+    let month = MONTHS.get((month as usize).saturating_sub(1)).copied().unwrap_or_default();
+    alloc::format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
 /// Reads the header `Date`, in milliseconds since 1970; `None` for anything but the form that all servers have to send
 /// (RFC 9110, IMF-fixdate): `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn http_date(text: &str) -> Option<u64> {
