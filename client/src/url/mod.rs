@@ -279,9 +279,11 @@ impl FromStr for StoreUrl {
             #[cfg(not(feature = "etcd"))]
             "etcd" | "etcds" => Err(Error::config("this build has no etcd: enable the feature `etcd`")),
             #[cfg(feature = "objects")]
-            "s3" | "azblob" | "gs" => Ok(Self::Objects(ObjectsUrl::parse(url, &crate::aws::EnvVars::of_process())?)),
+            "s3" | "azblob" | "gs" | "cosmos" => {
+                Ok(Self::Objects(ObjectsUrl::parse(url, &crate::aws::EnvVars::of_process())?))
+            }
             #[cfg(not(feature = "objects"))]
-            "s3" | "azblob" | "gs" => {
+            "s3" | "azblob" | "gs" | "cosmos" => {
                 Err(Error::config("this build has no object stores: enable the feature `objects`"))
             }
             #[cfg(feature = "postgres")]
@@ -293,7 +295,7 @@ impl FromStr for StoreUrl {
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
                  rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, \
-                 webdis+http://, dynamodb://, etcd://, postgres://, s3://, azblob:// and gs://",
+                 webdis+http://, dynamodb://, etcd://, postgres://, s3://, azblob://, gs:// and cosmos://",
                 without_secrets(url)
             ))),
         }

@@ -1,4 +1,5 @@
-//! `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`: objects in a cloud's storage service.
+//! `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER`: objects in a cloud's
+//! storage service.
 //!
 //! The url has no keys: they come from where the tools of each cloud keep them.
 
@@ -19,7 +20,7 @@ use crate::error::Error;
 #[derive(Clone, PartialEq, Eq)]
 pub struct ObjectsUrl {
     pub(crate) service: Service,
-    /// The bucket of S3 and Google, or `ACCOUNT/CONTAINER` of Azure.
+    /// The bucket of S3 and Google, `ACCOUNT/CONTAINER` of Azure, or `ACCOUNT/DATABASE/CONTAINER` of Cosmos DB.
     pub(crate) place: String,
     pub(crate) prefix: String,
     /// Of S3.
@@ -62,6 +63,7 @@ impl ObjectsUrl {
         let (service, form) = match scheme {
             "s3" => (Service::S3, "write s3://BUCKET?region=eu-west-1, or s3://BUCKET/PREFIX"),
             "azblob" => (Service::AzureBlob, "write azblob://ACCOUNT/CONTAINER, or azblob://ACCOUNT/CONTAINER/PREFIX"),
+            "cosmos" => (Service::CosmosDb, "write cosmos://ACCOUNT/DATABASE/CONTAINER, or with /PREFIX"),
             _ => (Service::Gcs, "write gs://BUCKET, or gs://BUCKET/PREFIX"),
         };
         let rest = rest.strip_prefix("//").ok_or_else(|| format!("the slashes are missing; {form}"))?;
@@ -70,18 +72,23 @@ impl ObjectsUrl {
         }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let given = Parameters::parse(service, query)?;
-        let names = if service == Service::AzureBlob { 2 } else { 1 };
+        let names = match service {
+            Service::S3 | Service::Gcs => 1,
+            Service::AzureBlob => 2,
+            Service::CosmosDb => 3,
+        };
         let mut parts: Vec<&str> = path.split('/').collect();
         if parts.len() < names {
-            return Err(format!("the container is missing; {form}"));
+            return Err(format!("the database or container is missing; {form}"));
         }
         let prefix = parts.split_off(names).join("/");
-        for name in &parts {
-            check_name(name).map_err(|what| format!("{what}; {form}"))?;
+        for (at, name) in parts.iter().enumerate() {
+            let has_capitals = service == Service::CosmosDb && at > 0;
+            check_name(name, has_capitals).map_err(|what| format!("{what}; {form}"))?;
         }
         let prefix = match prefix.trim_end_matches('/') {
             "" => PREFIX.to_owned(),
-            prefix => format!("{}/", checked_prefix(prefix)?),
+            prefix => format!("{}/", checked_prefix(service, prefix)?),
         };
         // Read once, and only if they are needed.
         let mut files: Option<Profiles> = None;
@@ -96,7 +103,7 @@ impl ObjectsUrl {
                 &mut files,
                 "write ?region=eu-west-1",
             )?,
-            Service::AzureBlob | Service::Gcs => String::new(),
+            Service::AzureBlob | Service::Gcs | Service::CosmosDb => String::new(),
         };
         let endpoint = match &given.endpoint {
             Some(endpoint) => Some((endpoint.clone(), "endpoint")),
@@ -175,23 +182,31 @@ impl Parameters {
 }
 
 /// Names of buckets, containers and accounts become parts of hosts and paths, so nothing else may pass.
-fn check_name(name: &str) -> Result<(), String> {
-    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._".contains(&byte);
+fn check_name(name: &str, has_capitals: bool) -> Result<(), String> {
+    let is_plain = |byte: u8| {
+        let is_letter = byte.is_ascii_lowercase() || has_capitals && byte.is_ascii_uppercase();
+        is_letter || byte.is_ascii_digit() || b"-._".contains(&byte)
+    };
     let is_name = name.bytes().all(is_plain) && (3..=222).contains(&name.len()) && !name.starts_with('.');
     match is_name {
         true => Ok(()),
-        false => Err("a name has 3 to 222 lowercase letters, digits, dashes, dots and underscores".to_owned()),
+        false => {
+            let letters = if has_capitals { "letters" } else { "lowercase letters" };
+            Err(format!("a name has 3 to 222 {letters}, digits, dashes, dots and underscores"))
+        }
     }
 }
 
-fn checked_prefix(prefix: &str) -> Result<&str, String> {
+fn checked_prefix(service: Service, prefix: &str) -> Result<&str, String> {
+    // Ids of Cosmos DB are short.
+    let most = if service == Service::CosmosDb { 100 } else { 255 };
     let is_part = |part: &str| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
         !part.is_empty() && part.bytes().all(is_plain) && !part.bytes().all(|byte| byte == b'.')
     };
-    match prefix.split('/').all(is_part) && prefix.len() <= 255 {
+    match prefix.split('/').all(is_part) && prefix.len() <= most {
         true => Ok(prefix),
-        false => Err("a prefix has at most 255 letters, digits and -._~ between single slashes".to_owned()),
+        false => Err(format!("a prefix has at most {most} letters, digits and -._~ between single slashes")),
     }
 }
 
@@ -212,7 +227,7 @@ fn endpoint_of_environment(
             let url = section.and_then(|section| files.endpoint_url(section, "s3"));
             Ok(url.map(|url| (url.to_owned(), "the profile's endpoint_url")))
         }
-        Service::AzureBlob => Ok(None),
+        Service::AzureBlob | Service::CosmosDb => Ok(None),
         Service::Gcs => Ok(variable("STORAGE_EMULATOR_HOST").map(|(host, name)| {
             let is_url = host.starts_with("http://") || host.starts_with("https://");
             (if is_url { host } else { format!("http://{host}") }, name)
@@ -233,6 +248,10 @@ fn in_the_cloud(service: Service, parts: &[&str], region: &str) -> (String, Stri
             (format!("https://{account}.blob.core.windows.net"), format!("/{name}"))
         }
         Service::Gcs => ("https://storage.googleapis.com".to_owned(), name.to_owned()),
+        Service::CosmosDb => {
+            let account = parts.first().copied().unwrap_or_default();
+            (format!("https://{account}.documents.azure.com"), container_of(parts))
+        }
     };
     (base, root, Reach::Tls)
 }
@@ -266,9 +285,18 @@ fn at_endpoint(
         ));
     }
     let name = parts.last().copied().unwrap_or_default();
-    let root = if service == Service::Gcs { name.to_owned() } else { format!("{path}/{name}") };
+    let root = match service {
+        Service::S3 | Service::AzureBlob => format!("{path}/{name}"),
+        Service::Gcs => name.to_owned(),
+        Service::CosmosDb => container_of(parts),
+    };
     let base = url.as_str().trim_end_matches('/');
     Ok((base.strip_suffix(path).unwrap_or(base).to_owned(), root, reach))
+}
+
+fn container_of(parts: &[&str]) -> String {
+    let name = |at: usize| parts.get(at).copied().unwrap_or_default();
+    format!("/dbs/{}/colls/{}", name(1), name(2))
 }
 
 impl fmt::Display for ObjectsUrl {
@@ -277,6 +305,7 @@ impl fmt::Display for ObjectsUrl {
             Service::S3 => "s3",
             Service::AzureBlob => "azblob",
             Service::Gcs => "gs",
+            Service::CosmosDb => "cosmos",
         };
         write!(f, "{scheme}://{}", self.place)?;
         if self.prefix != PREFIX {
@@ -293,7 +322,7 @@ impl fmt::Display for ObjectsUrl {
         // With what Azure has in its path.
         let path = match self.service {
             Service::AzureBlob => self.root.rsplit_once('/').map_or("", |(path, _)| path),
-            Service::S3 | Service::Gcs => "",
+            Service::S3 | Service::Gcs | Service::CosmosDb => "",
         };
         write!(f, "{separator}endpoint={}{path}", self.base)?;
         // Without it the url would be refused.
@@ -339,6 +368,13 @@ mod tests {
                 "leasehold/",
             ),
             ("gs://locks/prod", "https://storage.googleapis.com", "locks", "prod/"),
+            ("cosmos://acme/Prod/Locks/x", "https://acme.documents.azure.com", "/dbs/Prod/colls/Locks", "x/"),
+            (
+                "cosmos://acme/db1/locks?endpoint=https://[::1]:8081",
+                "https://[::1]:8081",
+                "/dbs/db1/colls/locks",
+                "leasehold/",
+            ),
             ("gs://locks?endpoint=http://localhost:4443", "http://localhost:4443", "locks", "leasehold/"),
         ] {
             let url = read(text, &[]).unwrap();

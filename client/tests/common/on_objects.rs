@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-use leasehold_servers::objects::AZURE_KEY;
+use leasehold_servers::objects::{AZURE_KEY, COSMOS_KEY};
 
 /// Keys of this process, which those servers take.
 pub(crate) fn set_keys() {
@@ -10,6 +10,9 @@ pub(crate) fn set_keys() {
     super::on_dynamodb::set_keys();
     KEYS.call_once(|| {
         // SAFETY: nothing that a test does before its first server reads the environment past Rust's lock.
-        unsafe { std::env::set_var("AZURE_STORAGE_KEY", AZURE_KEY) };
+        unsafe {
+            std::env::set_var("AZURE_STORAGE_KEY", AZURE_KEY);
+            std::env::set_var("AZURE_COSMOS_KEY", COSMOS_KEY);
+        }
     });
 }

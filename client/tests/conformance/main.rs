@@ -164,6 +164,12 @@ impl Store {
         Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
     }
 
+    /// One more prefix of an emulator of Cosmos DB.
+    #[cfg(feature = "objects")]
+    fn cosmos(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+    }
+
     #[cfg(feature = "objects")]
     fn objects(server: &leasehold_servers::objects::Server, can: &'static [Can]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);

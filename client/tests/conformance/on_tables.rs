@@ -6,7 +6,7 @@ use std::thread;
 
 use leasehold_servers::is_for_want_of_time;
 #[cfg(feature = "objects")]
-use leasehold_servers::objects::{Api, Server};
+use leasehold_servers::objects::{Account, Api, Server};
 
 use crate::{Store, behaviours, list};
 
@@ -48,6 +48,13 @@ fn s3() {
 fn gcs() {
     let server = objects(Api::Gcs);
     all_behaviours("gcs", || Store::gcs(&server));
+}
+
+#[cfg(feature = "objects")]
+#[test]
+fn cosmos() {
+    let server = objects(Api::Cosmos(Account::Session));
+    all_behaviours("cosmos", || Store::cosmos(&server));
 }
 
 /// A quorum over three clouds.

@@ -20,7 +20,10 @@ enum Loss {
 const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
 
 fn lose(proxy: &Proxy, loss: Loss) -> Fault {
-    let write = Request::matching(|bytes| bytes.starts_with(b"PUT ") || bytes.starts_with(b"POST /upload"));
+    let write = Request::matching(|bytes| {
+        let creates = [&b"POST /upload"[..], b"POST /dbs/"].iter().any(|start| bytes.starts_with(start));
+        bytes.starts_with(b"PUT ") || creates
+    });
     match loss {
         Loss::ResetAfterwards => proxy.reset_after_forwarding(write),
         Loss::Silence => proxy.lose_replies(write),

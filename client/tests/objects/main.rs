@@ -7,16 +7,17 @@
 mod common;
 
 mod answers;
+mod cosmos;
 mod faults;
 
 use std::time::Duration;
 
 use leasehold::blocking::{Client, Lease};
-use leasehold_servers::objects::{Api, Server};
+use leasehold_servers::objects::{Account, Api, Server};
 
 use crate::common::{PATIENCE, ms, on_objects};
 
-const APIS: [Api; 3] = [Api::AzureBlob, Api::S3, Api::Gcs];
+const APIS: [Api; 4] = [Api::AzureBlob, Api::S3, Api::Gcs, Api::Cosmos(Account::Session)];
 
 fn server(api: Api) -> Server {
     on_objects::set_keys();

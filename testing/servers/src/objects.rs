@@ -1,4 +1,5 @@
-//! Servers with the APIs of cloud storage: Azurite for Azure Blob Storage, moto for S3, fake-gcs-server for Google.
+//! Servers with the APIs of cloud storage: Azurite for Azure Blob Storage, moto for S3, fake-gcs-server for Google, Vercel's
+//! emulator for Cosmos DB.
 
 use std::env;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -32,7 +33,25 @@ pub enum Api {
     S3,
     /// By fake-gcs-server, which asks for no token.
     Gcs,
+    /// By Vercel's emulator of Cosmos DB, with the key of [`COSMOS_KEY`].
+    Cosmos(Account),
 }
+
+/// An account of Cosmos DB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Account {
+    /// Its reads show all that was written.
+    Strong,
+    /// Its reads may be stale.
+    Session,
+    /// Several of its regions take writes.
+    SeveralRegions,
+}
+
+/// The account of the emulator of Cosmos DB, and its key.
+pub const COSMOS_ACCOUNT: &str = "acme";
+/// The key of that account.
+pub const COSMOS_KEY: &str = "bGVhc2Vob2xkLXRlc3RzLWtleS1vZi1hbi1lbXVsYXRvcg==";
 
 /// A server with one empty bucket or container, all in memory. Dropped, it is stopped.
 ///
@@ -86,6 +105,9 @@ impl Server {
             }
             Api::S3 => format!("s3://{CONTAINER}/{prefix}?region=eu-west-1&endpoint=http://{address}"),
             Api::Gcs => format!("gs://{CONTAINER}/{prefix}?endpoint=http://{address}"),
+            Api::Cosmos(_) => {
+                format!("cosmos://{COSMOS_ACCOUNT}/{CONTAINER}/{CONTAINER}/{prefix}?endpoint=http://{address}")
+            }
         }
     }
 
@@ -123,7 +145,18 @@ impl Server {
                 let body = format!(r#"{{"name":"{CONTAINER}"}}"#);
                 assert_eq!(self.request("POST", "/storage/v1/b?project=tests", &body).status, 200);
             }
+            Api::Cosmos(_) => self.make_cosmos_container(CONTAINER, r#""partitionKey":{"paths":["/id"]}"#),
         }
+    }
+
+    /// Makes a container of Cosmos DB with these properties, and its database if that is missing.
+    #[track_caller]
+    pub fn make_cosmos_container(&self, name: &str, properties: &str) {
+        let made = self.request("POST", "/dbs", &format!(r#"{{"id":"{CONTAINER}"}}"#));
+        assert!([201, 409].contains(&made.status), "{}", made.text());
+        let made =
+            self.request("POST", &format!("/dbs/{CONTAINER}/colls"), &format!(r#"{{"id":"{name}",{properties}}}"#));
+        assert_eq!(made.status, 201, "{}", made.text());
     }
 
     fn daemon(&self) -> MutexGuard<'_, Daemon> {
@@ -142,6 +175,20 @@ fn spawn(api: Api, port: u16, folder: &Path) -> Daemon {
             let mut command = NODE.command();
             command.arg(main).args(["--blobHost", "127.0.0.1", "--blobPort", &port.to_string()]);
             command.args(["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
+            (NODE, command)
+        }
+        Api::Cosmos(account) => {
+            let node = installed("LEASEHOLD_NODE_FOLDER", "interop/node");
+            assert!(node.join("node_modules/@vercel/cosmosdb-server").is_dir(), "no Cosmos DB; {ADVICE}");
+            write_file(folder, "serve_cosmos.mjs", include_str!("objects/serve_cosmos.mjs"));
+            let (consistency, several) = match account {
+                Account::Strong => ("Strong", "false"),
+                Account::Session => ("Session", "false"),
+                Account::SeveralRegions => ("Strong", "true"),
+            };
+            let mut command = NODE.command();
+            command.arg(folder.join("serve_cosmos.mjs")).arg(node);
+            command.args([&port.to_string(), COSMOS_KEY, consistency, several]);
             (NODE, command)
         }
         Api::S3 => {

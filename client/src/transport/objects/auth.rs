@@ -11,13 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::request::Parts;
 use leasehold_core::op::{Fault, FaultKind, Refusal};
-use leasehold_wire::objects::{Request, Service};
+use leasehold_wire::objects::{Request, Service, set_date};
 use leasehold_wire::sigv4;
 use reqsign_azure_storage as azure;
 use reqsign_core::{Context, FileRead, HttpSend, OsEnv, ProvideCredential, Signer};
 use reqsign_google as google;
 use rustls::ClientConfig;
 
+use super::cosmos;
 use crate::aws;
 use crate::sync::Mutex;
 use crate::transport::dynamodb::credentials::{CredentialCache, Environment, Keys};
@@ -41,6 +42,7 @@ pub(super) enum Auth {
         region: String,
     },
     Azure {
+        service: Service,
         account: String,
         signer: Mutex<Signer<azure::Credential>>,
     },
@@ -65,9 +67,9 @@ impl Auth {
                 signer: Mutex::new(sigv4::Signer::new()),
                 region: url.region.clone(),
             },
-            Service::AzureBlob => {
-                let account = url.place.split('/').next().unwrap_or_default().to_owned();
-                Self::Azure { signer: Mutex::new(of_azure(&account)), account }
+            Service::AzureBlob | Service::CosmosDb => {
+                let (service, account) = (url.service, url.place.split('/').next().unwrap_or_default().to_owned());
+                Self::Azure { service, signer: Mutex::new(of_azure(service, &account)), account }
             }
             Service::Gcs if url.reach == Reach::Loopback => Self::Nobody,
             Service::Gcs => Self::Google { signer: Mutex::new(of_google()) },
@@ -101,9 +103,13 @@ impl Auth {
                 let headers = headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
                 Ok((headers, Used::Aws(keys)))
             }
-            Self::Azure { signer, .. } => {
+            Self::Azure { service, signer, .. } => {
                 let signer = signer.lock().clone();
-                signed(&signer, request, uri).await.map(|headers| (headers, Used::Token))
+                let mut request = request.clone();
+                if *service == Service::CosmosDb {
+                    set_date(&mut request, unix_ms);
+                }
+                signed(&signer, &request, uri).await.map(|headers| (headers, Used::Token))
             }
             Self::Google { signer } => {
                 let signer = signer.lock().clone();
@@ -121,8 +127,8 @@ impl Auth {
             (Self::Aws { keys, .. }, Used::Aws(refused)) => {
                 keys.other_than(refused).await.map(|_| ()).map_err(|why| why.refusal())
             }
-            (Self::Azure { account, signer }, _) => {
-                *signer.lock() = of_azure(account);
+            (Self::Azure { service, account, signer }, _) => {
+                *signer.lock() = of_azure(*service, account);
                 Ok(())
             }
             (Self::Google { signer }, _) => {
@@ -168,18 +174,22 @@ fn parts(request: &Request, uri: &str) -> Result<Parts, http::Error> {
     Ok(building.body(())?.into_parts().0)
 }
 
-fn context() -> Context {
-    Context::new().with_env(OsEnv).with_file_read(Files).with_http_send(Sender)
+/// How `reqsign`'s crates read and ask; for tokens of this account of Cosmos DB, if there is one.
+pub(super) fn context(account: Option<String>) -> Context {
+    Context::new().with_env(OsEnv).with_file_read(Files).with_http_send(Sender { account })
 }
 
-fn of_azure(account: &str) -> Signer<azure::Credential> {
+fn of_azure(service: Service, account: &str) -> Signer<azure::Credential> {
+    if service == Service::CosmosDb {
+        return cosmos::signer(account);
+    }
     let chain = azure::DefaultCredentialProvider::builder().no_azure_cli().build();
     let provider = chain.push_front(AccountKey { account: account.to_owned() });
-    Signer::new(context(), provider, azure::RequestSigner::new())
+    Signer::new(context(None), provider, azure::RequestSigner::new())
 }
 
 fn of_google() -> Signer<google::Credential> {
-    Signer::new(context(), google::DefaultCredentialProvider::new(), google::RequestSigner::new("storage"))
+    Signer::new(context(None), google::DefaultCredentialProvider::new(), google::RequestSigner::new("storage"))
 }
 
 /// The key of the account in the variables of Azure's own tools.
@@ -223,7 +233,9 @@ impl FileRead for Files {
 
 /// Asks for tokens: over HTTPS, or by plain HTTP at the fixed addresses of machines and on this machine.
 #[derive(Debug)]
-struct Sender;
+struct Sender {
+    account: Option<String>,
+}
 
 impl HttpSend for Sender {
     async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
@@ -238,8 +250,15 @@ impl HttpSend for Sender {
         };
         let client = web::builder(tls).connect_timeout(CONNECT).timeout(PATIENCE).pool_max_idle_per_host(0);
         let client = client.build().map_err(|_| wrong("no HTTP client"))?;
-        let (parts, body) = request.into_parts();
-        let asked = client.request(parts.method, parts.uri.to_string()).headers(parts.headers).body(body);
+        let (mut parts, mut body) = request.into_parts();
+        let mut uri = parts.uri.to_string();
+        if let Some(account) = &self.account {
+            uri = cosmos::for_account(&uri, account);
+            body = cosmos::for_account(&String::from_utf8_lossy(&body), account).into();
+            // That of the other body.
+            parts.headers.remove(http::header::CONTENT_LENGTH);
+        }
+        let asked = client.request(parts.method, uri).headers(parts.headers).body(body);
         let mut response = asked.send().await.map_err(|error| wrong(&web::innermost(&error.without_url())))?;
         let status = response.status();
         let body = web::read(&mut response, MOST_BODY).await.map_err(|_| wrong("the answer ended early"))?;

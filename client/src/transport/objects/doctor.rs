@@ -1,7 +1,7 @@
 //! Checks if this bucket or container can keep locks.
 
 use leasehold_core::Nonce;
-use leasehold_wire::objects::{Service, Trial, Verdict};
+use leasehold_wire::objects::{Properties, Service, Trial, Verdict};
 
 use super::Objects;
 use crate::clock;
@@ -30,6 +30,7 @@ pub(super) fn diagnose(store: &Objects) -> Vec<Finding> {
     let took = clock::monotonic().since(begin).as_millis();
     findings.push(Finding::good("objects.server", format!("{} answers, and its objects may be read", store.url)));
     findings.push(latency(took));
+    findings.extend(store.properties.as_ref().map(account));
     findings.push(conditions(store));
     findings.push(listing(store));
     findings
@@ -85,6 +86,7 @@ fn listing(store: &Objects) -> Finding {
                 Service::S3 => "give the identity s3:ListBucket on the bucket",
                 Service::AzureBlob => "give the identity the right to list blobs of the container",
                 Service::Gcs => "give the identity storage.objects.list on the bucket",
+                Service::CosmosDb => "give the identity the right to run queries on the container",
             },
         ),
     }
@@ -99,6 +101,21 @@ fn way(reach: Reach) -> Finding {
             CHECK,
             "nothing is encrypted: everybody on the network path can read requests, and repeat them",
             "name an endpoint with https, or keep to a network that you trust",
+        ),
+    }
+}
+
+fn account(properties: &Properties) -> Finding {
+    let consistency = &properties.consistency;
+    let what = format!("one write region, consistency {consistency}");
+    match properties.reads_may_be_stale() {
+        false => Finding::good("objects.account", what),
+        true => Finding::good(
+            "objects.account",
+            format!(
+                "{what}: a read may be a moment behind, so that waiters learn of a release later; as a node of a quorum \
+                 it would be refused"
+            ),
         ),
     }
 }

@@ -60,6 +60,11 @@ impl Access {
         })
     }
 
+    /// Notes if a read may miss a write that was answered before.
+    pub(super) fn set_may_be_stale(&self, may_be_stale: bool) {
+        self.memory.lock().set_may_be_stale(may_be_stale);
+    }
+
     fn unix_ms(&self) -> u64 {
         clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
     }

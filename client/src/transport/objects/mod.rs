@@ -4,6 +4,7 @@
 //! alone decides on retries. No service notifies us of releases, so waiters poll by reads.
 
 mod auth;
+mod cosmos;
 mod doctor;
 mod link;
 
@@ -14,7 +15,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::listing::Page;
-use leasehold_wire::objects::{Request, Response, Session};
+use leasehold_wire::objects::{Properties, Request, Response, Service, Session};
 
 use self::link::{Access, ObjectsLink};
 use super::connections::{Connections, Homes};
@@ -23,7 +24,7 @@ use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::objects::ObjectsUrl;
 
@@ -37,6 +38,8 @@ pub(super) struct Objects {
     connections: Arc<Connections<ObjectsLink>>,
     session: Session,
     url: ObjectsUrl,
+    /// Of an account of Cosmos DB.
+    properties: Option<Properties>,
 }
 
 impl Objects {
@@ -45,10 +48,15 @@ impl Objects {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
         let session = Session::new(url.service, &url.root, &url.prefix);
-        let ours = session.clone();
+        let (ours, links) = (session.clone(), Arc::clone(&access));
         let connections =
-            Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&access), ours.clone())));
-        let store = Self { connections, session, url: url.clone() };
+            Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&links), ours.clone())));
+        let mut store = Self { connections, session, url: url.clone(), properties: None };
+        if url.service == Service::CosmosDb {
+            let properties = cosmos::check(&store)?;
+            access.set_may_be_stale(properties.reads_may_be_stale());
+            store.properties = Some(properties);
+        }
         store.look()?;
         // The services of the clouds themselves are known to honour conditions; others have to show it.
         if url.is_named {
@@ -94,6 +102,9 @@ impl Transport for Objects {
 
     /// The marker is read once more, for its version.
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
+        if marker.is_some() && self.properties.as_ref().is_some_and(Properties::reads_may_be_stale) {
+            return Err(Error::new(ErrorKind::StoreRefused, format!("{}: {}", self.url, Properties::NO_NODE)));
+        }
         let now = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
         let now = now.map_err(|outcome| self.judged(outcome))?;
         if now.text != found {

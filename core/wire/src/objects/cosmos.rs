@@ -40,6 +40,10 @@ pub struct Properties {
 }
 
 impl Properties {
+    /// Said of a node of a quorum whose reads may be stale: no marker is known to stand.
+    pub const NO_NODE: &str = "reads of this account may be stale, so it cannot be a node of a quorum: give it the \
+                               consistency Strong or Bounded staleness";
+
     /// Tells if a read may miss a write that was answered before: with every consistency but `Strong` and `BoundedStaleness`.
     pub fn reads_may_be_stale(&self) -> bool {
         !["Strong", "BoundedStaleness"].contains(&self.consistency.as_str())
@@ -121,20 +125,18 @@ pub(super) fn written(body: &[u8]) -> Vec<u8> {
     Json::Object(fields).to_string().into_bytes()
 }
 
-/// The value of the header `authorization` for a request with the key of an account; `None` for a key that is none. The
-/// request's header `x-ms-date` is signed too.
-pub fn with_key(request: &Request, key: &str) -> Option<String> {
+/// The value of the header `authorization` with the key of an account; `None` for a key that is none. `date` is the
+/// value of the header `x-ms-date`.
+pub fn with_key(method: Method, path: &str, date: &str, key: &str) -> Option<String> {
     let key = STANDARD.decode(key).ok()?;
-    let date =
-        request.headers.iter().find(|(name, _)| *name == "x-ms-date").map(|(_, date)| date.to_ascii_lowercase())?;
-    let (kind, link) = resource(&request.path)?;
-    let method = match request.method {
+    let (kind, link) = resource(path)?;
+    let method = match method {
         Method::Get => "get",
         Method::Put => "put",
         Method::Post => "post",
     };
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
-    mac.update(format!("{method}\n{kind}\n{link}\n{date}\n\n").as_bytes());
+    mac.update(format!("{method}\n{kind}\n{link}\n{}\n\n", date.to_ascii_lowercase()).as_bytes());
     let signature = STANDARD.encode(mac.finalize().into_bytes());
     Some(encoded(&format!("type=master&ver=1.0&sig={signature}")))
 }

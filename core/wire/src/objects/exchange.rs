@@ -8,12 +8,12 @@ use leasehold_core::Monotonic;
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::Marker;
 use leasehold_core::node::{NodeMemory, serve, wrong_quorum};
-use leasehold_core::op::{Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use leasehold_core::store::StoreNow;
 
 use super::errors::{Heard, misfit};
 use super::memory::{Memory, Row, marker_body, marker_text};
-use super::{Key, LONG_NAME, Request, Response, Session};
+use super::{Key, LONG_NAME, Properties, Request, Response, Session};
 use crate::etcd::record::{self, NOW};
 
 /// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
@@ -142,6 +142,11 @@ impl Exchange {
     /// Writes at once where all that is needed is remembered, and leads to a write; otherwise it reads.
     fn begin(&mut self, at: usize, memory: &Memory) {
         let Some(leg) = self.legs.get_mut(at) else { return };
+        if memory.may_be_stale && leg.op.asks_a_quorum() {
+            leg.outcome =
+                Some(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, Properties::NO_NODE))));
+            return;
+        }
         leg.marker = memory.row(&self.session.marker_key());
         if let Some(lock) = memory.row(&leg.key) {
             leg.lock = lock;

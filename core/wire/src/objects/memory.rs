@@ -27,9 +27,16 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Memory {
     rows: BTreeMap<String, Row>,
+    /// A read may miss a write that was answered before, so that no marker is known to stand.
+    pub(super) may_be_stale: bool,
 }
 
 impl Memory {
+    /// Notes if a read may miss a write that was answered before. Such a store is no node of a quorum.
+    pub fn set_may_be_stale(&mut self, may_be_stale: bool) {
+        self.may_be_stale = may_be_stale;
+    }
+
     pub(super) fn row(&self, key: &str) -> Option<Row> {
         self.rows.get(key).cloned()
     }

@@ -554,9 +554,10 @@ fn signatures_are_those_of_cosmos_db() {
     let mut request = Request { path, ..session(Service::CosmosDb).account() };
     set_date(&mut request, 1_493_254_272_000);
     assert!(request.headers.contains(&("x-ms-date", "Thu, 27 Apr 2017 00:51:12 GMT".into())));
-    let signed = with_key(&request, key).unwrap();
+    let date = "Thu, 27 Apr 2017 00:51:12 GMT";
+    let signed = with_key(Method::Get, &request.path, date, key).unwrap();
     assert_eq!(signed, "type%3Dmaster%26ver%3D1.0%26sig%3Dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2Bc%2Bc%3D");
-    assert_eq!(with_key(&request, "no base64!"), None);
+    assert_eq!(with_key(Method::Get, &request.path, date, "no base64!"), None);
     assert_eq!(with_token("a.b"), "type%3Daad%26ver%3D1.0%26sig%3Da.b");
 }
 

@@ -1,0 +1,60 @@
+//! Accounts and containers of Cosmos DB.
+
+use leasehold::ErrorKind;
+use leasehold::blocking::Client;
+use leasehold_servers::objects::{Account, Api, COSMOS_KEY};
+
+use crate::common::PATIENCE;
+use crate::{client, lease, server};
+
+#[test]
+fn an_account_that_several_regions_write_is_refused() {
+    let server = server(Api::Cosmos(Account::SeveralRegions));
+    let error = Client::connect(server.url("p")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+    assert!(error.to_string().contains("several regions"), "{error}");
+}
+
+#[test]
+fn a_container_that_cannot_keep_locks_is_refused() {
+    let server = server(Api::Cosmos(Account::Strong));
+    for (name, properties, words) in [
+        ("by-pk", r#""partitionKey":{"paths":["/pk"]}"#, "not /id"),
+        ("short", r#""partitionKey":{"paths":["/id"]},"defaultTtl":60"#, "time to live"),
+    ] {
+        server.make_cosmos_container(name, properties);
+        let url = server.url("p").replace("/locks/p", &format!("/{name}/p"));
+        let error = Client::connect(&url).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+    let url = server.url("p").replace("/locks/p", "/absent/p");
+    assert_ne!(Client::connect(&url).unwrap_err().kind(), ErrorKind::Config);
+}
+
+#[test]
+fn a_node_of_a_quorum_shows_all_that_was_written() {
+    let stale = server(Api::Cosmos(Account::Session));
+    let strong = [server(Api::Cosmos(Account::Strong)), server(Api::Gcs)];
+    let nodes = |first: &str| format!("{first} {} {}", strong[0].url("p"), strong[1].url("p"));
+    let build = || leasehold::Client::builder().create_quorum().request_timeout(PATIENCE);
+    let error = Client::connect_with(build(), nodes(&stale.url("p"))).unwrap_err();
+    assert!(error.to_string().contains("Bounded staleness"), "{error}");
+    let first = server(Api::Gcs);
+    let quorum = Client::connect_with(build(), nodes(&first.url("q"))).unwrap();
+    let held = quorum.lock("a").try_acquire().unwrap();
+    assert!(held.is_some());
+}
+
+#[test]
+fn a_key_is_never_shown() {
+    let server = server(Api::Cosmos(Account::Strong));
+    let first = lease(&client(&server.url("p")), "a");
+    assert!(first.token() > 0);
+    // SAFETY: this process runs one test, which has nothing else under way.
+    unsafe { std::env::set_var("AZURE_COSMOS_KEY", "b3RoZXI=") };
+    let error = Client::connect(server.url("q")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains("b3RoZXI=") && !shown.contains(COSMOS_KEY), "{shown}");
+}
