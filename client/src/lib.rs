@@ -54,7 +54,7 @@
 //! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share |
 //! | `etcd://HOST,HOST,HOST` | many machines, over etcd |
 //! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, by way of PgBouncer too |
-//! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET` | many machines, over objects in cloud storage |
+//! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER` | many machines, over objects in cloud storage |
 //! | `memory:` | one process |
 //!
 //! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold table create`, or by the module `table`.

@@ -82,9 +82,9 @@ pub enum StoreUrl {
     /// (otherwise a password goes only to loopback without TLS), and for TLS `ca`, `cert`, `key` (PEM files).
     #[cfg(feature = "etcd")]
     Etcd(EtcdUrl),
-    /// `s3://BUCKET[/PREFIX]?region=eu-west-1`, `azblob://ACCOUNT/CONTAINER[/PREFIX]`, `gs://BUCKET[/PREFIX]`: objects of
-    /// Amazon S3 and services with its API, Azure Blob Storage, or Google Cloud Storage, below a prefix (default
-    /// `leasehold/`). Keys come from where the tools of each cloud keep them: environment, files, workload and machine
+    /// `s3://BUCKET[/PREFIX]?region=eu-west-1`, `azblob://ACCOUNT/CONTAINER[/PREFIX]`, `gs://BUCKET[/PREFIX]`,
+    /// `cosmos://ACCOUNT/DATABASE/CONTAINER[/PREFIX]`: objects of Amazon S3 and services with its API, Azure Blob Storage,
+    /// or Google Cloud Storage, or documents of Azure Cosmos DB, below a prefix (default `leasehold/`). Keys come from where the tools of each cloud keep them: environment, files, workload and machine
     /// identities. Parameters: `endpoint` (scheme, host, port), which else is the cloud's own or that of
     /// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` or `STORAGE_EMULATOR_HOST`; `ca`, a PEM file that is trusted instead of the
     /// operating system's certificates; `plaintext=allow` (otherwise `http` is for loopback only); `durable=no` (in a

@@ -5,7 +5,7 @@ use leasehold::{StoreUrl, fuzzing};
 
 use crate::values::{self, SECRET};
 
-const SCHEMES: [&str; 20] = [
+const SCHEMES: [&str; 21] = [
     "redis",
     "rediss",
     "valkey",
@@ -26,6 +26,7 @@ const SCHEMES: [&str; 20] = [
     "s3",
     "azblob",
     "gs",
+    "cosmos",
 ];
 
 /// The text as it is, and a url that is made of parts.
@@ -47,7 +48,7 @@ fn parsed(url: &str) -> std::result::Result<StoreUrl, leasehold::Error> {
     };
     if url.starts_with("dynamodb:") {
         fuzzing::dynamodb_url(url, aws)
-    } else if ["s3:", "azblob:", "gs:"].iter().any(|scheme| url.starts_with(scheme)) {
+    } else if ["s3:", "azblob:", "gs:", "cosmos:"].iter().any(|scheme| url.starts_with(scheme)) {
         fuzzing::objects_url(url, aws)
     } else if url.starts_with("upstash") || url.starts_with("webdis") {
         fuzzing::http_url(url, upstash)

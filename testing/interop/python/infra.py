@@ -113,6 +113,17 @@ def cloud(path):
         expect(bucket["soft_delete_policy"][0]["retention_duration_seconds"] == 0, "deleted objects are kept")
         role = plain(one(found, "google_storage_bucket_iam_member")["role"])
         expect(role == "roles/storage.objectUser", f"the role {role}")
+    elif name == "cosmos":
+        account = one(found, "azurerm_cosmosdb_account")
+        expect(account["multiple_write_locations_enabled"] is False, "several regions that take writes")
+        expect(account["local_authentication_disabled"] is True, "keys of the account")
+        level = plain(account["consistency_policy"][0]["consistency_level"])
+        expect(level in {"Strong", "BoundedStaleness"}, f"the consistency {level}")
+        container = one(found, "azurerm_cosmosdb_sql_container")
+        expect([plain(path) for path in container["partition_key_paths"]] == ["/id"], "another partition key")
+        expect("default_ttl" not in container, "a time to live")
+        role = plain(one(found, "azurerm_cosmosdb_sql_role_assignment")["role_definition_id"])
+        expect(role.endswith("-000000000002"), f"the role {role}")
     else:
         expect(name == "three-clouds", "a folder that is not checked")
         actions = set(re.findall(r"dynamodb:[A-Za-z]+", text.split("jsonencode", 1)[1].split("})", 1)[0]))

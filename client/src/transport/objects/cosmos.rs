@@ -1,4 +1,4 @@
-//! The right to use an account of Cosmos DB, and the properties that it needs for locks.
+//! The right to use an account of Cosmos DB, and the properties that locks need.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 /// Variables with a key of the account.
 const KEYS: [&str; 2] = ["AZURE_COSMOS_KEY", "COSMOS_KEY"];
 const CONNECTION_STRINGS: [&str; 2] = ["AZURE_COSMOS_CONNECTION_STRING", "COSMOS_CONNECTION_STRING"];
-/// What tokens for Azure's storage are asked for, as a query or form writes it.
+/// The audience of tokens for Azure's storage, as a query or form writes it.
 const OF_STORAGE: &str = "https%3A%2F%2Fstorage.azure.com";
 
 /// A key of the account, or a token of Entra ID from where Azure's own tools find one.

@@ -30,7 +30,7 @@ const NO_CONTAINER: &str = "1003";
 /// The same where the region takes no writes.
 const NO_WRITES: &str = "3";
 
-/// What an account and a container say of themselves, as far as locks depend on it.
+/// The properties of an account that locks depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Properties {
     /// The account takes writes in several regions, of which the last one wins: two clients may hold a lock.
@@ -157,7 +157,7 @@ fn resource(path: &str) -> Option<(String, String)> {
     let parts: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect::<Option<_>>()?;
     let Some((last, rest)) = parts.split_last() else { return Some((String::new(), String::new())) };
     Some(match rest.split_last() {
-        Some((kind, _)) if parts.len() % 2 == 0 => (kind.clone(), parts.join("/")),
+        Some((kind, _)) if parts.len().is_multiple_of(2) => (kind.clone(), parts.join("/")),
         _ => (last.clone(), rest.join("/")),
     })
 }
