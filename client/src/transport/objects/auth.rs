@@ -14,7 +14,7 @@ use leasehold_core::op::{Fault, FaultKind, Refusal};
 use leasehold_wire::objects::{Request, Service, set_date};
 use leasehold_wire::sigv4;
 use reqsign_azure_storage as azure;
-use reqsign_core::{Context, FileRead, HttpSend, OsEnv, ProvideCredential, Signer};
+use reqsign_core::{Context, Env, FileRead, HttpSend, OsEnv, ProvideCredential, Signer};
 use reqsign_google as google;
 use rustls::ClientConfig;
 
@@ -69,10 +69,10 @@ impl Auth {
             },
             Service::AzureBlob | Service::CosmosDb => {
                 let (service, account) = (url.service, url.place.split('/').next().unwrap_or_default().to_owned());
-                Self::Azure { service, signer: Mutex::new(of_azure(service, &account)), account }
+                Self::Azure { service, signer: Mutex::new(of_azure(service, &account, OsEnv)), account }
             }
             Service::Gcs if url.reach == Reach::Loopback => Self::Nobody,
-            Service::Gcs => Self::Google { signer: Mutex::new(of_google()) },
+            Service::Gcs => Self::Google { signer: Mutex::new(of_google(OsEnv)) },
         }
     }
 
@@ -128,11 +128,11 @@ impl Auth {
                 keys.other_than(refused).await.map(|_| ()).map_err(|why| why.refusal())
             }
             (Self::Azure { service, account, signer }, _) => {
-                *signer.lock() = of_azure(*service, account);
+                *signer.lock() = of_azure(*service, account, OsEnv);
                 Ok(())
             }
             (Self::Google { signer }, _) => {
-                *signer.lock() = of_google();
+                *signer.lock() = of_google(OsEnv);
                 Ok(())
             }
             (Self::Aws { .. } | Self::Nobody, _) => Ok(()),
@@ -175,21 +175,21 @@ fn parts(request: &Request, uri: &str) -> Result<Parts, http::Error> {
 }
 
 /// How `reqsign`'s crates read and ask; for tokens of this account of Cosmos DB, if there is one.
-pub(super) fn context(account: Option<String>) -> Context {
-    Context::new().with_env(OsEnv).with_file_read(Files).with_http_send(Sender { account })
+pub(super) fn context(env: impl Env, account: Option<String>) -> Context {
+    Context::new().with_env(env).with_file_read(Files).with_http_send(Sender { account })
 }
 
-fn of_azure(service: Service, account: &str) -> Signer<azure::Credential> {
+fn of_azure(service: Service, account: &str, env: impl Env) -> Signer<azure::Credential> {
     if service == Service::CosmosDb {
-        return cosmos::signer(account);
+        return cosmos::signer(account, env);
     }
     let chain = azure::DefaultCredentialProvider::builder().no_azure_cli().build();
     let provider = chain.push_front(AccountKey { account: account.to_owned() });
-    Signer::new(context(None), provider, azure::RequestSigner::new())
+    Signer::new(context(env, None), provider, azure::RequestSigner::new())
 }
 
-fn of_google() -> Signer<google::Credential> {
-    Signer::new(context(None), google::DefaultCredentialProvider::new(), google::RequestSigner::new("storage"))
+fn of_google(env: impl Env) -> Signer<google::Credential> {
+    Signer::new(context(env, None), google::DefaultCredentialProvider::new(), google::RequestSigner::new("storage"))
 }
 
 /// The key of the account in the variables of Azure's own tools.
@@ -269,3 +269,6 @@ impl HttpSend for Sender {
         answer.body(Bytes::from(body)).map_err(|_| wrong("the answer cannot be read"))
     }
 }
+
+#[cfg(test)]
+mod tests;

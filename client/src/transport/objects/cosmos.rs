@@ -4,7 +4,7 @@ use std::fmt;
 
 use leasehold_wire::objects::{Method, Properties, with_key, with_token};
 use reqsign_azure_storage as azure;
-use reqsign_core::{Context, ProvideCredential, SignRequest, Signer};
+use reqsign_core::{Context, Env, ProvideCredential, SignRequest, Signer};
 
 use super::Objects;
 use super::auth::context;
@@ -17,10 +17,10 @@ const CONNECTION_STRINGS: [&str; 2] = ["AZURE_COSMOS_CONNECTION_STRING", "COSMOS
 const OF_STORAGE: &str = "https%3A%2F%2Fstorage.azure.com";
 
 /// A key of the account, or a token of Entra ID from where Azure's own tools find one.
-pub(super) fn signer(account: &str) -> Signer<azure::Credential> {
+pub(super) fn signer(account: &str, env: impl Env) -> Signer<azure::Credential> {
     let chain = azure::DefaultCredentialProvider::builder().no_azure_cli().no_env().build();
     let provider = chain.push_front(AccountKey { account: account.to_owned() });
-    Signer::new(context(Some(account.to_owned())), provider, CosmosSigner)
+    Signer::new(context(env, Some(account.to_owned())), provider, CosmosSigner)
 }
 
 /// The same request for a token, for an account of Cosmos DB: the providers of `reqsign` ask for tokens of storage only.
