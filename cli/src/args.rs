@@ -2,6 +2,10 @@
 
 mod help;
 mod holder;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "top")]
+mod top;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -9,13 +13,15 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{duration, status};
-#[cfg(feature = "serve")]
-use help::SERVE_HELP;
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP,
     JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, STATUS_HELP, STORE_HELP, WATCH_HELP,
 };
 pub(crate) use holder::BreakArgs;
+#[cfg(feature = "serve")]
+pub(crate) use serve::ServeArgs;
+#[cfg(feature = "top")]
+pub(crate) use top::TopArgs;
 
 /// Run a job under a lock, show a lock's holder, check a store.
 ///
@@ -92,6 +98,12 @@ pub(crate) enum Command {
     /// The lock is read again and again, so a holder that comes and goes between two readings is not shown.
     #[command(after_long_help = WATCH_HELP)]
     Watch(WatchArgs),
+    /// Show the locks that are held in a live table, on a terminal
+    ///
+    /// The answer is out of date when it arrives: use it for information, never for decisions.
+    #[cfg(feature = "top")]
+    #[command(after_long_help = top::HELP)]
+    Top(TopArgs),
     /// Take a lock from its holder, after asking
     ///
     /// The last resort, for a holder that is known to be dead, or that must give way before its ttl ends. If the holder
@@ -111,7 +123,7 @@ pub(crate) enum Command {
     /// The daemon holds the leases and renews them in its store. A client keeps a lease by calling again within its ttl, or
     /// by the open connection of its request; one that dies loses it. There are metrics for Prometheus, and a page for people.
     #[cfg(feature = "serve")]
-    #[command(after_long_help = SERVE_HELP)]
+    #[command(after_long_help = serve::HELP)]
     Serve(ServeArgs),
     /// Check a store, and show problems with advice
     #[command(after_long_help = DOCTOR_HELP)]
@@ -139,6 +151,8 @@ impl Command {
             Self::Inspect(args) => Some(&args.store),
             Self::List(args) => Some(&args.store),
             Self::Watch(args) => Some(&args.store),
+            #[cfg(feature = "top")]
+            Self::Top(args) => Some(&args.store),
             #[cfg(feature = "serve")]
             Self::Serve(args) => Some(&args.store),
             Self::Break(args) | Self::Revoke(args) => Some(&args.store),
@@ -169,6 +183,8 @@ impl Command {
             Self::Table(TableArgs { action: TableAction::Describe(args) }) => args.json,
             #[cfg(feature = "serve")]
             Self::Serve(_) => false,
+            #[cfg(feature = "top")]
+            Self::Top(_) => false,
             Self::Exec(_) | Self::Once(_) | Self::Permits(_) | Self::Schema(_) | Self::Completions(_) => false,
         }
     }
@@ -357,43 +373,6 @@ pub(crate) struct WatchArgs {
     /// Answer in JSON: one object for each change, on a line of its own
     #[arg(long)]
     pub json: bool,
-}
-
-#[cfg(feature = "serve")]
-#[derive(Debug, Args)]
-pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub store: StoreArgs,
-    /// The address to listen on; port 0 takes a free one
-    ///
-    /// An address beyond this machine needs --tls-cert, --tls-key and --tokens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
-    pub listen: std::net::SocketAddr,
-    /// Listen on a unix socket instead, which only this user can open
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["listen", "tls_cert", "tls_key"])]
-    pub socket: Option<std::path::PathBuf>,
-    /// A file with the certificates to show, in PEM
-    #[arg(long, value_name = "FILE")]
-    pub tls_cert: Option<std::path::PathBuf>,
-    /// A file with the key of the first certificate, in PEM
-    #[arg(long, value_name = "FILE")]
-    pub tls_key: Option<std::path::PathBuf>,
-    /// A file with the clients that are let in: lines of NAME TOKEN
-    ///
-    /// A token has 16 characters or more. Each name has its own leases.
-    #[arg(long, value_name = "FILE")]
-    pub tokens: Option<std::path::PathBuf>,
-    /// The most leases and waits of one client
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
-    pub max_leases: usize,
-    /// The most connections, of which three quarters may wait for locks or hold them; more are not accepted yet
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
-    pub max_connections: usize,
-}
-
-#[cfg(feature = "serve")]
-fn count(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|count| (1..=100_000).contains(count)).ok_or_else(|| "write 1 to 100000".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -1,8 +1,9 @@
 //! The `leasehold` command as a function: arguments in, exit status out.
 //!
-//! [`run`] neither ends the process nor changes it for good. Only `leasehold exec` and `once` catch signals, while they run, and
+//! [`run`] neither ends the process nor changes it for good. `leasehold exec`, `once` and others catch signals, while they run, and
 //! restore the former handlers; they also stop the process when the command is stopped from the terminal. So a program
-//! in another language can offer the command line as well.
+//! in another language can offer the command line as well. Only `leasehold top` leaves something behind: a handler of the signal
+//! for the size of the terminal, and a hook for panics that gives the terminal back.
 //!
 //! Exit statuses are listed in [`status`] and in the help texts.
 
@@ -26,6 +27,8 @@ mod serve;
 pub mod status;
 mod store;
 mod table;
+#[cfg(feature = "top")]
+mod top;
 mod warnings;
 mod watch;
 
@@ -62,6 +65,8 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(args, &target),
         Command::List(args) => list::run(args, &target),
         Command::Watch(args) => watch::run(args, &target),
+        #[cfg(feature = "top")]
+        Command::Top(args) => top::run(args, &target),
         #[cfg(feature = "serve")]
         Command::Serve(args) => serve::run(args, &target),
         Command::Break(args) => break_lock::run(args, &target),

@@ -59,11 +59,13 @@ pub(crate) fn say(message: impl Display) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Removes characters that control a terminal or reorder text: names and labels may come from anybody.
+/// Escapes characters that control a terminal, reorder text or are not seen: names and labels may come from anybody.
 pub(crate) fn printable(text: &str) -> String {
     let steers = |c: char| {
-        let reorders = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
-        (c.is_control() && c != '\n') || reorders
+        let reorders =
+            matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
+        let is_unseen = matches!(c, '\u{ad}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}');
+        (c.is_control() && c != '\n') || reorders || is_unseen
     };
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if steers(c) {

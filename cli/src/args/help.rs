@@ -175,28 +175,6 @@ unreadable; if held, holder as in `leasehold inspect --json`; if unreadable,
 error: kind, message.
 ";
 
-#[cfg(feature = "serve")]
-pub(super) const SERVE_HELP: &str = "\
-Examples:
-  leasehold serve --store redis://locks.example.com
-  curl -s -H 'Content-Type: application/json' \\
-       -d '{\"resource\": \"nightly\", \"wait_ms\": 10000}' \\
-       http://127.0.0.1:7070/v1/acquire
-  leasehold serve --socket /run/leasehold/serve.sock
-  leasehold serve --listen 0.0.0.0:7443 --tls-cert cert.pem --tls-key key.pem \\
-       --tokens /etc/leasehold/tokens
-
-The first line on stdout says where it listens. The routes are in /openapi.json,
-the metrics in /metrics, and the page is /. See docs/serve.md.
-
-Any signal that ends programs (TERM, INT, HUP and others) stops it: it releases
-what its clients hold.
-
-Exit status:
-    0  it was stopped
-and 64, 69, 70, 71, 74, 77 as in `leasehold --help`.
-";
-
 pub(super) const BREAK_HELP: &str = "\
 Examples:
   leasehold break nightly

@@ -72,7 +72,7 @@ impl Signals {
 
     /// Stops the process as Ctrl-Z would have done. Returns when it is continued, or at once where the system knows no
     /// process that could continue it.
-    pub(super) fn stop_process(&self) -> io::Result<()> {
+    pub(crate) fn stop_process(&self) -> io::Result<()> {
         let ours = set_action(libc::SIGTSTP, &action(libc::SIG_DFL))?;
         // SAFETY: raises a signal in this thread; its action is the system's own.
         unsafe { libc::raise(libc::SIGTSTP) };

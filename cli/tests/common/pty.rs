@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
+use rustix::termios::{LocalModes, Winsize};
 
 use super::{Ran, Started, wait_for};
 
@@ -80,6 +81,25 @@ impl Pty {
             });
         }));
         assert!(found.is_ok(), "no {text:?} on the screen: {seen:?}");
+    }
+
+    /// The output since the text that was waited for last.
+    pub(crate) fn screen(&self) -> String {
+        self.screen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.keyboard, size).unwrap();
+    }
+
+    /// Tells if the terminal shows what is typed, as it does unless a program changes that.
+    pub(crate) fn echoes(&self) -> bool {
+        rustix::termios::tcgetattr(&self.keyboard).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        self.program.as_ref().unwrap().signal(signal);
     }
 
     /// The process group in the foreground.
