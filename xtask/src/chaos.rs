@@ -12,6 +12,7 @@ use std::process::Command;
 const WORKERS: &str = "testing/chaos/workers";
 /// Before a release.
 const LONG: [&str; 2] = ["--minutes", "45"];
+const LONG_OF_PERMITS: [&str; 2] = ["--minutes", "30"];
 /// With every change: the stores that start at once, and only what no busy machine can spoil.
 const SHORT: [&str; 5] = ["sqlite", "redis", "--seconds", "30", "--promises-only"];
 
@@ -38,7 +39,10 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     steps.run("chaos, long", chaos)?;
     let mut cron = Command::new(run::built()?.join("chaos"));
     cron.arg("cron");
-    steps.run("chaos, cron", cron)
+    steps.run("chaos, cron", cron)?;
+    let mut permits = Command::new(run::built()?.join("chaos"));
+    permits.arg("permits").args(LONG_OF_PERMITS);
+    steps.run("chaos, permits", permits)
 }
 
 /// Builds the program and the Node package; answers the command that starts it.

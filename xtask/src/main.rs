@@ -66,6 +66,9 @@ Usage: cargo xtask <command> [arguments]
   chaos cron [STORE...] [--slots N] [--seed S]
                            eight processes start a job in each of 200 slots while they are killed and stopped: as runs
                            and under locks
+  chaos permits [STORE...] [--minutes M | --seconds N] [--seed S]
+                           eight processes share three permits while they, the servers and the ways to them are
+                           stopped, killed and cut
   fuzz [TARGET...] [--seconds N] [--keep] [--list]
                            libFuzzer on decoders, records, urls, files and sequences of inputs (15 s each); what
                            reaches something new is kept in the repository with --keep

@@ -4,6 +4,7 @@ pub mod bare;
 pub mod chaos;
 pub mod cost;
 pub mod cron;
+pub mod permits;
 pub mod samples;
 pub mod turns;
 

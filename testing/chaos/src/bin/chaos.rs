@@ -15,7 +15,7 @@ use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
 use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
-use leasehold_chaos::cron;
+use leasehold_chaos::{cron, permits};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 
 const SECONDS: f64 = 60.0;
@@ -30,6 +30,9 @@ const VALUES: [&str; 5] = ["--minutes", "--seconds", "--seed", "--json", "--html
 const CRON: &str = "cron";
 const VALUES_OF_CRON: [&str; 2] = ["--slots", "--seed"];
 const SLOTS: u64 = 200;
+/// The first word for the third play.
+const SEMAPHORE: &str = "permits";
+const VALUES_OF_PERMITS: [&str; 3] = ["--minutes", "--seconds", "--seed"];
 /// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's
 /// fault.
 const PROMISES: &str = "--promises-only";
@@ -57,6 +60,7 @@ fn play(part: &[String]) -> Result {
     match part {
         [name, task] if name == workers::WORK => worker::work(task),
         [name, task] if name == cron::MACHINE => cron::work(task),
+        [name, task] if name == permits::WORKER => permits::work(task),
         [name, words @ ..] if name == workers::LAUNCH => workers::become_command(words),
         [name, sockets @ ..] if name == network::CARRY => network::carry(sockets),
         [name] if name == network::WAIT => {
@@ -69,13 +73,15 @@ fn play(part: &[String]) -> Result {
 
 fn chaos() -> Result {
     let mut given: Vec<String> = env::args().skip(1).collect();
-    let is_cron = given.first().is_some_and(|first| first == CRON);
-    if is_cron {
+    let play = given.first().filter(|first| [CRON, SEMAPHORE].contains(&first.as_str())).cloned();
+    if play.is_some() {
         given.remove(0);
     }
-    let stores = stores(&mut given)?;
+    let (is_cron, is_semaphore) = (play.as_deref() == Some(CRON), play.as_deref() == Some(SEMAPHORE));
+    let stores = stores(&mut given, if is_semaphore { &permits::STORES } else { &StoreKind::ALL })?;
     let args = match is_cron {
         true => Args::parse(given, &VALUES_OF_CRON, &[])?,
+        false if is_semaphore => Args::parse(given, &VALUES_OF_PERMITS, &[])?,
         false => Args::parse(given, &VALUES, &[PROMISES])?,
     };
     let minutes: Option<f64> = args.value("--minutes")?;
@@ -97,6 +103,9 @@ fn chaos() -> Result {
     }
     if is_cron {
         return cron::show(&stores, args.value("--slots")?.unwrap_or(SLOTS), seed, temporary.path());
+    }
+    if is_semaphore {
+        return permits::show(&stores, each, seed, temporary.path());
     }
     println!(
         "Six workers, in Rust, Python and Node, increment three counters: without a lock, with one, and past a guard.\n\
@@ -128,8 +137,8 @@ fn chaos() -> Result {
     verdict(&results, args.has(PROMISES))
 }
 
-/// Takes the stores that the first arguments name, or all of them.
-fn stores(given: &mut Vec<String>) -> Result<Vec<StoreKind>> {
+/// Takes the stores that the first arguments name, or all of these.
+fn stores(given: &mut Vec<String>, all: &[StoreKind]) -> Result<Vec<StoreKind>> {
     let mut stores = Vec::new();
     while let Some(name) = given.first().filter(|first| !first.starts_with('-')) {
         let Some(store) = StoreKind::ALL.into_iter().find(|store| store.name() == name) else {
@@ -139,7 +148,7 @@ fn stores(given: &mut Vec<String>) -> Result<Vec<StoreKind>> {
         stores.push(store);
         given.remove(0);
     }
-    Ok(if stores.is_empty() { StoreKind::ALL.into() } else { stores })
+    Ok(if stores.is_empty() { all.into() } else { stores })
 }
 
 /// The folder for results, beside the program: `target/chaos`.

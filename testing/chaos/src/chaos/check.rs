@@ -278,7 +278,8 @@ impl Findings {
     }
 }
 
-fn duplicates(leases: &[Lease]) -> u64 {
+/// The tokens that were granted twice.
+pub(crate) fn duplicates(leases: &[Lease]) -> u64 {
     leases.windows(2).filter(|pair| pair[0].token == pair[1].token).count() as u64
 }
 
@@ -328,7 +329,7 @@ fn falling(leases: &[Lease], valid: u64) -> u64 {
 
 /// Pairs of leases that were believed in at the same instant. A lease counts from the time when its holder knew of it
 /// to its end.
-fn overlaps(leases: &[Lease]) -> Vec<String> {
+pub(crate) fn overlaps(leases: &[Lease]) -> Vec<String> {
     let mut by_grant: Vec<&Lease> = leases.iter().filter(|lease| lease.granted < lease.ends()).collect();
     by_grant.sort_by_key(|lease| lease.granted);
     let mut found = Vec::new();

@@ -2,6 +2,7 @@
 //! journals pass.
 
 mod cron;
+mod permits;
 
 use leasehold_chaos::chaos::check::{Activity, Evidence, Findings};
 use leasehold_chaos::chaos::faults::{Fault, Kind, Target};
