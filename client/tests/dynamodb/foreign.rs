@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::common::on_dynamodb::{attribute, counter, is_held, put, row, table_of};
-use crate::common::{PATIENCE, connect_patiently, ms};
+use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use crate::{new_table, server};
 use leasehold::blocking::{Client, Once};
-use leasehold::{Error, ErrorKind};
+use leasehold::{Error, ErrorKind, RevokeOutcome};
 use leasehold_servers::dynamodb::Server;
 use serde_json::{Value, json};
 
@@ -196,6 +196,35 @@ fn java_takes_turns_with_us() {
     assert!(java.acquire_expired("job", &seen, UUID[0]));
     assert_eq!(last.release().unwrap_err().kind(), ErrorKind::Lost, "what stands there is another's");
     assert_eq!(row(&server, &url, "job"), Java::row("job", UUID[0], 60_000), "and it has touched nothing");
+}
+
+#[test]
+fn java_waits_until_a_revoked_lease_is_given_back_or_stands_still() {
+    let server = server();
+    let url = new_table(&server);
+    let (client, java) = (Client::connect(&url).unwrap(), Java { server: &server, table: table_of(&url) });
+    let version = || attribute(&row(&server, &url, "job"), "recordVersionNumber").to_owned();
+    let revoke = || {
+        let lease = client.lock("job").ttl(ms(600_000)).renew_every(ms(200)).acquire().unwrap();
+        let seen = version();
+        let outcome = Client::connect(&url).unwrap().revoke("job", lease.token()).unwrap();
+        assert!(matches!(outcome, RevokeOutcome::Revoked(_)), "{outcome:?}");
+        (lease, seen)
+    };
+    let (lease, seen) = revoke();
+    let revoked = version();
+    assert!(!java.acquire_new("job", UUID[0], 1_500) && !java.acquire_released("job", UUID[0]), "it is held");
+    assert!(!java.acquire_expired("job", &seen, UUID[0]), "a revoke moves the row, as a renewal does");
+    assert_eq!(lease.lost().lost_reason(), Some("revoked"));
+    assert_eq!(version(), revoked, "nobody renews it");
+    assert_eq!(lease.release().unwrap_err().lost_reason(), Some("revoked"));
+    eventually("the release", || java.acquire_released("job", UUID[0]));
+    assert!(java.release_and_keep("job", UUID[0]));
+
+    let (lease, _) = revoke();
+    assert!(java.acquire_expired("job", &version(), UUID[1]), "Java has watched it for its whole duration");
+    assert_eq!(lease.release().unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(row(&server, &url, "job"), Java::row("job", UUID[1], 60_000), "and what is Java's stays Java's");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leasehold::blocking::{Client, Lease};
-use leasehold::{ClientBuilder, Error, ErrorKind};
+use leasehold::{ClientBuilder, Error, ErrorKind, RevokeOutcome};
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::Reply;
 use leasehold_servers::wait_until;
@@ -56,6 +56,7 @@ macro_rules! with_every_library {
 with_every_library! {
     our_lock_blocks_them_until_release
     our_lock_blocks_them_until_expiry
+    our_revoked_lock_blocks_them_until_release
     their_lock_blocks_us_until_release
     their_lock_blocks_us_until_expiry
     their_stale_lock_cannot_release_ours
@@ -150,6 +151,23 @@ fn our_lock_blocks_them_until_expiry(library: Library) {
     drop(lease);
     assert_eq!(world.record(), record);
     assert_ne!(world.theirs.release(KEY), Answer::No);
+}
+
+/// They know nothing of a revoke: the record is held, and is not theirs.
+fn our_revoked_lock_blocks_them_until_release(library: Library) {
+    let mut world = World::new(library);
+    let lease = world.ours.lock(KEY).ttl(LONG).renew_every(OFTEN).acquire().unwrap();
+    let outcome = connect(&world.server).revoke(KEY, lease.token()).unwrap();
+    assert!(matches!(outcome, RevokeOutcome::Revoked(_)), "{outcome:?}");
+    let record = world.record();
+    assert_eq!(world.theirs.acquire(KEY, Lasts::For(LONG)), Answer::No);
+    assert_eq!(lease.lost().lost_reason(), Some("revoked"));
+    assert_eq!(world.theirs.acquire(KEY, Lasts::For(LONG)), Answer::No);
+    assert_eq!(world.record(), record, "its holder has not let go yet");
+
+    assert_eq!(lease.release().unwrap_err().lost_reason(), Some("revoked"));
+    wait_until("theirs gets the lock", || world.theirs.acquire(KEY, Lasts::For(LONG)) == Answer::Yes);
+    world.assert_foreign();
 }
 
 fn their_lock_blocks_us_until_release(library: Library) {
