@@ -13,12 +13,12 @@ use crate::steps::Steps;
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
 
-const PROGRAMS: [&str; 8] = ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd", "serve"];
+const PROGRAMS: [&str; 9] = ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd", "serve", "admin"];
 /// Measured in languages of their own.
 const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 6] =
-    ["bench-redis", "bench-quorum", "bench-dynamodb", "bench-postgres", "bench-etcd", "bench-serve"];
+const BESIDE_PEERS: [&str; 7] =
+    ["bench-redis", "bench-quorum", "bench-dynamodb", "bench-postgres", "bench-etcd", "bench-serve", "bench-admin"];
 
 /// Keep the figures, and draw them.
 const PLOT: &str = "--plot";

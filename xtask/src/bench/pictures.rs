@@ -10,7 +10,7 @@ pub struct About {
     pub what: &'static str,
 }
 
-const ABOUT: [About; 11] = [
+const ABOUT: [About; 12] = [
     About {
         benchmark: "core",
         title: "The protocol alone",
@@ -54,6 +54,12 @@ const ABOUT: [About; 11] = [
         benchmark: "serve",
         title: "By way of the daemon",
         what: "Acquire and release over HTTP from `leasehold serve`, beside the client in the same process.",
+    },
+    About {
+        benchmark: "admin",
+        title: "Looking and steering",
+        what: "A list of all locks by one process, with its time and memory, and the time from a revoke until the lock is \
+               free, beside the ttl.",
     },
     About {
         benchmark: "component",

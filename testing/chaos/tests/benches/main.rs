@@ -37,6 +37,22 @@ fn bench_serve_tells_its_figures() {
 }
 
 #[test]
+fn bench_admin_tells_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let figures = folder.path().join("figures");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench-admin"));
+    let output = bench.arg("--trial").env("LEASEHOLD_FIGURES", &figures).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = std::fs::read_to_string(figures).unwrap();
+    for case in [
+        "a list of 300 locks, Redis | time | ms",
+        "a stopped holder is revoked | until the next one has the lock | ttl",
+    ] {
+        assert!(told.contains(&format!("figure | Rust | {case} | leasehold | ")), "{case} is not in\n{told}");
+    }
+}
+
+#[test]
 fn bench_etcd_tells_its_figures() {
     tells_its_figures(env!("CARGO_BIN_EXE_bench-etcd"), "two bare txns");
 }
