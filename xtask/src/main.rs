@@ -17,6 +17,7 @@ mod mutants;
 mod named;
 mod node;
 mod playground;
+mod promtool;
 mod prove;
 mod python;
 mod release;
@@ -80,7 +81,7 @@ Usage: cargo xtask <command> [arguments]
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, stores, valkey, release, chaos, sim, fuzz, search,
+                           of its parts: test, deny, alerts, stores, valkey, release, chaos, sim, fuzz, search,
                            mutants, races, properties, handovers, shell-mutants
   help                     this text
 
