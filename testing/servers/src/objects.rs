@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::http::{self, Response};
@@ -122,6 +123,11 @@ impl Server {
     /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
     pub fn freeze(&self) {
         self.daemon().freeze();
+    }
+
+    /// Lets a stopped process go on.
+    pub fn continue_process(&self) {
+        self.daemon().signal(Signal::CONT);
     }
 
     /// Kills it. What it kept is lost.

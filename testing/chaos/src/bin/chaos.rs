@@ -17,6 +17,7 @@ use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
 use leasehold_chaos::{cron, permits};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
+use leasehold_servers::objects::AZURE_KEY;
 
 const SECONDS: f64 = 60.0;
 /// The shortest useful run of one store.
@@ -100,6 +101,7 @@ fn chaos() -> Result {
         // DynamoDB Local wants some, and does not look.
         env::set_var("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID);
         env::set_var("AWS_SECRET_ACCESS_KEY", "secret");
+        env::set_var("AZURE_STORAGE_KEY", AZURE_KEY);
     }
     if is_cron {
         return cron::show(&stores, args.value("--slots")?.unwrap_or(SLOTS), seed, temporary.path());

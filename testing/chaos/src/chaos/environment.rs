@@ -27,6 +27,8 @@ pub enum StoreKind {
     Postgres,
     /// An etcd of three members.
     Etcd,
+    /// A quorum of DynamoDB Local, Azurite and fake-gcs-server, as of three clouds.
+    Clouds,
 }
 
 /// The number of groups of workers. Each group has its own path to the store.
@@ -41,7 +43,8 @@ const CALM: Duration = Duration::from_secs(3);
 
 impl StoreKind {
     /// All kinds, in the order of their turns.
-    pub const ALL: [Self; 6] = [Self::Sqlite, Self::Redis, Self::Quorum, Self::Dynamodb, Self::Postgres, Self::Etcd];
+    pub const ALL: [Self; 7] =
+        [Self::Sqlite, Self::Redis, Self::Quorum, Self::Dynamodb, Self::Postgres, Self::Etcd, Self::Clouds];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -52,6 +55,7 @@ impl StoreKind {
             Self::Dynamodb => "dynamodb",
             Self::Postgres => "postgres",
             Self::Etcd => "etcd",
+            Self::Clouds => "clouds",
         }
     }
 
@@ -61,6 +65,7 @@ impl StoreKind {
             Self::Sqlite => 500,
             Self::Redis | Self::Quorum | Self::Postgres => 600,
             Self::Dynamodb | Self::Etcd => 1_000,
+            Self::Clouds => 2_000,
         })
     }
 
@@ -70,7 +75,7 @@ impl StoreKind {
             Self::Sqlite => return vec![Kind::Stop, Kind::Kill, Kind::Busy],
             Self::Redis => &[Kind::Freeze, Kind::Crash],
             Self::Quorum => &[Kind::Freeze, Kind::Crash, Kind::Empty],
-            Self::Dynamodb => &[Kind::Freeze],
+            Self::Dynamodb | Self::Clouds => &[Kind::Freeze],
             Self::Postgres => &[Kind::Freeze, Kind::Crash, Kind::Terminate, Kind::Pooler],
             Self::Etcd => &[Kind::Freeze, Kind::Crash, Kind::Leader],
         };
@@ -79,7 +84,11 @@ impl StoreKind {
 
     /// The `max_ttl` of a quorum.
     pub fn max_ttl(self) -> Option<Duration> {
-        (self == Self::Quorum).then_some(Duration::from_millis(1_000))
+        match self {
+            Self::Quorum => Some(Duration::from_millis(1_000)),
+            Self::Clouds => Some(Duration::from_millis(4_000)),
+            Self::Sqlite | Self::Redis | Self::Dynamodb | Self::Postgres | Self::Etcd => None,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use leasehold::blocking::Client;
 use leasehold::schema;
 use leasehold::table::{self, NewTable};
 use leasehold_bench::rng::Rng;
+use leasehold_servers::objects::{self, Api};
 use leasehold_servers::postgres::{self, Pooler};
 use leasehold_servers::redis::{self, Data};
 use leasehold_servers::{dynamodb, etcd};
@@ -66,6 +67,15 @@ pub enum Store {
     },
     /// The members of one etcd.
     Etcd(Vec<etcd::Server>),
+    /// A quorum of three clouds.
+    Clouds {
+        /// The first node.
+        dynamodb: dynamodb::Server,
+        /// Its table.
+        table: String,
+        /// The other nodes.
+        objects: Vec<objects::Server>,
+    },
 }
 
 impl Store {
@@ -81,6 +91,11 @@ impl Store {
                 let server = Box::new(postgres::Server::start());
                 Self::Postgres { pooler: Pooler::start(&server), server }
             }
+            StoreKind::Clouds => Self::Clouds {
+                dynamodb: dynamodb::Server::start(),
+                table: dynamodb::table_name(),
+                objects: [Api::AzureBlob, Api::Gcs].map(objects::Server::start).into(),
+            },
             StoreKind::Etcd => Self::Etcd(etcd::Server::cluster::<MEMBERS>(&[]).into()),
         }
     }
@@ -93,6 +108,9 @@ impl Store {
             Self::Dynamodb { server, .. } => vec![server.address()],
             Self::Postgres { server, pooler } => vec![server.address(), ([127, 0, 0, 1], pooler.port()).into()],
             Self::Etcd(members) => members.iter().map(etcd::Server::address).collect(),
+            Self::Clouds { dynamodb, objects, .. } => {
+                [dynamodb.address()].into_iter().chain(objects.iter().map(objects::Server::address)).collect()
+            }
         }
     }
 
@@ -127,6 +145,16 @@ impl Store {
                 let members: Vec<_> = (0..MEMBERS).map(|node| address(node).to_string()).collect();
                 vec![format!("etcd://{}", members.join(","))]
             }
+            Self::Clouds { table, objects, .. } => {
+                let mut urls = vec![dynamodb_url(table, &format!("http://{}", address(0)))];
+                urls.extend(
+                    objects
+                        .iter()
+                        .enumerate()
+                        .map(|(at, server)| format!("{}&plaintext=allow", server.url_at(address(at + 1), "chaos"))),
+                );
+                urls
+            }
         }
     }
 
@@ -136,12 +164,10 @@ impl Store {
     /// The client's.
     pub fn prepare(&self, kind: StoreKind, urls: &[String]) -> Result {
         match self {
-            Self::Redis { servers, .. } if servers.len() > 1 => {
-                let mut builder = ClientBuilder::default().create_quorum().quorum_id(QUORUM);
-                if let Some(max_ttl) = kind.max_ttl() {
-                    builder = builder.max_ttl(max_ttl);
-                }
-                Client::connect_with(builder, urls)?;
+            Self::Redis { servers, .. } if servers.len() > 1 => create_quorum(kind, urls)?,
+            Self::Clouds { dynamodb, table, .. } => {
+                table::create(&dynamodb_url(table, &dynamodb.endpoint()), &NewTable::default())?;
+                create_quorum(kind, urls)?;
             }
             Self::Dynamodb { server, table } => {
                 table::create(&dynamodb_url(table, &server.endpoint()), &NewTable::default())?;
@@ -157,7 +183,7 @@ impl Store {
         match self {
             Self::File { .. } => 1,
             Self::Redis { .. } | Self::Postgres { .. } | Self::Etcd(_) => 2,
-            Self::Dynamodb { .. } => 3,
+            Self::Dynamodb { .. } | Self::Clouds { .. } => 3,
         }
     }
 
@@ -205,6 +231,13 @@ impl Store {
             Self::Dynamodb { server, .. } => {
                 server.stop_process();
                 (Kind::Freeze, 0)
+            }
+            Self::Clouds { dynamodb, objects, .. } => {
+                match node.checked_sub(1).and_then(|at| objects.get(at)) {
+                    Some(server) => server.freeze(),
+                    None => dynamodb.stop_process(),
+                }
+                (Kind::Freeze, node)
             }
             Self::Postgres { server, pooler } => match rng.draw() % 5 {
                 0 => {
@@ -259,6 +292,10 @@ impl Store {
                 _ => servers[node].continue_process(),
             },
             Self::Dynamodb { server, .. } => server.continue_process(),
+            Self::Clouds { dynamodb, objects, .. } => match node.checked_sub(1).and_then(|at| objects.get(at)) {
+                Some(server) => server.continue_process(),
+                None => dynamodb.continue_process(),
+            },
             Self::Postgres { server, pooler } => match kind {
                 Kind::Crash => server.restart(),
                 Kind::Pooler => pooler.restart(),
@@ -271,6 +308,15 @@ impl Store {
             },
         }
     }
+}
+
+fn create_quorum(kind: StoreKind, urls: &[String]) -> Result {
+    let mut builder = ClientBuilder::default().create_quorum().quorum_id(QUORUM);
+    if let Some(max_ttl) = kind.max_ttl() {
+        builder = builder.max_ttl(max_ttl);
+    }
+    Client::connect_with(builder, urls)?.close()?;
+    Ok(())
 }
 
 /// The member that is the leader, as the first one sees it that answers.
