@@ -1,6 +1,6 @@
 //! `cargo xtask chaos`: workers in three languages on real stores, under everything that can be done to them.
 
-use crate::demo::become_program;
+use crate::demo::{self, become_program};
 use crate::interop::{self, Peers};
 use crate::python::Installed;
 use crate::run::{self, Result};
@@ -42,7 +42,9 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     steps.run("chaos, cron", cron)?;
     let mut permits = Command::new(run::built()?.join("chaos"));
     permits.arg("permits").args(LONG_OF_PERMITS);
-    steps.run("chaos, permits", permits)
+    steps.run("chaos, permits", permits)?;
+    let demo = demo::build_clouds(steps, peers)?;
+    steps.run("demo, on clouds", demo)
 }
 
 /// Builds the program and the Node package; answers the command that starts it.

@@ -1,5 +1,6 @@
 //! `cargo xtask demo`: builds the demo and becomes it.
 
+use crate::interop::{self, Peers};
 use crate::run::{self, Result};
 use crate::setup;
 use crate::steps::Steps;
@@ -13,7 +14,16 @@ pub enum Stores {
     All,
 }
 
+/// The option for the demo on three clouds, which needs their emulators.
+const CLOUDS: &str = "--clouds";
+
 pub fn demo(args: &[String]) -> Result {
+    if args == [CLOUDS] {
+        let mut steps = Steps::default();
+        setup::install_languages(&mut steps)?;
+        let peers = interop::install(&mut steps)?;
+        return become_program(build_clouds(&mut steps, &peers)?);
+    }
     let mut demo = build(&mut Steps::default(), Stores::Embedded)?;
     demo.args(args);
     become_program(demo)
@@ -23,6 +33,16 @@ pub fn demo(args: &[String]) -> Result {
 pub fn build(steps: &mut Steps, stores: Stores) -> Result<Command> {
     build_programs(steps, &["leasehold", "demo"], stores)?;
     Ok(Command::new(run::built()?.join("demo")))
+}
+
+/// Builds the demo on three clouds; returns the command that starts it.
+pub fn build_clouds(steps: &mut Steps, peers: &Peers) -> Result<Command> {
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-chaos", "--bin", "demo-clouds"]);
+    steps.build("build demo-clouds", build)?;
+    let mut command = Command::new(run::built()?.join("demo-clouds"));
+    peers.tell(&mut command);
+    Ok(command)
 }
 
 /// Builds binaries of the command line and of the benchmark crate. Always both packages, whichever binary is asked for:

@@ -39,6 +39,7 @@ Chores of the leasehold workspace.
 Usage: cargo xtask <command> [arguments]
 
   demo                     build, then show two workers, one lock, a stalled holder and its refused write
+  demo --clouds            the same lock on DynamoDB, Azure and Google, of which one fails, and then another: on emulators
   test                     everything that must pass before a change is merged
   logs                     look once more at the output that the last `test` has left: for secrets, and for tests that
                            documents name and that have not run
