@@ -138,7 +138,7 @@ pub fn set_readers(
     set(client, &Size::of_readers(name.to_owned(), readers), interrupted)
 }
 
-fn set(client: &Client, size: &Size, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
+pub(super) fn set(client: &Client, size: &Size, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
     exec::block_on_until(sizes::set(client, size, Caller::Blocking), asking(interrupted))
         .unwrap_or_else(|| Err(given_up()))
 }

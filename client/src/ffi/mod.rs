@@ -17,6 +17,7 @@ mod runs;
 #[cfg(feature = "metrics")]
 mod samples;
 mod series;
+pub mod shards;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -36,6 +37,7 @@ use crate::permits::Permit;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{LockRequest, none_if_busy};
 use crate::revoke::RevokeOutcome;
+use crate::shards::Shard;
 use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Weak};
@@ -162,6 +164,8 @@ pub enum Held {
     Single(Arc<Lease>),
     /// The lease of a permit.
     Permit(Arc<Permit>),
+    /// The lease of a shard.
+    Shard(Arc<Shard>),
     /// The one at this position.
     OneOf(Arc<Leases>, usize),
 }
@@ -173,6 +177,7 @@ impl Deref for Held {
         match self {
             Self::Single(lease) => lease,
             Self::Permit(permit) => permit,
+            Self::Shard(shard) => shard,
             Self::OneOf(leases, at) => &leases[*at],
         }
     }
@@ -185,10 +190,11 @@ impl From<Lease> for Held {
 }
 
 impl Held {
-    /// The number of the permit, if it is one.
+    /// The number of the permit or shard, if it is one.
     pub fn index(&self) -> Option<usize> {
         match self {
             Self::Permit(permit) => Some(permit.index()),
+            Self::Shard(shard) => Some(shard.index()),
             Self::Single(_) | Self::OneOf(..) => None,
         }
     }

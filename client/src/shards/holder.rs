@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tracing::Level;
 
@@ -14,15 +15,23 @@ use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Arc, Condvar, Mutex};
 
 pub(super) struct Shared {
-    on_gain: Option<Arc<OnGain>>,
-    on_loss: Option<Arc<OnLoss>>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
+#[derive(Clone, Default)]
+pub(super) struct Callbacks {
+    pub(super) on_gain: Option<Arc<OnGain>>,
+    pub(super) on_loss: Option<Arc<OnLoss>>,
+}
+
 #[derive(Default)]
 struct State {
+    /// None are left once the worker is over, so that what they own is dropped.
+    callbacks: Callbacks,
     is_stopping: bool,
+    /// The worker's thread has nothing left to do.
+    is_over: bool,
     /// Something has changed since the worker looked here.
     has_news: bool,
     worker: Option<Waker>,
@@ -40,8 +49,9 @@ struct Holder {
 }
 
 impl Shared {
-    pub(super) fn new(on_gain: Option<Arc<OnGain>>, on_loss: Option<Arc<OnLoss>>) -> Self {
-        Self { on_gain, on_loss, state: Mutex::default(), changed: Condvar::default() }
+    pub(super) fn new(callbacks: Callbacks) -> Self {
+        let state = State { callbacks, ..State::default() };
+        Self { state: Mutex::new(state), changed: Condvar::default() }
     }
 
     /// Keeps a shard on a thread of its own.
@@ -66,7 +76,8 @@ impl Shared {
     fn keep(&self, shard: &Arc<Shard>) {
         let _over = MarkOver { shared: self, index: shard.index };
         self.with_holder(shard.index, |holder| holder.thread = Some(thread::current().id()));
-        let gained = catch("on_gain", || self.on_gain.iter().for_each(|on_gain| on_gain(shard)));
+        let Callbacks { on_gain, on_loss } = self.state.lock().callbacks.clone();
+        let gained = catch("on_gain", || on_gain.iter().for_each(|on_gain| on_gain(shard)));
         let mut ended = Box::pin(shard.ended());
         let end = gained.is_ok().then(|| {
             exec::block_on(std::future::poll_fn(|context| {
@@ -78,10 +89,12 @@ impl Shared {
         });
         self.with_holder(shard.index, |holder| holder.is_leaving = true);
         // One that was to be let go may be lost as well, which is the more urgent news.
-        let loss = end.flatten().or_else(|| shard.check(std::time::Duration::ZERO).err().filter(is_loss));
-        let told = catch("on_loss", || self.on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref())));
+        let loss = end.flatten().or_else(|| shard.check(Duration::ZERO).err().filter(is_loss));
+        let told = catch("on_loss", || on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref())));
+        // Also of one that was revoked: its record keeps others out until its work has ended, which it has.
+        let released = exec::block_on(shard.release_by(Caller::Blocking));
         if loss.is_none()
-            && let Err(error) = exec::block_on(shard.release_by(Caller::Blocking))
+            && let Err(error) = released
             && error.kind() == ErrorKind::StoreUnavailable
         {
             reports::queue(Level::WARN, move || {
@@ -164,6 +177,14 @@ impl Shared {
         self.state.lock().is_stopping
     }
 
+    pub(super) fn is_over(&self) -> bool {
+        self.state.lock().is_over
+    }
+
+    pub(super) fn wait_until_over(&self, most: Duration) -> bool {
+        self.changed.wait_timeout_while(self.state.lock(), most, |state| !state.is_over).is_over
+    }
+
     /// Tells if the calling thread is that of a shard, which must not wait for itself.
     pub(super) fn is_called_back(&self) -> bool {
         let own = thread::current().id();
@@ -184,6 +205,20 @@ impl Shared {
 
     pub(super) fn last_error(&self) -> Option<Error> {
         self.state.lock().last_error.clone()
+    }
+}
+
+/// Marks the end of the worker's thread, also when it panics.
+pub(super) struct MarkWorkerOver(pub(super) Arc<Shared>);
+
+impl Drop for MarkWorkerOver {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.is_over = true;
+        let callbacks = std::mem::take(&mut state.callbacks);
+        drop(state);
+        self.0.changed.notify_all();
+        drop(callbacks);
     }
 }
 

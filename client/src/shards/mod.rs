@@ -15,7 +15,7 @@ use crate::request::LockRequest;
 use crate::sizes::{self, Size};
 use crate::sync::Arc;
 use crate::sync::thread::{self, JoinHandle};
-use holder::Shared;
+use holder::{Callbacks, MarkWorkerOver, Shared};
 use worker::Worker;
 
 const DEFAULT_COUNT: usize = 16;
@@ -39,8 +39,7 @@ pub struct ShardsRequest {
     /// The name of the resource is set when the request is made.
     request: LockRequest,
     every: Duration,
-    on_gain: Option<Arc<OnGain>>,
-    on_loss: Option<Arc<OnLoss>>,
+    callbacks: Callbacks,
 }
 
 impl Client {
@@ -51,8 +50,7 @@ impl Client {
             size: Size::of_shards(name.into(), DEFAULT_COUNT),
             request: self.lock(""),
             every: LOOK,
-            on_gain: None,
-            on_loss: None,
+            callbacks: Callbacks::default(),
         }
     }
 
@@ -90,14 +88,16 @@ impl ShardsRequest {
 
     /// Called with each shard that this worker gets, on a thread that the shard keeps while it is held. It should start the
     /// work and return: the end of this shard is told after it. Other shards and renewals do not wait for it.
-    pub fn on_gain(self, callback: impl Fn(&Arc<Shard>) + Send + Sync + 'static) -> Self {
-        Self { on_gain: Some(Arc::new(callback)), ..self }
+    pub fn on_gain(mut self, callback: impl Fn(&Arc<Shard>) + Send + Sync + 'static) -> Self {
+        self.callbacks.on_gain = Some(Arc::new(callback));
+        self
     }
 
     /// Called when a shard ends, on its thread: with the reason when it was lost, without when it is to be let go. The work on it
     /// must have stopped when this returns; only then is the shard released, and it is renewed until then.
-    pub fn on_loss(self, callback: impl Fn(&Arc<Shard>, Option<&Error>) + Send + Sync + 'static) -> Self {
-        Self { on_loss: Some(Arc::new(callback)), ..self }
+    pub fn on_loss(mut self, callback: impl Fn(&Arc<Shard>, Option<&Error>) + Send + Sync + 'static) -> Self {
+        self.callbacks.on_loss = Some(Arc::new(callback));
+        self
     }
 
     /// Joins the workers, on a thread of its own, until it is stopped or dropped.
@@ -114,11 +114,17 @@ impl ShardsRequest {
             let what = format!("{:?} between two looks is too short; the shortest is {SHORTEST_LOOK:?}", self.every);
             return Err(Error::config(what).on(self.size.name()));
         }
-        let shared = Arc::new(Shared::new(self.on_gain, self.on_loss));
+        let shared = Arc::new(Shared::new(self.callbacks));
         let worker = Worker::new(self.client, self.size, shards, self.request, self.every, Arc::clone(&shared))?;
         let thread = thread::Builder::new()
             .name("leasehold-shards".to_owned())
-            .spawn(move || worker.run())
+            .spawn({
+                let over = MarkWorkerOver(Arc::clone(&shared));
+                move || {
+                    let _over = over;
+                    worker.run();
+                }
+            })
             .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
         Ok(Shards { shared, thread: Some(thread), generation: fork::generation() })
     }
@@ -172,6 +178,40 @@ impl Shards {
 impl Drop for Shards {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// Ends that need not wait for the thread, or only in slices of time.
+impl Shards {
+    pub(crate) fn is_over(&self) -> bool {
+        self.shared.is_over()
+    }
+
+    /// As [`Shards::stop`], without waiting for the end of any shard.
+    pub(crate) fn begin_to_stop(&self) {
+        if self.generation == fork::generation() {
+            self.shared.stop();
+        }
+    }
+
+    /// As [`Shards::stop`], but given up once `interrupted` answers `true`; asked each time a `slice` has passed.
+    pub(crate) fn stop_until(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
+        self.begin_to_stop();
+        if self.generation != fork::generation() || self.shared.is_called_back() {
+            return;
+        }
+        while !self.shared.wait_until_over(slice) {
+            if interrupted() {
+                return;
+            }
+        }
+    }
+
+    /// Begins to stop, and leaves the rest to the threads.
+    pub(crate) fn dismiss(mut self) {
+        self.begin_to_stop();
+        // Dropping waits for no thread then.
+        std::mem::forget(self.thread.take());
     }
 }
 

@@ -20,4 +20,5 @@ mod permits;
 mod processes;
 mod runs;
 mod several;
+mod shards;
 mod watching;

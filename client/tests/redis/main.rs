@@ -28,6 +28,7 @@ mod runs;
 #[cfg(feature = "http")]
 mod secrets;
 mod servers;
+mod shards;
 mod slow_ways;
 mod transactions;
 mod waiters;

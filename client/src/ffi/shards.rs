@@ -1,0 +1,35 @@
+//! Shards of callers whose threads cannot wait for callbacks.
+
+use super::{SLICE, composed};
+use crate::client::Client;
+use crate::error::Error;
+use crate::shards::Shards;
+use crate::sizes::Size;
+
+/// See [`Shards::stop`]; waits no longer once `interrupted` answers `true`, and the shards are let go all the same.
+pub fn stop(shards: &Shards, interrupted: impl FnMut() -> bool) {
+    shards.stop_until(SLICE, interrupted);
+}
+
+/// Stops without waiting for the end of any shard, for a callback that the end itself waits for.
+pub fn begin_to_stop(shards: &Shards) {
+    shards.begin_to_stop();
+}
+
+/// As [`begin_to_stop`], of shards that are not needed any more: for a thread that the callbacks may want.
+pub fn dismiss(shards: Shards) {
+    shards.dismiss();
+}
+
+/// Tells if the worker has ended: it was stopped, its client was closed, or a callback has panicked.
+pub fn is_over(shards: &Shards) -> bool {
+    shards.is_over()
+}
+
+/// See [`Client::set_shards`]. Gives up once `interrupted` returns `true`.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
+pub fn set_shards(client: &Client, name: &str, count: usize, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
+    composed::set(client, &Size::of_shards(name.to_owned(), count), interrupted)
+}
