@@ -44,6 +44,8 @@ from leasehold._native import (
     ReleaseIfOutcome,
     RevokeOutcome,
     Run,
+    Shard,
+    Shards,
     __version__,
 )
 from leasehold._once import Once
@@ -86,6 +88,8 @@ __all__ = [
     "RunningElsewhere",
     "RwLock",
     "Semaphore",
+    "Shard",
+    "Shards",
     "StaleTokenError",
     "StoreRefusedError",
     "StoreUnavailableError",

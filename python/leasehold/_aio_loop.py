@@ -13,7 +13,7 @@ from leasehold import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
 
 # A reactor belongs to its loop, which drops it when the loop is closed: pending operations there are cancelled.
@@ -95,6 +95,17 @@ async def perform(operation: _native.Operation, loop: asyncio.AbstractEventLoop 
                 unheard.add_done_callback(lambda done: done.cancelled() or done.exception())
                 start(loop, lost._begin_release(), unheard)
         raise
+
+
+def on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., Awaitable[object] | object]) -> Callable[..., None]:
+    """A function that calls the callback on the loop of another thread, and waits for its end there."""
+
+    async def call(*arguments: object) -> None:
+        result = callback(*arguments)
+        if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
+            await result
+
+    return lambda *arguments: run_on(loop, call(*arguments))
 
 
 def run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:

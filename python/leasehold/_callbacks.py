@@ -56,12 +56,12 @@ class Call:
     the interpreter can unwind. The interpreter prints its exceptions with the name of the callback.
     """
 
-    def __init__(self, callback: Callable[[object], object]) -> None:
+    def __init__(self, callback: Callable[..., object]) -> None:
         self._callback = callback
 
-    def __call__(self, argument: object, done: Done) -> None:
+    def __call__(self, arguments: tuple[object, ...], done: Done) -> None:
         try:
-            refuse_result(self._callback(argument), AWAITED)
+            refuse_result(self._callback(*arguments), AWAITED)
         except BaseException as error:
             # Somebody may keep the traceback with this frame, but dropping `done` signals the end of the call.
             del done

@@ -37,7 +37,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from leasehold._errors import LeaseholdError
-    from leasehold._native import Election, Lease, Leases, LockInfo, ReleaseIfOutcome, RevokeOutcome
+    from leasehold._native import (
+        Election,
+        Lease,
+        Leases,
+        LockInfo,
+        ReleaseIfOutcome,
+        RevokeOutcome,
+        Shard,
+        Shards,
+    )
     from leasehold._runs import Mark, RunInfo
     from leasehold._types import AllOptions, AnyOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, Strings, TryOptions
     from leasehold._watch import Change
@@ -285,6 +294,43 @@ class Client:
         """
         refuse_name(name)
         return self._native.elect(name, ttl=ttl, owner=owner, on_start=on_start, on_stop=on_stop)
+
+    def shards(
+        self,
+        name: str,
+        count: int = 16,
+        *,
+        on_gain: Callable[[Shard], object] | None = None,
+        on_loss: Callable[[Shard, LeaseholdError | None], object] | None = None,
+        ttl: Seconds | None = None,
+        owner: str | None = None,
+        look_every: Seconds | None = None,
+    ) -> Shards:
+        """Works on shards beside other workers, on separate threads, until it is stopped or dropped. Each shard is a lock, so
+        it has one holder at a time, and each worker gets a fair share.
+
+        count: the number of shards, 1 to 64. All workers name the same number.
+        ttl: the shards of a worker that dies are free after so long.
+        look_every: the time between two looks at the other workers, at least 0.1 s, default 5 s.
+
+        ``on_gain(shard)`` is called with each shard that this worker gets; it should start the work and return.
+        ``on_loss(shard, error)`` is called when a shard ends, with the reason when it was lost and None when it is to be let
+        go; the work on it must have stopped when it returns, and it is renewed until then. The calls of one shard come one
+        after the other, those of different shards at the same time. An exception of either ends the worker, and lets go of
+        all shards.
+
+        Raises ConfigError for an invalid name, count or time, TypeError for a callback that is not a plain function. Later
+        errors are in ``last_error``.
+        """
+        refuse_name(name)
+        return self._native.shards(
+            name, count, on_gain=on_gain, on_loss=on_loss, ttl=ttl, owner=owner, look_every=look_every
+        )
+
+    def set_shards(self, name: str, count: int) -> None:
+        """Changes the number of shards of a name, while no worker runs. Raises LockBusyError while one does."""
+        refuse_name(name)
+        self._native.set_shards(name, count)
 
     def inspect(self, name: str) -> LockInfo | None:
         """The holder of a lock, or None if it is free. The answer is already old when it arrives: never decide by it.

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import asyncio
 
+from leasehold import _aio_shards
 from leasehold._aio_lease import Lease, Leases, Lost, Permit, Run, refuse_uncallable
 from leasehold._aio_lock import Acquirable, Lock, Once
-from leasehold._aio_loop import perform, reactor_of, run_on, task_number
+from leasehold._aio_loop import on_loop, perform, reactor_of, task_number
 from leasehold._aio_permits import LockAny, RwLock, Semaphore
+from leasehold._aio_shards import Shard, Shards
 from leasehold._client import _begin_acquire, _connector, _end_with_child, _refuse_wait, _request, _several
 from leasehold._options import (
     acquiring,
@@ -43,12 +45,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
     from types import TracebackType
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from typing_extensions import Self, Unpack
 
     from leasehold import _native
     from leasehold._aio_lock import OnLost
+    from leasehold._aio_shards import OnGain, OnLoss
     from leasehold._errors import LeaseholdError
     from leasehold._native import LockInfo, ReleaseIfOutcome, RevokeOutcome
     from leasehold._runs import Mark, RunInfo
@@ -65,7 +68,21 @@ if TYPE_CHECKING:
     )
     from leasehold._watch import Change
 
-__all__ = ["Acquirable", "Client", "Election", "Lease", "Leases", "Lock", "Lost", "Once", "Permit", "Run", "connect"]
+__all__ = [
+    "Acquirable",
+    "Client",
+    "Election",
+    "Lease",
+    "Leases",
+    "Lock",
+    "Lost",
+    "Once",
+    "Permit",
+    "Run",
+    "Shard",
+    "Shards",
+    "connect",
+]
 
 
 @shown_as(connecting)
@@ -178,19 +195,33 @@ class Client:
             if callback is not None:
                 refuse_uncallable(callback)
 
-        def on_loop(callback: Callable[[Any], Awaitable[object] | object]) -> Callable[[Any], object]:
-            async def call(argument: Any) -> None:
-                result = callback(argument)
-                if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
-                    await result
-
-            return lambda argument: run_on(loop, call(argument))
-
-        started = None if on_start is None else (lambda lease, told=on_loop(on_start): told(Lease(lease)))
-        stopped = None if on_stop is None else on_loop(on_stop)
+        started = None if on_start is None else (lambda lease, told=on_loop(loop, on_start): told(Lease(lease)))
+        stopped = None if on_stop is None else on_loop(loop, on_stop)
         election = self._native.elect(name, ttl=ttl, owner=owner, on_start=started, on_stop=stopped)
         reactor_of(loop).tie(election)
         return Election(election)
+
+    def shards(
+        self,
+        name: str,
+        count: int = 16,
+        *,
+        on_gain: OnGain = None,
+        on_loss: OnLoss = None,
+        ttl: Seconds | None = None,
+        owner: str | None = None,
+        look_every: Seconds | None = None,
+    ) -> Shards:
+        """See :meth:`leasehold.Client.shards`. The callbacks run on the running event loop, and may be coroutine functions.
+        When the loop is closed, the worker stops.
+        """
+        refuse_name(name)
+        return _aio_shards.start(self._native, name, count, on_gain, on_loss, ttl, owner, look_every)
+
+    async def set_shards(self, name: str, count: int) -> None:
+        """See :meth:`leasehold.Client.set_shards`."""
+        refuse_name(name)
+        await perform(self._native.begin_set_shards(name, count))
 
     async def inspect(self, name: str) -> LockInfo | None:
         """See :meth:`leasehold.Client.inspect`."""

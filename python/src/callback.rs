@@ -9,6 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use leasehold::ffi::Mutex;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// The result of a callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,16 +32,46 @@ impl Done {
     }
 }
 
+/// As [`call`], but an exception becomes a panic, which ends what the callback belongs to.
+pub(crate) fn call_or_end<'a>(
+    callback: &'a Py<PyAny>,
+    arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
+) {
+    match call(callback, arguments) {
+        Ended::Returned => {}
+        // Without the message of a panic: the exception was shown.
+        Ended::Raised => std::panic::resume_unwind(Box::new("a callback raised an exception")),
+    }
+}
+
+type Owned<const N: usize> = (Py<PyAny>, [Option<Py<PyAny>>; N]);
+
+/// The callbacks of a candidacy or of a worker's shards, which know when they run; and each of them as it is to be called.
+///
+/// # Errors
+/// As [`check`].
+pub(crate) fn own<const N: usize>(py: Python<'_>, callbacks: [Option<Py<PyAny>>; N]) -> PyResult<Owned<N>> {
+    let within = py.import("leasehold._within")?.getattr("Callbacks")?.call0()?;
+    for callback in callbacks.iter().flatten() {
+        check(py, callback)?;
+    }
+    let mut owned = [const { None }; N];
+    for (owned, callback) in owned.iter_mut().zip(callbacks) {
+        *owned = callback.map(|callback| within.call_method1("own", (callback,))).transpose()?.map(Bound::unbind);
+    }
+    Ok((within.unbind(), owned))
+}
+
 /// # Errors
 /// `TypeError` for an object that cannot be called, and for a coroutine function.
 pub(crate) fn check(py: Python<'_>, callback: &Py<PyAny>) -> PyResult<()> {
     py.import("leasehold._callbacks")?.getattr("check")?.call1((callback,)).map(drop)
 }
 
-/// Calls it with the result of `argument`, and waits for its end; for ever, once the interpreter has ended.
+/// Calls it with the result of `arguments`, and waits for its end; for ever, once the interpreter has ended.
 pub(crate) fn call<'a>(
     callback: &'a Py<PyAny>,
-    argument: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + 'a,
+    arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
 ) -> Ended {
     let (sender, ended) = channel();
     let started = Python::try_attach(|py| {
@@ -48,7 +79,7 @@ pub(crate) fn call<'a>(
             let done = Done(Mutex::new(Some(sender)));
             let callbacks = py.import("leasehold._callbacks")?;
             let run = callbacks.getattr("Call")?.call1((callback,))?;
-            callbacks.getattr("start_new_thread")?.call1((run, (argument(py)?, done)))
+            callbacks.getattr("start_new_thread")?.call1((run, (arguments(py)?, done)))
         };
         start().map(drop).map_err(|error| error.write_unraisable(py, Some(callback.bind(py))))
     });

@@ -18,6 +18,7 @@ use crate::reactor::{Operation, Outcome};
 use crate::request::{self, Request, Settings, Wanted};
 use crate::run::{self, RunRequest};
 use crate::series::{Changes, Pages};
+use crate::shards::{self, Shards};
 use crate::signals::{self, Signals};
 
 /// The stores and settings of a client.
@@ -335,6 +336,42 @@ impl Client {
         convert::warn_of_milliseconds(py, [("ttl", ttl)])?;
         let ttl: Option<Duration> = ttl.map(|ttl| ttl.finite(py, "ttl")).transpose()?;
         election::start(py, self.0.elect(name), name, (ttl, owner), (on_start, on_stop))
+    }
+
+    #[pyo3(signature = (name, count=None, *, on_gain=None, on_loss=None, ttl=None, owner=None, look_every=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn shards(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        count: Option<Count>,
+        on_gain: Option<Py<PyAny>>,
+        on_loss: Option<Py<PyAny>>,
+        ttl: Option<Seconds>,
+        owner: Option<String>,
+        look_every: Option<Seconds>,
+    ) -> PyResult<Shards> {
+        observe::begin(py)?;
+        convert::warn_of_milliseconds(py, [("ttl", ttl), ("look_every", look_every)])?;
+        let settings = shards::Settings {
+            count: count.map(|Count(count)| count),
+            ttl: ttl.map(|ttl| ttl.finite(py, "ttl")).transpose()?,
+            owner,
+            look_every: look_every.map(|every| every.finite(py, "look_every")).transpose()?,
+        };
+        shards::start(py, self.0.shards(name), name, settings, [on_gain, on_loss])
+    }
+
+    fn set_shards(&self, py: Python<'_>, name: &str, count: Count) -> PyResult<()> {
+        let mut signals = Signals::default();
+        let set = py.detach(|| ffi::shards::set_shards(&self.0, name, count.0, || signals.interrupt()));
+        signals.check()?;
+        set.map_err(|error| raised(py, &error))
+    }
+
+    fn begin_set_shards(&self, name: String, count: Count) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.set_shards(name, count.0).await.map(|()| Outcome::Nothing) })
     }
 
     fn inspect(&self, py: Python<'_>, name: &str) -> PyResult<Option<LockInfo>> {

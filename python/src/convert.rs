@@ -98,7 +98,7 @@ impl FromPyObject<'_, '_> for Natural {
     }
 }
 
-/// A number of permits or readers; the client checks its limits.
+/// A number of permits, readers or shards; the client checks its limits.
 pub(crate) struct Count(pub(crate) usize);
 
 impl FromPyObject<'_, '_> for Count {
@@ -106,14 +106,16 @@ impl FromPyObject<'_, '_> for Count {
 
     fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         if value.is_instance_of::<PyBool>() {
-            return Err(PyTypeError::new_err("a number of permits or readers is an int, not bool"));
+            return Err(PyTypeError::new_err("a number of permits, readers or shards is an int, not bool"));
         }
         value.extract().map(Self).map_err(|error| {
             if !value.is_instance_of::<PyInt>() {
                 return error;
             }
-            let message =
-                format!("{:?} is no number of permits or readers: it can be 1 to {MAX_PERMITS}", value.as_any());
+            let message = format!(
+                "{:?} is no number of permits, readers or shards: it can be 1 to {MAX_PERMITS}",
+                value.as_any()
+            );
             errors::config(value.py(), &message)
         })
     }

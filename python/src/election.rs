@@ -1,24 +1,25 @@
 //! Leader election.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::{ElectionRequest, Error, ffi};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::callback::{self, Ended};
+use crate::callback;
 use crate::convert::Kept;
 use crate::errors::raised;
 use crate::lease::Lease;
 use crate::signals::Signals;
+use crate::tie::{EndsWithLoop, Tie};
 
 /// A candidacy that goes on until it is resigned or dropped, the client is closed, or a callback raises.
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Election {
     resource: String,
     candidacy: Kept<Arc<Candidacy>>,
-    /// The callbacks, as `leasehold._election` wraps them.
+    /// The callbacks, as `leasehold._within` wraps them.
     callbacks: Py<PyAny>,
 }
 
@@ -34,20 +35,9 @@ impl Drop for Candidacy {
     }
 }
 
-/// Resigns a candidacy when it is dropped, unless it has ended.
-pub(crate) struct Tie(Weak<Candidacy>);
-
-impl Tie {
-    pub(crate) fn is_idle(&self) -> bool {
-        self.0.strong_count() == 0
-    }
-}
-
-impl Drop for Tie {
-    fn drop(&mut self) {
-        if let Some(candidacy) = self.0.upgrade() {
-            candidacy.0.iter().for_each(ffi::begin_to_resign);
-        }
+impl EndsWithLoop for Candidacy {
+    fn end(&self) {
+        self.0.iter().for_each(ffi::begin_to_resign);
     }
 }
 
@@ -64,35 +54,21 @@ pub(crate) fn start(
     if let Some(owner) = owner {
         request = request.owner(owner);
     }
-    let callbacks = py.import("leasehold._election")?.getattr("Callbacks")?.call0()?;
-    let own = |callback: Py<PyAny>| {
-        callback::check(py, &callback)?;
-        PyResult::Ok(callbacks.call_method1("own", (callback,))?.unbind())
-    };
-    let (on_start, on_stop) = (on_start.map(own).transpose()?, on_stop.map(own).transpose()?);
+    let (callbacks, [on_start, on_stop]) = callback::own(py, [on_start, on_stop])?;
     if let Some(callback) = on_start {
         request = request.on_start(move |lease| {
-            call(&callback, |py| Lease::of(lease.clone()).into_pyobject(py).map(Bound::into_any));
+            callback::call_or_end(&callback, |py| (Lease::of(lease.clone()),).into_pyobject(py));
         });
     }
     if let Some(callback) = on_stop {
         request = request.on_stop(move |loss: Option<&Error>| {
             let loss = loss.cloned();
-            call(&callback, |py| Ok(loss.map(|error| raised(py, &error)).into_pyobject(py)?));
+            callback::call_or_end(&callback, |py| (loss.map(|error| raised(py, &error)),).into_pyobject(py));
         });
     }
     let election = py.detach(|| request.start()).map_err(|error| raised(py, &error))?;
     let candidacy = Kept::new(Arc::new(Candidacy(Some(election))));
-    Ok(Election { resource: resource.to_owned(), candidacy, callbacks: callbacks.unbind() })
-}
-
-/// Turns an exception of the callback into a panic, which ends the candidacy.
-fn call<'a>(callback: &'a Py<PyAny>, argument: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + 'a) {
-    match callback::call(callback, argument) {
-        Ended::Returned => {}
-        // Without the message of a panic: the exception was shown.
-        Ended::Raised => std::panic::resume_unwind(Box::new("a callback raised an exception")),
-    }
+    Ok(Election { resource: resource.to_owned(), candidacy, callbacks })
 }
 
 impl Election {
@@ -101,7 +77,8 @@ impl Election {
     }
 
     pub(crate) fn tie(&self) -> Tie {
-        Tie(Arc::downgrade(&self.candidacy))
+        let candidacy = Arc::downgrade(&self.candidacy);
+        Tie::new(candidacy)
     }
 }
 

@@ -89,7 +89,7 @@ impl Lease {
         callback::check(py, &callback)?;
         self.0.on_lost(move |error| {
             // Its exception was shown, and concerns no other code.
-            let _ = callback::call(&callback, |py| Ok(raised(py, &error).into_pyobject(py)?.into_any()));
+            let _ = callback::call(&callback, |py| (raised(py, &error),).into_pyobject(py));
         });
         Ok(())
     }
@@ -177,8 +177,9 @@ fn warn_of_drop(held: &Held) {
     match held {
         Held::Single(lease) if Arc::strong_count(lease) == 1 => warn_of_drops([&**lease]),
         Held::Permit(permit) if Arc::strong_count(permit) == 1 => warn_of_drops([&***permit]),
+        Held::Shard(shard) if Arc::strong_count(shard) == 1 => warn_of_drops([&***shard]),
         Held::OneOf(leases, _) if Arc::strong_count(leases) == 1 => warn_of_drops(leases.iter()),
-        Held::Single(_) | Held::Permit(_) | Held::OneOf(..) => {}
+        Held::Single(_) | Held::Permit(_) | Held::Shard(_) | Held::OneOf(..) => {}
     }
 }
 

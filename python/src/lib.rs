@@ -26,7 +26,9 @@ mod reactor;
 mod request;
 mod run;
 mod series;
+mod shards;
 mod signals;
+mod tie;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -75,6 +77,8 @@ mod _native {
     use super::run::{Run, RunRequest};
     #[pymodule_export]
     use super::series::{Changes, Pages};
+    #[pymodule_export]
+    use super::shards::{Shard, Shards};
     use super::{Bound, PyModule, PyModuleMethods, PyResult, refuse_subinterpreters};
 
     #[pymodule_init]

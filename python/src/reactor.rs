@@ -18,10 +18,10 @@ use pyo3::types::PyBool;
 use crate::asyncio::{Asyncio, Callee};
 use crate::client::Client;
 use crate::convert::Kept;
-use crate::election::{Election, Tie};
 use crate::errors::raised;
 use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome};
 use crate::lease::{Lease, Leases};
+use crate::tie::{Tie, Tied};
 use crate::{permit, run, series};
 
 /// The result of an operation.
@@ -67,7 +67,7 @@ pub(crate) struct Reactor {
     /// Both ends live as long as any task can be woken.
     pipe: Arc<(PipeReader, PipeWriter)>,
     callee: Arc<Callee>,
-    /// Candidacies whose callbacks run on the loop, and which end with it.
+    /// Candidacies and shards whose callbacks run on the loop, and which end with it.
     ties: Kept<Mutex<Vec<Tie>>>,
 }
 
@@ -115,12 +115,14 @@ impl Reactor {
         py.detach(|| self.executor.cancel(id));
     }
 
-    /// Resigns the election when the loop is gone, and this reactor with it.
-    fn tie(&self, py: Python<'_>, election: &Election) {
+    /// Ends an election or a worker's shards when the loop is gone, and this reactor with it.
+    #[expect(clippy::needless_pass_by_value, reason = "an argument from Python")]
+    fn tie(&self, py: Python<'_>, tied: Tied<'_>) {
+        let tie = tied.tie();
         py.detach(|| {
             let mut ties = self.ties.lock();
             ties.retain(|tie| !tie.is_idle());
-            ties.push(election.tie());
+            ties.push(tie);
         });
     }
 

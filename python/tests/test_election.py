@@ -15,7 +15,7 @@ from conftest import PATIENCE, TTL, connect, eventually
 import leasehold
 import leasehold.aio as aio
 from leasehold import _aio_loop
-from leasehold._election import Callbacks
+from leasehold._within import Callbacks
 
 NEW_LOOP = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 Run = Callable[[Coroutine[Any, Any, None]], None]

@@ -1,4 +1,4 @@
-"""Detects calls from within a callback of an election."""
+"""Detects calls from within a callback of an election or of shards."""
 
 from __future__ import annotations
 
@@ -12,37 +12,38 @@ _running: ContextVar[object] = ContextVar("leasehold_callback", default=None)
 
 
 class Callbacks:
-    """The callbacks of one candidacy; one runs at a time."""
+    """The callbacks of one candidacy or of one worker's shards."""
 
     def __init__(self) -> None:
-        self._running: object = None
+        self._running: set[object] = set()
 
-    def own(self, callback: Callable[[object], object]) -> Callback:
+    def own(self, callback: Callable[..., object]) -> Callback:
         """Wraps a callback, to know when it runs."""
         return Callback(self, callback)
 
     def is_within(self) -> bool:
-        """True if the caller runs within the current callback, also in a task or thread started by it: a callback must not
-        wait for its own end.
+        """True if the caller runs within a callback that runs still, also in a task or thread started by it: a callback must
+        not wait for its own end.
         """
-        return self._running is not None and _running.get() is self._running
+        return _running.get() in self._running
 
 
 class Callback:
     """A wrapped callback, with the ``repr`` of the original."""
 
-    def __init__(self, callbacks: Callbacks, callback: Callable[[object], object]) -> None:
+    def __init__(self, callbacks: Callbacks, callback: Callable[..., object]) -> None:
         self._callbacks = callbacks
         self._callback = callback
 
-    def __call__(self, argument: object) -> object:
-        self._callbacks._running = this = object()
+    def __call__(self, *arguments: object) -> object:
+        this = object()
+        self._callbacks._running.add(this)
         # Tasks, and threads of asyncio.to_thread, inherit the context.
         _running.set(this)
         try:
-            return self._callback(argument)
+            return self._callback(*arguments)
         finally:
-            self._callbacks._running = None
+            self._callbacks._running.discard(this)
 
     def __repr__(self) -> str:
         return repr(self._callback)

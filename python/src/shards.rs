@@ -1,0 +1,195 @@
+//! Shards that are shared with other workers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::ffi::{self, Held};
+use leasehold::{Error, ShardsRequest};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use crate::callback;
+use crate::convert::Kept;
+use crate::errors::raised;
+use crate::lease::{Lease, shown};
+use crate::signals::Signals;
+use crate::tie::{EndsWithLoop, Tie};
+
+/// A shard that this worker holds: a lease with a number. Its fencing token grows with every grant of the same shard.
+#[pyclass(frozen, extends = Lease, module = "leasehold")]
+pub(crate) struct Shard {
+    index: usize,
+}
+
+#[pymethods]
+impl Shard {
+    /// The number of the shard, from 0.
+    #[getter]
+    fn index(&self) -> usize {
+        self.index
+    }
+
+    fn __repr__(slf: PyRef<'_, Self>) -> String {
+        let index = slf.index;
+        shown(slf.as_super().held()).replacen("<Lease", &format!("<Shard {index} of"), 1)
+    }
+}
+
+fn object(py: Python<'_>, shard: Arc<leasehold::Shard>) -> PyResult<Bound<'_, Shard>> {
+    let index = shard.index();
+    let lease = Lease::of_held(Held::Shard(shard));
+    Bound::new(py, PyClassInitializer::from(lease).add_subclass(Shard { index }))
+}
+
+/// A worker's part in the shards of a name, until it is stopped or dropped, the client is closed, or a callback raises.
+#[pyclass(frozen, module = "leasehold", weakref)]
+pub(crate) struct Shards {
+    name: String,
+    worker: Kept<Arc<Worker>>,
+    /// The callbacks, as `leasehold._within` wraps them.
+    callbacks: Py<PyAny>,
+}
+
+/// Dropping a worker does not wait for its end: the callbacks may need the very thread that drops it.
+struct Worker(Option<leasehold::Shards>);
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if let Some(shards) = self.0.take() {
+            ffi::shards::dismiss(shards);
+        }
+    }
+}
+
+impl EndsWithLoop for Worker {
+    fn end(&self) {
+        self.0.iter().for_each(ffi::shards::begin_to_stop);
+    }
+}
+
+/// The settings of a worker.
+pub(crate) struct Settings {
+    pub(crate) count: Option<usize>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) owner: Option<String>,
+    pub(crate) look_every: Option<Duration>,
+}
+
+pub(crate) fn start(
+    py: Python<'_>,
+    mut request: ShardsRequest,
+    name: &str,
+    settings: Settings,
+    callbacks: [Option<Py<PyAny>>; 2],
+) -> PyResult<Shards> {
+    if let Some(count) = settings.count {
+        request = request.count(count);
+    }
+    if let Some(ttl) = settings.ttl {
+        request = request.ttl(ttl);
+    }
+    if let Some(owner) = settings.owner {
+        request = request.owner(owner);
+    }
+    if let Some(every) = settings.look_every {
+        request = request.look_every(every);
+    }
+    let (callbacks, [on_gain, on_loss]) = callback::own(py, callbacks)?;
+    if let Some(callback) = on_gain {
+        request = request.on_gain(move |shard| {
+            callback::call_or_end(&callback, |py| (object(py, Arc::clone(shard))?,).into_pyobject(py));
+        });
+    }
+    if let Some(callback) = on_loss {
+        request = request.on_loss(move |shard, loss: Option<&Error>| {
+            let loss = loss.cloned();
+            callback::call_or_end(&callback, |py| {
+                let loss = loss.map(|error| raised(py, &error));
+                (object(py, Arc::clone(shard))?, loss).into_pyobject(py)
+            });
+        });
+    }
+    let shards = py.detach(|| request.start()).map_err(|error| raised(py, &error))?;
+    Ok(Shards { name: name.to_owned(), worker: Kept::new(Arc::new(Worker(Some(shards)))), callbacks })
+}
+
+impl Shards {
+    fn running(&self) -> &leasehold::Shards {
+        self.worker.0.as_ref().expect("invariant: only dropping takes it")
+    }
+
+    pub(crate) fn tie(&self) -> Tie {
+        let worker = Arc::downgrade(&self.worker);
+        Tie::new(worker)
+    }
+}
+
+#[pymethods]
+impl Shards {
+    /// The name that the workers share.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The shards that are held now and not to be let go, in the order of their numbers.
+    #[getter]
+    fn held<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Shard>>> {
+        let held = py.detach(|| self.running().held());
+        held.into_iter().map(|shard| object(py, shard)).collect()
+    }
+
+    /// The number of workers at the last look, this one among them; 0 before it has joined, and while it stands by.
+    #[getter]
+    fn members(&self) -> usize {
+        self.running().members()
+    }
+
+    /// The error of the last try to join, look or acquire, if it failed: the store is down or refuses, or other workers name
+    /// another number of shards.
+    #[getter]
+    fn last_error(&self, py: Python<'_>) -> Option<PyErr> {
+        self.running().last_error().map(|error| raised(py, &error))
+    }
+
+    /// Leaves: `on_loss` is called for all shards at the same time, and each is released when its call has returned. Returns
+    /// when that is done; at once in a callback of its own. A signal whose handler raises ends the wait, not the stop.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
+            py.detach(|| ffi::shards::begin_to_stop(self.running()));
+            return Ok(());
+        }
+        let mut signals = Signals::default();
+        py.detach(|| ffi::shards::stop(self.running(), || signals.interrupt()));
+        signals.check()
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyAny>>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        drop((kind, error, traceback));
+        self.stop(py)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("shards are worked on by threads of this process: start a worker where it is needed"))
+    }
+
+    fn __repr__(&self) -> String {
+        let name = &self.name;
+        if ffi::shards::is_over(self.running()) {
+            return format!("<Shards {name:?} over>");
+        }
+        let held: Vec<String> = self.running().held().iter().map(|shard| shard.index().to_string()).collect();
+        format!("<Shards {name:?} held={} members={}>", held.join(","), self.running().members())
+    }
+}
