@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from leasehold._errors import LeaseholdError
     from leasehold._fake_process import Process
+    from leasehold._fake_shards import FakeShards
     from leasehold._types import Seconds
 
 ENDLESS = 3600.0
@@ -34,9 +35,11 @@ class FakeClock:
         self._store = TestStore()
         self._clients: list[Process] = []
         self._drawn = 0
-        # All locks that were ever asked for, and the numbers of permits and readers.
+        # All locks that were ever asked for, and the numbers of permits, readers and shards.
         self._names: set[str] = set()
         self._numbers: dict[tuple[str, str], int] = {}
+        self._workers: dict[str, list[FakeShards]] = {}
+        self._is_balancing = False
         self._calls: deque[tuple[Callable[[LeaseholdError], object], LeaseholdError]] = deque()
         # A test may have threads; one at a time moves the clock.
         self._mutex = threading.RLock()
@@ -49,6 +52,13 @@ class FakeClock:
         """Lets this much time pass, with everything that happens meanwhile: renewals, losses, and callbacks."""
         with self._mutex:
             self._until(self._ns + to_ns(seconds), lambda: False)
+            self._balance()
+
+    def _balance(self) -> None:
+        if self._workers:
+            from leasehold import _fake_shards
+
+            _fake_shards.balance(self)
 
     def _read(self) -> Now:
         return Now(self._ns, 1_700_000_000_000 + self._ns // 1_000_000)
@@ -81,10 +91,11 @@ class FakeClock:
         return bool(self._calls)
 
 
-def call(callback: Callable[[LeaseholdError], object], loss: LeaseholdError) -> None:
-    """Calls a callback as the native half does."""
+def call(callback: Callable[..., object], *arguments: object) -> bool:
+    """Calls a callback as the native half does. Returns False if it has raised."""
     try:
-        refuse_result(callback(loss), _callbacks.AWAITED)
+        refuse_result(callback(*arguments), _callbacks.AWAITED)
+        return True
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -99,3 +110,4 @@ def call(callback: Callable[[LeaseholdError], object], loss: LeaseholdError) -> 
             sys.unraisablehook(
                 SimpleNamespace(exc_type=kind, exc_value=error, exc_traceback=trace, err_msg=None, object=callback)
             )
+        return False

@@ -21,6 +21,7 @@ from leasehold._fake_clock import ENDLESS
 from leasehold._fake_lease import PATIENCE, FakeLease, FakeRun, about
 from leasehold._fake_permits import FakeChanges, FakeComposed, FakePages, set_number
 from leasehold._fake_runs import FakeRunRequest, forget_run, inspect_run
+from leasehold._fake_shards import FakeShards, check_count
 from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, FakeRevokeOutcome, to_ns, to_wait
 from leasehold._native import is_meant
 from leasehold.protocol import Client as Machine
@@ -40,6 +41,7 @@ from leasehold.protocol import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
     from typing_extensions import Unpack
@@ -125,6 +127,30 @@ class Process:
     def set_readers(self, name: str, readers: int) -> None:
         with self.clock._mutex:
             set_number(self, name, "read", readers)
+
+    def shards(
+        self,
+        name: str,
+        count: int | None = None,
+        *,
+        on_gain: Callable[..., object] | None = None,
+        on_loss: Callable[..., object] | None = None,
+        ttl: Seconds | None = None,
+        owner: str | None = None,
+        look_every: Seconds | None = None,
+    ) -> FakeShards:
+        if self._is_closed:
+            raise about(ClosedError("the client was closed"), name)
+        options: _types.LockOptions = {"owner": owner} if ttl is None else {"owner": owner, "ttl": ttl}
+        return FakeShards(self, name, count, {"on_gain": on_gain, "on_loss": on_loss}, look_every, options)
+
+    def set_shards(self, name: str, count: int) -> None:
+        clock = self.clock
+        with clock._mutex:
+            check_count(name, count)
+            if clock._workers.get(name):
+                raise about(LockBusyError(f"{name!r}: a worker runs"), name)
+            clock._numbers[name, "shards"] = count
 
     def pages(self, prefix: str) -> FakePages:
         return FakePages(self, prefix)
@@ -298,6 +324,9 @@ class Process:
     def close(self) -> None:
         clock = self.clock
         with clock._mutex:
+            for worker in [worker for workers in clock._workers.values() for worker in workers]:
+                if worker._process is self:
+                    worker.stop()
             self._is_closed = True
             for lease in self._leases.values():
                 if not lease._is_over():

@@ -35,6 +35,7 @@ from leasehold._client import Client
 from leasehold._fake_clock import FakeClock
 from leasehold._fake_lease import FakeLease, FakePermit, FakeRun
 from leasehold._fake_process import Process
+from leasehold._fake_shards import FakeShard, FakeShards
 from leasehold._fakes import FakeInfo
 from leasehold.protocol import Config, NodeConfig
 
@@ -42,7 +43,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from leasehold._types import Seconds
 
-__all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "FakePermit", "FakeRun", "connect"]
+__all__ = [
+    "FakeClient",
+    "FakeClock",
+    "FakeInfo",
+    "FakeLease",
+    "FakePermit",
+    "FakeRun",
+    "FakeShard",
+    "FakeShards",
+    "connect",
+]
 
 
 def connect(
@@ -83,3 +94,4 @@ class FakeClient(Client):
         """Requests reach the store again; its records are still there."""
         with self.clock._mutex:
             self.clock._store.is_up = True
+            self.clock._balance()

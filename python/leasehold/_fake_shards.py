@@ -1,0 +1,196 @@
+"""Shards of fake clients."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+from leasehold import _callbacks
+from leasehold._errors import ConfigError, LeaseholdError, StoreUnavailableError
+from leasehold._fake_clock import call
+from leasehold._fake_lease import FakeLease, about
+from leasehold._fakes import to_ns
+from leasehold.protocol import Wait
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+    from leasehold._fake_clock import FakeClock
+    from leasehold._fake_process import Process
+    from leasehold._types import LockOptions, Seconds
+
+_DEFAULT = 16
+_MOST = 64
+_SHORTEST_LOOK = 0.1
+
+
+class FakeShard(FakeLease):
+    """A shard that a worker holds; see :class:`leasehold.Shard`."""
+
+    index = 0
+    """The number of the shard, from 0."""
+
+
+class FakeShards:
+    """A worker's part in the shards of a name; see :class:`leasehold.Shards`. Workers look at each other whenever one joins or
+    leaves, a shard ends, or the clock moves. The callbacks run there, one after the other.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        name: str,
+        count: int | None,
+        callbacks: dict[str, Callable[..., object] | None],
+        look_every: Seconds | None,
+        options: LockOptions,
+    ) -> None:
+        self.name = name
+        """The name that the workers share."""
+        self.last_error: LeaseholdError | None = None
+        """The error of the last try to join or acquire, if it failed."""
+        self._process = process
+        self._count = check_count(name, count)
+        if look_every is not None and to_ns(look_every) < to_ns(_SHORTEST_LOOK):
+            raise about(ConfigError(f"{look_every!r} between two looks is too short: at least {_SHORTEST_LOOK} s"), name)
+        for callback in callbacks.values():
+            if callback is not None:
+                _callbacks.check(callback)
+        self._callbacks = callbacks
+        # Rejects invalid options now, not in the middle of the work.
+        self._options = replace(process.request("fake", **options)._options, wait=Wait.Once())
+        self._shards: list[FakeShard] = []
+        self._is_stopping = False
+        clock = process.clock
+        with clock._mutex:
+            clock._workers.setdefault(name, []).append(self)
+            balance(clock)
+
+    @property
+    def held(self) -> list[FakeShard]:
+        """The shards that are held now, in the order of their numbers."""
+        return sorted((shard for shard in self._shards if not shard._is_over()), key=lambda shard: shard.index)
+
+    @property
+    def members(self) -> int:
+        """The number of workers, this one among them; 0 while it stands by."""
+        members = _members(self._process.clock._workers.get(self.name, ()))
+        return len(members) if self in members else 0
+
+    def stop(self) -> None:
+        """Leaves: ``on_loss`` is called for each shard, which is then released. In a callback of these shards it only begins."""
+        clock = self._process.clock
+        with clock._mutex:
+            self._is_stopping = True
+            balance(clock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        if self not in self._process.clock._workers.get(self.name, ()):
+            return f"<FakeShards {self.name!r} over>"
+        return f"<FakeShards {self.name!r} held={','.join(str(shard.index) for shard in self.held)}>"
+
+    def _agrees(self) -> bool:
+        """Compares the number of shards with that of the other clients."""
+        recorded = self._process.clock._numbers.setdefault((self.name, "shards"), self._count)
+        if recorded != self._count:
+            message = f"shards is {self._count} here, and {recorded} in the store: all clients must name the same number"
+            self.last_error = about(ConfigError(message), self.name)
+        return recorded == self._count
+
+    def _let_go(self, share: int) -> bool:
+        """Lets go of one shard that is over, or beyond the share. Returns True if there was one."""
+        released = (shard for shard in self._shards if shard._is_released)
+        shard = next(released, self._shards[-1] if len(self._shards) > share else None)
+        if shard is None:
+            return False
+        self._end(shard, None)
+        return True
+
+    def _seek(self, share: int) -> bool:
+        """Acquires one shard that is free, up to the share. Returns True if there was one."""
+        if len(self._shards) >= share or self._is_stopping:
+            return False
+        if not self._process.clock._store.is_up:
+            self.last_error = about(StoreUnavailableError("the test has taken the store down"), self.name)
+            return False
+        for index in range(self._count):
+            shard = self._process.attempt(f"{self.name}#shard{index}", self._options, FakeShard)
+            if isinstance(shard, FakeShard):
+                self.last_error = None
+                shard.index = index
+                self._shards.append(shard)
+                shard._callbacks.append(lambda error: self._lost(shard, error))
+                self._call("on_gain", shard)
+                return True
+        return False
+
+    def _lost(self, shard: FakeShard, error: LeaseholdError) -> None:
+        if shard in self._shards:
+            self._end(shard, error)
+            balance(self._process.clock)
+
+    def _end(self, shard: FakeShard, error: LeaseholdError | None) -> None:
+        self._shards.remove(shard)
+        self._call("on_loss", shard, error)
+        if not shard._is_over():
+            # A store that is down lets it expire.
+            with contextlib.suppress(LeaseholdError):
+                shard.release()
+
+    def _call(self, name: str, *arguments: object) -> None:
+        callback = self._callbacks[name]
+        if callback is not None and not call(callback, *arguments):
+            message = f"the {name} of shards has raised: the shards are let go, and the worker works no more"
+            self.last_error = about(ConfigError(message), self.name)
+            self._is_stopping = True
+
+
+def check_count(name: str, count: int | None) -> int:
+    count = _DEFAULT if count is None else count
+    if isinstance(count, bool) or not isinstance(count, int):
+        raise TypeError(f"a number of shards is an int, not {type(count).__name__}")
+    if not 1 <= count <= _MOST:
+        raise about(ConfigError(f"shards is {count}; it can be 1 to {_MOST}"), name)
+    return count
+
+
+def balance(clock: FakeClock) -> None:
+    """Moves shards until each worker has its share, as far as they are free."""
+    # A callback may join, stop, or end a shard: the loop sees it.
+    if clock._is_balancing:
+        return
+    clock._is_balancing = True
+    try:
+        while any([_step(workers) for workers in list(clock._workers.values())]):
+            pass
+    finally:
+        clock._is_balancing = False
+
+
+def _members(workers: list[FakeShards] | tuple[FakeShards, ...]) -> list[FakeShards]:
+    willing = [worker for worker in workers if not worker._is_stopping and worker._agrees()]
+    return willing[: willing[0]._count] if willing else []
+
+
+def _step(workers: list[FakeShards]) -> bool:
+    """One change, if there is any to make. Shares are those of the real client."""
+    members = _members(workers)
+    shares = {worker: -(-(worker._count - rank) // len(members)) for rank, worker in enumerate(members)}
+    if any(worker._let_go(shares.get(worker, 0)) for worker in list(workers)):
+        return True
+    over = [worker for worker in workers if worker._is_stopping and not worker._shards]
+    for worker in over:
+        workers.remove(worker)
+    return bool(over) or any(worker._seek(shares[worker]) for worker in members)
