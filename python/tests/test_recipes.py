@@ -381,3 +381,68 @@ def refuses_late_writes(names: SimpleNamespace, db: Any) -> None:
         names.write(db, "invoice/42", late, 42, 999)
     assert db.execute("SELECT total FROM invoices WHERE id = 42").fetchone() == (115,)
     names.client.close()
+
+
+QUEUE_WORKER = """
+import sys
+names = {"__name__": "worker"}
+exec(compile(open(sys.argv[1]).read(), "recipe", "exec"), names)
+with names["work"](sys.argv[2], ttl=2, look_every=0.2) as shards:
+    print("works", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_partitioned_queue_is_read_once_and_in_order(its_store: str, tmp_path: Path) -> None:
+    code, path = tmp_path / "recipe.py", tmp_path / "queue.db"
+    code.write_text(recipe("A partitioned queue"))
+    names = worker("A partitioned queue")
+    db = names.connect(path)
+    db.execute("CREATE TABLE queue (id INTEGER PRIMARY KEY, partition INTEGER, body INTEGER)")
+    db.execute("CREATE TABLE sent (partition INTEGER, body INTEGER, token INTEGER)")
+    db.commit()
+    added = 0
+
+    def add(items: int) -> None:
+        nonlocal added
+        with db:
+            rows = [(number % names.PARTITIONS, number) for number in range(added, added + items)]
+            db.executemany("INSERT INTO queue (partition, body) VALUES (?, ?)", rows)
+        added += items
+
+    def is_sent(items: int) -> bool:
+        (count,) = db.execute("SELECT count(*) FROM sent").fetchone()
+        return bool(count >= items)
+
+    workers: list[subprocess.Popen[str]] = []
+
+    def join() -> None:
+        command = [sys.executable, "-c", QUEUE_WORKER, str(code), str(path)]
+        workers.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        assert workers[-1].stdout is not None and workers[-1].stdout.readline() == "works\n"
+
+    try:
+        join()
+        add(80)
+        eventually("some are sent", lambda: is_sent(40))
+        join()
+        join()
+        add(80)
+        eventually("more are sent", lambda: is_sent(120))
+        workers[0].kill()
+        add(40)
+        workers[1].communicate(timeout=PATIENCE)
+        assert workers[1].returncode == 0
+        eventually("all are sent", lambda: is_sent(added))
+    finally:
+        for process in workers:
+            process.kill()
+            process.communicate()
+    sent = db.execute("SELECT partition, body, token FROM sent ORDER BY rowid").fetchall()
+    for partition in range(names.PARTITIONS):
+        bodies = [body for of, body, _ in sent if of == partition]
+        assert bodies == list(range(partition, added, names.PARTITIONS))
+        tokens = [token for of, _, token in sent if of == partition]
+        assert tokens == sorted(tokens)
+    db.close()
+    names.client.close()
