@@ -13,6 +13,8 @@ export const {
   Run,
   RwLock,
   Semaphore,
+  Shard,
+  Shards,
   LeaseholdError,
   LockBusyError,
   LockTimeoutError,

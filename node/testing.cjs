@@ -6,6 +6,7 @@ const { createHash } = require("node:crypto");
 const { Client } = require("./lib/client.cjs");
 const errors = require("./lib/errors.cjs");
 const permits = require("./lib/fake-permits.cjs");
+const shards = require("./lib/fake-shards.cjs");
 const { Held, Several, nanoseconds } = require("./lib/fake-leases.cjs");
 const { forgotten, markOf, requested } = require("./lib/fake-runs.cjs");
 const { Client: Machine, drive, runs } = require("./lib/machine.cjs");
@@ -32,9 +33,11 @@ class World {
   ns = 1_000_000_000n;
   store = new native.TestStore();
   processes = [];
-  /** All locks that were ever asked for, and the numbers of permits and readers. */
+  /** All locks that were ever asked for, and the numbers of permits, readers and shards. */
   names = new Set();
   numbers = new Map();
+  /** The workers on shards, by name. */
+  workers = new Map();
   #drawn = 0;
 
   now() {
@@ -77,6 +80,7 @@ class World {
   /** Does everything that is due now. */
   settle() {
     while (this.processes.map((process) => process.drive()).some(Boolean));
+    if (this.workers.size > 0 && !this.isBalancing) shards.balance(this);
   }
 }
 
@@ -116,6 +120,7 @@ class FakeClient extends Client {
 
   storeUp() {
     this.#process.world.store.setUp(true);
+    this.#process.world.settle();
   }
 }
 
@@ -259,9 +264,14 @@ class Process {
 
   /** Throws for a name that no lock can have. */
   checkName(name) {
+    this.checkLock(name, {});
+  }
+
+  /** Throws for a name or settings that no lock can have. */
+  checkLock(name, settings) {
     const now = { monotonicNs: 0n, unixMs: 0 };
     const machine = Machine.create({ nodes: [{}] }, new Uint8Array(32), now);
-    machine.acquire(1, name, { owner: this.#owner }, new Uint8Array(16), now);
+    machine.acquire(1, name, this.#settings(settings), new Uint8Array(16), now);
   }
 
   get isClosed() {
@@ -288,6 +298,14 @@ class Process {
 
   setReaders(name, count) {
     return { begin: () => permits.setNumber(this, name, "read", count) };
+  }
+
+  shards(name, settings) {
+    return { begin: async () => new shards.FakeShards(this, name, settings) };
+  }
+
+  setShards(name, count) {
+    return { begin: async () => shards.setNumber(this, name, count) };
   }
 
   pages(prefix) {
@@ -384,7 +402,9 @@ class Process {
   }
 
   close() {
-    const begin = () => {
+    const begin = async () => {
+      const workers = [...this.world.workers.values()].flat().filter((worker) => worker.isOf(this));
+      if (workers.length > 0) await Promise.all(workers.map((worker) => worker.stop().begin()));
       this.#isClosed = true;
       for (const lease of this.#leases.values()) lease.close();
       this.#machine.close(this.world.now());

@@ -8,7 +8,23 @@ const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
 const { LockAny, RwLock, Semaphore } = require("./permits.cjs");
-const { ALL, CONNECT, ELECT, FAIR_LOCK, HOLDER, RUN, RW_LOCK, TRY_FAIR_LOCK, WATCH, number, options, text, texts } = require("./options.cjs");
+const {
+  ALL,
+  CONNECT,
+  ELECT,
+  FAIR_LOCK,
+  HOLDER,
+  RUN,
+  RW_LOCK,
+  SHARDS,
+  TRY_FAIR_LOCK,
+  WATCH,
+  number,
+  options,
+  text,
+  texts,
+} = require("./options.cjs");
+const { Shards } = require("./shards.cjs");
 const { told } = require("./told.cjs");
 const { shows } = require("./shown.cjs");
 const { under } = require("./under.cjs");
@@ -157,6 +173,17 @@ class Client {
     // It would end before it starts, without an error.
     if (!open.has(this.#native)) throw new ClosedError("the client was closed", { resource: name });
     return new Election(await run(this.#native.elect(text("name", name), settings)), name, { onStart, onStop });
+  }
+
+  async shards(name, given) {
+    const { onGain, onLoss, ...settings } = options(given, SHARDS);
+    // It would end before it starts, without an error.
+    if (!open.has(this.#native) && this.#native.isClosed !== false) throw new ClosedError("the client was closed", { resource: name });
+    return new Shards(await run(this.#native.shards(text("name", name), settings)), name, { onGain, onLoss });
+  }
+
+  async setShards(name, count) {
+    await run(this.#native.setShards(text("name", name), number("count", count)));
   }
 
   async inspect(name) {

@@ -29,6 +29,10 @@ class Held {
     return false;
   }
 
+  get loss() {
+    return this.#loss;
+  }
+
   remaining() {
     return this.isOver ? 0 : this.#process.remaining(this.#lock);
   }

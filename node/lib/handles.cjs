@@ -92,6 +92,14 @@ class Connected {
     return this.#client.elect(name, settings);
   }
 
+  shards(name, settings) {
+    return this.#client.shards(name, settings);
+  }
+
+  setShards(name, count) {
+    return this.#client.setShards(name, count);
+  }
+
   inspect(name) {
     return this.#client.inspect(name);
   }
@@ -373,8 +381,13 @@ function begun(step) {
   return kept && held(kept);
 }
 
+/** The lease of a shard. */
+function shardLease(step) {
+  return held(reactor.shard(step));
+}
+
 function held({ number, token, resource, owner }) {
   return new Held(number, token, resource, owner);
 }
 
-module.exports = { Connected, begun };
+module.exports = { Connected, begun, shardLease };

@@ -46,8 +46,10 @@ const RUN = {
 const HOLDER = { token: "number", owner: "text" };
 const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
 
+const SHARDS = { count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH, onGain: "function", onLoss: "function" };
+
 /** Numbers without a unit. */
-const COUNTED = new Set(["driftPpm", "token", "readers"]);
+const COUNTED = new Set(["driftPpm", "token", "readers", "count"]);
 
 /** A copy of the given options, which must all be known. */
 function options(given, known) {
@@ -106,4 +108,5 @@ module.exports = {
   RUN,
   HOLDER,
   ELECT,
+  SHARDS,
 };

@@ -9,11 +9,12 @@ use crate::calls::Connection;
 use crate::election;
 use crate::failure::{Failure, either};
 use crate::options::{
-    AllOptions, Composition, ConnectOptions, ElectOptions, HolderOptions, LockOptions, count, length,
+    AllOptions, Composition, ConnectOptions, ElectOptions, HolderOptions, LockOptions, ShardsOptions, count, length,
 };
 use crate::reactor::{Operation, Outcome};
 use crate::run::{self, RunOptions};
 use crate::series::{Changes, Pages};
+use crate::shards;
 
 /// A connection to a store, and everything that keeps its leases alive.
 #[napi]
@@ -125,6 +126,25 @@ impl Client {
             Ok(request) => Operation::new(async move { Ok(Outcome::Election(election::start(request)?)) }),
             Err(failure) => Operation::failed(failure),
         }
+    }
+
+    /// See `Client::shards`.
+    #[napi(catch_unwind)]
+    pub fn shards(&self, name: String, options: ShardsOptions) -> Operation {
+        match options.request(self.0.shards(name)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::Shards(shards::start(request)?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `Client::set_shards`.
+    #[napi(catch_unwind)]
+    pub fn set_shards(&self, name: String, shards: f64) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move {
+            client.set_shards(name, count("count", shards)?).await?;
+            Ok(Outcome::Nothing)
+        })
     }
 
     /// See `Client::inspect`.

@@ -24,6 +24,7 @@ pub mod protocol;
 pub mod reactor;
 pub mod run;
 mod series;
+pub mod shards;
 pub mod value;
 
 #[global_allocator]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::ffi::Composed;
-use leasehold::{ClientBuilder, ElectionRequest, HolderMatch, LockAllRequest, LockRequest};
+use leasehold::{ClientBuilder, ElectionRequest, HolderMatch, LockAllRequest, LockRequest, ShardsRequest};
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
@@ -94,6 +94,19 @@ pub struct ElectOptions {
     pub ttl: Option<f64>,
     /// See `ElectionRequest::owner`.
     pub owner: Option<String>,
+}
+
+/// Settings of a worker on shards.
+#[napi(object, object_to_js = false)]
+pub struct ShardsOptions {
+    /// See `ShardsRequest::count`.
+    pub count: Option<f64>,
+    /// See `ShardsRequest::ttl`.
+    pub ttl: Option<f64>,
+    /// See `ShardsRequest::owner`.
+    pub owner: Option<String>,
+    /// See `ShardsRequest::look_every`.
+    pub look_every: Option<f64>,
 }
 
 /// The holder that is meant.
@@ -200,6 +213,24 @@ impl ElectOptions {
     }
 }
 
+impl ShardsOptions {
+    pub(crate) fn request(self, mut request: ShardsRequest) -> Result<ShardsRequest, Failure> {
+        if let Some(number) = self.count {
+            request = request.count(count("count", number)?);
+        }
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(length("ttl", ttl)?);
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        if let Some(every) = self.look_every {
+            request = request.look_every(length("lookEvery", every)?);
+        }
+        Ok(request)
+    }
+}
+
 /// Sets how a request's lease is renewed.
 pub(crate) fn renewal<R>(
     renew: Option<bool>,
@@ -245,7 +276,7 @@ pub(crate) fn natural(name: &str, number: f64) -> Result<u64, Failure> {
     Err(Failure::config(format!("{name}: {number} is not a safe integer of 0 or more")))
 }
 
-/// A number of permits or readers; the client checks its limits.
+/// A number of permits, readers or shards; the client checks its limits.
 pub(crate) fn count(name: &str, number: f64) -> Result<usize, Failure> {
     natural(name, number).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }

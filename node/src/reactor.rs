@@ -31,6 +31,7 @@ use crate::libuv::Uv;
 use crate::options::length;
 use crate::run::{Mark, Marking, RunInfo, Skipped};
 use crate::series::Changed;
+use crate::shards::{ShardStep, Shards};
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -51,6 +52,8 @@ pub(crate) enum Outcome {
     Mark(Option<leasehold::Mark>),
     Election(Election),
     Step(Step),
+    Shards(Shards),
+    ShardStep(ShardStep),
 }
 
 pub(crate) type End = std::result::Result<Outcome, Failure>;
@@ -228,6 +231,12 @@ impl Reactor {
     #[napi(catch_unwind)]
     pub fn term(&self, step: &Step) -> Option<KeptLease> {
         step.begun().map(|lease| self.0.keep(Held::Single(lease)))
+    }
+
+    /// The lease of a shard.
+    #[napi(catch_unwind)]
+    pub fn shard(&self, step: &ShardStep) -> KeptLease {
+        self.0.keep(Held::Shard(step.shard()))
     }
 
     /// The number of operations that have not ended; for tests.
@@ -509,6 +518,8 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::Mark(mark)) => mark.map(Mark::from).into_unknown(env),
         Ok(Outcome::Election(election)) => election.into_unknown(env),
         Ok(Outcome::Step(step)) => step.into_unknown(env),
+        Ok(Outcome::Shards(shards)) => shards.into_unknown(env),
+        Ok(Outcome::ShardStep(step)) => step.into_unknown(env),
         Err(failure) => failure.into_unknown(env),
     }
 }

@@ -1,0 +1,221 @@
+"use strict";
+
+// Shards of the fake clients of testing.cjs.
+
+const errors = require("./errors.cjs");
+const { number } = require("./options.cjs");
+
+const COUNT = 16;
+const MOST = 64;
+/** The shortest time between two looks, in ms. */
+const SHORTEST_LOOK = 100;
+
+/** A worker's part in the shards of a name; `Shards` uses it as its native object. */
+class FakeShards {
+  lastError;
+  isStopping = false;
+  #process;
+  #name;
+  #count;
+  #settings;
+  /** By number: the lease, and how far its callbacks are. */
+  #shards = new Map();
+  #steps = [];
+  #taker;
+  #stopped = [];
+  #isOver = false;
+
+  constructor(process, name, { count, lookEvery = Infinity, ...settings }) {
+    this.#count = checked(name, count);
+    if (!(lookEvery >= SHORTEST_LOOK)) {
+      throw new errors.ConfigError(`${lookEvery} ms between two looks are too short`, { resource: name });
+    }
+    process.checkLock(`${name}#shard0`, settings);
+    this.#process = process;
+    this.#name = name;
+    this.#settings = { ...settings, wait: 0 };
+    const { workers } = process.world;
+    workers.set(name, [...(workers.get(name) ?? []), this]);
+    balance(process.world);
+  }
+
+  get count() {
+    return this.#count;
+  }
+
+  isOf(process) {
+    return this.#process === process;
+  }
+
+  get isEmpty() {
+    return this.#shards.size === 0;
+  }
+
+  get held() {
+    const held = [...this.#shards].filter(([, shard]) => !shard.isLeaving && !shard.held.isOver);
+    return held.map(([index]) => index).sort((a, b) => a - b);
+  }
+
+  get members() {
+    const members = membersOf(this.#process.world.workers.get(this.#name) ?? []);
+    return members.includes(this) ? members.length : 0;
+  }
+
+  step() {
+    const begin = () => {
+      if (this.#steps.length > 0 || this.#isOver) return Promise.resolve(this.#steps.shift());
+      return new Promise((resolve) => (this.#taker = resolve));
+    };
+    return { begin };
+  }
+
+  stop() {
+    const begin = () => {
+      this.isStopping = true;
+      balance(this.#process.world);
+      return this.#isOver ? Promise.resolve() : new Promise((resolve) => this.#stopped.push(resolve));
+    };
+    return { begin };
+  }
+
+  /** Compares the number of shards with that of the other clients. */
+  agrees() {
+    const { numbers } = this.#process.world;
+    const key = `${this.#name} shards`;
+    const recorded = numbers.get(key) ?? numbers.set(key, this.#count).get(key);
+    if (recorded !== this.#count) {
+      const why = "all clients must name the same number";
+      const message = `shards is ${this.#count} here, and ${recorded} in the store: ${why}`;
+      this.lastError = new errors.ConfigError(message, { resource: this.#name });
+    }
+    return recorded === this.#count;
+  }
+
+  /** Ends shards that are over, and those beyond the share. */
+  letGo(share) {
+    const kept = [...this.#shards.values()].filter((shard) => !shard.isLeaving);
+    const over = kept.filter((shard) => shard.held.isOver);
+    const surplus = kept.filter((shard) => !shard.held.isOver).slice(share);
+    for (const shard of [...over, ...surplus]) {
+      shard.isLeaving = true;
+      if (!shard.isStarting) this.#end(shard);
+    }
+  }
+
+  /** Acquires one shard that is free, up to the share. Answers true if there was one. */
+  async seek(share) {
+    if (this.isStopping || this.held.length >= share) return false;
+    const { world } = this.#process;
+    if (!world.store.isUp) {
+      const message = "the test has taken the store down";
+      this.lastError = new errors.StoreUnavailableError(message, { resource: this.#name, temporary: true });
+      return false;
+    }
+    for (let index = 0; index < this.#count; index++) {
+      if (this.#shards.has(index)) continue;
+      const { lease } = await this.#process.attempt([`${this.#name}#shard${index}`], this.#settings);
+      if (lease === undefined) continue;
+      this.lastError = undefined;
+      this.#begin({ index, held: lease, isStarting: true, isLeaving: false });
+      return true;
+    }
+    return false;
+  }
+
+  async #begin(shard) {
+    this.#shards.set(shard.index, shard);
+    await this.#call(shard, true);
+    shard.isStarting = false;
+    if (shard.isLeaving) this.#end(shard);
+    else balance(this.#process.world);
+  }
+
+  async #end(shard) {
+    await this.#call(shard, false);
+    try {
+      if (!shard.held.isOver) shard.held.giveBack();
+    } finally {
+      this.#shards.delete(shard.index);
+      balance(this.#process.world);
+    }
+  }
+
+  /** Has `Shards` call the callback, and waits for its end. */
+  async #call({ index, held }, isGain) {
+    const done = await new Promise((resolve) => {
+      const loss = isGain ? undefined : held.loss;
+      this.#give({ index, isGain, loss, held, done: () => resolve(true), threw: () => resolve(false) });
+    });
+    if (done) return;
+    const message = `the ${isGain ? "onGain" : "onLoss"} of shards has thrown: the worker works no more`;
+    this.lastError = new errors.ConfigError(message, { resource: this.#name });
+    this.isStopping = true;
+  }
+
+  #give(step) {
+    const taker = this.#taker;
+    this.#taker = undefined;
+    if (taker === undefined) this.#steps.push(step);
+    else taker(step);
+  }
+
+  end() {
+    this.#isOver = true;
+    this.#taker?.(undefined);
+    this.#stopped.forEach((resolve) => resolve());
+  }
+}
+
+/** A number of shards. */
+function checked(name, count = COUNT) {
+  if (!(Number.isInteger(number("count", count)) && count >= 1 && count <= MOST)) {
+    throw new errors.ConfigError(`shards is ${count}; it can be 1 to ${MOST}`, { resource: name });
+  }
+  return count;
+}
+
+function setNumber(process, name, count) {
+  checked(name, count);
+  if (process.world.workers.has(name)) throw new errors.LockBusyError(`"${name}": a worker runs`, { resource: name });
+  process.world.numbers.set(`${name} shards`, count);
+}
+
+/** Moves shards until each worker has its share, as far as they are free. */
+async function balance(world) {
+  world.balanceAgain = true;
+  if (world.isBalancing) return;
+  world.isBalancing = true;
+  // After the code that has changed something.
+  await Promise.resolve();
+  while (world.balanceAgain) {
+    world.balanceAgain = false;
+    for (const [name, workers] of [...world.workers]) await share(world, name, workers);
+  }
+  world.isBalancing = false;
+}
+
+function membersOf(workers) {
+  const willing = workers.filter((worker) => !worker.isStopping && worker.agrees());
+  return willing.slice(0, willing[0]?.count);
+}
+
+/** Shares are those of the real client. */
+async function share(world, name, workers) {
+  const members = membersOf(workers);
+  const shareOf = (worker) => {
+    const rank = members.indexOf(worker);
+    return rank < 0 ? 0 : Math.ceil((worker.count - rank) / members.length);
+  };
+  for (const worker of workers) worker.letGo(shareOf(worker));
+  const [over, left] = [workers.filter(isDone), workers.filter((worker) => !isDone(worker))];
+  if (left.length > 0) world.workers.set(name, left);
+  else world.workers.delete(name);
+  over.forEach((worker) => worker.end());
+  for (const worker of members) if (await worker.seek(shareOf(worker))) world.balanceAgain = true;
+}
+
+function isDone(worker) {
+  return worker.isStopping && worker.isEmpty;
+}
+
+module.exports = { FakeShards, balance, setNumber };
