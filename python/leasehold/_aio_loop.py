@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import inspect
 import itertools
 import os
 import weakref
 
 from leasehold import _native
+from leasehold._errors import LeaseholdError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +92,11 @@ async def perform(operation: _native.Operation, loop: asyncio.AbstractEventLoop 
         if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
             # The result came at the moment when the wait ended, and nobody will use it.
             lost = waiter.result()
-            if isinstance(lost, (_native.Lease, _native.Leases)):
+            if isinstance(lost, (_native.Lease, _native.Leases)) and loop.is_closed():
+                # No loop is left that could await it.
+                with contextlib.suppress(LeaseholdError):
+                    lost.release()
+            elif isinstance(lost, (_native.Lease, _native.Leases)):
                 unheard: asyncio.Future[Any] = loop.create_future()
                 unheard.add_done_callback(lambda done: done.cancelled() or done.exception())
                 start(loop, lost._begin_release(), unheard)
