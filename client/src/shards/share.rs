@@ -136,6 +136,14 @@ mod tests {
     }
 
     #[test]
+    fn a_worker_lets_go_of_its_surplus_and_no_more() {
+        let members = BTreeSet::from([0, 1, 2]);
+        assert_eq!(decide(5, &members, Some(0), &BTreeSet::from([1, 3, 4])), Move::LetGo(vec![4]));
+        assert_eq!(decide(5, &members, Some(2), &BTreeSet::from([1, 3])), Move::LetGo(vec![3]));
+        assert_eq!(share(4, 2, 2), 0, "one who stands by has none");
+    }
+
+    #[test]
     fn a_worker_without_a_seat_keeps_its_shards_only_while_there_is_one_for_it() {
         let held = BTreeSet::from([1, 2]);
         assert_eq!(decide(3, &BTreeSet::from([0, 1]), None, &held), Move::Stay);
