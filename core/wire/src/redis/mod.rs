@@ -168,7 +168,9 @@ impl Session {
     fn route(&self, memory: &ConnectionMemory, ops: &[LockOp], unix_ms: u64) -> Route {
         let is_single = self.settings.topology == Topology::Single && self.settings.replicas.is_none();
         match ops {
-            [LockOp { resource, op: Op::Acquire(op), .. }] if is_single && op.member.is_none() && !op.unless_done => {
+            [LockOp { resource, op: Op::Acquire(op), .. }]
+                if is_single && op.member.is_none() && !op.unless_done && !native::has_waited(op) =>
+            {
                 memory.route(resource, op.floor, unix_ms)
             }
             [..] => Route::Script,

@@ -14,7 +14,7 @@ use super::exchange::Answer;
 use super::replies::token;
 use super::{Command, Exchange, Subscription};
 use crate::resp::Value;
-use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
+use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{Resource, Token};
 
 /// How far the tokens of transactions may be behind the wall clock, in the unit of tokens: a second.
@@ -58,6 +58,11 @@ const MAX_FLOOR: u64 = 1 << 52;
 /// The token that a wall clock asks for.
 pub(super) fn floor_at(unix_ms: u64) -> Token {
     Token::new(unix_ms.saturating_mul(1_000).min(MAX_FLOOR)).unwrap_or(Token::MAX)
+}
+
+/// Tells if a waiter asks again, so that others are in the way: a lock that is reserved for it is not free.
+pub(super) const fn has_waited(acquire: &Acquire) -> bool {
+    acquire.in_line && acquire.seq.get() > 1
 }
 
 /// The way of an acquire.
@@ -114,8 +119,11 @@ impl ConnectionMemory {
             if !matches!(op.op, Op::Acquire(_)) {
                 continue;
             }
+            let waited = matches!(&op.op, Op::Acquire(acquire) if has_waited(acquire));
             match outcome {
-                Outcome::Applied(Applied::Acquired { counter }) if self.transactions != Transactions::Refused => {
+                Outcome::Applied(Applied::Acquired { counter })
+                    if self.transactions != Transactions::Refused && !waited =>
+                {
                     self.granted(&op.resource, *counter);
                 }
                 Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {

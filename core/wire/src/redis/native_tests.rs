@@ -103,6 +103,21 @@ fn warm() -> ConnectionMemory {
     memory
 }
 
+#[test]
+fn a_turn_in_line_is_no_reason_for_a_transaction() {
+    let again = |lock: &LockOp| {
+        let Op::Acquire(acquire) = &lock.op else { panic!("an acquire") };
+        let again = Acquire { in_line: true, seq: Seq::new(2), ..(**acquire).clone() };
+        LockOp { op: Op::Acquire(Box::new(again)), ..lock.clone() }
+    };
+    let (mut memory, op) = (warm(), acquire_at(NOW));
+    assert_eq!(names(&begin(&memory, &op)), ["MULTI", "SET", "INCR", "PEXPIRE", "EXEC"]);
+    let turn = begin(&memory, &again(&op));
+    assert_eq!(names(&turn), ["acquire"], "the lock is reserved, and so not free");
+    end(&mut memory, turn, &again(&op), vec![answer(&["granted", &format!("{}", NOW + 1)])]);
+    assert_eq!(names(&begin(&memory, &op)), ["acquire"], "others were in the way");
+}
+
 fn granted(counter: u64) -> Outcome {
     Outcome::Applied(Applied::Acquired { counter: token(counter) })
 }
