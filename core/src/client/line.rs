@@ -35,6 +35,14 @@ impl Client {
         }
     }
 
+    /// Notes that the store has given an acquisition a place in its line. It is told of its turn, and so asks less often. Call
+    /// it before [`Client::handle_response`] takes the answer that says so.
+    pub fn placed(&mut self, lock: LockId) {
+        if let Some(lock) = self.locks.find(lock).and_then(|place| self.locks.get_mut(place)) {
+            lock.machine.note_place();
+        }
+    }
+
     /// The next ticket to give up, for embedders that have asked for [lines](crate::Config::with_lines). One request is
     /// enough, and its answer does not matter: what it leaves in the line is passed over in its turn.
     pub fn next_departure(&mut self) -> Option<Departure> {

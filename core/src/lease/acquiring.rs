@@ -156,6 +156,7 @@ impl NodeAttempt {
 impl Acquiring {
     pub(crate) fn start(mut acquisition: Acquisition, fresh: &Entropy, floor: Token, ctx: &mut Ctx<'_>) -> Box<Self> {
         acquisition.attempt += 1;
+        acquisition.has_place = false;
         let nodes = ctx.config.nodes().len();
         let mut attempt = Box::new(Self {
             nonce: nonce(ctx.seed, fresh, ctx.lock, acquisition.attempt),
@@ -177,6 +178,10 @@ impl Acquiring {
 
     pub(crate) fn acquisition(&self) -> &Acquisition {
         &self.acquisition
+    }
+
+    pub(crate) fn note_place(&mut self) {
+        self.acquisition.has_place = true;
     }
 
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {

@@ -8,7 +8,7 @@ use crate::config::Wait;
 use crate::event::{Event, Failure};
 use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
-use crate::op::{Denial, Fault, Holding, Mark, Refusal, Seen};
+use crate::op::{Denial, Fault, Holder, Holding, Mark, Refusal, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
 use crate::time::{Monotonic, Now, fraction_of};
@@ -159,6 +159,8 @@ pub(crate) struct Acquisition {
     next_seq: u32,
     block_reason: Option<BlockReason>,
     contended: bool,
+    /// The last attempt has a place in the line of waiters.
+    pub(crate) has_place: bool,
     /// A bit for each node whose fresh credentials have already led to a try. If such a node refuses again, the next try
     /// waits for the backoff.
     tried_fresh: u32,
@@ -178,6 +180,7 @@ impl Acquisition {
             next_seq: 0,
             block_reason: None,
             contended: false,
+            has_place: false,
             tried_fresh: 0,
         }
     }
@@ -253,7 +256,10 @@ impl Acquisition {
             )
             | None => Backoff::NORMAL,
         };
-        let sleep = backoff.sleep(self.tries, ctx.jitter(Domain::Backoff, self.attempt, self.tries));
+        let jitter = ctx.jitter(Domain::Backoff, self.attempt, self.tries);
+        // Who holds a lock of ours tells the next in line. Foreign holders tell nobody.
+        let is_told = self.has_place && self.holding().is_some_and(|holding| holding.holder != Holder::Foreign);
+        let sleep = if is_told { backoff.steady(u32::MAX, jitter) } else { backoff.sleep(self.tries, jitter) };
         let by_backoff = ctx.after(sleep);
         // A record that should have run out by now, but has not, does not tell when it will.
         let by_expiry = runs_out.filter(|at| *at > ctx.now.monotonic).map(|at| {

@@ -245,6 +245,13 @@ impl Machine {
         }
     }
 
+    /// The attempt under way was refused, and has a place in the line.
+    pub(crate) fn note_place(&mut self) {
+        if let Self::Acquiring(state) = self {
+            state.note_place();
+        }
+    }
+
     /// When [`Input::Timeout`] is due.
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {
         match self {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::common::*;
 use leasehold_core::config::NodeConfig;
 use leasehold_core::op::{
-    Applied, Denial, DenialKind, Fault, FaultKind, Holding, Outcome, Refusal, Seen, TransportFault,
+    Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
 use leasehold_core::{Event, Failure, Monotonic, NodeId, Output, Wait};
 
@@ -43,6 +43,33 @@ fn sleep_grows_to_two_seconds_and_is_never_zero() {
     assert!(late.iter().any(|pause| *pause < ms(700)) && late.iter().any(|pause| *pause > ms(1300)), "full jitter");
     let mean = late.iter().sum::<Duration>() / u32::try_from(late.len()).unwrap();
     assert!((ms(850)..ms(1150)).contains(&mean), "uniform up to the cap: {mean:?} on average");
+}
+
+#[test]
+fn a_waiter_with_a_place_in_line_asks_less_often() {
+    let placed = |answer: fn() -> Outcome| {
+        let mut world = World::new(1);
+        world.acquire(0, 1, "r", options());
+        world.hosts[0].client.placed(lock(1));
+        pauses(&mut world, 1, answer)[0]
+    };
+    let told = placed(|| busy(Some(secs(3600))));
+    assert!((ms(1_500)..=secs(2)).contains(&told), "it is told of its turn: {told:?}");
+    let ends = placed(|| busy(Some(ms(40))));
+    assert!(ends <= ms(40) + ms(500) / 8, "the record runs out before that: {ends:?}");
+    let foreign = placed(|| conflict(Some(Holding { holder: Holder::Foreign, ..holding(other_nonce(), Some(1)) })));
+    assert!(foreign <= ms(50), "a foreign holder tells nobody: {foreign:?}");
+    let reserved = placed(|| conflict(None));
+    assert!(reserved <= ms(50), "a reservation does not stand for long: {reserved:?}");
+}
+
+#[test]
+fn a_place_in_line_lasts_for_one_answer() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    world.hosts[0].client.placed(lock(1));
+    let pauses = pauses(&mut world, 2, || busy(Some(secs(3600))));
+    assert!(pauses[0] >= ms(1_500) && pauses[1] <= ms(100), "the second answer gave none: {pauses:?}");
 }
 
 #[test]

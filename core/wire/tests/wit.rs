@@ -62,9 +62,10 @@ const RENAMED_FIELDS: [(&str, &str, &str); 12] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 7] = [
+const RENAMED_METHODS: [(&str, &str); 8] = [
     // A component asks for no line of waiters.
     ("reserved", ""),
+    ("placed", ""),
     ("next_departure", ""),
     ("new", "create"),
     ("with_high_water", "create"),

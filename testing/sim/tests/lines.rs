@@ -300,7 +300,11 @@ impl World {
                 self.tell()
             }
             Message::Reply { to, id, outcome } => {
-                self.drive(to, |core, _, now| core.handle_response(id, Ok([outcome]), now))
+                let line = self.store.line(&resource()).to_vec();
+                self.drive(to, |core, _, now| {
+                    line.iter().filter(|ticket| ticket.client == to as u64).for_each(|ticket| core.placed(ticket.lock));
+                    core.handle_response(id, Ok([outcome]), now);
+                })
             }
             Message::Turn { to, lock } => self.drive(to, |core, _, now| core.reserved(&resource(), lock, now)),
             Message::Leave { from, lock } => {

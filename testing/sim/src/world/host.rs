@@ -249,7 +249,11 @@ impl World<'_> {
             }
             Input::Reply { id, result } => {
                 self.note_reply(process, id, &result);
-                self.drive(process, stall, |client, now| client.handle_response(id, result, now));
+                let placed = self.placed(process);
+                self.drive(process, stall, |client, now| {
+                    placed.into_iter().for_each(|lock| client.placed(lock));
+                    client.handle_response(id, result, now);
+                });
             }
             Input::Notified { resource } => {
                 let name = self.resources[resource].clone();

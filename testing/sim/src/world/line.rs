@@ -24,6 +24,13 @@ impl World<'_> {
         self.config.lines().then(|| Ticket { client: number_of(process), lock })
     }
 
+    /// The tickets of a process that stand in line.
+    pub(super) fn placed(&self, process: ProcessId) -> Vec<LockId> {
+        let names = self.resources.iter().filter(|_| self.config.lines());
+        let tickets = names.flat_map(|name| self.nodes[0].store.line(name));
+        tickets.filter(|ticket| ticket.client == number_of(process)).map(|ticket| ticket.lock).collect()
+    }
+
     /// Sends what was published to the channels of clients.
     pub(super) fn tell_next(&mut self, node: usize) {
         for (Ticket { client, lock }, resource) in self.nodes[node].store.take_messages() {
