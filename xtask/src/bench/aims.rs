@@ -30,7 +30,7 @@ const fn of(name: [&'static str; 4]) -> [&'static str; 5] {
     [benchmark, language, case, measure, OURS]
 }
 
-const AIMS: [Aim; 20] = [
+const AIMS: [Aim; 22] = [
     Aim("Rust, one at a time", of(["redis", "Rust", "one client, async", "p50"]), Some("rslock"), Cost(1.05)),
     Aim(
         "Rust, 64 tasks, two threads",
@@ -66,6 +66,23 @@ const AIMS: [Aim; 20] = [
         of(["redis", "Rust", "8 workers want one lock, in 4 processes", "commands"]),
         Some("rslock"),
         Value(12.0),
+    ),
+    Aim(
+        "4 processes, one key for 1 ms: hand-over",
+        of(["redis", "Rust", "4 workers want one lock for 1 ms without pauses, in 4 processes", "hand-over p50"]),
+        Some("BLPOP"),
+        Cost(1.5),
+    ),
+    Aim(
+        "4 processes, one key for 1 ms: locks per second",
+        of([
+            "redis",
+            "Rust",
+            "4 workers want one lock for 1 ms without pauses, in 4 processes",
+            "time per lock, overall",
+        ]),
+        Some("BLPOP"),
+        Rate(0.93),
     ),
     Aim(
         "CPU of Redis, 64 tasks",

@@ -1,4 +1,4 @@
-//! Eight workers want one lock, with and without pauses: ours, other libraries, and tokens in a list, in one run.
+//! Workers want one lock, with and without pauses: ours, other libraries, and tokens in a list, in one run.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,12 +16,16 @@ use leasehold_servers::redis::Server;
 use super::Plan;
 use super::contenders::{FLOOR, KEY, RUST};
 
-const WORKERS: usize = 8;
-/// How long a worker holds the lock, and then leaves it to others.
-const PACES: [(&str, Duration, Duration); 2] = [
-    ("want one lock", Duration::from_millis(1), Duration::from_millis(10)),
-    ("want one lock without pauses", Duration::ZERO, Duration::ZERO),
+const MS: Duration = Duration::from_millis(1);
+/// Those who want the lock: workers in all, processes, and how long each holds it and then leaves it to others.
+const CROWDS: [(&str, usize, usize, Duration, Duration); 5] = [
+    ("want one lock, in one process", 8, 1, MS, PAUSE),
+    ("want one lock, in 4 processes", 8, 4, MS, PAUSE),
+    ("want one lock without pauses, in one process", 8, 1, Duration::ZERO, Duration::ZERO),
+    ("want one lock without pauses, in 4 processes", 8, 4, Duration::ZERO, Duration::ZERO),
+    ("want one lock for 1 ms without pauses, in 4 processes", 4, 4, MS, Duration::ZERO),
 ];
+const PAUSE: Duration = Duration::from_millis(10);
 /// A reply that takes longer than this will not come.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Libraries of other languages: the name, the variable that tells where they are installed, and the program.
@@ -32,15 +36,15 @@ const ELSEWHERE: [(&str, &str, &str); 3] = [
 ];
 
 pub fn measure(server: &Server, plan: &Plan) -> Result {
-    println!("{WORKERS} workers want one lock: they hold it for 1 ms and pause for 10 ms, or do neither\n");
+    println!("workers want one lock: they hold it for 1 ms and pause for 10 ms, or do neither, or do not pause\n");
     let heads = ["", "per s", "hand-over p50", "p99", "wait p99", "slowest's share", "Jain", "commands", "requests"];
-    for ((want, hold, pause), processes) in PACES.into_iter().flat_map(|pace| [(pace, 1), (pace, 4)]) {
-        let where_ = if processes == 1 { "in one process" } else { "in 4 processes" };
-        let case = format!("{WORKERS} workers {want}, {where_}");
+    for (want, workers, processes, hold, pause) in CROWDS {
+        let case = format!("{workers} workers {want}");
         let mut crowds = Vec::new();
         let elsewhere = ELSEWHERE.iter().filter(|(_, folder, _)| std::env::var_os(folder).is_some());
         for library in RUST.into_iter().chain(elsewhere.map(|(library, ..)| *library)) {
-            crowds.push((library, run(server, library, processes, [plan.contended, hold, pause])?));
+            let crowd = run(server, library, [workers, processes], [plan.contended, hold, pause])?;
+            crowds.push((library, crowd));
         }
         let rows = crowds.iter().map(|(library, crowd)| crowd.row(library));
         let rows: Vec<_> = std::iter::once(heads.map(str::to_owned).to_vec()).chain(rows).collect();
@@ -109,7 +113,12 @@ fn tell(case: &str, crowds: &[(&str, Crowd)]) {
     }
 }
 
-fn run(server: &Server, library: &str, processes: usize, [time, hold, pause]: [Duration; 3]) -> Result<Crowd> {
+fn run(
+    server: &Server,
+    library: &str,
+    [workers, processes]: [usize; 2],
+    [time, hold, pause]: [Duration; 3],
+) -> Result<Crowd> {
     server.command(&["FLUSHALL"]);
     server.command(&["CONFIG", "RESETSTAT"]);
     if library == FLOOR {
@@ -126,13 +135,13 @@ fn run(server: &Server, library: &str, processes: usize, [time, hold, pause]: [D
             }
         };
         let numbers =
-            [WORKERS / processes].into_iter().chain([time, hold, pause].map(|time| time.as_millis() as usize));
+            [workers / processes].into_iter().chain([time, hold, pause].map(|time| time.as_millis() as usize));
         let words: Vec<String> =
             [server.url(), library.to_owned()].into_iter().chain(numbers.map(|number| number.to_string())).collect();
         children.push(start(library, &words, hear)?);
     }
     let mut turns = Vec::new();
-    for worker in 0..WORKERS {
+    for worker in 0..workers {
         let line = receiver.recv_timeout(time + PATIENCE)?;
         let times: Vec<u64> = line.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?;
         turns.extend(times.chunks_exact(3).map(|times| Turn {
@@ -145,7 +154,7 @@ fn run(server: &Server, library: &str, processes: usize, [time, hold, pause]: [D
     let cost = meter.stop();
     let reads = server.info("total_reads_processed").and_then(|reads| reads.parse().ok()).unwrap_or(f64::NAN);
     drop(children);
-    Ok(crowd(turns, time, [cost.commands as f64, reads]))
+    Ok(crowd(turns, workers, time, [cost.commands as f64, reads]))
 }
 
 /// Starts a process with some of the workers.
@@ -166,7 +175,7 @@ fn start(library: &str, words: &[String], hear: impl FnMut(Option<&str>) + Send 
     Ok(Child::run(command.arg(program).args(words), hear)?)
 }
 
-fn crowd(mut turns: Vec<Turn>, time: Duration, [commands, requests]: [f64; 2]) -> Crowd {
+fn crowd(mut turns: Vec<Turn>, workers: usize, time: Duration, [commands, requests]: [f64; 2]) -> Crowd {
     turns.sort_unstable_by_key(|turn| turn.granted);
     let mut waits: Vec<u64> = turns.iter().map(|turn| turn.granted.saturating_sub(turn.wanted)).collect();
     waits.sort_unstable();
@@ -174,7 +183,7 @@ fn crowd(mut turns: Vec<Turn>, time: Duration, [commands, requests]: [f64; 2]) -
     let handovers = turns.windows(2).filter(handed_over).map(|pair| pair[1].granted.saturating_sub(pair[0].released));
     let mut handovers: Vec<u64> = handovers.collect();
     handovers.sort_unstable();
-    let mut shares = [0.0; WORKERS];
+    let mut shares = vec![0.0; workers];
     turns.iter().for_each(|turn| shares[turn.worker] += 1.0);
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());
     let locks = turns.len().max(1) as f64;
@@ -182,8 +191,8 @@ fn crowd(mut turns: Vec<Turn>, time: Duration, [commands, requests]: [f64; 2]) -
         per_s: locks / time.as_secs_f64(),
         waits,
         handovers,
-        slowest: shares.iter().copied().fold(f64::INFINITY, f64::min) * 100.0 * WORKERS as f64 / locks,
-        jain: sum * sum / (squares.max(1.0) * WORKERS as f64),
+        slowest: shares.iter().copied().fold(f64::INFINITY, f64::min) * 100.0 * workers as f64 / locks,
+        jain: sum * sum / (squares.max(1.0) * workers as f64),
         commands: commands / locks,
         requests: requests / locks,
     }
