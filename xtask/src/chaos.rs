@@ -13,6 +13,7 @@ const WORKERS: &str = "testing/chaos/workers";
 /// Before a release.
 const LONG: [&str; 2] = ["--minutes", "45"];
 const LONG_OF_PERMITS: [&str; 2] = ["--minutes", "30"];
+const LONG_OF_SHARDS: [&str; 2] = ["--minutes", "10"];
 /// With every change: the stores that start at once, and only what no busy machine can spoil.
 const SHORT: [&str; 5] = ["sqlite", "redis", "--seconds", "30", "--promises-only"];
 
@@ -43,6 +44,9 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     let mut permits = Command::new(run::built()?.join("chaos"));
     permits.arg("permits").args(LONG_OF_PERMITS);
     steps.run("chaos, permits", permits)?;
+    let mut shards = Command::new(run::built()?.join("chaos"));
+    shards.arg("shards").args(LONG_OF_SHARDS);
+    steps.run("chaos, shards", shards)?;
     let demo = demo::build_clouds(steps, peers)?;
     steps.run("demo, on clouds", demo)
 }

@@ -71,6 +71,9 @@ Usage: cargo xtask <command> [arguments]
   chaos permits [STORE...] [--minutes M | --seconds N] [--seed S]
                            eight processes share three permits while they, the servers and the ways to them are
                            stopped, killed and cut
+  chaos shards [STORE...] [--minutes M | --seconds N] [--seed S]
+                           five processes that leave and join share 16 shards under the same faults, and between
+                           these until the shares are even
   fuzz [TARGET...] [--seconds N] [--keep] [--list]
                            libFuzzer on decoders, records, urls, files and sequences of inputs (15 s each); what
                            reaches something new is kept in the repository with --keep

@@ -6,6 +6,7 @@ pub mod cost;
 pub mod cron;
 pub mod permits;
 pub mod samples;
+pub mod shards;
 pub mod turns;
 
 use std::error::Error;

@@ -15,7 +15,7 @@ use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
 use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
-use leasehold_chaos::{cron, permits};
+use leasehold_chaos::{cron, permits, shards};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 use leasehold_servers::objects::AZURE_KEY;
 
@@ -33,6 +33,9 @@ const VALUES_OF_CRON: [&str; 2] = ["--slots", "--seed"];
 const SLOTS: u64 = 200;
 /// The first word for the third play.
 const SEMAPHORE: &str = "permits";
+/// The first word for the fourth play.
+const SHARDS: &str = "shards";
+/// The options of the third and the fourth.
 const VALUES_OF_PERMITS: [&str; 3] = ["--minutes", "--seconds", "--seed"];
 /// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's
 /// fault.
@@ -62,6 +65,7 @@ fn play(part: &[String]) -> Result {
         [name, task] if name == workers::WORK => worker::work(task),
         [name, task] if name == cron::MACHINE => cron::work(task),
         [name, task] if name == permits::WORKER => permits::work(task),
+        [name, task] if name == shards::WORKER => shards::work(task),
         [name, words @ ..] if name == workers::LAUNCH => workers::become_command(words),
         [name, sockets @ ..] if name == network::CARRY => network::carry(sockets),
         [name] if name == network::WAIT => {
@@ -74,17 +78,19 @@ fn play(part: &[String]) -> Result {
 
 fn chaos() -> Result {
     let mut given: Vec<String> = env::args().skip(1).collect();
-    let play = given.first().filter(|first| [CRON, SEMAPHORE].contains(&first.as_str())).cloned();
+    let play = given.first().filter(|first| [CRON, SEMAPHORE, SHARDS].contains(&first.as_str())).cloned();
     if play.is_some() {
         given.remove(0);
     }
-    let (is_cron, is_semaphore) = (play.as_deref() == Some(CRON), play.as_deref() == Some(SEMAPHORE));
-    let stores = stores(&mut given, if is_semaphore { &permits::STORES } else { &StoreKind::ALL })?;
-    let args = match is_cron {
-        true => Args::parse(given, &VALUES_OF_CRON, &[])?,
-        false if is_semaphore => Args::parse(given, &VALUES_OF_PERMITS, &[])?,
-        false => Args::parse(given, &VALUES, &[PROMISES])?,
+    let play = play.as_deref();
+    let (all, values, flags): (&[StoreKind], &[&str], &[&str]) = match play {
+        Some(CRON) => (&StoreKind::ALL, &VALUES_OF_CRON, &[]),
+        Some(SEMAPHORE) => (&permits::STORES, &VALUES_OF_PERMITS, &[]),
+        Some(SHARDS) => (&shards::STORES, &VALUES_OF_PERMITS, &[]),
+        _ => (&StoreKind::ALL, &VALUES, &[PROMISES]),
     };
+    let stores = stores(&mut given, all)?;
+    let args = Args::parse(given, values, flags)?;
     let minutes: Option<f64> = args.value("--minutes")?;
     let seconds = args.value("--seconds")?.or(minutes.map(|minutes| minutes * 60.0)).unwrap_or(SECONDS);
     let each = Duration::try_from_secs_f64(seconds / stores.len() as f64)?.max(LEAST);
@@ -103,11 +109,13 @@ fn chaos() -> Result {
         env::set_var("AWS_SECRET_ACCESS_KEY", "secret");
         env::set_var("AZURE_STORAGE_KEY", AZURE_KEY);
     }
-    if is_cron {
-        return cron::show(&stores, args.value("--slots")?.unwrap_or(SLOTS), seed, temporary.path());
-    }
-    if is_semaphore {
-        return permits::show(&stores, each, seed, temporary.path());
+    match play {
+        Some(CRON) => {
+            return cron::show(&stores, args.value("--slots")?.unwrap_or(SLOTS), seed, temporary.path());
+        }
+        Some(SEMAPHORE) => return permits::show(&stores, each, seed, temporary.path()),
+        Some(SHARDS) => return shards::show(&stores, each, seed, temporary.path()),
+        _ => {}
     }
     println!(
         "Six workers, in Rust, Python and Node, increment three counters: without a lock, with one, and past a guard.\n\
