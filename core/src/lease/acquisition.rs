@@ -67,17 +67,28 @@ impl BlockReason {
         }
     }
 
+    /// True for a node that denies the request, or cannot be asked.
+    fn is_out_of_order(&self) -> bool {
+        match self {
+            Self::Denied(_) | Self::Throttled(_) | Self::Credentials(_) | Self::Unavailable(_) => true,
+            Self::Busy(_) | Self::MarksInDoubt | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
+        }
+    }
+
     /// The reason that the answers of all nodes give together; `None` where no node has answered.
     ///
-    /// A holder is the reason as long as the nodes that do not deny the request could grant it without the others.
-    /// Otherwise the reason is the one that a person has to look at first.
+    /// A holder is the reason as long as the nodes that can be asked could grant the request without the others. What a
+    /// minority shows is no news of the lock: its holder may have lost it, and nobody else can have it. Otherwise the
+    /// reason is the one that a person has to look at first.
     pub(crate) fn of_all<'a>(replies: impl Iterator<Item = &'a NodeReply> + Clone) -> Option<Self> {
         let nodes = replies.clone().count();
         let reasons = || replies.clone().filter_map(|reply| reply.block_reason.as_ref());
-        let denied = reasons().filter(|reason| matches!(reason, Self::Denied(_))).count();
-        let can_be_granted = nodes - denied >= majority(nodes);
+        let out = reasons().filter(|reason| reason.is_out_of_order()).count();
         let is_busy = reasons().any(|reason| matches!(reason, Self::Busy(_)));
-        if !is_busy || !can_be_granted {
+        if nodes - out < majority(nodes) {
+            return reasons().filter(|reason| reason.is_out_of_order()).max_by_key(|reason| reason.weight()).cloned();
+        }
+        if !is_busy {
             return reasons().max_by_key(|reason| reason.weight()).cloned();
         }
         let shown = View::new(replies.clone().map(NodeReply::seen).collect()).holder()?;
@@ -418,9 +429,12 @@ mod tests {
     }
 
     #[test]
-    fn holder_is_reported_unless_denials_block_a_majority() {
+    fn holder_is_reported_unless_a_majority_is_out_of_order() {
+        let down = || Some(BlockReason::Unavailable(Fault::of(FaultKind::Unreachable)));
+        assert_eq!(reason_of(&[down(), Some(busy()), None]), Some(busy()));
+        assert_eq!(reason_of(&[down(), Some(busy()), down()]), down(), "a minority's word of a holder");
         let denied = || Some(BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")));
         assert_eq!(reason_of(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
-        assert!(matches!(reason_of(&[denied(), Some(busy()), denied()]), Some(BlockReason::Denied(_))));
+        assert!(matches!(reason_of(&[denied(), Some(busy()), down()]), Some(BlockReason::Denied(_))));
     }
 }
