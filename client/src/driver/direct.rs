@@ -32,7 +32,7 @@ impl Driver {
                 Ok(answering) => return Ok(answering.await),
                 Err(unsent) => transmit = unsent,
             },
-            (Route::CallerFuture | Route::Background, _) => {}
+            (Route::CallerFuture | Route::Here | Route::Background, _) => {}
         }
         let transport = Arc::clone(transport);
         exec::offload(move || transport.perform(&transmit, Pool::Caller)).await

@@ -141,7 +141,7 @@ impl Driver {
         let on_reserved = |state: &mut State, now| {
             state.on_reserved(resource, lock, has_entropy.then_some(&fresh), now);
         };
-        let ((), _) = self.turn(Caller::Background, None, on_reserved);
+        let ((), _) = self.turn(Caller::Listener, Some(lock), on_reserved);
     }
 
     /// Gives up a pending acquisition or a lease. Callers for whom it `is_awaited` are told when it takes long.

@@ -11,6 +11,8 @@ pub(crate) enum Caller {
     Async,
     /// None: the call is not awaited.
     Background,
+    /// The task that hears of turns in line: where it can, it runs beside the future that waits.
+    Listener,
 }
 
 /// The way of a request to its store.
@@ -20,6 +22,8 @@ pub(super) enum Route {
     Inline,
     /// The caller's future sends it, and is polled until the answer is there.
     CallerFuture,
+    /// A task of the runtime that runs now sends it, if callers live there; else as in the background.
+    Here,
     /// A thread of the store's sends it.
     Background,
 }
@@ -57,7 +61,8 @@ impl Route {
             (_, Caller::Blocking) if is_quorum => Self::Background,
             (_, Caller::Blocking) => Self::Inline,
             (Reach::Socket, Caller::Async) => Self::CallerFuture,
-            (Reach::Thread, Caller::Async) | (_, Caller::Background) => Self::Background,
+            (Reach::Socket, Caller::Listener) => Self::Here,
+            (Reach::Thread, Caller::Async | Caller::Listener) | (_, Caller::Background) => Self::Background,
         }
     }
 }
@@ -66,7 +71,7 @@ impl Route {
 mod tests {
     use super::*;
 
-    const CALLERS: [Caller; 3] = [Caller::Blocking, Caller::Async, Caller::Background];
+    const CALLERS: [Caller; 4] = [Caller::Blocking, Caller::Async, Caller::Background, Caller::Listener];
     const REACHES: [Reach; 3] = [Reach::Immediate, Reach::Thread, Reach::Socket];
 
     #[test]
@@ -107,6 +112,13 @@ mod tests {
             assert_eq!(Route::choose(Caller::Async, true, Reach::Socket, is_quorum), Route::CallerFuture);
             assert_eq!(Route::choose(Caller::Async, true, Reach::Thread, is_quorum), Route::Background);
         }
+    }
+
+    #[test]
+    fn who_hears_of_a_turn_takes_it_and_leaves_the_requests_of_others_to_the_background() {
+        assert_eq!(Route::choose(Caller::Listener, true, Reach::Socket, false), Route::Here);
+        assert_eq!(Route::choose(Caller::Listener, false, Reach::Socket, false), Route::Background);
+        assert_eq!(Route::choose(Caller::Listener, true, Reach::Thread, false), Route::Background);
     }
 
     #[test]

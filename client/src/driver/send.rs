@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use leasehold_core::op::Op;
+use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{LockId, NodeId, Now, OneOrMany, RequestId, Transmit};
 
 use super::report::{Report, Stopwatch};
@@ -13,7 +13,7 @@ use crate::clock;
 use crate::reports;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::transport::{Answer, Pool};
+use crate::transport::{Answer, Done, Pool};
 
 /// A request that was sent, as its answer needs it.
 pub(super) struct Sent {
@@ -21,12 +21,19 @@ pub(super) struct Sent {
     pub(super) node: NodeId,
     /// The positions of the finishes in it, and their locks.
     pub(super) finishes: Vec<(usize, LockId)>,
+    /// The acquisition for which it asks for a place in the line.
+    pub(super) queues: Option<LockId>,
 }
 
 impl Sent {
     pub(super) fn of(transmit: &Transmit) -> Self {
         let finishes = transmit.ops.iter().enumerate().filter(|(_, op)| matches!(op.op, Op::Finish(_)));
-        Self { id: transmit.id, node: transmit.node, finishes: finishes.map(|(at, op)| (at, op.lock)).collect() }
+        let finishes = finishes.map(|(at, op)| (at, op.lock)).collect();
+        let queues = match &transmit.ops[..] {
+            [LockOp { lock, op: Op::Acquire(acquire), .. }] if acquire.in_line => Some(*lock),
+            [..] => None,
+        };
+        Self { id: transmit.id, node: transmit.node, finishes, queues }
     }
 }
 
@@ -46,7 +53,7 @@ impl Driver {
         let mut caller_requests = CallerRequests::default();
         // A single request needs no queue.
         let (mut next, mut inline, mut own_reports) = (None, VecDeque::new(), OneOrMany::new());
-        let reporting = own.filter(|_| caller != Caller::Background);
+        let reporting = own.filter(|_| matches!(caller, Caller::Blocking | Caller::Async));
         loop {
             for transmit in std::mem::take(&mut work.transmits) {
                 if let Some(transmit) = self.dispatch(transmit, caller, own, &mut caller_requests) {
@@ -91,25 +98,37 @@ impl Driver {
                     self.send_in_background(transmit, true);
                 }
             }
-            (Route::CallerFuture | Route::Background, _, _) => self.send_in_background(transmit, own.is_some()),
+            (Route::Here, Some(_), Some(network)) => {
+                let done = self.done(&transmit);
+                network.call_here(transmit, done);
+            }
+            (Route::CallerFuture | Route::Here | Route::Background, _, _) => {
+                self.send_in_background(transmit, own.is_some())
+            }
         }
         None
     }
 
-    /// Leaves a request to the store's threads.
-    fn send_in_background(self: &Arc<Self>, transmit: Transmit, is_own: bool) {
+    /// Hands the answer to a request to the core, on the thread that has it.
+    fn done(self: &Arc<Self>, transmit: &Transmit) -> Done {
         // A thread that held the driver would keep it alive for ever.
         let driver = Arc::downgrade(self);
+        let (request, stopwatch) = (Sent::of(transmit), Stopwatch::start(transmit));
+        Box::new(move |answer| {
+            stopwatch.stop();
+            if let Some(driver) = driver.upgrade() {
+                driver.on_answer(&request, answer, Caller::Background, None);
+            }
+        })
+    }
+
+    /// Leaves a request to the store's threads.
+    fn send_in_background(self: &Arc<Self>, transmit: Transmit, is_own: bool) {
         if let Some(network) = self.transports[transmit.node.index()].network() {
-            let (request, stopwatch) = (Sent::of(&transmit), Stopwatch::start(&transmit));
-            let done = Box::new(move |answer| {
-                stopwatch.stop();
-                if let Some(driver) = driver.upgrade() {
-                    driver.on_answer(&request, answer, Caller::Background, None);
-                }
-            });
+            let done = self.done(&transmit);
             return network.call_in_background(transmit, done);
         }
+        let driver = Arc::downgrade(self);
         let (worker, pool) = self.workers[transmit.node.index()].of(is_own);
         worker.queue(transmit, move |transmit| {
             if let Some(driver) = driver.upgrade() {

@@ -185,6 +185,11 @@ impl State {
                 lease.finish_failed(request.node, why);
             }
         }
+        if let Some(lease) = request.queues.and_then(|lock| self.leases.get(&lock))
+            && self.transports[request.node.index()].place_in_line(lease.resource(), Some(lease.lock())).is_some()
+        {
+            self.core.placed(lease.lock());
+        }
         self.core.handle_response(request.id, answer, now);
     }
 

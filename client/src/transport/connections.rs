@@ -8,23 +8,21 @@
 //! needs no time for connecting, and a runtime that runs only for the length of a request gets its connection in the
 //! end.
 
-use std::panic;
 use std::sync::{Arc, Weak, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Transmit;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use tokio::runtime::{self, Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
-use tracing::Level;
 
+use super::callers::{Callers, Place, has_sockets};
 use super::{Answer, Answering, Done, Network};
 use crate::clock;
 use crate::exec;
-use crate::ffi::event_loop::{self, EventLoop};
+use crate::ffi::event_loop::EventLoop;
 use crate::fork;
-use crate::reports;
 use crate::sync::Mutex;
 
 /// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
@@ -81,6 +79,7 @@ pub(super) struct Connections<L> {
     /// `None` for a runtime without sockets.
     here: Mutex<Vec<(Place, Option<Arc<L>>)>>,
     idle: Mutex<Vec<Private<L>>>,
+    callers: Mutex<Callers>,
     generation: u64,
 }
 
@@ -98,38 +97,6 @@ struct Private<L> {
     link: Arc<L>,
 }
 
-/// The runtime or event loop of an async caller.
-enum Place {
-    Runtime(runtime::Id),
-    Loop(Weak<EventLoop>),
-}
-
-impl Place {
-    /// The place that polls the future that runs now.
-    fn current(homes: Homes) -> Option<Self> {
-        if homes == Homes::Any
-            && let Some(event_loop) = event_loop::current()
-        {
-            return Some(Self::Loop(Arc::downgrade(&event_loop)));
-        }
-        Handle::try_current().ok().map(|runtime| Self::Runtime(runtime.id()))
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self, Self::Loop(event_loop) if event_loop.strong_count() == 0)
-    }
-}
-
-impl PartialEq for Place {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Runtime(one), Self::Runtime(other)) => one == other,
-            (Self::Loop(one), Self::Loop(other)) => one.ptr_eq(other),
-            (Self::Runtime(_), Self::Loop(_)) | (Self::Loop(_), Self::Runtime(_)) => false,
-        }
-    }
-}
-
 impl<L: Link> Connections<L> {
     pub(super) fn new(homes: Homes, make: impl Fn(Home) -> L + Send + Sync + 'static) -> Self {
         Self {
@@ -138,6 +105,7 @@ impl<L: Link> Connections<L> {
             background: Mutex::default(),
             here: Mutex::default(),
             idle: Mutex::default(),
+            callers: Mutex::default(),
             generation: fork::generation(),
         }
     }
@@ -145,6 +113,7 @@ impl<L: Link> Connections<L> {
     /// Performs a request on the calling thread.
     pub(super) fn perform(&self, request: &Transmit) -> Answer {
         let request = request.clone();
+        self.callers.lock().note_others();
         let answer = match self.homes {
             Homes::Runtimes => self.block_on(|link| self.ask(link, request)),
             Homes::Any => self.drive(|link| self.ask(link, request)),
@@ -186,6 +155,12 @@ impl<L: Link> Connections<L> {
         }
         let started = background.as_ref().map(|started| (started.runtime.clone(), Arc::clone(&started.link)));
         started.ok_or_else(|| Fault::new(FaultKind::Unreachable, "no background thread"))
+    }
+
+    /// The runtime of all callers so far, if they have one in common that has sockets.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis tells callers of their turn"))]
+    pub(super) fn only_runtime(&self) -> Option<Handle> {
+        self.callers.lock().only_runtime()
     }
 
     /// The background runtime and its link, if a request could leave there at once.
@@ -294,6 +269,10 @@ impl<L: Link> Network for Connections<L> {
                     }
                 };
                 let link = home.map(|home| Arc::new((self.make)(home)));
+                match place {
+                    Place::Runtime(_) if link.is_some() => self.callers.lock().note_task(),
+                    Place::Runtime(_) | Place::Loop(_) => self.callers.lock().note_others(),
+                }
                 here.push((place, link.clone()));
                 link
             }
@@ -301,6 +280,20 @@ impl<L: Link> Network for Connections<L> {
         drop(here);
         let Some(link) = link else { return Err(request) };
         Ok(self.ask(link, request))
+    }
+
+    fn call_here(&self, request: Transmit, done: Done) {
+        let place = Place::current(self.homes).filter(|place| matches!(place, Place::Runtime(_)));
+        let link = place.filter(|_| !self.is_inherited()).and_then(|place| {
+            let here = self.here.lock();
+            here.iter().find(|(other, _)| *other == place).and_then(|(_, link)| link.clone())
+        });
+        match link.filter(|link| link.is_ready()) {
+            Some(link) => {
+                tokio::spawn(async move { done(link.ask(request).await) });
+            }
+            None => self.call_in_background(request, done),
+        }
     }
 
     fn call_in_background(&self, request: Transmit, done: Done) {
@@ -351,20 +344,6 @@ pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Fut
             return None;
         }
     }
-}
-
-/// Tells if the current runtime was built with sockets and timers. The only way to find out is to use them and catch
-/// the panic; the message that the panic hook prints is at least true.
-fn has_sockets() -> bool {
-    let tried = panic::catch_unwind(|| {
-        drop(tokio::time::sleep(Duration::ZERO));
-        tokio::net::UnixDatagram::unbound()
-    });
-    if tried.is_err() {
-        let why = "this tokio runtime has no sockets or no timers (enable_all): its requests run in the background";
-        reports::queue(Level::WARN, move || tracing::warn!(target: "leasehold", "{why}"));
-    }
-    tried.is_ok()
 }
 
 fn new_runtime() -> Result<Runtime, Fault> {

@@ -240,6 +240,13 @@ impl Network for LazyStore {
             None => done(Err(self.fault())),
         }
     }
+
+    fn call_here(&self, request: Transmit, done: Done) {
+        match self.store().and_then(|store| store.network()) {
+            Some(network) => network.call_here(request, done),
+            None => done(Err(self.fault())),
+        }
+    }
 }
 
 impl Drop for LazyStore {

@@ -7,6 +7,12 @@
     not(any(feature = "redis", feature = "http", feature = "dynamodb", feature = "etcd")),
     allow(dead_code, reason = "callers of PostgreSQL share the connections of the background")
 )]
+mod callers;
+#[cfg(feature = "network")]
+#[cfg_attr(
+    not(any(feature = "redis", feature = "http", feature = "dynamodb", feature = "etcd")),
+    allow(dead_code, reason = "callers of PostgreSQL share the connections of the background")
+)]
 mod connections;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod durability;
@@ -178,6 +184,13 @@ pub(crate) trait Network: Sync {
 
     /// Performs a request in the background, beside others. Does not block.
     fn call_in_background(&self, request: Transmit, done: Done);
+
+    /// Performs a request in the runtime of the task that runs now, if callers live there and it could leave at once; in
+    /// the background otherwise. Does not block.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
+    fn call_here(&self, request: Transmit, done: Done) {
+        self.call_in_background(request, done);
+    }
 }
 
 /// The kind of thread that performs a request. The two share no connection.

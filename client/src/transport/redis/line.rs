@@ -59,15 +59,21 @@ impl Lines {
         (generation > 0).then_some(Subscription { client: self.client, generation })
     }
 
-    /// The channel is subscribed from now on.
-    pub(super) fn subscribed(&self) {
+    /// The channel is subscribed from now on. Returns the number of that subscription.
+    pub(super) fn subscribed(&self) -> u64 {
         let generation = self.last_generation.fetch_add(1, Ordering::Relaxed) + 1;
         self.generation.store(generation, Ordering::Release);
+        generation
     }
 
-    /// The channel is not subscribed any more.
-    pub(super) fn unsubscribed(&self) {
-        self.generation.store(0, Ordering::Release);
+    /// A subscription has ended. A later one stands.
+    pub(super) fn unsubscribed(&self, generation: u64) {
+        let _ = self.generation.compare_exchange(generation, 0, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Tells if the channel is subscribed by this subscription.
+    pub(super) fn is_subscribed_as(&self, generation: u64) -> bool {
+        generation > 0 && self.generation.load(Ordering::Acquire) == generation
     }
 
     pub(super) fn is_subscribed(&self) -> bool {

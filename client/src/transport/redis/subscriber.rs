@@ -7,12 +7,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use leasehold_core::{LockId, Resource};
 use leasehold_wire::redis::Session;
+use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 use tracing::Level;
 
 use super::access::Access;
-use super::connection::{Listening, Message};
+use super::connection::{Listening as Channels, Message};
 use super::line::Lines;
 use super::link::NoConnection;
 use super::store_link::StoreLink;
@@ -32,29 +33,46 @@ const IDLE: Duration = Duration::from_secs(30);
 /// The channels in one command.
 const CHUNK: usize = 100;
 
-/// Listens in the background until it is dropped.
+/// Listens until it is dropped.
 pub(super) struct Subscriber {
     access: Arc<Access>,
     connections: Arc<Connections<StoreLink>>,
-    changes: Mutex<Option<UnboundedSender<Change>>>,
+    watchers: Arc<Mutex<Watchers>>,
+    listening: Mutex<Option<Listening>>,
 }
 
-enum Change {
-    Watch(Resource, Weak<dyn Watcher>),
-    Unwatch(Resource),
+/// Those who wait, by resource.
+#[derive(Default)]
+struct Watchers {
+    of: HashMap<Resource, Weak<dyn Watcher>>,
+    /// It also hears of tickets for which nobody waits: some have ended, and others are about to learn that they wait.
+    last: Option<Weak<dyn Watcher>>,
+}
+
+/// A listener at work.
+struct Listening {
+    /// Takes the resources whose watchers have changed.
+    changes: UnboundedSender<Resource>,
+    /// The runtime of all callers, if it listens there; `None` in the background.
+    home: Option<Id>,
 }
 
 impl Subscriber {
     pub(super) fn new(access: Arc<Access>, connections: Arc<Connections<StoreLink>>) -> Self {
-        Self { access, connections, changes: Mutex::default() }
+        Self { access, connections, watchers: Arc::default(), listening: Mutex::default() }
     }
 
     pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.change(Change::Watch(resource.clone(), Arc::downgrade(watcher)));
+        let mut watchers = self.watchers.lock();
+        watchers.last = Some(Arc::downgrade(watcher));
+        watchers.of.insert(resource.clone(), Arc::downgrade(watcher));
+        drop(watchers);
+        self.change(resource);
     }
 
     pub(super) fn unwatch(&self, resource: &Resource) {
-        self.change(Change::Unwatch(resource.clone()));
+        self.watchers.lock().of.remove(resource);
+        self.change(resource);
     }
 
     /// Gives up a ticket in the background, if there may be one.
@@ -64,23 +82,61 @@ impl Subscriber {
         }
     }
 
-    fn change(&self, change: Change) {
-        let mut changes = self.changes.lock();
-        if changes.is_none() {
+    /// Has a change of watchers listened to. Where all callers are tasks of one runtime, that is done there: a turn is then
+    /// heard, taken and told on one thread. From the moment at which others wait too, it is done in the background, since
+    /// a runtime that is blocked must not keep a turn from them.
+    fn change(&self, resource: &Resource) {
+        let mut listening = self.listening.lock();
+        let only = self.connections.only_runtime();
+        let moves = |listening: &Listening| {
+            listening.home.is_some_and(|home| only.as_ref().is_none_or(|only| only.id() != home))
+        };
+        let moved = listening.take_if(|listening| moves(listening)).is_some();
+        if listening.is_none() {
             // Without a background runtime, waiters rely on their timers.
-            let Ok((runtime, _)) = self.connections.background() else { return };
-            let (sender, receiver) = unbounded_channel();
-            let listener = Listener {
-                access: Arc::clone(&self.access),
-                watchers: HashMap::new(),
-                last_watcher: None,
-                hinted: HashSet::new(),
+            let Ok((background, _)) = self.connections.background() else { return };
+            let (changes, receiver) = unbounded_channel();
+            let home = only.filter(|_| !moved);
+            *listening = Some(Listening { changes, home: home.as_ref().map(Handle::id) });
+            let shift = Shift {
+                listener: Some(Listener {
+                    access: Arc::clone(&self.access),
+                    watchers: Arc::clone(&self.watchers),
+                    hinted: HashSet::new(),
+                    generation: 0,
+                    changes: receiver,
+                }),
+                background: home.is_some().then(|| background.clone()),
             };
-            runtime.spawn(listener.run(receiver));
-            *changes = Some(sender);
+            home.unwrap_or(background).spawn(shift.run());
         }
-        if let Some(sender) = changes.as_ref() {
-            let _ = sender.send(change);
+        if let Some(listening) = listening.as_ref() {
+            let _ = listening.changes.send(resource.clone());
+        }
+    }
+}
+
+/// A listener's time in a runtime. If that ends first, the listener goes on in the background.
+struct Shift {
+    listener: Option<Listener>,
+    background: Option<Handle>,
+}
+
+impl Shift {
+    async fn run(mut self) {
+        if let Some(listener) = &mut self.listener {
+            listener.run().await;
+            self.listener = None;
+        }
+    }
+}
+
+impl Drop for Shift {
+    fn drop(&mut self) {
+        let Some(mut listener) = self.listener.take() else { return };
+        listener.fall_silent();
+        if let Some(background) = self.background.take() {
+            background.spawn(Self { listener: Some(listener), background: None }.run());
         }
     }
 }
@@ -99,11 +155,12 @@ fn leave_line(connections: &Connections<StoreLink>, lines: &Lines, resource: &Re
 
 struct Listener {
     access: Arc<Access>,
-    watchers: HashMap<Resource, Weak<dyn Watcher>>,
-    /// It also hears of tickets for which nobody waits: some have ended, and others are about to learn that they wait.
-    last_watcher: Option<Weak<dyn Watcher>>,
+    watchers: Arc<Mutex<Watchers>>,
     /// Those whose hints are subscribed to.
     hinted: HashSet<Resource>,
+    /// The number of its subscription to the client's own channel.
+    generation: u64,
+    changes: UnboundedReceiver<Resource>,
 }
 
 /// The reason why listening stopped.
@@ -116,21 +173,19 @@ enum Stop {
 }
 
 impl Listener {
-    async fn run(mut self, mut changes: UnboundedReceiver<Change>) {
+    async fn run(&mut self) {
         let mut pauses = PAUSES;
         loop {
-            if self.watchers.is_empty() {
-                let Some(change) = changes.recv().await else { return };
-                self.note(change);
+            if self.is_idle() {
+                if self.changes.recv().await.is_none() {
+                    return;
+                }
                 continue;
             }
             match self.access.listen().await {
                 Ok(mut connection) => {
-                    let stop = self.listen(&mut connection, &mut changes, &mut pauses).await;
-                    self.hinted.clear();
-                    if let Some(lines) = self.access.lines() {
-                        lines.unsubscribed();
-                    }
+                    let stop = self.listen(&mut connection, &mut pauses).await;
+                    self.fall_silent();
                     match stop {
                         Stop::Over => return,
                         Stop::Idle => continue,
@@ -151,25 +206,19 @@ impl Listener {
             loop {
                 tokio::select! {
                     () = &mut rest => break,
-                    change = changes.recv() => match change {
-                        Some(change) => { self.note(change); }
-                        None => return,
+                    change = self.changes.recv() => if change.is_none() {
+                        return;
                     },
                 }
             }
         }
     }
 
-    async fn listen(
-        &mut self,
-        connection: &mut Listening,
-        changes: &mut UnboundedReceiver<Change>,
-        pauses: &mut Pauses,
-    ) -> Stop {
+    async fn listen(&mut self, connection: &mut Channels, pauses: &mut Pauses) -> Stop {
         if !self.subscribe_own(connection).await {
             return Stop::Broken;
         }
-        let all: Vec<Resource> = self.watchers.keys().cloned().collect();
+        let all: Vec<Resource> = self.watchers.lock().of.keys().cloned().collect();
         for some in all.chunks(CHUNK) {
             if !self.subscribe(connection, some).await {
                 return Stop::Broken;
@@ -191,17 +240,19 @@ impl Listener {
                     Ok(message) => self.tell(&message),
                     Err(_) => return Stop::Broken,
                 },
-                change = changes.recv() => {
+                change = self.changes.recv() => {
                     let Some(change) = change else { return Stop::Over };
                     // Many waiters come and go at once: their changes are sent together.
-                    let mut touched = vec![self.note(change)];
-                    while let Ok(change) = changes.try_recv() {
-                        touched.push(self.note(change));
+                    let mut touched = vec![change];
+                    while let Ok(change) = self.changes.try_recv() {
+                        touched.push(change);
                     }
                     touched.sort_unstable();
                     touched.dedup();
-                    let (mut wanted, mut left): (Vec<_>, Vec<_>) =
-                        touched.into_iter().partition(|resource| self.watchers.contains_key(resource));
+                    let (mut wanted, mut left): (Vec<_>, Vec<_>) = {
+                        let watchers = self.watchers.lock();
+                        touched.into_iter().partition(|resource| watchers.of.contains_key(resource))
+                    };
                     if !wanted.is_empty() && !self.subscribe_own(connection).await {
                         return Stop::Broken;
                     }
@@ -220,35 +271,32 @@ impl Listener {
                         }
                     }
                 }
-                () = idle, if self.watchers.is_empty() => return Stop::Idle,
+                () = idle, if self.is_idle() => return Stop::Idle,
             }
         }
     }
 
-    /// Notes a change, and returns its resource.
-    fn note(&mut self, change: Change) -> Resource {
-        match change {
-            Change::Watch(resource, watcher) => {
-                self.last_watcher = Some(Weak::clone(&watcher));
-                self.watchers.insert(resource.clone(), watcher);
-                resource
-            }
-            Change::Unwatch(resource) => {
-                self.watchers.remove(&resource);
-                resource
-            }
+    fn is_idle(&self) -> bool {
+        self.watchers.lock().of.is_empty()
+    }
+
+    /// Nothing is subscribed any more.
+    fn fall_silent(&mut self) {
+        self.hinted.clear();
+        if let Some(lines) = self.access.lines() {
+            lines.unsubscribed(self.generation);
         }
     }
 
     /// Subscribes to the client's own channel, once somebody wants to stand in line. A user without the right to it does
     /// without a place.
-    async fn subscribe_own(&self, connection: &mut Listening) -> bool {
-        let Some(lines) = self.access.lines().filter(|lines| lines.is_wanted() && !lines.is_subscribed()) else {
-            return true;
-        };
+    async fn subscribe_own(&mut self, connection: &mut Channels) -> bool {
+        let generation = self.generation;
+        let lines = self.access.lines().filter(|lines| lines.is_wanted() && !lines.is_subscribed_as(generation));
+        let Some(lines) = lines else { return true };
         let channels = vec![lines.client().channel()];
         match timeout(CONFIRM_PATIENCE, connection.change("SUBSCRIBE", channels)).await {
-            Ok(Ok(())) => lines.subscribed(),
+            Ok(Ok(())) => self.generation = lines.subscribed(),
             Ok(Err(error)) => self.report(Level::DEBUG, move |store| {
                 tracing::debug!(target: "leasehold", %store, %error, "no place in line: waiters are told with all others");
             }),
@@ -258,12 +306,12 @@ impl Listener {
     }
 
     /// Subscribes, and notifies the watchers after the confirmation: so no release in between is missed.
-    async fn subscribe(&mut self, connection: &mut Listening, resources: &[Resource]) -> bool {
+    async fn subscribe(&mut self, connection: &mut Channels, resources: &[Resource]) -> bool {
         match send(connection, "SUBSCRIBE", resources).await {
             Some(Ok(())) => {
                 self.hinted.extend(resources.iter().cloned());
                 for resource in resources {
-                    if let Some(watcher) = self.watchers.get(resource).and_then(Weak::upgrade) {
+                    if let Some(watcher) = self.watcher(resource) {
                         watcher.subscribed(resource);
                     }
                 }
@@ -279,6 +327,14 @@ impl Listener {
         }
     }
 
+    fn watcher(&self, resource: &Resource) -> Option<Arc<dyn Watcher>> {
+        self.watchers.lock().of.get(resource).and_then(Weak::upgrade)
+    }
+
+    fn last_watcher(&self) -> Option<Arc<dyn Watcher>> {
+        self.watchers.lock().last.as_ref().and_then(Weak::upgrade)
+    }
+
     fn report(&self, level: Level, report: impl FnOnce(&Access) + Send + 'static) {
         let access = Arc::clone(&self.access);
         reports::queue(level, move || report(&access));
@@ -288,14 +344,14 @@ impl Listener {
         if self.access.lines().is_some_and(|lines| lines.client().channel() == *channel) {
             // A test has nothing to say.
             if let Some((resource, lock)) = Session::reserved_by(payload)
-                && let Some(watcher) = self.last_watcher.as_ref().and_then(Weak::upgrade)
+                && let Some(watcher) = self.last_watcher()
             {
                 watcher.reserved(&resource, lock);
             }
             return;
         }
         if let Some(resource) = Session::released_by(channel, payload)
-            && let Some(watcher) = self.watchers.get(&resource).and_then(Weak::upgrade)
+            && let Some(watcher) = self.watcher(&resource)
         {
             watcher.released(&resource);
         }
@@ -303,7 +359,7 @@ impl Listener {
 }
 
 /// Changes the subscription. `None` where it is not confirmed in time.
-async fn send(connection: &mut Listening, name: &str, resources: &[Resource]) -> Option<Result<(), String>> {
+async fn send(connection: &mut Channels, name: &str, resources: &[Resource]) -> Option<Result<(), String>> {
     let channels = resources.iter().map(Session::channel).collect();
     timeout(CONFIRM_PATIENCE, connection.change(name, channels)).await.ok()
 }
