@@ -19,6 +19,7 @@ mod hostile_wake_ups;
 #[cfg(feature = "http")]
 mod http;
 mod line;
+mod line_faults;
 mod listing;
 mod processes;
 mod refusals;
