@@ -128,7 +128,7 @@ fn bad_requests_are_refused_and_say_why() {
         ("/nothing", 404, "/openapi.json"),
         ("/v1/list?prefix=a%0A", 400, "control character"),
         ("/v1/list?limit=-1", 400, "limit"),
-        ("/v1/inspect", 400, "resource"),
+        ("/v1/inspect", 400, "the query is not what is expected: missing field `resource`"),
         ("/v1/inspect?resource=a&colour=red", 400, "colour"),
     ] {
         let error = daemon.get(path).expect(status);
@@ -143,6 +143,7 @@ fn bad_requests_are_refused_and_say_why() {
     let deep = format!("{{\"resource\": {}", "[".repeat(10_000));
     assert_eq!(request(&posted("/v1/acquire", &deep, "")), 400);
     assert_eq!(daemon.metric("leasehold_serve_leases"), 0);
+    assert_eq!(daemon.metric("leasehold_serve_failed_total"), 0, "which would alarm the operator");
 }
 
 #[test]

@@ -56,6 +56,15 @@ fn beyond_this_machine_it_wants_tls_and_tokens() {
 }
 
 #[test]
+fn an_address_that_cannot_be_had_says_what_to_do() {
+    let place = Place::new();
+    place.run(&["serve", "--listen", "localhost:7070"]).expect(64).says("such as 127.0.0.1:7070");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    place.run(&["serve", "--listen", &taken]).expect(71).says("another program listens there; choose another one");
+}
+
+#[test]
 fn a_unix_socket_is_for_its_owner_and_replaces_one_that_was_left() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();

@@ -14,7 +14,7 @@ pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 takes a free one
     ///
     /// An address beyond this machine needs --tls-cert, --tls-key and --tokens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7070", value_parser = address)]
     pub listen: SocketAddr,
     /// Listen on a unix socket instead, which only this user can open
     #[arg(long, value_name = "PATH", conflicts_with_all = ["listen", "tls_cert", "tls_key"])]
@@ -36,6 +36,10 @@ pub(crate) struct ServeArgs {
     /// The most connections, of which three quarters may wait for locks or hold them; more are not accepted yet
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
     pub max_connections: usize,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an IP address and a port, such as 127.0.0.1:7070".to_owned())
 }
 
 fn count(text: &str) -> Result<usize, String> {

@@ -311,7 +311,10 @@ fn wait(asked: Option<u64>) -> Result<Duration, Reply> {
 fn failed(service: &Service, error: Error) -> Reply {
     let is_busy = matches!(error.kind(), ErrorKind::Busy | ErrorKind::TimedOut);
     let count = if is_busy { &service.counts.busy } else { &service.counts.failed };
-    count.fetch_add(1, Ordering::Relaxed);
+    // Nobody is to be alarmed for a mistake of the client.
+    if error.kind() != ErrorKind::Config {
+        count.fetch_add(1, Ordering::Relaxed);
+    }
     error.into()
 }
 

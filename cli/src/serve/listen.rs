@@ -66,7 +66,11 @@ impl Door {
             None => tcp(args.listen).await,
         };
         let place = || args.socket.as_ref().map_or_else(|| args.listen.to_string(), |path| path.display().to_string());
-        let listener = listener.map_err(|error| Failure::system(&format!("cannot listen on {}", place()), &error))?;
+        let listener = listener.map_err(|error| {
+            let is_taken = error.kind() == io::ErrorKind::AddrInUse;
+            let advice = ": another program listens there; choose another one by --listen or --socket";
+            Failure::system(&format!("cannot listen on {}{}", place(), if is_taken { advice } else { "" }), &error)
+        })?;
         Ok(Self { listener, tls, room: Arc::new(Semaphore::new(args.max_connections)) })
     }
 

@@ -98,7 +98,11 @@ impl IntoResponse for Reply {
 
 /// Reads what stands behind the question mark.
 pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Reply> {
-    Query::try_from_uri(uri).map(|Query(asked)| asked).map_err(|error| Reply::bad(error.body_text()))
+    Query::try_from_uri(uri).map(|Query(asked)| asked).map_err(|error| {
+        let why = error.body_text();
+        let why = why.rsplit_once("query string: ").map_or(&*why, |(_, why)| why);
+        Reply::bad(format!("the query is not what is expected: {why}"))
+    })
 }
 
 /// Reads the body of a request. Its type must be JSON, which no web page can send to another site unasked.
