@@ -13,6 +13,7 @@ mod ids;
 #[cfg(feature = "serde")]
 pub mod json;
 mod lease;
+pub mod line;
 pub mod member;
 pub mod node;
 mod observe;

@@ -13,6 +13,7 @@ mod fence;
 mod fork;
 mod hostile_records;
 mod limits;
+mod lines;
 mod local_queue;
 mod loss_by_the_clock;
 mod lost_reply_of_renewal;

@@ -1,5 +1,5 @@
-//! Every order, within bounds, of what clients that stand in line, their messages and a Redis do. The clients are the real
-//! core; the store is the model that the simulator uses.
+//! Every order, within bounds, of what clients that stand in line, their messages and a store do. The clients are the real
+//! core; the store is the model that the simulator uses: of a Redis, or of the core's own lines in memory and in a file.
 //!
 //! Searched for: two holders; a grant out of the order of joining, where nothing fails (I10); a lock that nobody takes although
 //! somebody alive waits, for longer than is promised (progress).
@@ -80,8 +80,20 @@ enum Action {
     Pass,
 }
 
+/// The store that keeps the line, and how it learns that a waiter has died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeper {
+    /// Nobody receives its messages.
+    Redis,
+    /// Its places end with it.
+    Memory,
+    /// Not at all, for some time: its place is like that of a waiter that is stopped.
+    File,
+}
+
 #[derive(Clone)]
 struct World {
+    keeper: Keeper,
     now_ms: u64,
     store: Store,
     hosts: Vec<Host>,
@@ -103,16 +115,18 @@ fn resource() -> Resource {
 }
 
 impl World {
-    fn new(budget: Budget) -> Self {
+    fn new(keeper: Keeper, budget: Budget) -> Self {
         let config = Config::new(vec![NodeConfig { watch: true, ..NodeConfig::default() }]).unwrap().with_lines(true);
-        let mut store = Store::new(&Spec::of(Kind::Redis));
+        let kind = if keeper == Keeper::Redis { Kind::Redis } else { Kind::Memory };
+        let mut store = Store::new(&Spec::of(kind));
         let hosts = (0..budget.wants.iter().filter(|wants| **wants > 0).count()).map(|n| {
-            store.listens(n as u64, true);
+            store.listens(n as u64, true, TrueTime(0));
             let seed = [u8::try_from(n).unwrap(); 32];
             Host { core: Client::new(config.clone(), seed, at(0)), life: Life::Runs, drawn: 0, lock: None, next: 0 }
         });
         let hosts = hosts.collect();
         Self {
+            keeper,
             now_ms: 0,
             store,
             hosts,
@@ -219,11 +233,19 @@ impl World {
                 self.budget.deaths -= 1;
                 self.is_calm = false;
                 self.hosts[n].life = Life::Dead;
-                self.store.listens(n as u64, false);
+                if self.keeper != Keeper::File {
+                    self.store.listens(n as u64, false, self.true_time());
+                }
                 self.messages.retain(
                     |message| !matches!(message, Message::Reply { to, .. } | Message::Turn { to, .. } if *to == n),
                 );
-                Ok(())
+                // A process that has ended sends no more to its own memory.
+                let keeper = self.keeper;
+                self.messages.retain(|message| {
+                    !matches!(message, Message::Request { from, .. } | Message::Leave { from, .. }
+                        if *from == n && keeper != Keeper::Redis)
+                });
+                self.tell()
             }
             Action::Stop(n) => {
                 self.budget.stops -= 1;
@@ -291,7 +313,10 @@ impl World {
                     self.joined.retain(|other| *other != ticket);
                 }
                 let is_alive = self.hosts[from].core.state(ticket.lock).is_some();
-                if is_alive && self.store.line(&resource()).contains(&ticket) && !self.joined.contains(&ticket) {
+                if is_alive
+                    && self.store.line(&resource(), self.true_time()).contains(&ticket)
+                    && !self.joined.contains(&ticket)
+                {
                     self.joined.push(ticket);
                 }
                 if self.hosts[from].life != Life::Dead {
@@ -300,7 +325,7 @@ impl World {
                 self.tell()
             }
             Message::Reply { to, id, outcome } => {
-                let line = self.store.line(&resource()).to_vec();
+                let line = self.store.line(&resource(), self.true_time());
                 self.drive(to, |core, _, now| {
                     line.iter().filter(|ticket| ticket.client == to as u64).for_each(|ticket| core.placed(ticket.lock));
                     core.handle_response(id, Ok([outcome]), now);
@@ -320,6 +345,9 @@ impl World {
         for (Ticket { client, lock }, _) in self.store.take_messages() {
             let to = usize::try_from(client).unwrap();
             if self.hosts[to].life == Life::Dead {
+                if self.keeper == Keeper::File {
+                    continue;
+                }
                 return Err(format!("the lock is reserved for {client}, who is dead"));
             }
             self.messages.push(Message::Turn { to, lock });
@@ -391,7 +419,7 @@ impl World {
             }
         }
         if !self.may_have_ghosts {
-            for ticket in self.store.line(&resource()) {
+            for ticket in self.store.line(&resource(), self.true_time()) {
                 let host = &self.hosts[usize::try_from(ticket.client).unwrap()];
                 if host.life != Life::Dead && host.core.state(ticket.lock).is_none() {
                     return Err(format!("{ticket:?} has ended, and stands in line"));
@@ -406,7 +434,12 @@ impl World {
         if self.is_calm {
             return Err("the lock is free, and nobody was told".into());
         }
-        let stopped = self.hosts.iter().filter(|host| host.life == Life::Stopped).count() as u64;
+        let is_silent = |host: &&Host| match host.life {
+            Life::Runs => false,
+            Life::Stopped => true,
+            Life::Dead => self.keeper == Keeper::File,
+        };
+        let stopped = self.hosts.iter().filter(is_silent).count() as u64;
         let by = self.now_ms + GRACE_MS * (stopped + 1) + POLL_MS;
         let mut future = self.clone();
         future.may_have_ghosts = true;
@@ -453,10 +486,10 @@ fn at(ms: u64) -> Now {
 }
 
 /// Tries everything, and returns how many states there are.
-fn search(name: &str, budget: Budget) -> Result<usize, Broken> {
+fn search(name: &str, keeper: Keeper, budget: Budget) -> Result<usize, Broken> {
     let mut seen = HashSet::new();
     let mut reached: BTreeMap<String, usize> = BTreeMap::new();
-    let mut open = vec![(World::new(budget), Vec::new())];
+    let mut open = vec![(World::new(keeper, budget), Vec::new())];
     while let Some((world, path)) = open.pop() {
         if !seen.insert(world.digest()) {
             continue;
@@ -479,7 +512,12 @@ fn search(name: &str, budget: Budget) -> Result<usize, Broken> {
 
 #[track_caller]
 fn holds(name: &str, budget: Budget) {
-    if let Err(broken) = search(name, budget) {
+    holds_in(Keeper::Redis, name, budget);
+}
+
+#[track_caller]
+fn holds_in(keeper: Keeper, name: &str, budget: Budget) {
+    if let Err(broken) = search(name, keeper, budget) {
         panic!("{broken}");
     }
 }
@@ -516,4 +554,34 @@ fn dead_and_stopped_waiters_stop_nobody() {
     holds("three, one dies", Budget { deaths: 1, ..THREE });
     holds("three, one stops", Budget { stops: 1, ..THREE });
     holds("two, one stops while time passes", Budget { wants: [1, 1, 0], stops: 1, passes: 1, ..TWO });
+}
+
+#[test]
+fn in_memory_grants_follow_the_order_of_joining() {
+    holds_in(Keeper::Memory, "two", TWO);
+    holds_in(Keeper::Memory, "three", THREE);
+}
+
+#[test]
+fn in_memory_tickets_that_are_given_up_or_not_told_stop_nobody() {
+    holds_in(Keeper::Memory, "two, cancelled", Budget { wants: [2, 1, 0], cancels: 1, ..TWO });
+    holds_in(Keeper::Memory, "two, copied and cancelled", Budget { wants: [1, 1, 0], copies: 1, cancels: 1, ..TWO });
+    let lost = Budget { wants: [1, 1, 0], losses: 1, passes: 1, ..TWO };
+    holds_in(Keeper::Memory, "two, messages lost while time passes", lost);
+}
+
+#[test]
+fn in_memory_dead_and_stopped_waiters_stop_nobody() {
+    holds_in(Keeper::Memory, "three, one dies", Budget { deaths: 1, ..THREE });
+    holds_in(
+        Keeper::Memory,
+        "two, one stops while time passes",
+        Budget { wants: [1, 1, 0], stops: 1, passes: 1, ..TWO },
+    );
+}
+
+#[test]
+fn in_a_file_dead_waiters_stop_nobody() {
+    holds_in(Keeper::File, "three, one dies", Budget { deaths: 1, ..THREE });
+    holds_in(Keeper::File, "two, one dies while time passes", Budget { wants: [1, 1, 0], deaths: 1, passes: 1, ..TWO });
 }

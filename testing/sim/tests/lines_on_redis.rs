@@ -87,7 +87,7 @@ impl Pair {
                 std::thread::yield_now();
             }
         }
-        self.model.listens(n, on);
+        self.model.listens(n, on, NOW);
     }
 
     /// Asks both, and compares what they say.
@@ -126,7 +126,7 @@ impl Pair {
             other => format!("{other:?}"),
         };
         assert_eq!(kind(&real), kind(&model), "{op:?}");
-        let place = self.model.line(&resource()).iter().position(|other| Some(*other) == ticket);
+        let place = self.model.line(&resource(), NOW).iter().position(|other| Some(*other) == ticket);
         // Who does not listen is told of no place, though an earlier ticket may stand in line.
         let refused = matches!(real, Outcome::NotApplied(_)) && self.subscribers.contains_key(&n);
         assert_eq!(exchange.place(), place.filter(|_| refused).map(|place| place as u64 + 1), "{op:?}");
@@ -141,7 +141,7 @@ impl Pair {
 
     /// Compares the lock, the line and the messages.
     fn compare(&mut self) {
-        let line: Vec<String> = self.model.line(&resource()).iter().map(|ticket| shown(*ticket)).collect();
+        let line: Vec<String> = self.model.line(&resource(), NOW).iter().map(|ticket| shown(*ticket)).collect();
         let key = String::from_utf8(Session::line_key(&resource())).unwrap();
         let real = self.server.command(&["ZRANGE", &key, "0", "-1"]);
         assert_eq!(real.array().iter().map(Reply::text).collect::<Vec<_>>(), line);

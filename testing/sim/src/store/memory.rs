@@ -4,18 +4,21 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::node::{NodeMemory, serve};
+use leasehold_core::line::{self, ClientId, Waiter, serve_in_line};
+use leasehold_core::node::NodeMemory;
 use leasehold_core::op::Holder;
 use leasehold_core::store::{Record, StoreNow, seen};
-use leasehold_core::{Nonce, Resource, Token};
+use leasehold_core::{LockId, Nonce, Resource, Token};
 
 use super::member::{MemberState, Raised};
 use crate::clock::Clock;
-use crate::store::{Answer, Ask, By, StoredRecord};
+use crate::store::{Answer, Ask, By, StoredRecord, Ticket};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
     records: BTreeMap<Resource, Record>,
+    lines: BTreeMap<Resource, Vec<Waiter>>,
+    messages: Vec<(Ticket, Resource)>,
     pub(super) member: MemberState,
 }
 
@@ -24,7 +27,11 @@ impl Memory {
         let MemberState { marker, trust } = &mut self.member;
         let trusted = trust.get(ask.resource).map(|raised| raised.since);
         let memory = NodeMemory { marker: marker.as_ref(), trusted: trusted.as_ref(), run: None };
-        let served = serve(self.records.get(ask.resource), memory, ask.op, now);
+        let line = self.lines.get(ask.resource).map_or(&[][..], Vec::as_slice);
+        // Who asks without a ticket is not in line.
+        let ticket = as_kept(ask.ticket.unwrap_or(Ticket { client: u64::MAX, lock: LockId::new(0) }));
+        let decided = serve_in_line(self.records.get(ask.resource), memory, line, ticket, ask.op, now);
+        let served = decided.served;
         if let Some(record) = served.record {
             self.records.insert(ask.resource.clone(), record);
         }
@@ -34,7 +41,44 @@ impl Memory {
         if let Some(since) = served.trusted {
             trust.insert(ask.resource.clone(), Raised { since, expires_ms: None });
         }
+        self.write_line(ask.resource, decided.line, decided.turn);
         Answer::Done(served.outcome)
+    }
+
+    pub(super) fn leave(&mut self, resource: &Resource, ticket: Ticket, now: &StoreNow) {
+        let Some(line) = self.lines.get(resource) else { return };
+        let (line, turn) = line::leave(line, as_kept(ticket), now);
+        self.write_line(resource, line, turn);
+    }
+
+    /// A client has ended, and its process tells so.
+    pub(super) fn forget(&mut self, client: u64, now: &StoreNow) {
+        let of_client = |waiter: &&Waiter| shown(waiter.ticket).client == client;
+        let places = self.lines.iter().flat_map(|(name, line)| line.iter().filter(of_client).map(move |at| (name, at)));
+        let places: Vec<_> = places.map(|(name, waiter)| (name.clone(), shown(waiter.ticket))).collect();
+        for (name, ticket) in places {
+            self.leave(&name, ticket, now);
+        }
+    }
+
+    pub(super) fn reserved_for(&self, resource: &Resource, now: &StoreNow) -> Option<Ticket> {
+        line::reserved_for(self.lines.get(resource)?, now).map(shown)
+    }
+
+    pub(super) fn waiting(&self, resource: &Resource, now: &StoreNow) -> Vec<Ticket> {
+        let line = self.lines.get(resource).map_or(&[][..], Vec::as_slice);
+        line::waiting(line, now).map(|waiter| shown(waiter.ticket)).collect()
+    }
+
+    pub(super) fn take_messages(&mut self) -> Vec<(Ticket, Resource)> {
+        std::mem::take(&mut self.messages)
+    }
+
+    fn write_line(&mut self, resource: &Resource, line: Option<Vec<Waiter>>, turn: Option<line::Ticket>) {
+        if let Some(line) = line {
+            self.lines.insert(resource.clone(), line);
+        }
+        self.messages.extend(turn.map(|ticket| (shown(ticket), resource.clone())));
     }
 
     pub(super) fn stored(&self, resource: &Resource, now: &StoreNow, wall: &Clock) -> Option<StoredRecord> {
@@ -64,4 +108,13 @@ impl Memory {
             record.lease = None;
         }
     }
+}
+
+/// The ticket as the store keeps it.
+fn as_kept(Ticket { client, lock }: Ticket) -> line::Ticket {
+    line::Ticket { client: ClientId(u128::from(client).to_le_bytes()), lock }
+}
+
+fn shown(line::Ticket { client, lock }: line::Ticket) -> Ticket {
+    Ticket { client: u64::try_from(u128::from_le_bytes(client.0)).unwrap_or(u64::MAX), lock }
 }

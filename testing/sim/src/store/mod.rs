@@ -202,35 +202,41 @@ impl Store {
         }
     }
 
-    /// A client listens on its channel from now on, or does not any more.
-    pub fn listens(&mut self, client: u64, on: bool) {
-        if let Backend::Redis(backend) = &mut self.backend {
-            backend.lines.listens(client, on);
+    /// A client listens on its channel from now on, or does not any more. In memory, its places in line end with it.
+    pub fn listens(&mut self, client: u64, on: bool, at: TrueTime) {
+        let now = self.now(at);
+        match &mut self.backend {
+            Backend::Redis(backend) => backend.lines.listens(client, on),
+            Backend::Memory(backend) if !on => backend.forget(client, &now),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => {}
         }
     }
 
     /// Gives up a ticket.
     pub fn leave(&mut self, resource: &Resource, ticket: Ticket, at: TrueTime) {
-        let unix_ms = self.unix_ms(at);
-        if let Backend::Redis(backend) = &mut self.backend {
-            backend.leave(resource, ticket, unix_ms);
+        let (unix_ms, now) = (self.unix_ms(at), self.now(at));
+        match &mut self.backend {
+            Backend::Redis(backend) => backend.leave(resource, ticket, unix_ms),
+            Backend::Memory(backend) => backend.leave(resource, ticket, &now),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) => {}
         }
     }
 
     /// The ticket that the lock is reserved for.
     pub fn reserved_for(&self, resource: &Resource, at: TrueTime) -> Option<Ticket> {
-        let unix_ms = self.unix_ms(at);
         match &self.backend {
-            Backend::Redis(backend) => backend.reserved_for(resource, unix_ms),
-            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => None,
+            Backend::Redis(backend) => backend.reserved_for(resource, self.unix_ms(at)),
+            Backend::Memory(backend) => backend.reserved_for(resource, &self.now(at)),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) => None,
         }
     }
 
     /// The waiters of a resource, in their order.
-    pub fn line(&self, resource: &Resource) -> &[Ticket] {
+    pub fn line(&self, resource: &Resource, at: TrueTime) -> Vec<Ticket> {
         match &self.backend {
-            Backend::Redis(backend) => backend.lines.of(resource),
-            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => &[],
+            Backend::Redis(backend) => backend.lines.of(resource).to_vec(),
+            Backend::Memory(backend) => backend.waiting(resource, &self.now(at)),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) => Vec::new(),
         }
     }
 
@@ -238,7 +244,8 @@ impl Store {
     pub fn take_messages(&mut self) -> Vec<(Ticket, Resource)> {
         match &mut self.backend {
             Backend::Redis(backend) => backend.lines.take_messages(),
-            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => Vec::new(),
+            Backend::Memory(backend) => backend.take_messages(),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) => Vec::new(),
         }
     }
 

@@ -27,7 +27,7 @@ impl World<'_> {
     /// The tickets of a process that stand in line.
     pub(super) fn placed(&self, process: ProcessId) -> Vec<LockId> {
         let names = self.resources.iter().filter(|_| self.config.lines());
-        let tickets = names.flat_map(|name| self.nodes[0].store.line(name));
+        let tickets = names.flat_map(|name| self.nodes[0].store.line(name, self.now));
         tickets.filter(|ticket| ticket.client == number_of(process)).map(|ticket| ticket.lock).collect()
     }
 
@@ -101,7 +101,7 @@ impl World<'_> {
                 }
             }
             (Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(_))) if acquire.in_line => {
-                if self.nodes[node].store.line(resource).contains(&ticket) {
+                if self.nodes[node].store.line(resource, self.now).contains(&ticket) {
                     self.queues.joined(number, ticket);
                 }
             }
@@ -148,6 +148,7 @@ impl World<'_> {
     /// The connections of a process end with it.
     pub(super) fn hangs_up(&mut self, host: usize) {
         let client = number_of(self.hosts[host].process);
-        self.nodes.iter_mut().for_each(|node| node.store.listens(client, false));
+        let now = self.now;
+        self.nodes.iter_mut().for_each(|node| node.store.listens(client, false, now));
     }
 }

@@ -350,7 +350,7 @@ impl World<'_> {
             self.watchers.insert((resource, process, node));
             if self.is_alive(process) {
                 // The client's own channel is subscribed to with the first wait, for good.
-                self.nodes[node].store.listens(number_of(process), true);
+                self.nodes[node].store.listens(number_of(process), true, self.now);
             }
             let at = self.after(self.script.world.latency_ns);
             self.push(at, Due::Client { process, input: Input::Subscribed { resource, node } });

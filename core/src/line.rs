@@ -1,0 +1,181 @@
+//! The line of waiters beside a lock in an embedded store, as pure functions: who joins, whose turn it is, who is passed over.
+//!
+//! A store keeps the line beside the record, and changes both at once. The line never grants anything: it only refuses a lock
+//! that [`serve`](crate::node::serve) would grant, because it is reserved or because others came first. So a line that is
+//! wrong costs time, and never exclusion.
+//!
+//! A lock that is freed is reserved for the first in line for [`RESERVED`]. Who does not take it by then loses its place. Who
+//! was not seen for [`UNSEEN`], or in an earlier boot, is passed over at once.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::ids::LockId;
+use crate::node::{NodeMemory, Served, serve};
+use crate::op::{Acquire, Applied, Op, Outcome, Refusal, Seen};
+use crate::store::{BootId, Record, StoreNow};
+use crate::time::Monotonic;
+
+/// How long a lock is reserved for the first in line.
+pub const RESERVED: Duration = Duration::from_millis(500);
+/// How long a waiter keeps its place without being seen: five times the longest sleep between two polls.
+pub const UNSEEN: Duration = Duration::from_secs(10);
+/// The most places in a line. Who finds no place polls.
+const MOST: usize = 10_000;
+
+/// The random name of a client of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub [u8; 16]);
+
+/// A claim to a place in line: one acquisition of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket {
+    /// The client.
+    pub client: ClientId,
+    /// Its acquisition.
+    pub lock: LockId,
+}
+
+/// A place in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Waiter {
+    /// The acquisition that waits.
+    pub ticket: Ticket,
+    /// When it joined, in milliseconds since 1970, for people.
+    pub joined_unix_ms: u64,
+    /// The boot in which the uptimes count.
+    pub boot: BootId,
+    /// The uptime at which it was last seen.
+    pub seen: Monotonic,
+    /// The lock is reserved for it until this uptime.
+    pub reserved_until: Option<Monotonic>,
+}
+
+/// The decision of [`serve_in_line`]; all of it is written at once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// The writes beside the line, and the answer.
+    pub served: Served,
+    /// The line to write; `None` leaves it as it is.
+    pub line: Option<Vec<Waiter>>,
+    /// The ticket whose turn has come, which is to be told.
+    pub turn: Option<Ticket>,
+}
+
+impl Waiter {
+    fn stands(&self, now: &StoreNow) -> bool {
+        let is_seen = self.boot == now.boot && now.uptime.since(self.seen) <= UNSEEN;
+        is_seen && (self.reserved_until.is_none() || self.has_the_turn(now))
+    }
+
+    /// Tells if the lock is reserved for it. A time that no honest client writes reserves nothing.
+    fn has_the_turn(&self, now: &StoreNow) -> bool {
+        self.boot == now.boot
+            && self.reserved_until.is_some_and(|until| now.uptime < until && until.since(now.uptime) <= RESERVED)
+    }
+}
+
+/// Carries out one operation of a ticket on a record and its line.
+pub fn serve_in_line(
+    record: Option<&Record>,
+    memory: NodeMemory<'_>,
+    line: &[Waiter],
+    ticket: Ticket,
+    op: &Op,
+    now: &StoreNow,
+) -> Decision {
+    let served = serve(record, memory, op, now);
+    let mut standing: Vec<Waiter> = line.iter().filter(|waiter| waiter.stands(now)).copied().collect();
+    let mut turn = None;
+    let served = match (op, &served.outcome) {
+        (Op::Acquire(acquire), Outcome::Applied(_)) if acquire.member.is_none() => {
+            if comes_first(&standing, ticket, acquire) {
+                standing.retain(|waiter| waiter.ticket != ticket);
+                served
+            } else {
+                turn = call(&mut standing, now);
+                join(&mut standing, ticket, acquire, now);
+                refused()
+            }
+        }
+        (Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(seen))) if !is_own(seen, acquire) => {
+            join(&mut standing, ticket, acquire, now);
+            served
+        }
+        (Op::Release(_), Outcome::Applied(Applied::Released))
+        | (Op::Finish(_), Outcome::Applied(Applied::Finished)) => {
+            turn = call(&mut standing, now);
+            served
+        }
+        (_, _) => served,
+    };
+    Decision { served, turn, line: (standing != line).then_some(standing) }
+}
+
+/// Gives up a ticket, and passes on what is reserved for it. Returns the line to write, and whose turn it is.
+pub fn leave(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> (Option<Vec<Waiter>>, Option<Ticket>) {
+    let Some(left) = line.iter().find(|waiter| waiter.ticket == ticket) else { return (None, None) };
+    let stays = |waiter: &&Waiter| waiter.ticket != ticket && waiter.stands(now);
+    let mut standing: Vec<Waiter> = line.iter().filter(stays).copied().collect();
+    let turn = if left.has_the_turn(now) { call(&mut standing, now) } else { None };
+    (Some(standing), turn)
+}
+
+/// Tells if an acquisition that stands in line should try now: the lock is reserved for it, it has lost its place, or it came
+/// to the head because others did not take their turn.
+pub fn is_due(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> bool {
+    let Some(first) = line.iter().find(|waiter| waiter.stands(now)) else { return true };
+    if first.ticket == ticket {
+        let turn_was_missed = line.iter().any(|waiter| waiter.reserved_until.is_some() && !waiter.has_the_turn(now));
+        return first.has_the_turn(now) || turn_was_missed;
+    }
+    !line.iter().any(|waiter| waiter.ticket == ticket && waiter.stands(now))
+}
+
+/// The ticket that the lock is reserved for.
+pub fn reserved_for(line: &[Waiter], now: &StoreNow) -> Option<Ticket> {
+    line.iter().find(|waiter| waiter.has_the_turn(now)).map(|waiter| waiter.ticket)
+}
+
+/// Those who still wait for their turn, in their order.
+pub fn waiting<'a>(line: &'a [Waiter], now: &'a StoreNow) -> impl Iterator<Item = &'a Waiter> {
+    line.iter().filter(|waiter| waiter.stands(now) && waiter.reserved_until.is_none())
+}
+
+/// Tells if a ticket may take a lock that is free. Who asks without a place takes what is reserved for nobody.
+fn comes_first(standing: &[Waiter], ticket: Ticket, acquire: &Acquire) -> bool {
+    let Some(first) = standing.first() else { return true };
+    first.ticket == ticket || !acquire.in_line && first.reserved_until.is_none()
+}
+
+/// Reserves the lock for the first in line. `None` if nobody waits, and where its turn was told before.
+fn call(standing: &mut [Waiter], now: &StoreNow) -> Option<Ticket> {
+    let first = standing.first_mut().filter(|first| first.reserved_until.is_none())?;
+    first.reserved_until = Some(now.uptime.plus(RESERVED));
+    Some(first.ticket)
+}
+
+/// Adds a waiter at the end, or notes that it was seen: not each time, since stores write that to a disk.
+fn join(standing: &mut Vec<Waiter>, ticket: Ticket, acquire: &Acquire, now: &StoreNow) {
+    if !acquire.in_line {
+        return;
+    }
+    if let Some(waiter) = standing.iter_mut().find(|waiter| waiter.ticket == ticket) {
+        if now.uptime.since(waiter.seen) > UNSEEN / 5 {
+            waiter.seen = now.uptime;
+        }
+    } else if standing.len() < MOST {
+        let (joined_unix_ms, boot, seen) = (now.unix_ms, now.boot, now.uptime);
+        standing.push(Waiter { ticket, joined_unix_ms, boot, seen, reserved_until: None });
+    }
+}
+
+fn is_own(seen: &Seen, acquire: &Acquire) -> bool {
+    seen.holding.as_ref().is_some_and(|holding| holding.is_of(&acquire.nonce))
+}
+
+/// The answer to an acquire of a lock that is free, and kept for others. Nothing is written.
+fn refused() -> Served {
+    let outcome = Outcome::NotApplied(Refusal::Conflict(Seen::default()));
+    Served { record: None, marker: None, trusted: None, outcome }
+}

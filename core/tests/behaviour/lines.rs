@@ -1,0 +1,199 @@
+//! The line of waiters in an embedded store: who gets a lock that is free, and who is passed over.
+
+use core::time::Duration;
+
+use leasehold_core::line::{self, ClientId, Decision, RESERVED, Ticket, UNSEEN, Waiter, serve_in_line};
+use leasehold_core::node::NodeMemory;
+use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release};
+use leasehold_core::store::{BootId, Record, StoreNow};
+use leasehold_core::{LockId, Monotonic, Nonce, Owner, Seq, Token};
+
+use crate::common::{ms, secs};
+
+const TTL: Duration = Duration::from_secs(30);
+
+/// A lock and its line.
+struct Shop {
+    record: Option<Record>,
+    line: Vec<Waiter>,
+    now: StoreNow,
+}
+
+const fn ticket(n: u8) -> Ticket {
+    Ticket { client: ClientId([n; 16]), lock: LockId::new(n as u64) }
+}
+
+impl Shop {
+    fn new() -> Self {
+        let now = StoreNow { boot: BootId([1; 16]), uptime: Monotonic::default().plus(secs(1_000)), unix_ms: 1 };
+        Self { record: None, line: Vec::new(), now }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now.uptime = self.now.uptime.plus(time);
+    }
+
+    fn ask(&mut self, n: u8, op: &Op) -> (Outcome, Option<Ticket>) {
+        let memory = NodeMemory::default();
+        let Decision { served, line, turn } =
+            serve_in_line(self.record.as_ref(), memory, &self.line, ticket(n), op, &self.now);
+        self.record = served.record.or(self.record.take());
+        self.line = line.unwrap_or(std::mem::take(&mut self.line));
+        (served.outcome, turn)
+    }
+
+    /// Tells if the lock is granted, and whose turn has come.
+    fn acquire(&mut self, n: u8, in_line: bool) -> (bool, Option<Ticket>) {
+        let op = Op::Acquire(Box::new(Acquire {
+            nonce: Nonce::from_bytes([n; 16]),
+            seq: Seq::new(1),
+            record_ttl: TTL,
+            floor: Token::ZERO,
+            expect: None,
+            owner: Owner::new("me").unwrap(),
+            data: None,
+            member: None,
+            unless_done: false,
+            in_line,
+        }));
+        let (outcome, turn) = self.ask(n, &op);
+        match outcome {
+            Outcome::Applied(Applied::Acquired { .. }) => (true, turn),
+            Outcome::NotApplied(Refusal::Conflict(_)) => (false, turn),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn waits(&mut self, n: u8) {
+        assert_eq!(self.acquire(n, true), (false, None));
+    }
+
+    fn release(&mut self, n: u8) -> Option<Ticket> {
+        let (outcome, turn) = self.ask(n, &Op::Release(Release { nonce: Nonce::from_bytes([n; 16]), quorum: None }));
+        assert_eq!(outcome, Outcome::Applied(Applied::Released));
+        turn
+    }
+
+    fn leave(&mut self, n: u8) -> Option<Ticket> {
+        let (line, turn) = line::leave(&self.line, ticket(n), &self.now);
+        self.line = line.unwrap_or(std::mem::take(&mut self.line));
+        turn
+    }
+
+    fn waiting(&self) -> Vec<Ticket> {
+        line::waiting(&self.line, &self.now).map(|waiter| waiter.ticket).collect()
+    }
+}
+
+/// 1 holds the lock, 2 and 3 wait.
+fn two_wait() -> Shop {
+    let mut shop = Shop::new();
+    assert_eq!(shop.acquire(1, true), (true, None));
+    shop.waits(2);
+    shop.waits(3);
+    shop
+}
+
+#[test]
+fn a_release_hands_the_lock_to_the_first_in_line() {
+    let mut shop = two_wait();
+    assert_eq!(shop.waiting(), [ticket(2), ticket(3)]);
+    assert_eq!(shop.release(1), Some(ticket(2)));
+    assert_eq!(line::reserved_for(&shop.line, &shop.now), Some(ticket(2)));
+    // Neither who comes back, nor who does not queue, nor the next but one.
+    assert_eq!(shop.acquire(4, true), (false, None));
+    assert_eq!(shop.acquire(5, false), (false, None));
+    assert_eq!(shop.acquire(3, true), (false, None));
+    assert_eq!(shop.acquire(2, true), (true, None));
+    assert_eq!(shop.waiting(), [ticket(3), ticket(4)]);
+    assert_eq!(shop.release(2), Some(ticket(3)));
+}
+
+#[test]
+fn a_turn_that_is_not_taken_is_passed_on_when_it_is_over() {
+    let mut shop = two_wait();
+    assert_eq!(shop.release(1), Some(ticket(2)));
+    shop.pass(RESERVED - ms(1));
+    assert!(!line::is_due(&shop.line, ticket(3), &shop.now));
+    assert_eq!(shop.acquire(3, true), (false, None));
+    shop.pass(ms(1));
+    assert!(line::is_due(&shop.line, ticket(3), &shop.now), "it came to the head");
+    assert_eq!(shop.acquire(4, true), (false, Some(ticket(3))), "the next is told");
+    assert_eq!(shop.acquire(3, true), (true, None));
+    // Who has missed its turn stands at the end.
+    assert!(line::is_due(&shop.line, ticket(2), &shop.now));
+    shop.waits(2);
+    assert_eq!(shop.waiting(), [ticket(4), ticket(2)]);
+}
+
+#[test]
+fn who_is_not_seen_is_passed_over() {
+    let mut shop = two_wait();
+    shop.pass(UNSEEN / 2);
+    shop.waits(3);
+    shop.pass(UNSEEN / 2 + ms(1));
+    assert_eq!(shop.waiting(), [ticket(3)]);
+    assert_eq!(shop.release(1), Some(ticket(3)));
+}
+
+#[test]
+fn who_waits_since_an_earlier_boot_is_passed_over() {
+    let mut shop = two_wait();
+    shop.now.boot = BootId([2; 16]);
+    assert_eq!(shop.waiting(), []);
+    shop.waits(4);
+    assert_eq!(shop.release(1), Some(ticket(4)));
+}
+
+#[test]
+fn a_ticket_that_is_given_up_passes_its_turn_on() {
+    let mut shop = two_wait();
+    assert_eq!(shop.leave(2), None, "the lock is held");
+    shop.waits(4);
+    assert_eq!(shop.release(1), Some(ticket(3)));
+    assert_eq!(shop.leave(5), None, "it does not stand in line");
+    assert_eq!(shop.leave(3), Some(ticket(4)));
+    assert_eq!(shop.leave(4), None);
+    assert_eq!(shop.line, []);
+    assert_eq!(shop.acquire(1, false), (false, None), "a released attempt stays refused");
+    assert_eq!(shop.acquire(6, false), (true, None));
+}
+
+#[test]
+fn a_lock_that_ran_out_goes_to_the_first_in_line() {
+    let mut shop = two_wait();
+    for _ in 0..4 {
+        shop.pass(TTL / 4);
+        shop.line.iter_mut().for_each(|waiter| waiter.seen = shop.now.uptime);
+    }
+    assert_eq!(shop.acquire(3, true), (false, Some(ticket(2))));
+    assert_eq!(shop.acquire(2, true), (true, None));
+}
+
+#[test]
+fn who_does_not_queue_takes_a_lock_that_is_reserved_for_nobody() {
+    let mut shop = two_wait();
+    for _ in 0..4 {
+        shop.pass(TTL / 4);
+        shop.line.iter_mut().for_each(|waiter| waiter.seen = shop.now.uptime);
+    }
+    assert_eq!(shop.acquire(4, false), (true, None));
+    assert_eq!(shop.waiting(), [ticket(2), ticket(3)], "they keep their places");
+}
+
+#[test]
+fn a_reservation_that_no_honest_client_writes_reserves_nothing() {
+    let mut shop = two_wait();
+    assert_eq!(shop.release(1), Some(ticket(2)));
+    shop.line[0].reserved_until = Some(Monotonic::FAR);
+    assert_eq!(shop.acquire(4, false), (true, None));
+}
+
+#[test]
+fn a_line_has_an_end() {
+    let mut shop = two_wait();
+    shop.line =
+        (0..10_000).map(|n| Waiter { ticket: Ticket { lock: LockId::new(n), ..ticket(9) }, ..shop.line[0] }).collect();
+    shop.waits(2);
+    assert_eq!(shop.line.len(), 10_000);
+}
