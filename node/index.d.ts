@@ -58,7 +58,8 @@ export interface LockOptions extends AllOptions {
   /** `false` for no renewal at all: the lease ends when its ttl has passed. Default `true`. */
   renew?: boolean | undefined;
   /**
-   * `false` to try once without a place in the line of waiters, and to join it only then. One Redis keeps such a line. Default
+   * `false` to try once without a place in the line of waiters, and to join it only then. One Redis,
+   * SQLite and memory keep such a line. Default
    * `true`.
    */
   fair?: boolean | undefined;
@@ -196,7 +197,8 @@ export function connect(stores?: string | readonly string[] | null, options?: Co
 /**
  * A connection to a store, and everything that keeps its leases alive; made by {@link connect}.
  *
- * Waiters of one client are served in order; across clients there is no order. Locks are not reentrant.
+ * Waiters of one client are served in order; across clients only in memory, in SQLite and on one
+ * Redis. Locks are not reentrant.
  */
 export class Client {
   private constructor();

@@ -37,7 +37,7 @@
 //!
 //! **A check and the write after it are two steps, and any time can pass between them.** Only the resource, checking
 //! tokens, closes that gap: see [`fence`]. Locks are not reentrant. Waiters of one client are served in order; across
-//! clients there is no order.
+//! clients only in memory, in SQLite and on one Redis.
 //!
 //! # Errors
 //!

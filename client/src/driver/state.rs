@@ -201,6 +201,7 @@ impl State {
             match hint {
                 Hint::Released(resource) => self.core.notified(&resource, now),
                 Hint::Subscribed(node, resource) => self.core.subscribed(node, &resource, now),
+                Hint::Reserved(resource, lock) => self.core.reserved(&resource, lock, now),
             }
         }
         if let Some(fresh) = fresh {

@@ -31,6 +31,7 @@ struct State {
 pub(crate) enum Hint {
     Released(Resource),
     Subscribed(NodeId, Resource),
+    Reserved(Resource, LockId),
 }
 
 impl TimerWakeup {
@@ -116,6 +117,10 @@ impl Watcher for WakeupForwarder {
 
     fn released(&self, resource: &Resource) {
         self.timer.hint(Hint::Released(resource.clone()));
+    }
+
+    fn note_reserved(&self, resource: &Resource, lock: LockId) {
+        self.timer.hint(Hint::Reserved(resource.clone(), lock));
     }
 
     fn reserved(&self, resource: &Resource, lock: LockId) {

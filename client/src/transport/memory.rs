@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use leasehold_core::config::Poll;
+use leasehold_core::line::{self, ClientId, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::{Durability, LossId, Marker, RETENTION};
-use leasehold_core::node::{NodeMemory, serve};
+use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
-use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::{PAGE, Page};
 
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Pool, Transport, Watcher};
+use super::{Answer, Found, Line, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::Error;
@@ -29,20 +30,26 @@ static NAMED: PerProcess<Named> = PerProcess::new(|| Mutex::new(BTreeMap::new())
 
 /// Opens a new store, or the one of this name that is in use in this process.
 pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
-    let Some(name) = name else { return Arc::new(Memory::new()) };
+    let Some(name) = name else { return Arc::new(Opened::of(Arc::new(Memory::new()))) };
     let mut named = NAMED.get().lock();
     if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
-        return memory;
+        return Arc::new(Opened::of(memory));
     }
     named.retain(|_, memory| memory.strong_count() > 0);
     let memory = Arc::new(Memory::new());
     named.insert(name.to_owned(), Arc::downgrade(&memory));
-    memory
+    Arc::new(Opened::of(memory))
 }
 
 /// The properties of such a store. It forgets only when its process ends, and all its clients with it.
 pub(super) fn config() -> NodeConfig {
     NodeConfig { poll: Poll::Acquire, watch: true, durability: Durability::Declared, ..NodeConfig::default() }
+}
+
+/// The store as one client has it. Its places in lines end with it.
+struct Opened {
+    memory: Arc<Memory>,
+    client: ClientId,
 }
 
 struct Memory {
@@ -54,6 +61,8 @@ struct Memory {
 #[derive(Default)]
 struct Contents {
     records: BTreeMap<Resource, Entry>,
+    lines: BTreeMap<Resource, Vec<Waiter>>,
+    clients: u64,
     /// The quorum membership that it remembers.
     marker: Option<Marker>,
     trust: BTreeMap<Resource, LossId>,
@@ -69,34 +78,97 @@ impl Memory {
         Self { contents: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
     }
 
-    fn apply(&self, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
+    fn apply(&self, client: ClientId, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
+        ops.iter().map(|op| self.apply_one(client, op, now)).collect()
+    }
+
+    fn apply_one(&self, client: ClientId, LockOp { lock, resource, op }: &LockOp, now: &StoreNow) -> Outcome {
         let mut contents = self.contents.lock();
-        ops.iter()
-            .map(|LockOp { resource, op, .. }| {
-                let known = contents.records.get(resource);
-                let memory =
-                    NodeMemory { marker: contents.marker.as_ref(), trusted: contents.trust.get(resource), run: None };
-                let (is_new, served) = (known.is_none(), serve(known.map(|known| &known.record), memory, op, now));
-                if let Some(marker) = served.marker {
-                    contents.trust.retain(|_, stamp| *stamp == marker.stamp);
-                    contents.marker = Some(marker);
-                }
-                if let Some(stamp) = served.trusted {
-                    contents.trust.insert(resource.clone(), stamp);
-                }
-                if let Some(record) = served.record {
-                    contents.records.insert(resource.clone(), Entry { record, touched: now.uptime });
-                    if is_new {
-                        forget_neighbours(&mut contents.records, resource, now);
-                    }
-                }
-                served.outcome
-            })
-            .collect()
+        let known = contents.records.get(resource);
+        let memory = NodeMemory { marker: contents.marker.as_ref(), trusted: contents.trust.get(resource), run: None };
+        let line = contents.lines.get(resource).map_or(&[][..], Vec::as_slice);
+        let ticket = Ticket { client, lock: *lock };
+        let decided = serve_in_line(known.map(|known| &known.record), memory, line, ticket, op, now);
+        let (is_new, served) = (known.is_none(), decided.served);
+        if let Some(marker) = served.marker {
+            contents.trust.retain(|_, stamp| *stamp == marker.stamp);
+            contents.marker = Some(marker);
+        }
+        if let Some(stamp) = served.trusted {
+            contents.trust.insert(resource.clone(), stamp);
+        }
+        contents.write_line(resource, decided.line);
+        if let Some(record) = served.record {
+            contents.records.insert(resource.clone(), Entry { record, touched: now.uptime });
+            if is_new {
+                forget_neighbours(&mut contents.records, resource, now);
+            }
+        }
+        drop(contents);
+        if let Some(next) = decided.turn {
+            self.wakeups.reserved(resource, next);
+        }
+        // All who stand by for the end of the work are told.
+        let is_free = matches!(served.outcome, Outcome::Applied(Applied::Released)) && decided.turn.is_none();
+        if is_free || matches!(served.outcome, Outcome::Applied(Applied::Finished)) {
+            self.wakeups.released(resource);
+        }
+        served.outcome
+    }
+
+    fn leave(&self, resource: &Resource, ticket: Ticket) {
+        let mut contents = self.contents.lock();
+        let Some(line) = contents.lines.get(resource) else { return };
+        let (line, turn) = line::leave(line, ticket, &clock::store_now(BOOT));
+        contents.write_line(resource, line);
+        drop(contents);
+        if let Some(next) = turn {
+            self.wakeups.reserved(resource, next);
+        }
     }
 }
 
-impl Transport for Memory {
+impl Contents {
+    fn write_line(&mut self, resource: &Resource, line: Option<Vec<Waiter>>) {
+        match line {
+            Some(line) if line.is_empty() => drop(self.lines.remove(resource)),
+            Some(line) => drop(self.lines.insert(resource.clone(), line)),
+            None => {}
+        }
+    }
+}
+
+impl Opened {
+    fn of(memory: Arc<Memory>) -> Self {
+        let mut contents = memory.contents.lock();
+        contents.clients += 1;
+        let mut client = [0; 16];
+        client[..8].copy_from_slice(&contents.clients.to_le_bytes());
+        drop(contents);
+        Self { memory, client: ClientId(client) }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // In a forked child another thread of the parent may have locked it, for good.
+        if self.memory.generation != fork::generation() {
+            return;
+        }
+        let tickets: Vec<(Resource, Ticket)> = {
+            let contents = self.memory.contents.lock();
+            let waiters = contents.lines.iter().flat_map(|(resource, line)| line.iter().map(move |at| (resource, at)));
+            let ours = waiters.filter(|(_, waiter)| waiter.ticket.client == self.client);
+            ours.map(|(resource, waiter)| (resource.clone(), waiter.ticket)).collect()
+        };
+        for (resource, ticket) in tickets {
+            self.memory.leave(&resource, ticket);
+        }
+        self.memory.wakeups.forget(self.client);
+    }
+}
+
+impl Transport for Opened {
     fn config(&self) -> NodeConfig {
         config()
     }
@@ -106,25 +178,44 @@ impl Transport for Memory {
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
-        if self.generation != fork::generation() {
+        if self.memory.generation != fork::generation() {
             let detail = "this store belongs to the parent process; connect again after the fork";
             return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
         }
-        let outcomes = self.apply(&request.ops, &clock::store_now(BOOT));
-        for (op, outcome) in request.ops.iter().zip(&outcomes) {
-            if matches!(outcome, Outcome::Applied(Applied::Released | Applied::Finished)) {
-                self.wakeups.released(&op.resource);
-            }
-        }
-        Ok(outcomes)
+        Ok(self.memory.apply(self.client, &request.ops, &clock::store_now(BOOT)))
     }
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.wakeups.watch(resource, watcher);
+        self.memory.wakeups.tell(self.client, watcher);
+        self.memory.wakeups.watch(resource, watcher);
     }
 
     fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.wakeups.unwatch(resource, watcher);
+        self.memory.wakeups.unwatch(resource, watcher);
+    }
+
+    fn keeps_line(&self) -> bool {
+        true
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if self.memory.generation == fork::generation() {
+            self.memory.leave(resource, Ticket { client: self.client, lock });
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
+        let is_ours = |ticket: Ticket| ticket.client == self.client && lock.is_none_or(|lock| ticket.lock == lock);
+        let at = line::waiting(contents.lines.get(resource)?, &now).position(|waiter| is_ours(waiter.ticket))?;
+        Some(at as u64 + 1)
+    }
+
+    fn line(&self, resource: &Resource) -> Option<Line> {
+        let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
+        let mut waiting = line::waiting(contents.lines.get(resource)?, &now);
+        let since_unix_ms = waiting.next()?.joined_unix_ms;
+        Some(Line { waiting: 1 + waiting.count() as u64, since_unix_ms })
     }
 
     fn diagnose(&self) -> Vec<Finding> {
@@ -137,7 +228,7 @@ impl Transport for Memory {
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
         let now = clock::store_now(BOOT);
-        let contents = self.contents.lock();
+        let contents = self.memory.contents.lock();
         let begin = std::str::from_utf8(after).ok().and_then(|after| Resource::new(after).ok());
         let begin = match begin {
             Some(after) => Bound::Excluded(after),
@@ -163,13 +254,13 @@ impl Transport for Memory {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let marker = self.contents.lock().marker.clone();
+        let marker = self.memory.contents.lock().marker.clone();
         let text = marker.as_ref().map(|marker| marker.text().into_bytes()).unwrap_or_default();
         Ok(Found { marker, text, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        let mut contents = self.contents.lock();
+        let mut contents = self.memory.contents.lock();
         let text = contents.marker.as_ref().map(Marker::text).unwrap_or_default();
         if text.as_bytes() != found {
             return Ok(false);
@@ -208,6 +299,7 @@ mod tests {
     use super::super::wakeups::tests::RecordingWatcher;
     use super::*;
 
+    const CLIENT: ClientId = ClientId([0; 16]);
     const DAY: Duration = Duration::from_secs(24 * 3600);
 
     fn at(uptime: Duration) -> StoreNow {
@@ -305,7 +397,7 @@ mod tests {
             // A hundred a day: those of the last seven days must stay.
             for n in 0..10_000 {
                 let now = at(DAY * u32::try_from(n).unwrap() / 100);
-                store.apply(&[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
+                store.apply(CLIENT, &[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
             }
             let left = store.contents.lock().records.len();
             assert!((700..1_000).contains(&left), "{left} names are left");
@@ -316,7 +408,7 @@ mod tests {
     fn a_held_lock_and_a_young_counter_are_never_forgotten() {
         let store = Memory::new();
         let long = LockOp { resource: Resource::new("b").unwrap(), ..acquire("b", 1) };
-        store.apply(&[long, acquire("c", 1), release("c", 1)], &at(DAY));
+        store.apply(CLIENT, &[long, acquire("c", 1), release("c", 1)], &at(DAY));
         // The lease of "b" is not renewed, but its record says that it lasts, as after a long suspend.
         store
             .contents
@@ -330,9 +422,9 @@ mod tests {
             .unwrap()
             .expires = Monotonic::default().plus(DAY * 10);
         let c = Resource::new("c").unwrap();
-        store.apply(&[acquire("a", 1)], &at(DAY + RETENTION));
+        store.apply(CLIENT, &[acquire("a", 1)], &at(DAY + RETENTION));
         assert!(store.contents.lock().records.contains_key(&c));
-        store.apply(&[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
+        store.apply(CLIENT, &[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
         assert!(!store.contents.lock().records.contains_key(&c));
         assert!(store.contents.lock().records.contains_key(&Resource::new("b").unwrap()));
     }

@@ -211,8 +211,11 @@ pub(crate) trait Watcher: Send + Sync {
     fn released(&self, resource: &Resource);
 
     /// The lock is reserved for an acquisition that stands in line.
-    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
+    #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis tells it like this"))]
     fn reserved(&self, _resource: &Resource, _lock: LockId) {}
+
+    /// The same, told where the driver may be locked: the timer thread passes it on.
+    fn note_reserved(&self, _resource: &Resource, _lock: LockId) {}
 }
 
 /// Opens the store that a url names.

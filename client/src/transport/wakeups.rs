@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use leasehold_core::Resource;
+use leasehold_core::line::{ClientId, Ticket};
 
 use super::Watcher;
 use crate::sync::{Arc, HashMap, Mutex, Weak};
@@ -11,9 +12,28 @@ use crate::sync::{Arc, HashMap, Mutex, Weak};
 #[derive(Default)]
 pub(super) struct Wakeups {
     watchers: Mutex<HashMap<Resource, Vec<Weak<dyn Watcher>>>>,
+    /// Those who are told of their turn in line.
+    clients: Mutex<HashMap<ClientId, Weak<dyn Watcher>>>,
 }
 
 impl Wakeups {
+    /// Has a client told of its turns in lines from now on, until [`Wakeups::forget`].
+    pub(super) fn tell(&self, client: ClientId, watcher: &Arc<dyn Watcher>) {
+        self.clients.lock().insert(client, Arc::downgrade(watcher));
+    }
+
+    pub(super) fn forget(&self, client: ClientId) {
+        self.clients.lock().remove(&client);
+    }
+
+    /// Tells the one whose turn has come, if it is of this process. May be called with a driver locked.
+    pub(super) fn reserved(&self, resource: &Resource, ticket: Ticket) {
+        let watcher = self.clients.lock().get(&ticket.client).and_then(Weak::upgrade);
+        if let Some(watcher) = watcher {
+            watcher.note_reserved(resource, ticket.lock);
+        }
+    }
+
     pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
         let mut watchers = self.watchers.lock();
         let those = watchers.entry(resource.clone()).or_default();

@@ -13,6 +13,7 @@ mod bounds;
 mod crowds;
 mod grants;
 mod holding;
+mod lines;
 mod listing;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod on_tables;
@@ -44,6 +45,8 @@ pub(crate) struct Store {
 pub(crate) enum Can {
     /// A release wakes those who wait through other clients; where it does not, they poll.
     WakeOtherClients,
+    /// Keeps a line of those who wait, through whatever clients.
+    KeepLine,
     /// Shows the length of a lease to others.
     ShowTtl,
     /// Shows how much is left of it; elsewhere only those know who have watched it.
@@ -64,7 +67,14 @@ impl Store {
         let open = Client::connect(&url).unwrap();
         Self {
             url,
-            can: &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors, Can::EndMarksOnTime],
+            can: &[
+                Can::WakeOtherClients,
+                Can::KeepLine,
+                Can::ShowTtl,
+                Can::ShowLeft,
+                Can::NameTokenInErrors,
+                Can::EndMarksOnTime,
+            ],
             _behind: Box::new(open),
         }
     }
@@ -76,6 +86,7 @@ impl Store {
         let url = common::url(&folder.path().join("locks.db"));
         let can = &[
             Can::WakeOtherClients,
+            Can::KeepLine,
             Can::ShowTtl,
             Can::ShowLeft,
             Can::NameTokenInErrors,
@@ -89,6 +100,7 @@ impl Store {
         let server = RedisServer::start();
         let can = &[
             Can::WakeOtherClients,
+            Can::KeepLine,
             Can::ShowLeft,
             Can::NameTokenInErrors,
             Can::ServeSeveralProcesses,
@@ -299,6 +311,10 @@ macro_rules! behaviours {
             holding::a_release_of_a_broken_lock_is_a_loss
             holding::a_release_of_a_lock_that_a_rival_took_is_a_loss
             holding::a_release_of_several_tells_that_one_was_broken
+            lines::waiters_of_several_clients_are_served_in_order
+            lines::the_line_of_a_lock_can_be_looked_at
+            lines::a_client_that_gives_up_leaves_the_line
+            lines::a_process_that_dies_in_line_stops_nobody
             listing::the_held_locks_of_a_prefix_are_listed
             listing::more_locks_than_a_page_are_listed_once_each
             listing::a_prefix_is_taken_literally

@@ -6,9 +6,9 @@ use std::time::Duration;
 use leasehold_core::op::{Op, Outcome};
 use leasehold_core::store;
 
-use super::Sqlite;
 use super::connection::Connection;
 use super::error::{SqliteError, free_bytes};
+use super::file::File;
 use super::record;
 use super::transaction::Stop;
 use crate::clock;
@@ -21,11 +21,11 @@ const ENOUGH_BYTES: u64 = 16 << 20;
 /// The most unreadable records that are named.
 const NAMED: usize = 5;
 
-pub(super) fn diagnose(store: &Sqlite) -> Vec<Finding> {
-    let mut findings = vec![file_system(&store.path), space(&store.path), time(store)];
+pub(super) fn diagnose(store: &File) -> Vec<Finding> {
+    let mut findings = vec![file_system(store.path()), space(store.path()), time(store)];
     let until = clock::monotonic().plus(PATIENCE);
     let inside = store.with_connection(Pool::Caller, until, |connection| {
-        database(store, connection).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(&store.path)))
+        database(store, connection).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(store.path())))
     });
     match inside {
         Ok(more) => findings.extend(more),
@@ -38,7 +38,7 @@ pub(super) fn diagnose(store: &Sqlite) -> Vec<Finding> {
     findings
 }
 
-fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Finding>> {
+fn database(store: &File, connection: &Connection) -> rusqlite::Result<Vec<Finding>> {
     let db = connection.db();
     let text = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, String>(0));
     let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
@@ -46,7 +46,7 @@ fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Fin
     let format = number("user_version")?;
     db.pragma_update(None, "user_version", format)?;
     let mut findings = vec![
-        Finding::good("sqlite.file", format!("{} can be written", store.path.display())),
+        Finding::good("sqlite.file", format!("{} can be written", store.path().display())),
         Finding::good("sqlite.schema", format!("format {format}")),
     ];
     let journal = text("journal_mode")?;
@@ -83,8 +83,8 @@ fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Fin
     Ok(findings)
 }
 
-fn records(store: &Sqlite, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Finding>> {
-    let now = clock::store_now(store.boot);
+fn records(store: &File, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Finding>> {
+    let now = clock::store_now(store.boot());
     let (mut all, mut held, mut other_boot, mut bad) = (0_u64, 0_u64, 0_u64, 0_usize);
     let mut findings = Vec::new();
     record::read_all(db, |name, record| {
@@ -133,9 +133,9 @@ fn records(store: &Sqlite, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Fi
     Ok(findings)
 }
 
-fn time(store: &Sqlite) -> Finding {
+fn time(store: &File) -> Finding {
     match clock::boot_id() {
-        Ok(boot) if boot == store.boot => Finding::good("sqlite.clock", "the boot and its clock can be identified"),
+        Ok(boot) if boot == store.boot() => Finding::good("sqlite.clock", "the boot and its clock can be identified"),
         Ok(_) => Finding::problem(
             "sqlite.clock",
             "the boot id has changed while this process ran",

@@ -7,13 +7,16 @@
 mod connection;
 mod doctor;
 mod error;
+mod file;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod line;
 mod membership;
 mod queue;
 mod record;
 mod schema;
 mod transaction;
+mod turns;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -22,22 +25,23 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
+use leasehold_core::line::ClientId;
 use leasehold_core::member::{Durability, Marker};
-use leasehold_core::op::{Applied, LockOp, Outcome, TransportFault};
-use leasehold_core::store::BootId;
-use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+use leasehold_core::op::{Applied, LockOp, Op, Outcome, TransportFault};
+use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 use tracing::Level;
 
-use self::error::{Kind, SqliteError};
-use self::queue::{Queue, Queues};
-use self::transaction::Stop;
+use self::error::SqliteError;
+use self::file::File;
+use self::transaction::{Done, Stop};
+use self::turns::Turns;
 use super::wakeups::Wakeups;
-use super::{Answer, FileId, Found, Pool, Transport, Watcher};
+use super::{Answer, FileId, Found, Line, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
+use crate::entropy::fill;
 use crate::error::{Error, ErrorKind};
-use crate::fork::gate::{self, CloseBeforeFork, Pass, Shut};
 use crate::fork::{self, PerProcess};
 use crate::reports;
 use crate::sync::Mutex;
@@ -56,11 +60,8 @@ pub(super) fn config() -> NodeConfig {
 
 /// A SQLite file with leases.
 pub(super) struct Sqlite {
-    path: PathBuf,
-    boot: BootId,
-    queues: Arc<Queues>,
-    wakeups: Arc<Wakeups>,
-    generation: u64,
+    file: Arc<File>,
+    turns: Turns,
 }
 
 impl Sqlite {
@@ -80,19 +81,11 @@ impl Sqlite {
                 error,
             )
         })?;
-        let mut store = Self {
-            path: path.clone(),
-            boot,
-            queues: Arc::new(Queues::new()),
-            wakeups: Arc::default(),
-            generation: fork::generation(),
-        };
-        {
-            let pass = gate::enter(Monotonic::FAR).map_err(|shut| Error::from(SqliteError::from(shut)))?;
-            gate::register(&pass, store.queues.clone());
-        }
+        let mut client = [0; 16];
+        fill(&mut client)?;
+        let mut file = File::new(path, boot, ClientId(client)).map_err(Error::from)?;
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        store.with_connection(Pool::Caller, until, |_| Ok(())).map_err(given_up)?;
+        file.with_connection(Pool::Caller, until, |_| Ok(())).map_err(given_up)?;
         if let Some(kind) = doctor::shared_by_hosts(path) {
             let path = path.clone();
             reports::make_or_queue(Level::WARN, move || {
@@ -101,62 +94,19 @@ impl Sqlite {
             });
         }
         // By its real path, which a new file has only now.
-        store.wakeups = wakeups_of(path);
-        Ok(store)
+        file.share(wakeups_of(path));
+        let file = Arc::new(file);
+        Ok(Self { turns: Turns::of(&file), file })
     }
 
-    fn queue(&self, pool: Pool) -> &Queue {
-        match pool {
-            Pool::Caller => &self.queues.callers,
-            Pool::Background => &self.queues.background,
-        }
-    }
-
-    /// Gives `work` a connection. In all cases the connection is kept or closed inside the gate.
-    fn with_connection<R>(
-        &self,
-        pool: Pool,
-        until: Monotonic,
-        mut work: impl FnMut(&connection::Connection) -> Result<R, Stop>,
-    ) -> Result<R, Stop> {
-        if self.generation != fork::generation() {
-            let detail = "this store belongs to the parent process; connect again after the fork";
-            return Err(Stop::NotApplied(SqliteError::new(Kind::Io, detail)));
-        }
-        loop {
-            let Some(turn) = self.queue(pool).turn(until) else {
-                let busy = SqliteError::new(Kind::Busy, "other threads of this process came first");
-                return Err(Stop::NotApplied(busy.at(&self.path)));
-            };
-            let done = {
-                let _inside: Pass = gate::enter(until).map_err(|shut| Stop::NotApplied(shut.into()))?;
-                match turn.connection(&self.path, until) {
-                    Err(error) => Err(Stop::NotApplied(error)),
-                    Ok(connection) => {
-                        let done = work(&connection);
-                        if connection.is_idle() && (done.is_ok() || is_busy(&done)) {
-                            turn.keep(connection);
-                        } else {
-                            connection.abandon();
-                        }
-                        done
-                    }
-                }
-            };
-            // Also when a fork wanted all threads to leave, and those that waited for the file answered "busy".
-            if is_busy(&done) && clock::monotonic() < until {
-                connection::pause();
-                continue;
-            }
-            return done;
-        }
-    }
-
-    fn run(&self, ops: &[LockOp], deadline: Monotonic, pool: Pool) -> Result<Vec<Outcome>, Stop> {
+    fn run(&self, ops: &[LockOp], deadline: Monotonic, pool: Pool) -> Result<Vec<Done>, Stop> {
         // The wait for the file ends before the core's deadline, after which a plain "busy" would be in doubt.
         let now = clock::monotonic();
         let until = now.plus(deadline.since(now) * 7 / 8);
-        self.with_connection(pool, until, |connection| transaction::run(connection, &self.path, self.boot, ops, until))
+        let file = &self.file;
+        file.with_connection(pool, until, |connection| {
+            transaction::run(connection, file.path(), file.client(), ops, until)
+        })
     }
 }
 
@@ -166,67 +116,99 @@ fn given_up(stop: Stop) -> Error {
     }
 }
 
-fn is_busy<R>(done: &Result<R, Stop>) -> bool {
-    matches!(done, Err(Stop::NotApplied(error)) if error.kind() == Kind::Busy)
-}
-
 impl Transport for Sqlite {
     fn config(&self) -> NodeConfig {
         config()
     }
 
     fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
-        let outcomes = match self.run(&request.ops, request.deadline, pool) {
-            Ok(outcomes) => outcomes,
+        let done = match self.run(&request.ops, request.deadline, pool) {
+            Ok(done) => done,
             Err(Stop::Unknown(error)) => return Err(TransportFault::Unknown(error.fault())),
             Err(Stop::NotApplied(error)) => {
                 return Ok(vec![Outcome::NotApplied(error.refusal()); request.ops.len()]);
             }
         };
-        for (op, outcome) in request.ops.iter().zip(&outcomes) {
-            if matches!(outcome, Outcome::Applied(Applied::Released | Applied::Finished)) {
-                self.wakeups.released(&op.resource);
+        let wakeups = self.file.wakeups();
+        for (LockOp { lock, resource, op }, done) in request.ops.iter().zip(&done) {
+            if matches!(op, Op::Acquire(_)) {
+                self.turns.note(resource, *lock, done.place);
+            }
+            if let Some(turn) = done.turn {
+                wakeups.reserved(resource, turn);
+            }
+            // All who stand by for the end of the work are told.
+            let is_free = matches!(done.outcome, Outcome::Applied(Applied::Released)) && done.turn.is_none();
+            if is_free || matches!(done.outcome, Outcome::Applied(Applied::Finished)) {
+                wakeups.released(resource);
             }
         }
-        Ok(outcomes)
+        Ok(done.into_iter().map(|done| done.outcome).collect())
     }
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.wakeups.watch(resource, watcher);
+        self.file.wakeups().tell(self.file.client().1, watcher);
+        self.file.wakeups().watch(resource, watcher);
     }
 
     fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.wakeups.unwatch(resource, watcher);
+        self.file.wakeups().unwatch(resource, watcher);
+    }
+
+    fn keeps_line(&self) -> bool {
+        true
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if !self.file.is_inherited() {
+            self.turns.leave(resource, lock);
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.turns.place(resource, lock)
+    }
+
+    fn line(&self, resource: &Resource) -> Option<Line> {
+        let until = clock::monotonic().plus(OPEN_PATIENCE);
+        let line = self.file.with_connection(Pool::Caller, until, |connection| {
+            line::read(connection.db(), resource).map_err(|error| Stop::NotApplied(error.into()))
+        });
+        let (line, now) = (line.ok()?, clock::store_now(self.file.boot()));
+        let mut waiting = leasehold_core::line::waiting(&line, &now);
+        let since_unix_ms = waiting.next()?.joined_unix_ms;
+        Some(Line { waiting: 1 + waiting.count() as u64, since_unix_ms })
     }
 
     fn diagnose(&self) -> Vec<Finding> {
-        doctor::diagnose(self)
+        doctor::diagnose(&self.file)
     }
 
     fn look(&self) -> Result<Found, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        let looked = self.with_connection(Pool::Caller, until, |connection| {
-            membership::text(connection.db()).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(&self.path)))
+        let looked = self.file.with_connection(Pool::Caller, until, |connection| {
+            membership::text(connection.db())
+                .map_err(|error| Stop::NotApplied(SqliteError::from(error).at(self.file.path())))
         });
         let text = looked.map_err(given_up)?.unwrap_or_default().into_bytes();
-        let file = std::fs::metadata(&self.path).ok();
+        let file = std::fs::metadata(self.file.path()).ok();
         let file = file.map(|file| FileId { device: file.dev(), inode: file.ino() });
         Ok(Found { marker: Marker::parse(&text), text, file, ..Found::default() })
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        let page = self.with_connection(Pool::Caller, until, |connection| {
-            record::read_page(connection.db(), prefix, after, &clock::store_now(self.boot))
-                .map_err(|error| Stop::NotApplied(SqliteError::from(error).at(&self.path)))
+        let page = self.file.with_connection(Pool::Caller, until, |connection| {
+            record::read_page(connection.db(), prefix, after, &clock::store_now(self.file.boot()))
+                .map_err(|error| Stop::NotApplied(SqliteError::from(error).at(self.file.path())))
         });
         page.map_err(given_up)
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        let marked = self.with_connection(Pool::Caller, until, |connection| {
-            transaction::mark(connection, &self.path, found, marker, until)
+        let marked = self.file.with_connection(Pool::Caller, until, |connection| {
+            transaction::mark(connection, self.file.path(), found, marker, until)
         });
         marked.map_err(given_up)
     }
@@ -234,23 +216,9 @@ impl Transport for Sqlite {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        // A forked child has nothing to close: the fork did it, or it was unclean, and the gate stays shut.
-        let Ok(pass) = gate::enter(Monotonic::FAR) else { return };
-        let erased: Arc<dyn CloseBeforeFork> = self.queues.clone();
-        gate::unregister(&pass, &erased);
-        self.queues.close();
-    }
-}
-
-impl From<Shut> for SqliteError {
-    fn from(shut: Shut) -> Self {
-        match shut {
-            Shut::Forking => Self::new(Kind::Busy, "this process is being forked"),
-            Shut::Unclean => Self::new(
-                Kind::Permission,
-                "this process was forked while another thread of its parent was inside SQLite, so it must not use \
-                 SQLite; exec a new program, or fork when no lock is being taken",
-            ),
+        if !self.file.is_inherited() {
+            self.turns.stop();
+            self.file.wakeups().forget(self.file.client().1);
         }
     }
 }

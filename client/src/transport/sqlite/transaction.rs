@@ -3,15 +3,17 @@
 use std::path::Path;
 
 use leasehold_core::Monotonic;
+use leasehold_core::line::{self, ClientId, Decision, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::Marker;
-use leasehold_core::node::{NodeMemory, Served, serve};
+use leasehold_core::node::{NodeMemory, Served};
 use leasehold_core::op::{LockOp, Op, Outcome, Refusal};
 use leasehold_core::store::{BootId, StoreNow};
+use leasehold_core::{LockId, Resource};
 
 use super::connection::Connection;
 use super::error::{Kind, SqliteError, commit_left_nothing};
 use super::membership::{self, Remembered};
-use super::record;
+use super::{line as rows, record};
 use crate::clock;
 
 /// The reason why a request has no outcomes.
@@ -23,22 +25,80 @@ pub(super) enum Stop {
     Unknown(SqliteError),
 }
 
-/// Performs operations in order, all or none. Reads alone take no lock.
+/// The end of an operation.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) outcome: Outcome,
+    /// The ticket whose turn has come.
+    pub(super) turn: Option<Ticket>,
+    /// The place of the one who asked, among those who wait.
+    pub(super) place: Option<u64>,
+}
+
+/// Performs operations of a client in order, all or none. Reads alone take no lock.
 pub(super) fn run(
     connection: &Connection,
     path: &Path,
-    boot: BootId,
+    (boot, client): (BootId, ClientId),
     ops: &[LockOp],
     until: Monotonic,
-) -> Result<Vec<Outcome>, Stop> {
+) -> Result<Vec<Done>, Stop> {
     if ops.iter().all(|op| matches!(op.op, Op::Read)) {
         return read(connection, boot, ops).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(path)));
     }
-    let outcomes = match begin(connection, until).and_then(|()| apply(connection, boot, ops)) {
-        Ok(Applied { outcomes, changed: true }) => outcomes,
-        Ok(Applied { outcomes, changed: false }) => {
+    write(connection, path, until, || apply(connection, boot, client, ops))
+}
+
+/// Gives up the places of a client in line. Returns whose turns have come by it.
+pub(super) fn leave(
+    connection: &Connection,
+    path: &Path,
+    (boot, client): (BootId, ClientId),
+    places: &[(Resource, LockId)],
+    until: Monotonic,
+) -> Result<Vec<(Resource, Ticket)>, Stop> {
+    write(connection, path, until, || {
+        let now = clock::store_now(boot);
+        let mut left = Applied { done: Vec::new(), changed: false };
+        for (resource, lock) in places {
+            let old = rows::read(connection.db(), resource)?;
+            let (new, turn) = line::leave(&old, Ticket { client, lock: *lock }, &now);
+            if let Some(new) = new {
+                rows::write(connection.db(), resource, &old, &new)?;
+                left.changed = true;
+            }
+            left.done.extend(turn.map(|turn| (resource.clone(), turn)));
+        }
+        Ok(left)
+    })
+}
+
+/// Notes that a client was seen, so that it keeps its places.
+pub(super) fn see(
+    connection: &Connection,
+    path: &Path,
+    (boot, client): (BootId, ClientId),
+    until: Monotonic,
+) -> Result<(), Stop> {
+    let see = || {
+        rows::see(connection.db(), client, &clock::store_now(boot))?;
+        Ok(Applied { done: Vec::new(), changed: true })
+    };
+    write::<()>(connection, path, until, see).map(drop)
+}
+
+/// Does work in a transaction that writes, if anything has changed.
+fn write<R>(
+    connection: &Connection,
+    path: &Path,
+    until: Monotonic,
+    work: impl FnOnce() -> Result<Applied<R>, SqliteError>,
+) -> Result<Vec<R>, Stop> {
+    let outcomes = match begin(connection, until).and_then(|()| work()) {
+        Ok(Applied { done, changed: true }) => done,
+        Ok(Applied { done, changed: false }) => {
             roll_back(connection);
-            return Ok(outcomes);
+            return Ok(done);
         }
         Err(error) => {
             roll_back(connection);
@@ -59,11 +119,13 @@ pub(super) fn run(
     Ok(outcomes)
 }
 
-fn read(connection: &Connection, boot: BootId, ops: &[LockOp]) -> rusqlite::Result<Vec<Outcome>> {
+fn read(connection: &Connection, boot: BootId, ops: &[LockOp]) -> rusqlite::Result<Vec<Done>> {
     ops.iter()
-        .map(|LockOp { resource, op, .. }| {
+        .map(|LockOp { lock, resource, op }| {
             let found = record::read(connection.db(), resource)?;
-            Ok(decide(found, &Remembered::default(), op, &clock::store_now(boot)).outcome)
+            let ticket = Ticket { client: ClientId([0; 16]), lock: *lock };
+            let decided = decide(found, &Remembered::default(), (&[], ticket), op, &clock::store_now(boot));
+            Ok(Done { outcome: decided.served.outcome, turn: None, place: None })
         })
         .collect()
 }
@@ -113,24 +175,36 @@ fn begin(connection: &Connection, until: Monotonic) -> Result<(), SqliteError> {
     Ok(())
 }
 
-struct Applied {
-    outcomes: Vec<Outcome>,
+struct Applied<R> {
+    done: Vec<R>,
     changed: bool,
 }
 
-fn apply(connection: &Connection, boot: BootId, ops: &[LockOp]) -> Result<Applied, SqliteError> {
+fn apply(
+    connection: &Connection,
+    boot: BootId,
+    client: ClientId,
+    ops: &[LockOp],
+) -> Result<Applied<Done>, SqliteError> {
     // Read after the lock was taken: from here on no other record can change.
     let now = clock::store_now(boot);
-    let mut applied = Applied { outcomes: Vec::with_capacity(ops.len()), changed: false };
-    for LockOp { resource, op, .. } in ops {
+    let mut applied = Applied { done: Vec::with_capacity(ops.len()), changed: false };
+    for LockOp { lock, resource, op } in ops {
         let found = record::read(connection.db(), resource)?;
         let is_new = matches!(found, Ok(None));
         let remembered =
             if op.asks_a_quorum() { membership::read(connection.db(), resource)? } else { Ok(Remembered::default()) };
-        let served = match remembered {
-            Ok(remembered) => decide(found, &remembered, op, &now),
+        let line = if has_a_line(op) { rows::read(connection.db(), resource)? } else { Vec::new() };
+        let ticket = Ticket { client, lock: *lock };
+        let Decision { served, line: new_line, turn } = match remembered {
+            Ok(remembered) => decide(found, &remembered, (&line, ticket), op, &now),
             Err(denial) => refused(Refusal::Denied(denial)),
         };
+        if let Some(new_line) = &new_line {
+            rows::write(connection.db(), resource, &line, new_line)?;
+            applied.changed = true;
+        }
+        let place = line::waiting(new_line.as_ref().unwrap_or(&line), &now).position(|at| at.ticket == ticket);
         if let Some(marker) = &served.marker {
             membership::write_marker(connection.db(), marker)?;
             applied.changed = true;
@@ -146,21 +220,33 @@ fn apply(connection: &Connection, boot: BootId, ops: &[LockOp]) -> Result<Applie
                 record::forget_neighbours(connection.db(), resource, &now)?;
             }
         }
-        applied.outcomes.push(served.outcome);
+        applied.done.push(Done { outcome: served.outcome, turn, place: place.map(|place| place as u64 + 1) });
     }
     Ok(applied)
 }
 
-fn decide(found: record::Found, remembered: &Remembered, op: &Op, now: &StoreNow) -> Served {
+/// Tells if a line decides about an operation, or changes with it.
+fn has_a_line(op: &Op) -> bool {
+    matches!(op, Op::Acquire(_) | Op::Release(_) | Op::Finish(_)) && !op.asks_a_quorum()
+}
+
+fn decide(
+    found: record::Found,
+    remembered: &Remembered,
+    (line, ticket): (&[Waiter], Ticket),
+    op: &Op,
+    now: &StoreNow,
+) -> Decision {
     let memory = NodeMemory { marker: remembered.marker.as_ref(), trusted: remembered.trusted.as_ref(), run: None };
     match found {
-        Ok(record) => serve(record.as_ref(), memory, op, now),
+        Ok(record) => serve_in_line(record.as_ref(), memory, line, ticket, op, now),
         Err(denial) => refused(Refusal::Denied(denial)),
     }
 }
 
-fn refused(refusal: Refusal) -> Served {
-    Served { record: None, marker: None, trusted: None, outcome: Outcome::NotApplied(refusal) }
+fn refused(refusal: Refusal) -> Decision {
+    let outcome = Outcome::NotApplied(refusal);
+    Decision { served: Served { record: None, marker: None, trusted: None, outcome }, line: None, turn: None }
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {

@@ -251,7 +251,7 @@ fn a_crowd_of_callers_does_not_keep_renewals_waiting() {
     let place = Place::new();
     let store = place.open();
     one(&store, acquire("a", 1));
-    let turn = store.queues.callers.turn(Monotonic::FAR);
+    let turn = store.file.queues.callers.turn(Monotonic::FAR);
     let soon = || request(vec![renew("a", 1, 2)], Duration::from_millis(30));
     unavailable(store.perform(&soon(), Pool::Caller).unwrap().remove(0));
     let patient = request(vec![renew("a", 1, 2)], PATIENCE);
@@ -294,7 +294,7 @@ fn every_connection_waits_for_the_disk() {
     let place = Place::new();
     let store = place.open();
     for pool in [Pool::Caller, Pool::Background] {
-        let settings = store.with_connection(pool, soon(), |connection| {
+        let settings = store.file.with_connection(pool, soon(), |connection| {
             let text = |pragma| {
                 connection.db().pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0))
             };

@@ -173,6 +173,7 @@ fn a_full_disk_is_reported_and_passes() {
     one(&store, acquire("mine", 1));
     let limit = |pages: u32| {
         store
+            .file
             .with_connection(Pool::Caller, soon(), |connection| {
                 connection
                     .db()
@@ -277,9 +278,9 @@ fn a_write_into_a_file_that_was_deleted_meanwhile_is_of_unknown_fate() {
     let place = Place::new();
     let store = place.open();
     for op in [acquire("a", 1), renew("a", 1, 2), release("a", 1)] {
-        let done = store.with_connection(Pool::Caller, soon(), |connection| {
+        let done = store.file.with_connection(Pool::Caller, soon(), |connection| {
             fs::remove_file(place.file()).unwrap();
-            transaction::run(connection, &place.file(), store.boot, &[acquire("a", 1), op.clone()], soon())
+            transaction::run(connection, &place.file(), store.file.client(), &[acquire("a", 1), op.clone()], soon())
         });
         let Err(Stop::Unknown(error)) = done else { panic!("{op:?}: {done:?}") };
         assert!(error.to_string().contains("deleted or replaced"), "{error}");

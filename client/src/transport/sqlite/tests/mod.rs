@@ -4,6 +4,7 @@ mod basics;
 mod faults;
 mod fork;
 mod hostile;
+mod line;
 
 use std::path::PathBuf;
 use std::time::Duration;
