@@ -39,6 +39,7 @@ pub(crate) const CALM: Budget = Budget {
     acquires: [1, 1],
     releases: 0,
     finishes: 0,
+    revokes: 0,
 };
 
 const fn bounds(name: &'static str, budget: Budget, horizon_ms: u64, clocks: Clocks, least: usize) -> Bounds {
@@ -131,6 +132,21 @@ const LONG: [Bounds; 12] = [
     },
 ];
 
+const A_REVOKE: Budget = Budget { revokes: 1, ..A_RELEASE };
+
+/// Of revokes: nobody else has the lock before its holder has let go, or before its record has run out.
+const REVOKES: [Bounds; 2] = [
+    bounds("a revoke and a loss", Budget { losses: 1, ..A_REVOKE }, 70, Clocks::Exact, 500),
+    bounds("a revoke and a stop", Budget { pauses: 1, revokes: 1, ..CALM }, 90, Clocks::Exact, 500),
+];
+
+const REVOKES_FOR_LONG: [Bounds; 4] = [
+    bounds("a revoke and a loss", Budget { losses: 1, ..A_REVOKE }, 110, Clocks::Exact, 5_000),
+    bounds("a revoke and a delay", Budget { delays: 1, ..A_REVOKE }, 80, Clocks::Exact, 5_000),
+    bounds("a revoke and a copy", Budget { copies: 1, ..A_REVOKE }, 80, Clocks::Exact, 5_000),
+    bounds("a revoke and a stop", Budget { pauses: 1, revokes: 1, ..CALM }, 150, Clocks::Drifting, 5_000),
+];
+
 fn setting(bounds: &Bounds, store: Kind) -> Setting {
     let mut setting = Setting::new(store, bounds.budget, bounds.horizon_ms);
     if let Clocks::Drifting = bounds.clocks {
@@ -156,6 +172,17 @@ fn runs(bounds: &[Bounds], store: Kind) {
     }
 }
 
+fn revokes(bounds: &[Bounds], store: Kind) {
+    let mut told = 0;
+    for bounds in bounds {
+        let found = search(&format!("{store:?}, {}", bounds.name), setting(bounds, store));
+        assert!(found.broken.is_none(), "{store:?}, {}: see above", bounds.name);
+        assert!(found.unique >= bounds.least, "{}: only {} states", bounds.name, found.unique);
+        told += found.counts[Reached::Revoked as usize];
+    }
+    assert!(told >= 10, "{store:?}: only {told} holders were told");
+}
+
 fn all(bounds: &[Bounds], store: Kind) {
     let mut total = [0; ALL_REACHED.len()];
     let mut unique = 0;
@@ -170,7 +197,7 @@ fn all(bounds: &[Bounds], store: Kind) {
     for what in ALL_REACHED {
         // A store that keeps no send numbers answers a resend as if it were the first.
         let by_record = matches!(what, Reached::Recovered | Reached::RenewalRecovered);
-        if !(by_record && store == Kind::Redis || OF_RUNS.contains(&what)) {
+        if !(by_record && store == Kind::Redis || OF_RUNS.contains(&what) || what == Reached::Revoked) {
             assert!(total[what as usize] >= 10, "{store:?}: {what:?} only {} times", total[what as usize]);
         }
     }
@@ -189,6 +216,21 @@ fn every_promise_holds_on_a_store_without_send_numbers() {
 #[test]
 fn every_promise_holds_on_a_store_that_expires_nothing() {
     all(&SHORT, Kind::Observed);
+}
+
+#[test]
+fn a_revoked_lease_keeps_others_out() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        revokes(&REVOKES, store);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_revoked_lease_keeps_others_out_for_long() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        revokes(&REVOKES_FOR_LONG, store);
+    }
 }
 
 #[test]

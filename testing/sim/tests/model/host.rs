@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::op::Op;
 use leasehold_core::{
-    Client, Entropy, Event, Failure, LockId, LockOptions, Monotonic, Nonce, Now, Output, RequestId, Resource, Token,
-    Transmit,
+    Client, Entropy, Event, Failure, LockId, LockOptions, LostReason, Monotonic, Nonce, Now, Output, RequestId,
+    Resource, Token, Transmit,
 };
 use leasehold_sim::clock::{Clock, TrueTime};
 
@@ -53,6 +53,8 @@ pub(crate) enum Phase {
     Held,
     /// Was held, and a check has said LOST.
     Lapsed,
+    /// Was held, and is revoked: its record stands until the user releases it.
+    Revoked,
     /// The user releases it in this very call, which first does what is due.
     Stopping,
     Releasing,
@@ -238,6 +240,12 @@ impl Host {
                 reach(if *recovered { Reached::RenewalRecovered } else { Reached::Renewed });
                 // The process may have stopped before its report.
                 matches!(watched.phase, Phase::Held | Phase::Lapsed)
+            }
+            Event::Lost { reason: LostReason::Revoked, .. } => {
+                reach(Reached::Revoked);
+                let held = matches!(watched.phase, Phase::Held | Phase::Lapsed);
+                watched.phase = Phase::Revoked;
+                held
             }
             Event::Lost { .. } => {
                 // A release finds nothing where a copy of it has come before; the simulator sees whether it was one.

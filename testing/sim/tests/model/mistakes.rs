@@ -51,6 +51,14 @@ fn search_finds_takeover_without_comparison() {
 }
 
 #[test]
+fn search_finds_revoke_that_frees_the_lock() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        let budget = Budget { revokes: 1, ..CALM };
+        finds(Broken::TwoHolders, "frees what is revoked", with_bug(Bug::FreesWhatIsRevoked, store, budget));
+    }
+}
+
+#[test]
 fn search_finds_early_expiry() {
     for store in [Kind::Reference, Kind::Redis] {
         finds(Broken::TwoHolders, "expires early", with_bug(Bug::ExpiresEarly, store, A_STOP));

@@ -81,6 +81,7 @@ fn describe(before: &State, action: Action) -> String {
     match action {
         Action::Acquire { host } => format!("{} acquires", name(host)),
         Action::Release { host } => format!("{} releases", name(host)),
+        Action::Revoke => "somebody revokes the lease that stands".into(),
         Action::Run { host } => format!("{} runs", name(host)),
         Action::Deliver { message, copied, stops } => {
             let copied = if copied { ", and once more later" } else { "" };

@@ -49,6 +49,8 @@ pub(crate) enum Bug {
     TakesOwnMarkForAnothers,
     /// Grants a run although a mark stands.
     GrantsWhatIsDone,
+    /// Deletes the record of a lease that is revoked.
+    FreesWhatIsRevoked,
 }
 
 /// One resource in one store.
@@ -63,6 +65,7 @@ pub(crate) enum Store {
 pub(crate) struct Value {
     nonce: Nonce,
     expires: TrueTime,
+    revoked: bool,
 }
 
 /// The kernel that asks, and the one that all records of an observed store seem to come from.
@@ -136,6 +139,9 @@ fn on_records(record: &mut Option<Record>, op: &Op, at: TrueTime, kind: Kind, bu
         if let Some(lease) = written.lease.as_mut().filter(|_| kind == Kind::Observed) {
             lease.boot = ELSEWHERE;
         }
+        if let (Some(Bug::FreesWhatIsRevoked), Op::Revoke(_), Some(lease)) = (bug, &op, written.lease.as_mut()) {
+            lease.released = true;
+        }
         if bug == Some(Bug::ForgetsTokens) && matches!(op, Op::Release(_)) {
             written.counter = Token::ZERO;
         }
@@ -202,6 +208,7 @@ fn on_redis(
     *value = value.filter(|value| value.expires > at);
     let seen = seen(value.as_ref(), *counter, at);
     let is = |nonce: &Nonce| value.is_some_and(|value| value.nonce == *nonce);
+    let is_renewed = |nonce: &Nonce| value.is_some_and(|value| value.nonce == *nonce && !value.revoked);
     let until = |ttl: Duration| {
         let early = bug == Some(Bug::ExpiresEarly);
         at.plus(if early { ttl * 9 / 10 } else { ttl })
@@ -212,22 +219,22 @@ fn on_redis(
         }
         Op::Acquire(op) => {
             let Acquire { nonce, record_ttl, floor, .. } = **op;
-            if is(&nonce) {
+            if is_renewed(&nonce) {
                 lengthen(value, until(record_ttl));
             } else if value.is_none() || bug == Some(Bug::GrantsWhatIsHeld) {
-                *value = Some(Value { nonce, expires: until(record_ttl) });
+                *value = Some(Value { nonce, expires: until(record_ttl), revoked: false });
                 *counter = counter.next().expect("far from the last token").max(floor);
             } else {
                 return Outcome::NotApplied(Refusal::Conflict(seen));
             }
             Outcome::Applied(Applied::Acquired { counter: *counter })
         }
-        Op::Renew(Renew { nonce, record_ttl, .. }) if is(nonce) || bug == Some(Bug::RenewsForAnyone) => {
+        Op::Renew(Renew { nonce, record_ttl, .. }) if is_renewed(nonce) || bug == Some(Bug::RenewsForAnyone) => {
             lengthen(value, until(*record_ttl));
             Outcome::Applied(Applied::Renewed)
         }
         Op::Renew(Renew { nonce, record_ttl, .. }) if bug == Some(Bug::RenewsWhatIsGone) && value.is_none() => {
-            *value = Some(Value { nonce: *nonce, expires: until(*record_ttl) });
+            *value = Some(Value { nonce: *nonce, expires: until(*record_ttl), revoked: false });
             Outcome::Applied(Applied::Renewed)
         }
         Op::Release(Release { nonce, .. }) if is(nonce) || bug == Some(Bug::ReleasesForAnyone) => {
@@ -246,6 +253,11 @@ fn on_redis(
                 || (mark.is_some() && bug == Some(Bug::TakesAnyMarkForOwn)) =>
         {
             Outcome::Applied(Applied::Finished)
+        }
+        Op::Revoke(revoke) if is(&revoke.nonce) => {
+            *value =
+                value.map(|value| Value { revoked: true, ..value }).filter(|_| bug != Some(Bug::FreesWhatIsRevoked));
+            Outcome::Applied(Applied::Revoked)
         }
         Op::Raise(raise) if is(&raise.nonce) => {
             *counter = raise.token.max(*counter);
@@ -272,7 +284,7 @@ fn lengthen(value: &mut Option<Value>, until: TrueTime) {
 fn seen(value: Option<&Value>, counter: Token, at: TrueTime) -> Seen {
     let holding = value.map(|value| {
         Box::new(Holding {
-            holder: Holder::Lease { nonce: value.nonce, seq: None },
+            holder: Holder::Lease { nonce: value.nonce, seq: value.revoked.then_some(Seq::LAST) },
             version: Version::of(&value.nonce, Seq::new(0)),
             released: false,
             counter: Some(counter),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::{Drift, Poll, RunOptions};
-use leasehold_core::op::Outcome;
+use leasehold_core::op::{Op, Outcome, Revoke};
 use leasehold_core::{Client, Config, Entropy, LockOptions, NodeConfig, Nonce, Now, Token, Transmit};
 use leasehold_sim::clock::{Clock, TrueTime};
 use stateright::{Model, Property};
@@ -57,6 +57,8 @@ pub(crate) struct Budget {
     pub(crate) releases: u8,
     /// Runs whose work is done.
     pub(crate) finishes: u8,
+    /// Times that somebody revokes the lease that stands.
+    pub(crate) revokes: u8,
 }
 
 impl Setting {
@@ -146,12 +148,13 @@ pub(crate) enum Reached {
     Finished,
     FinishUnconfirmed,
     FoundDone,
+    Revoked,
 }
 
 /// Events that happen to runs only.
 pub(crate) const OF_RUNS: [Reached; 3] = [Reached::Finished, Reached::FinishUnconfirmed, Reached::FoundDone];
 
-pub(crate) const ALL_REACHED: [Reached; 16] = [
+pub(crate) const ALL_REACHED: [Reached; 17] = [
     Reached::Granted,
     Reached::Recovered,
     Reached::SentAgain,
@@ -168,6 +171,7 @@ pub(crate) const ALL_REACHED: [Reached; 16] = [
     Reached::Finished,
     Reached::FinishUnconfirmed,
     Reached::FoundDone,
+    Reached::Revoked,
 ];
 
 /// The world at one instant.
@@ -219,6 +223,8 @@ pub(crate) enum Action {
     Finish {
         host: usize,
     },
+    /// Somebody revokes the lease that stands in the store.
+    Revoke,
     /// The client handles its timers.
     Run {
         host: usize,
@@ -296,7 +302,9 @@ impl World {
             Action::Release { host } => {
                 let id = state.hosts[host].watched.len() - 1;
                 state.budget.releases -= 1;
-                state.hosts[host].watched[id].phase = Phase::Stopping;
+                let phase = &mut state.hosts[host].watched[id].phase;
+                // Nothing more is told of a lease that was revoked.
+                *phase = if *phase == Phase::Revoked { Phase::Over } else { Phase::Stopping };
                 self.run(state, host, Manner::Orderly, |client, _, now| {
                     // The lease may have been lost at this very instant.
                     let _ = client.release(lock(id), now);
@@ -310,6 +318,12 @@ impl World {
                     // As above.
                     let _ = client.finish(lock(id), now);
                 });
+            }
+            Action::Revoke => {
+                state.budget.revokes -= 1;
+                let at = state.store_time();
+                let op = Op::Revoke(Revoke { nonce: state.store.holder(at)? });
+                state.store.perform(&op, at, self.setting.store, self.setting.bug);
             }
             Action::Run { host } => {
                 self.run(state, host, Manner::Orderly, Client::handle_timeout);
@@ -465,7 +479,14 @@ impl World {
                 }
                 match watched.phase {
                     Phase::Held if !valid => watched.phase = Phase::Lapsed,
-                    Phase::Lapsed | Phase::Stopping | Phase::Releasing | Phase::Freed | Phase::Over if valid => {
+                    Phase::Lapsed
+                    | Phase::Revoked
+                    | Phase::Stopping
+                    | Phase::Releasing
+                    | Phase::Freed
+                    | Phase::Over
+                        if valid =>
+                    {
                         state.broken = Some(Broken::Revived);
                     }
                     Phase::Freed if watched.nonce == standing && self.setting.store != Kind::Redis => {
@@ -543,6 +564,9 @@ impl Model for World {
                 actions.push(Action::Lose { message: at });
             }
         }
+        if budget.revokes > 0 && state.store.holder(state.store_time()).is_some() {
+            actions.push(Action::Revoke);
+        }
         let mut somebody_is_due = false;
         for (at, host) in state.hosts.iter().enumerate() {
             if host.cut_off {
@@ -568,7 +592,10 @@ impl Model for World {
             if budget.acquires[at] > 0 && host.can_acquire() {
                 actions.push(Action::Acquire { host: at });
             }
-            let pending = host.watched.last().is_some_and(|last| matches!(last.phase, Phase::Wanted | Phase::Held));
+            let pending = host
+                .watched
+                .last()
+                .is_some_and(|last| matches!(last.phase, Phase::Wanted | Phase::Held | Phase::Revoked));
             if budget.releases > 0 && pending {
                 actions.push(Action::Release { host: at });
             }
