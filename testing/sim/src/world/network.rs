@@ -188,6 +188,10 @@ impl World<'_> {
                 Some(nonce),
             ) => {
                 self.ledger.landed(self.now, &nonce, node);
+                // The record that was revoked has run out, and the same attempt is granted anew.
+                if *applied != Applied::Renewed && !was_ours {
+                    self.revoked.remove(&(nonce, node));
+                }
                 if *applied == Applied::Renewed && self.revoked.contains(&(nonce, node)) && !self.may_forget_revokes() {
                     let text = format!("node {node} renews a lease that is revoked");
                     self.record_violation(Promise::Loss, Some(process.host), Some(number), text);
