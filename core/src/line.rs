@@ -1,7 +1,7 @@
 //! The line of waiters beside a lock in an embedded store, as pure functions: who joins, whose turn it is, who is passed over.
 //!
 //! A store keeps the line beside the record, and changes both at once. The line never grants anything: it only refuses a lock
-//! that [`serve`](crate::node::serve) would grant, because it is reserved or because others came first. So a line that is
+//! that [`serve`] would grant, because it is reserved or because others came first. So a line that is
 //! wrong costs time, and never exclusion.
 //!
 //! A lock that is freed is reserved for the first in line for [`RESERVED`]. Who does not take it by then loses its place. Who
