@@ -19,7 +19,7 @@ const SLOW = { requestTimeout: 5_000 };
 /** Longer than any test. */
 const LONG = { ttl: 600_000 };
 /** Enough for a machine that misses some request timeouts. */
-const PATIENT = { ...LONG, wait: 60_000 };
+const PATIENT = { ...LONG, wait: 180_000 };
 
 /** A store behind a proxy, and a native client of the same store. */
 async function stage(t, settings = SLOW) {

@@ -2,7 +2,7 @@
 
 import { setTimeout as pause } from "node:timers/promises";
 
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 180_000;
 
 /** Polls until there is a result, and returns it. */
 export async function until(look) {
