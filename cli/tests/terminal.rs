@@ -2,26 +2,13 @@
 
 mod common;
 
-use std::process::Command;
-
-use common::pty::Pty;
+use common::pty::{Pty, shell};
 use common::{Place, Started, children_of, is_alive, is_stopped, wait_for, wait_for_death};
 use rustix::process::Pid;
 
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 const CTRL_D: &str = "\x04";
-
-/// An interactive shell. `L` is the program; the prompt is `$ `.
-fn shell(place: &Place) -> Pty {
-    let mut bash = Command::new("bash");
-    bash.args(["--norc", "--noprofile", "-i"]).current_dir(place.path("."));
-    bash.env("LEASEHOLD_STORE", place.store()).env("L", env!("CARGO_BIN_EXE_leasehold")).env("PS1", "$ ");
-    bash.env_remove("PROMPT_COMMAND").env("INPUTRC", "/dev/null").env("TERM", "dumb");
-    let pty = Pty::start(&mut bash);
-    pty.wait_for("$ ");
-    pty
-}
 
 #[test]
 fn a_command_alone_on_the_terminal_reads_it_and_gets_ctrl_c() {

@@ -3,9 +3,7 @@
 
 mod common;
 
-use std::process::Command;
-
-use common::pty::Pty;
+use common::pty::{Pty, shell};
 use common::{Place, Started, children_of, wait_for, wait_for_death};
 use leasehold_servers::redis::{Data, Server};
 use rustix::process::Signal;
@@ -68,22 +66,11 @@ fn the_terminal_is_given_back() {
     }
 }
 
-/// An interactive shell. `L` is the program; the prompt is `$ `.
-fn shell(place: &Place) -> Pty {
-    let mut bash = Command::new("bash");
-    bash.args(["--norc", "--noprofile", "-i"]).current_dir(place.path("."));
-    bash.env("LEASEHOLD_STORE", place.store()).env("L", env!("CARGO_BIN_EXE_leasehold")).env("PS1", "$ ");
-    bash.env_remove("PROMPT_COMMAND").env("INPUTRC", "/dev/null").env("TERM", "dumb");
-    let pty = Pty::start(&mut bash);
-    pty.resize(80, 24);
-    pty.wait_for("$ ");
-    pty
-}
-
 #[test]
 fn it_can_be_stopped_and_continued() {
     let place = Place::new();
     let mut pty = shell(&place);
+    pty.resize(80, 24);
     for command in ["TERM=xterm $L top\n", "fg\n"] {
         pty.type_in(command);
         pty.wait_for("held");
@@ -104,6 +91,7 @@ fn it_can_be_stopped_and_continued() {
 fn it_ends_with_its_terminal() {
     let place = Place::new();
     let mut pty = shell(&place);
+    pty.resize(80, 24);
     pty.type_in("TERM=xterm $L top\n");
     pty.wait_for("held");
     let [top] = children_of(pty.pid())[..] else { panic!("the shell has one child") };

@@ -11,7 +11,18 @@ use std::thread;
 use rustix::process::{Pid, Signal};
 use rustix::termios::{LocalModes, Winsize};
 
-use super::{Ran, Started, wait_for};
+use super::{Place, Ran, Started, wait_for};
+
+/// An interactive shell. `L` is the program; the prompt is `$ `.
+pub(crate) fn shell(place: &Place) -> Pty {
+    let mut bash = Command::new("bash");
+    bash.args(["--norc", "--noprofile", "-i"]).current_dir(place.path("."));
+    bash.env("LEASEHOLD_STORE", place.store()).env("L", env!("CARGO_BIN_EXE_leasehold")).env("PS1", "$ ");
+    bash.env_remove("PROMPT_COMMAND").env("INPUTRC", "/dev/null").env("TERM", "dumb");
+    let pty = Pty::start(&mut bash);
+    pty.wait_for("$ ");
+    pty
+}
 
 pub(crate) struct Pty {
     keyboard: File,
