@@ -11,7 +11,7 @@ const done = Array.from({ length: PARTITIONS }, () => []);
 async function consume(shard, stop) {
   while (!stop.aborted && !shard.signal.aborted) {
     const item = partitions[shard.index].shift();
-    // What the work writes to should refuse tokens that are older than `shard.token`.
+    // The store that the work writes to should refuse tokens older than `shard.token`.
     if (item !== undefined) done[shard.index].push(item);
     await sleep(1);
   }

@@ -21,7 +21,7 @@ def work(client: leasehold.Client) -> leasehold.Shards:
                 item = partitions[shard.index].get(timeout=0.01)
             except queue.Empty:
                 continue
-            # What the work writes to should refuse tokens that are older than shard.token.
+            # The store that the work writes to should refuse tokens older than shard.token.
             done[shard.index].append(item)
 
     def start(shard: leasehold.Shard) -> None:

@@ -127,7 +127,7 @@ fn a_callback_that_panics_ends_the_worker_and_frees_its_shards() {
     assert!(error.to_string().contains("on_gain of shards has panicked"), "{error}");
     assert!(is_free(&client) && shards.held().is_empty() && shards.members() == 0);
     drop(shards);
-    // What the callbacks own is dropped with the worker.
+    // The values that the callbacks own are dropped with the worker.
     assert!(ends.iter().collect::<Vec<_>>().contains(&(1, true)));
 }
 

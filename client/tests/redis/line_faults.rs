@@ -228,7 +228,7 @@ async fn give_up(step: Step, server: &Server, proxy: &Proxy, client: &AsyncClien
         wait_until(&mut waits, "it asks for its lock", || fault.hits() > 0).await;
     }
     if step != Step::NotToldOfItsGrant {
-        // What is reserved for nobody must not have to run out.
+        // No reservation may be left that has to run out.
         server.command(&["PEXPIRE", "job", "600000"]);
     }
     drop(waits);
@@ -277,7 +277,7 @@ fn who_listened_in_a_runtime_that_has_ended_listens_in_another() {
     let client = first.block_on(AsyncClient::connect(server.url())).unwrap();
     for runtime in [first, second] {
         let lease = holder.lock("job").ttl(LONG).acquire().unwrap();
-        // Who stands in line has a channel that is heard.
+        // A client in line has a channel that is heard.
         runtime.block_on(async {
             let mut waits = Box::pin(client.lock("job").ttl(LONG).wait(PATIENCE).into_future());
             wait_until(&mut waits, "it stands in line", || waiting(&server) == 1).await;

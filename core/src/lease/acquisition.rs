@@ -268,7 +268,7 @@ impl Acquisition {
             | None => Backoff::NORMAL,
         };
         let jitter = ctx.jitter(Domain::Backoff, self.attempt, self.tries);
-        // Who holds a lock of ours tells the next in line. Foreign holders tell nobody.
+        // A holder of our own kind tells the next in line. Foreign holders tell nobody.
         let is_told = self.has_place && self.holding().is_some_and(|holding| holding.holder != Holder::Foreign);
         let sleep = if is_told { backoff.steady(u32::MAX, jitter) } else { backoff.sleep(self.tries, jitter) };
         let by_backoff = ctx.after(sleep);

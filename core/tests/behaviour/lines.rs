@@ -120,7 +120,7 @@ fn a_turn_that_is_not_taken_is_passed_on_when_it_is_over() {
     assert!(line::is_due(&shop.line, ticket(3), &shop.now), "it came to the head");
     assert_eq!(shop.acquire(4, true), (false, Some(ticket(3))), "the next is told");
     assert_eq!(shop.acquire(3, true), (true, None));
-    // Who has missed its turn stands at the end.
+    // A waiter that has missed its turn stands at the end.
     assert!(line::is_due(&shop.line, ticket(2), &shop.now));
     shop.waits(2);
     assert_eq!(shop.waiting(), [ticket(4), ticket(2)]);

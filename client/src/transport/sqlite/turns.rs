@@ -136,7 +136,7 @@ fn run(file: Arc<File>, shared: &Shared) {
             Work::Look(places) => look(&file, shared, places),
             Work::See => {
                 let until = clock::monotonic().plus(PATIENCE);
-                // Who is not seen loses its place, and joins again.
+                // A waiter that is not seen loses its place, and joins again.
                 let _ = file.with_connection(Pool::Background, until, |connection| {
                     transaction::see(connection, file.path(), file.client(), until)
                 });
@@ -184,7 +184,7 @@ fn leave(file: &File, places: &[(Resource, LockId)]) {
     let left = file.with_connection(Pool::Background, until, |connection| {
         transaction::leave(connection, file.path(), file.client(), places, until)
     });
-    // What stays in line is passed over in its turn.
+    // A row that stays in line is passed over in its turn.
     for (resource, turn) in left.unwrap_or_default() {
         file.wakeups().reserved(&resource, turn);
     }

@@ -70,7 +70,7 @@ fn work(client: &Client, partitions: &Partitions, done: &Done) -> Result<Shards,
 fn consume(shard: &Shard, partitions: &Partitions, done: &Done, is_wanted: impl Fn() -> bool) {
     let items = partitions[shard.index()].lock().expect("no panic");
     while is_wanted() && !shard.is_lost() {
-        // What the work writes to should refuse tokens that are older than `shard.token()`.
+        // The store that the work writes to should refuse tokens older than `shard.token()`.
         if let Ok(number) = items.recv_timeout(Duration::from_millis(10)) {
             let _ = done.send((shard.index(), number));
         }

@@ -28,7 +28,7 @@ impl Memory {
         let trusted = trust.get(ask.resource).map(|raised| raised.since);
         let memory = NodeMemory { marker: marker.as_ref(), trusted: trusted.as_ref(), run: None };
         let line = self.lines.get(ask.resource).map_or(&[][..], Vec::as_slice);
-        // Who asks without a ticket is not in line.
+        // A request without a ticket is not in line.
         let ticket = as_kept(ask.ticket.unwrap_or(Ticket { client: u64::MAX, lock: LockId::new(0) }));
         let decided = serve_in_line(self.records.get(ask.resource), memory, line, ticket, ask.op, now);
         let served = decided.served;
