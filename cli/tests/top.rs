@@ -99,6 +99,17 @@ fn it_ends_with_its_terminal() {
     wait_for_death(top);
 }
 
+/// Waits for a text by changing the size all the time, which has everything drawn anew: otherwise cells that stay as they
+/// are, are left out of it.
+fn wait_until_drawn(pty: &Pty, text: &str) {
+    let mut is_wide = false;
+    wait_for(text, || {
+        is_wide = !is_wide;
+        pty.resize(if is_wide { 110 } else { 100 }, 24);
+        pty.screen().contains(text)
+    });
+}
+
 #[test]
 fn a_store_that_goes_away_and_comes_back_is_told() {
     let place = Place::new();
@@ -107,17 +118,12 @@ fn a_store_that_goes_away_and_comes_back_is_told() {
     let mut pty = top(&place, &["--store", &url]);
     pty.wait_for("held");
     server.kill();
-    pty.wait_for("answer,");
+    wait_until_drawn(&pty, "answer,");
     server.restart(Data::Kept);
     let exec = ["exec", "--store", &url, "--wait", "60s", "after-the-restart", "--", "sleep", "1000"];
     let _jobs = [place.start(&exec), place.start(&exec)];
-    pty.wait_for("after-the-restart");
-    // A new size has everything drawn anew.
-    let mut sizes = (90..110).cycle();
-    wait_for("the number of waiters", || {
-        pty.resize(sizes.next().unwrap(), 24);
-        pty.screen().contains("WAIT")
-    });
+    wait_until_drawn(&pty, "after-the-restart");
+    wait_until_drawn(&pty, "WAIT");
     pty.type_in("q");
     pty.wait().expect(0);
 }
