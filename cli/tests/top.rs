@@ -11,7 +11,6 @@ use rustix::process::Signal;
 /// The bytes that give a terminal its former screen back.
 const FORMER_SCREEN: &str = "\u{1b}[?1049l";
 
-/// Only changes are drawn, and no blanks: so tests wait for single words that appear where nothing was before.
 fn top(place: &Place, arguments: &[&str]) -> Pty {
     let mut command = place.leasehold(&[&["top", "--every", "500ms"], arguments].concat());
     let pty = Pty::start(command.env("TERM", "xterm-256color"));
@@ -30,21 +29,24 @@ fn hold(place: &Place, name: &str, file: &str) -> Started {
 fn the_table_follows_the_store_and_the_size_of_the_terminal() {
     let place = Place::new();
     let mut pty = top(&place, &["jobs/"]);
-    pty.wait_for("held");
+    pty.wait_until_shown("held");
     let _other = hold(&place, "other", "one");
     let _job = hold(&place, "jobs/1", "two");
-    pty.wait_for("TOKEN");
-    pty.wait_for("jobs/1");
-    pty.wait_for("night-shift");
+    pty.wait_until_shown("TOKEN");
+    pty.wait_until_shown("jobs/1");
+    pty.wait_until_shown("night-shift");
     pty.resize(42, 10);
-    pty.wait_for("HOLDER");
+    wait_for("the narrow table", || {
+        let shown = pty.shown();
+        shown.contains("HOLDER") && !shown.contains("TOKEN")
+    });
     pty.type_in("s");
     pty.resize(120, 30);
-    pty.wait_for("oldest");
-    pty.wait_for("TOKEN");
+    pty.wait_until_shown("oldest first");
+    pty.wait_until_shown("TOKEN");
+    assert!(!pty.shown().contains("other"));
     pty.type_in("q");
     pty.wait_for(FORMER_SCREEN);
-    assert!(!pty.screen().contains("other"));
     pty.wait().expect(0);
 }
 
@@ -53,7 +55,7 @@ fn the_terminal_is_given_back() {
     let place = Place::new();
     for (end, status) in [("q", 0), ("\u{3}", 130), ("TERM", 143)] {
         let mut pty = top(&place, &[]);
-        pty.wait_for("held");
+        pty.wait_until_shown("held");
         assert!(!pty.echoes());
         if end == "TERM" {
             pty.signal(Signal::TERM)
@@ -73,14 +75,14 @@ fn it_can_be_stopped_and_continued() {
     pty.resize(80, 24);
     for command in ["TERM=xterm $L top\n", "fg\n"] {
         pty.type_in(command);
-        pty.wait_for("held");
+        pty.wait_until_shown("held");
         pty.type_in("\u{1a}");
         pty.wait_for(FORMER_SCREEN);
         pty.wait_for("Stopped");
         pty.wait_for("$ ");
     }
     pty.type_in("fg\n");
-    pty.wait_for("held");
+    pty.wait_until_shown("held");
     pty.type_in("q");
     pty.wait_for(FORMER_SCREEN);
     pty.type_in("echo status-$?\n");
@@ -93,21 +95,10 @@ fn it_ends_with_its_terminal() {
     let mut pty = shell(&place);
     pty.resize(80, 24);
     pty.type_in("TERM=xterm $L top\n");
-    pty.wait_for("held");
+    pty.wait_until_shown("held");
     let [top] = children_of(pty.pid())[..] else { panic!("the shell has one child") };
     drop(pty);
     wait_for_death(top);
-}
-
-/// Waits for a text by changing the size all the time, which has everything drawn anew: otherwise cells that stay as they
-/// are, are left out of it.
-fn wait_until_drawn(pty: &Pty, text: &str) {
-    let mut is_wide = false;
-    wait_for(text, || {
-        is_wide = !is_wide;
-        pty.resize(if is_wide { 110 } else { 100 }, 24);
-        pty.screen().contains(text)
-    });
 }
 
 #[test]
@@ -116,14 +107,14 @@ fn a_store_that_goes_away_and_comes_back_is_told() {
     let server = Server::start();
     let url = server.url();
     let mut pty = top(&place, &["--store", &url]);
-    pty.wait_for("held");
+    pty.wait_until_shown("held");
     server.kill();
-    wait_until_drawn(&pty, "answer,");
+    pty.wait_until_shown("answer,");
     server.restart(Data::Kept);
     let exec = ["exec", "--store", &url, "--wait", "60s", "after-the-restart", "--", "sleep", "1000"];
     let _jobs = [place.start(&exec), place.start(&exec)];
-    wait_until_drawn(&pty, "after-the-restart");
-    wait_until_drawn(&pty, "WAIT");
+    pty.wait_until_shown("after-the-restart");
+    pty.wait_until_shown("WAIT");
     pty.type_in("q");
     pty.wait().expect(0);
 }

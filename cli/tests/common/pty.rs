@@ -27,6 +27,7 @@ pub(crate) fn shell(place: &Place) -> Pty {
 pub(crate) struct Pty {
     keyboard: File,
     screen: Arc<Mutex<String>>,
+    cells: Arc<Mutex<vt100::Parser>>,
     program: Option<Started>,
 }
 
@@ -65,21 +66,24 @@ impl Pty {
 
         let keyboard = File::from(master);
         let screen = Arc::new(Mutex::new(String::new()));
-        let (mut output, shown) = (keyboard.try_clone().unwrap(), Arc::clone(&screen));
+        let cells = Arc::new(Mutex::new(vt100::Parser::default()));
+        let mut output = keyboard.try_clone().unwrap();
+        let (shown, drawn) = (Arc::clone(&screen), Arc::clone(&cells));
         thread::spawn(move || {
             let mut bytes = [0; 1024];
             while let Ok(count @ 1..) = output.read(&mut bytes) {
+                drawn.lock().unwrap().process(&bytes[..count]);
                 shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
             }
         });
-        Self { keyboard, screen, program: Some(program) }
+        Self { keyboard, screen, cells, program: Some(program) }
     }
 
     pub(crate) fn type_in(&mut self, text: &str) {
         self.keyboard.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits for a text on the screen, and forgets all up to its end.
+    /// Waits for a text in the output, and forgets all up to its end.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
         let mut seen = String::new();
@@ -94,12 +98,28 @@ impl Pty {
         assert!(found.is_ok(), "no {text:?} on the screen: {seen:?}");
     }
 
+    /// Waits for a text in a line of the screen, as people see it.
+    #[track_caller]
+    pub(crate) fn wait_until_shown(&self, text: &str) {
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_for(text, || self.shown().contains(text));
+        }));
+        assert!(found.is_ok(), "no {text:?} on the screen:\n{}", self.shown());
+    }
+
+    /// The screen as people see it.
+    pub(crate) fn shown(&self) -> String {
+        self.cells.lock().unwrap().screen().contents()
+    }
+
     /// The output since the text that was waited for last.
     pub(crate) fn screen(&self) -> String {
         self.screen.lock().unwrap().clone()
     }
 
     pub(crate) fn resize(&self, columns: u16, rows: u16) {
+        let [cells_wide, cells_high] = [columns, rows].map(|count| count.try_into().unwrap());
+        self.cells.lock().unwrap().set_size(cells_high, cells_wide);
         let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&self.keyboard, size).unwrap();
     }
