@@ -1,6 +1,6 @@
 // Uses a store on this thread's event loop, and ends in the middle: store, way of ending.
 
-import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";
+import { Worker, isMainThread, parentPort, threadId, workerData } from "node:worker_threads";
 import { fileURLToPath } from "node:url";
 
 const [url, way] = isMainThread ? process.argv.slice(2) : workerData;
@@ -29,7 +29,8 @@ if (isMainThread && way.startsWith("worker")) {
   console.log("done");
 } else {
   const client = await use();
-  const waiting = Array.from({ length: 100 }, (_, n) => client.acquire(`at the end ${n}`, { ttl: 1_000 }));
+  // Each thread has names of its own: two that hold some of them and wait for the rest would wait forever.
+  const waiting = Array.from({ length: 100 }, (_, n) => client.acquire(`${threadId} ends ${n}`, { ttl: 1_000 }));
   parentPort?.postMessage("begun");
   console.log("done");
   if (way === "exit") process.exit(0);
