@@ -1,49 +1,55 @@
-//! Compare-and-set in DynamoDB: updates of single items that need no lock.
+//! Compare-and-set: updates of single items that need no lock.
 //!
 //! Where one small item is changed now and then, and making the change anew costs nothing, no lock is needed: read the
 //! item, make the new value, and write it on the condition that nobody has written meanwhile; otherwise once more.
 //!
-//! ```no_run
+//! ```
 //! use leasehold::cas;
 //!
-//! let url = "dynamodb://items?region=eu-west-1";
-//! let item = cas::update(url, "visits", |old| {
+//! let items = cas::Items::connect("memory:visits")?;      // or the url of any other store
+//! let item = items.update("visits", |old| {
 //!     let count = old.and_then(|bytes| std::str::from_utf8(bytes).ok()?.parse().ok()).unwrap_or(0_u64);
-//!     Some((count + 1).to_string().into_bytes())      // None leaves it as it is
+//!     Some((count + 1).to_string().into_bytes())          // None leaves it as it is
 //! })?;
-//! # Ok::<(), cas::Error>(())
+//! assert_eq!(item.unwrap().value, b"1");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The function may run several times, so it should do nothing but compute. To *do* something once (send a
 //! mail, call another service), use a lock. Where many write the same item all the time, neither is right: give each
 //! writer an item of its own. `docs/compare-and-set.md` says more.
 //!
-//! # Table
-//! Any table with keys as locks want them; [`table::create`](crate::table::create) makes one. Better not the table of
-//! the locks: the AWS lock client for Java cannot list a table with other rows in it. Rows of locks are never touched.
-//! Items are not to be deleted, and DynamoDB's time to live is not set on them. The rights that are needed are those of
-//! locks.
+//! # Stores
+//! All single stores, by the same urls as locks; items and locks of one name do not touch each other. Items are not to be
+//! deleted, and no expiry is set on them: write an empty value. On DynamoDB, better use a table of its own, since the AWS
+//! lock client for Java cannot list a table with other rows; [`table::create`](crate::table::create) makes one. On
+//! PostgreSQL, [`schema::create`](crate::schema::create) makes the table of items with that of locks. The rights that are
+//! needed are those of locks.
 
 use std::fmt;
 use std::sync::Arc;
 
-use leasehold_core::op::Outcome;
-use leasehold_wire::dynamodb::cas::{self as wire, Failure, Next};
+use leasehold_core::Resource;
+use leasehold_core::op::{Denial, Fault, FaultKind, Refusal};
+use leasehold_wire::cas as wire;
 
+use crate::entropy::fill;
 use crate::error::{Error as Trouble, ErrorKind};
 use crate::exec;
-use crate::transport::dynamodb::Dynamodb;
+use crate::stores::Stores;
+use crate::sync::thread;
+use crate::transport::items::{ItemStore, open_items};
+use crate::transport::of;
 use crate::url::StoreUrl;
-use crate::url::dynamodb::DynamodbUrl;
 
 /// How often an update is tried unless set otherwise.
 const TRIES: u32 = 10;
 
-/// The items of one table. Clones share its connections.
+/// The items of one store. Clones share its connections.
 #[derive(Clone)]
 pub struct Items {
-    store: Arc<Dynamodb>,
-    url: Arc<DynamodbUrl>,
+    store: Arc<dyn ItemStore>,
+    url: Arc<StoreUrl>,
     tries: u32,
 }
 
@@ -55,6 +61,25 @@ pub struct Item {
     pub value: Vec<u8>,
     /// 1 for the first value, and one more with each write.
     pub version: u64,
+}
+
+/// One update, step by step: for those whose decision is async, or may fail. See [`Items::begin`].
+pub struct Update {
+    items: Items,
+    name: Resource,
+    machine: wire::Update,
+    /// The time to sleep before the next question.
+    pause: Option<std::time::Duration>,
+}
+
+/// The next step of an [`Update`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Decide on a new value for this item, `None` where there is none yet, and go on with [`Update::write`]; or drop the
+    /// update, and the item stays as it is.
+    Decide(Option<Item>),
+    /// The new value is in place.
+    Written(Item),
 }
 
 /// Why an update has not come through, how often it was tried, and whether it may have been written all the same.
@@ -74,7 +99,7 @@ pub enum Fate {
     Unknown,
 }
 
-/// Connects to the table that a url names, updates one item there, and returns it: see [`Items::update`]. Blocks.
+/// Connects to the store that a url names, updates one item there, and returns it: see [`Items::update`]. Blocks.
 ///
 /// # Errors
 /// As for [`Items::connect`] and [`Items::update`].
@@ -83,23 +108,31 @@ pub fn update(url: &str, name: &str, new: impl FnMut(Option<&[u8]>) -> Option<Ve
 }
 
 impl Items {
-    /// Connects to the table that a url names, such as `dynamodb://items?region=eu-west-1`. Blocks.
+    /// Connects to the store that a url names, such as `redis://localhost`; an empty text is the default, as for locks.
+    /// Blocks.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for another url; otherwise as for [`Client::connect`](crate::Client::connect).
+    /// As for [`Client::connect`](crate::Client::connect); a quorum has no items.
     pub fn connect(url: &str) -> Result<Self, Trouble> {
-        let url: StoreUrl = url.parse()?;
-        let StoreUrl::Dynamodb(url) = url else {
-            return Err(Trouble::config(format!(
-                "{url} has no items to compare and set; write dynamodb://TABLE?region=eu-west-1"
-            )));
+        let urls = url.urls()?;
+        let [url] = urls.as_slice() else {
+            let what = format!("items are kept by one store, and {} are named: name one of them", urls.len());
+            return Err(Trouble::config(what));
         };
-        let store = Arc::new(Dynamodb::open(&url)?);
-        Ok(Self { store, url: Arc::new(url), tries: TRIES })
+        Ok(Self { store: open_items(url)?, url: Arc::new(url.clone()), tries: TRIES })
+    }
+
+    /// As [`Items::connect`], without blocking.
+    ///
+    /// # Errors
+    /// As [`Items::connect`].
+    pub async fn connect_async(url: &str) -> Result<Self, Trouble> {
+        let url = url.to_owned();
+        exec::offload(move || Self::connect(&url)).await?
     }
 
     /// How often an update is tried, at least once; 10 unless set. Between tries it sleeps, at first up to 50 ms, then up
-    /// to twice as long each time, at most 2 s; for a table that asks for patience from 200 ms to 20 s.
+    /// to twice as long each time, at most 2 s; for a store that asks for patience from 200 ms to 20 s.
     #[must_use]
     pub fn tries(self, tries: u32) -> Self {
         Self { tries: tries.max(1), ..self }
@@ -119,20 +152,19 @@ impl Items {
     /// # Errors
     /// As [`Items::read`].
     pub async fn read_async(&self, name: &str) -> Result<Option<Item>, Trouble> {
-        let settings = self.store.settings();
-        let request = wire::get(settings, name).map_err(|denial| Trouble::config(denial.to_string()).on(name))?;
-        let got = match self.store.admin().ask(request).await {
-            Ok(response) => wire::got(settings, name, &response),
-            Err(outcome) => Err(outcome),
-        };
-        got.map(|item| item.map(Item::of)).map_err(|outcome| self.store.judged(outcome).on(name))
+        let mut reading = self.clone().tries(1).begin(name).map_err(|error| error.trouble)?;
+        match reading.step_async().await.map_err(|error| error.trouble)? {
+            Step::Decide(item) => Ok(item),
+            Step::Written(_) => Ok(None),
+        }
     }
 
     /// Gives `new` the value of an item, `None` where there is no item yet, and writes what it returns, if nobody has
     /// written meanwhile; otherwise it is asked again, with the newer value. Where it returns `None`, nothing is written,
     /// and the answer is `None`. Blocks.
     ///
-    /// A value has at most 380 KiB. A write whose answer is lost is recognised, and applied once.
+    /// `new` runs on the calling thread. A value has at most 380 KiB. A write whose answer is lost is recognised, and
+    /// applied once.
     ///
     /// # Errors
     /// Others were faster each time ([`Error::is_contended`]), or as for [`Items::read`]; [`Error::fate`] says whether the
@@ -141,7 +173,8 @@ impl Items {
         exec::block_on(self.update_async(name, new))
     }
 
-    /// As [`Items::update`], without blocking. Dropped before its end, the value may have been written or not.
+    /// As [`Items::update`], without blocking; `new` runs where the future is polled. Dropped before its end, the value may
+    /// have been written or not.
     ///
     /// # Errors
     /// As [`Items::update`].
@@ -150,46 +183,129 @@ impl Items {
         name: &str,
         mut new: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<Option<Item>, Error> {
-        let config = |trouble: String| Error::before(Trouble::config(trouble).on(name));
-        let mut update =
-            wire::Update::new(self.store.settings(), name, self.tries).map_err(|denial| config(denial.to_string()))?;
-        let admin = self.store.admin();
+        let mut update = self.begin(name)?;
         loop {
-            let answer = admin.ask(update.request().clone()).await;
-            match update.answer(answer.as_ref().map_err(Outcome::clone)) {
-                Next::Decide => {
-                    let Some(value) = new(update.current().map(|item| item.value.as_slice())) else { return Ok(None) };
-                    let id = random().map_err(|error| self.failed(name, &update, Fate::NotWritten, error))?;
-                    if let Err(denial) = update.write(value, id) {
-                        return Err(self.failed(name, &update, Fate::NotWritten, Trouble::config(denial.to_string())));
-                    }
-                }
-                Next::Pause(pace, tries) => {
-                    // Without randomness it waits for the longest that it might have.
-                    admin.sleep(pace.sleep(tries, getrandom::u32().unwrap_or(u32::MAX))).await;
-                }
-                Next::Done(item) => return Ok(Some(Item::of(item))),
-                Next::Failed(failure) => return Err(self.judged(name, &update, failure)),
+            match update.step_async().await? {
+                Step::Decide(item) => match new(item.as_ref().map(|item| item.value.as_slice())) {
+                    Some(value) => update.write(value)?,
+                    None => return Ok(None),
+                },
+                Step::Written(item) => return Ok(Some(item)),
             }
         }
     }
 
-    fn judged(&self, name: &str, update: &wire::Update, failure: Failure) -> Error {
-        let (fate, trouble) = match failure {
-            Failure::Contended => {
-                let advice = "too many write it at the same time: partition it, or take a lock";
-                let what = format!("{}: others were faster, {} times; {advice}", self.url, update.tries());
-                (Fate::NotWritten, Trouble::new(ErrorKind::Busy, what))
-            }
-            Failure::Refused(refusal) => (Fate::NotWritten, self.store.judged(Outcome::NotApplied(refusal))),
-            Failure::Unavailable(fault) => (Fate::NotWritten, self.store.judged(Outcome::Unknown(fault))),
-            Failure::Unknown(fault) => (Fate::Unknown, self.store.judged(Outcome::Unknown(fault))),
-        };
-        self.failed(name, update, fate, trouble)
+    /// Begins an update that the caller takes step by step, with whatever it awaits or fails by in between. Asks nothing yet.
+    ///
+    /// ```
+    /// use leasehold::cas::{Items, Step};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn price() -> Result<Vec<u8>, std::io::Error> { Ok(Vec::new()) }
+    /// let items = Items::connect_async("memory:prices").await?;
+    /// let mut update = items.begin("price/4711")?;
+    /// let written = loop {
+    ///     match update.step_async().await? {
+    ///         Step::Decide(_old) => update.write(price().await?)?, // an error ends it, and nothing is written
+    ///         Step::Written(item) => break item,
+    ///     }
+    /// };
+    /// assert_eq!(written.version, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`], for a name as in [`Items::read`].
+    pub fn begin(&self, name: &str) -> Result<Update, Error> {
+        let resource =
+            Resource::new(name).map_err(|error| Error::before(Trouble::config(error.to_string()).on(name)))?;
+        Ok(Update { items: self.clone(), name: resource, machine: wire::Update::new(self.tries), pause: None })
+    }
+}
+
+impl Update {
+    /// The next step. Blocks.
+    ///
+    /// # Errors
+    /// As for [`Items::update`]; the update is over.
+    pub fn step(&mut self) -> Result<Step, Error> {
+        exec::block_on(self.step_async())
     }
 
-    fn failed(&self, name: &str, update: &wire::Update, fate: Fate, trouble: Trouble) -> Error {
-        Error { fate, tries: update.tries(), trouble: trouble.on(name) }
+    /// As [`Update::step`], without blocking.
+    ///
+    /// # Errors
+    /// As [`Update::step`].
+    pub async fn step_async(&mut self) -> Result<Step, Error> {
+        loop {
+            if let Some(pause) = self.pause.take() {
+                // Without a thread to sleep on, it is tried at once.
+                let _ = exec::offload(move || thread::sleep(pause)).await;
+            }
+            let answer = self.items.store.ask(&self.name, self.machine.ask()).await;
+            match self.machine.answer(answer) {
+                wire::Next::Ask => {}
+                wire::Next::Decide => return Ok(Step::Decide(self.machine.current().map(Item::of))),
+                wire::Next::Pause(backoff, tries) => {
+                    // Without randomness it waits for the longest that it might have.
+                    let mut jitter = [u8::MAX; 4];
+                    let _ = fill(&mut jitter);
+                    self.pause = Some(backoff.sleep(tries, u32::from_le_bytes(jitter)));
+                }
+                wire::Next::Done(item) => return Ok(Step::Written(Item::of(&item))),
+                wire::Next::Failed(failure) => return Err(self.judged(failure)),
+            }
+        }
+    }
+
+    /// The value for the item that the last [`Step::Decide`] has shown. It is written by the next step.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a value of more than 380 KiB, or where there is nothing to decide; nothing was written.
+    pub fn write(&mut self, value: impl Into<Vec<u8>>) -> Result<(), Error> {
+        let mut id = [0; 16];
+        fill(&mut id).map_err(|error| self.failed(Fate::NotWritten, error))?;
+        let written = self.machine.write(value.into(), id);
+        written.map_err(|denial| self.failed(Fate::NotWritten, Trouble::config(denial.to_string())))
+    }
+
+    fn judged(&self, failure: wire::Failure) -> Error {
+        let url = &self.items.url;
+        // If another kind of server answers, waiting does not help.
+        let kind = |fault: &Fault| match fault.kind == FaultKind::Protocol {
+            true => ErrorKind::StoreRefused,
+            false => ErrorKind::StoreUnavailable,
+        };
+        let unavailable = |fault: &Fault| Trouble::new(kind(fault), of(url, fault));
+        let (fate, trouble) = match failure {
+            wire::Failure::Contended => {
+                let advice = "too many write it at the same time: partition it, or take a lock";
+                let what = format!("{url}: others were faster, {} times; {advice}", self.machine.tries());
+                (Fate::NotWritten, Trouble::new(ErrorKind::Busy, what))
+            }
+            wire::Failure::Refused(refusal) => (Fate::NotWritten, refused(url, &refusal)),
+            wire::Failure::Unavailable(fault) => (Fate::NotWritten, unavailable(&fault)),
+            wire::Failure::Unknown(fault) => (Fate::Unknown, unavailable(&fault)),
+        };
+        self.failed(fate, trouble)
+    }
+
+    fn failed(&self, fate: Fate, trouble: Trouble) -> Error {
+        Error { fate, tries: self.machine.tries(), trouble: trouble.on(self.name.as_str()) }
+    }
+}
+
+fn refused(url: &StoreUrl, refusal: &Refusal) -> Trouble {
+    match refusal {
+        Refusal::Denied(Denial { detail, .. }) => Trouble::new(ErrorKind::StoreRefused, of(url, detail)),
+        Refusal::NeedsCredentials(fault) => Trouble::new(ErrorKind::StoreRefused, of(url, fault)),
+        Refusal::Throttled(fault) | Refusal::Unavailable(fault) => {
+            Trouble::new(ErrorKind::StoreUnavailable, of(url, fault))
+        }
+        Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. } => {
+            Trouble::new(ErrorKind::StoreUnavailable, of(url, &"the answer does not fit the request"))
+        }
     }
 }
 
@@ -199,14 +315,20 @@ impl fmt::Debug for Items {
     }
 }
 
+impl fmt::Debug for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Update({} in {})", self.name.as_str(), self.items.url)
+    }
+}
+
 impl Item {
-    fn of(item: wire::Item) -> Self {
-        Self { value: item.value, version: item.version }
+    fn of(item: &wire::Item) -> Self {
+        Self { value: item.value.clone(), version: item.version }
     }
 }
 
 impl Error {
-    fn before(trouble: Trouble) -> Self {
+    pub(crate) fn before(trouble: Trouble) -> Self {
         Self { fate: Fate::NotWritten, tries: 0, trouble }
     }
 
@@ -229,6 +351,11 @@ impl Error {
     pub const fn trouble(&self) -> &Trouble {
         &self.trouble
     }
+
+    /// A stable name of the kind, for logs and other languages: that of the cause, or `too_many_conflicts`.
+    pub const fn name(&self) -> &'static str {
+        if self.is_contended() { "too_many_conflicts" } else { self.trouble.kind().name() }
+    }
 }
 
 impl fmt::Display for Error {
@@ -245,13 +372,5 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.trouble)
-    }
-}
-
-fn random() -> Result<[u8; 16], Trouble> {
-    let mut bytes = [0; 16];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => Ok(bytes),
-        Err(error) => Err(Trouble::config(format!("the system gives no random numbers: {error}"))),
     }
 }

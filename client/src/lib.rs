@@ -113,7 +113,6 @@ mod any;
 #[cfg(feature = "dynamodb")]
 mod aws;
 pub mod blocking;
-#[cfg(feature = "dynamodb")]
 pub mod cas;
 mod client;
 mod clock;

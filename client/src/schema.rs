@@ -40,7 +40,7 @@ pub fn sql(store: &(impl Stores + ?Sized)) -> Result<String, Error> {
 fn statements(url: &PostgresUrl) -> Vec<String> {
     let schema = format!("CREATE SCHEMA IF NOT EXISTS {}", wire::quoted(&url.schema));
     let schema = (url.schema != "public").then_some(schema);
-    schema.into_iter().chain([wire::create(&url.schema)]).collect()
+    schema.into_iter().chain([wire::create(&url.schema), wire::create_items(&url.schema)]).collect()
 }
 
 fn parsed(store: &(impl Stores + ?Sized)) -> Result<PostgresUrl, Error> {

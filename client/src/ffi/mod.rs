@@ -10,6 +10,7 @@ mod composed;
 pub(crate) mod event_loop;
 mod events;
 mod executor;
+mod items;
 mod memory;
 #[cfg(feature = "metrics")]
 pub mod observe;
@@ -49,6 +50,7 @@ pub use composed::{Composed, set_permits, set_readers};
 pub use event_loop::{Interest, Poller};
 pub use events::{EventSubscriber, LogEvent};
 pub use executor::{Ended, Executor, Task};
+pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::mark_in;

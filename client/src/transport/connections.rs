@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Transmit;
-use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use leasehold_core::op::{Fault, FaultKind, Outcome, TransportFault};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
@@ -234,6 +234,20 @@ impl<L: Link> Connections<L> {
         receiver.recv().map_err(|_| Fault::new(FaultKind::Cancelled, "the background thread has ended"))
     }
 
+    /// Runs a future to its end in the background. Any executor can await it; dropping the wait does not end it.
+    ///
+    /// # Errors
+    /// It did not begin, or its runtime has ended.
+    pub(super) async fn in_background<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Outcome>
+    where
+        R: Send + 'static,
+        F: Future<Output = R> + Send + 'static,
+    {
+        let begun = self.background().map(|(runtime, link)| runtime.spawn(work(link)));
+        let begun = begun.map_err(|fault| TransportFault::NotSent(fault).outcome())?;
+        begun.await.map_err(|_| TransportFault::Unknown(Fault::of(FaultKind::Cancelled)).outcome())
+    }
+
     fn check_process(&self) -> Result<(), Fault> {
         if self.is_inherited() {
             let detail = "this store belongs to the parent process; connect again after the fork";
@@ -356,7 +370,6 @@ mod tests {
     use std::collections::HashSet;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use leasehold_core::op::Outcome;
     use leasehold_core::{Monotonic, NodeId, RequestId};
     use tokio::sync::Barrier;
 

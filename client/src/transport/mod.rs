@@ -24,6 +24,7 @@ mod etcd;
 mod http;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod info;
+pub(crate) mod items;
 mod lazy_store;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod membership;

@@ -157,11 +157,20 @@ impl NoServer {
     }
 
     /// The same, before the request itself was sent.
-    #[cfg(feature = "dynamodb")]
+    #[cfg(any(feature = "dynamodb", feature = "http"))]
     pub(super) fn before(self) -> Self {
         match self {
             Self::Fault(fault) => Self::Refused(Refusal::Unavailable(fault)),
             Self::Refused(refusal) => Self::Refused(refusal),
+        }
+    }
+
+    /// The outcome of a request that was made to this server; a fault may have come after it had left.
+    #[cfg(any(feature = "dynamodb", feature = "http", feature = "postgres"))]
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Self::Fault(fault) => Outcome::Unknown(fault),
+            Self::Refused(refusal) => Outcome::NotApplied(refusal),
         }
     }
 

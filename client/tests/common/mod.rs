@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
 
+pub(crate) mod items;
 pub(crate) mod log;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod on_dynamodb;

@@ -13,6 +13,7 @@ mod bounds;
 mod crowds;
 mod grants;
 mod holding;
+mod items;
 mod lines;
 mod listing;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
@@ -57,6 +58,8 @@ pub(crate) enum Can {
     ServeSeveralProcesses,
     /// Ends a mark on time; elsewhere it stands a minute longer, since the clocks of clients decide.
     EndMarksOnTime,
+    /// Keeps items of compare-and-set.
+    KeepItems,
 }
 
 impl Store {
@@ -68,6 +71,7 @@ impl Store {
         Self {
             url,
             can: &[
+                Can::KeepItems,
                 Can::WakeOtherClients,
                 Can::KeepLine,
                 Can::ShowTtl,
@@ -85,6 +89,7 @@ impl Store {
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let url = common::url(&folder.path().join("locks.db"));
         let can = &[
+            Can::KeepItems,
             Can::WakeOtherClients,
             Can::KeepLine,
             Can::ShowTtl,
@@ -99,6 +104,7 @@ impl Store {
     fn redis() -> Self {
         let server = RedisServer::start();
         let can = &[
+            Can::KeepItems,
             Can::WakeOtherClients,
             Can::KeepLine,
             Can::ShowLeft,
@@ -116,7 +122,13 @@ impl Store {
         let url = format!("webdis+http://{}", server.address());
         Self {
             url,
-            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses, Can::EndMarksOnTime],
+            can: &[
+                Can::KeepItems,
+                Can::ShowLeft,
+                Can::NameTokenInErrors,
+                Can::ServeSeveralProcesses,
+                Can::EndMarksOnTime,
+            ],
             _behind: Box::new((server, redis)),
         }
     }
@@ -128,7 +140,13 @@ impl Store {
         let url = format!("upstash+http://:{}@{}", server.token(), server.address());
         Self {
             url,
-            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses, Can::EndMarksOnTime],
+            can: &[
+                Can::KeepItems,
+                Can::ShowLeft,
+                Can::NameTokenInErrors,
+                Can::ServeSeveralProcesses,
+                Can::EndMarksOnTime,
+            ],
             _behind: Box::new((server, redis)),
         }
     }
@@ -146,7 +164,11 @@ impl Store {
     #[cfg(feature = "dynamodb")]
     fn dynamodb(server: &leasehold_servers::dynamodb::Server) -> Self {
         let url = common::on_dynamodb::new_table(server);
-        Self { url, can: &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses], _behind: Box::new(()) }
+        Self {
+            url,
+            can: &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            _behind: Box::new(()),
+        }
     }
 
     /// One more prefix of a server that outlives it.
@@ -154,32 +176,33 @@ impl Store {
     fn etcd(server: &leasehold_servers::etcd::Server) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let url = format!("{}?prefix=test-{}/", server.url(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let can = &[Can::WakeOtherClients, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
+        let can =
+            &[Can::KeepItems, Can::WakeOtherClients, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
         Self { url, can, _behind: Box::new(()) }
     }
 
     /// One more prefix of an Azurite.
     #[cfg(feature = "objects")]
     fn azure_blob(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
     }
 
     /// One more prefix of a moto.
     #[cfg(feature = "objects")]
     fn s3(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
     }
 
     /// One more prefix of a fake-gcs-server.
     #[cfg(feature = "objects")]
     fn gcs(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
     }
 
     /// One more prefix of an emulator of Cosmos DB.
     #[cfg(feature = "objects")]
     fn cosmos(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
     }
 
     #[cfg(feature = "objects")]
@@ -203,6 +226,7 @@ impl Store {
     #[cfg(feature = "postgres")]
     fn postgres(server: &leasehold_servers::postgres::Server) -> Self {
         let can = &[
+            Can::KeepItems,
             Can::WakeOtherClients,
             Can::ShowTtl,
             Can::ShowLeft,
@@ -217,8 +241,14 @@ impl Store {
     /// The same by way of a pooler in transaction mode, without notifications.
     #[cfg(feature = "postgres")]
     fn pgbouncer(server: &leasehold_servers::postgres::Server, port: u16) -> Self {
-        let can =
-            &[Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses, Can::EndMarksOnTime];
+        let can = &[
+            Can::KeepItems,
+            Can::ShowTtl,
+            Can::ShowLeft,
+            Can::NameTokenInErrors,
+            Can::ServeSeveralProcesses,
+            Can::EndMarksOnTime,
+        ];
         Self { url: common::on_postgres::new_table(server, port), can, _behind: Box::new(()) }
     }
 
@@ -311,6 +341,11 @@ macro_rules! behaviours {
             holding::a_release_of_a_broken_lock_is_a_loss
             holding::a_release_of_a_lock_that_a_rival_took_is_a_loss
             holding::a_release_of_several_tells_that_one_was_broken
+            items::an_item_is_made_changed_left_and_read
+            items::values_and_names_have_the_same_bounds_everywhere
+            items::too_many_conflicts_end_an_update_that_wrote_nothing
+            items::no_update_of_several_writers_is_lost
+            items::a_writer_that_is_killed_stops_nobody_and_loses_nothing
             lines::waiters_of_several_clients_are_served_in_order
             lines::the_line_of_a_lock_can_be_looked_at
             lines::a_client_that_gives_up_leaves_the_line

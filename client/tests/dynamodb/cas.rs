@@ -194,5 +194,5 @@ fn rows_of_locks_are_not_touched(server: &Server) {
     assert_eq!((error.trouble().kind(), error.fate()), (ErrorKind::Config, Fate::NotWritten));
     items.update("large", |_| Some(vec![7; 380 << 10])).unwrap();
     assert_eq!(items.read("large").unwrap().unwrap().value.len(), 380 << 10);
-    assert_eq!(Items::connect("memory:").unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(Items::connect("memory:a memory:b").unwrap_err().kind(), ErrorKind::Config);
 }

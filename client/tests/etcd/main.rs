@@ -9,6 +9,7 @@ mod common;
 mod access;
 mod doctor;
 mod faults;
+mod items;
 mod members;
 #[cfg(feature = "redis")]
 mod quorum;

@@ -10,6 +10,7 @@ mod callers;
 mod doctor;
 mod failover;
 mod faults;
+mod items;
 mod mark_in;
 mod quorum;
 mod replies_lost;

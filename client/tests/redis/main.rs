@@ -18,6 +18,7 @@ mod hostile_resp;
 mod hostile_wake_ups;
 #[cfg(feature = "http")]
 mod http;
+mod items;
 mod line;
 mod line_faults;
 mod listing;

@@ -69,6 +69,7 @@
 
 extern crate alloc;
 
+pub mod cas;
 pub mod client;
 pub mod dynamodb;
 pub mod etcd;

@@ -2,7 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
-use leasehold_core::{Nonce, Token};
+use leasehold_core::{Nonce, Resource, Token};
+use leasehold_wire::cas::{Next, Update};
 use leasehold_wire::dynamodb::{Exchange, Progress, Response, Session, Settings, cas, table};
 use serde_json::Value as Json;
 
@@ -79,20 +80,19 @@ fn is_shown(op: &LockOp, heard: &[Json]) -> bool {
 
 fn updated(u: &mut Unstructured<'_>) -> Result<()> {
     let settings = settings(u)?;
-    let name = values::text(u, 10)?;
-    let Ok(mut update) = cas::Update::new(&settings, &name, u.int_in_range(0..=4)?) else { return Ok(()) };
+    let Ok(name) = Resource::new(&values::text(u, 10)?) else { return Ok(()) };
+    let mut update = Update::new(u.int_in_range(0..=4)?);
     let (mut version, mut wrote) = (0, false);
     for step in 0.. {
         assert!(step < 64, "an update without end");
-        let next = if values::chance(u, 30) {
-            update.answer(Err(values::outcome(u, None)?))
+        let Ok(_) = cas::request(&settings, &name, update.ask()) else { return Ok(()) };
+        let answer = if values::chance(u, 30) {
+            cas::answer(&settings, &name, update.ask(), Err(values::outcome(u, None)?))
         } else {
-            let response = item(u)?;
-            let _ = cas::got(&settings, &name, &response);
-            update.answer(Ok(&response))
+            cas::answer(&settings, &name, update.ask(), Ok(&item(u)?))
         };
-        match next {
-            cas::Next::Decide => {
+        match update.answer(answer) {
+            Next::Decide => {
                 version = update.current().map_or(0, |item| item.version);
                 assert!(version <= Token::MAX.get());
                 if update.write(values::bytes(u, 10)?, u.arbitrary()?).is_err() {
@@ -100,12 +100,12 @@ fn updated(u: &mut Unstructured<'_>) -> Result<()> {
                 }
                 wrote = true;
             }
-            cas::Next::Pause(..) => {}
-            cas::Next::Done(item) => {
+            Next::Ask | Next::Pause(..) => {}
+            Next::Done(item) => {
                 assert!(wrote && item.version == version + 1);
                 return Ok(());
             }
-            cas::Next::Failed(_) => return Ok(()),
+            Next::Failed(_) => return Ok(()),
         }
     }
     Ok(())

@@ -6,9 +6,9 @@
 //! so waiters poll by reads.
 
 mod access;
-mod admin;
 pub(crate) mod credentials;
 mod doctor;
+mod items;
 mod link;
 pub(crate) mod table;
 

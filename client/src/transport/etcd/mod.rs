@@ -4,6 +4,7 @@
 //! member after the other; one that may write is sent once, and the core alone decides what follows.
 
 mod doctor;
+mod items;
 mod link;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@
 
 mod access;
 mod doctor;
+mod items;
 mod link;
 #[cfg(test)]
 mod tests;

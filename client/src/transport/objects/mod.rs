@@ -6,6 +6,7 @@
 mod auth;
 mod cosmos;
 mod doctor;
+mod items;
 mod link;
 
 use std::sync::Arc;

@@ -8,6 +8,7 @@
 mod connection;
 mod doctor;
 mod here;
+mod items;
 mod link;
 mod listener;
 mod prepared;
@@ -64,8 +65,10 @@ impl Postgres {
     /// Runs the statements that make the table.
     pub(crate) fn create(url: &PostgresUrl, statements: &[String]) -> Result<(), Error> {
         let (store, _) = Self::unchecked(url)?;
-        let made = statements.iter().try_for_each(|sql| store.ask_row(sql).map(drop));
-        // Of two that make it at the same time, one is told that the name is taken.
+        let make = |sql: &String| store.ask_row(sql).map(drop);
+        // Of two that make it at the same time, one is told that the name is taken, and finds it the next time.
+        let made = statements.iter().try_for_each(|sql| make(sql).or_else(|_| make(sql)));
+        // A user who may not make it may use the one that is there.
         made.or_else(|error| store.marker().map(drop).map_err(|_| error))
     }
 

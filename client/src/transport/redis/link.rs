@@ -397,7 +397,7 @@ pub(super) fn is_nonsense(outcome: &Outcome) -> bool {
 }
 
 /// Renewals share one reply, in which each may be an error.
-fn is_of_a_replica(reply: &Value) -> bool {
+pub(super) fn is_of_a_replica(reply: &Value) -> bool {
     let is_readonly = |pair: &[Value]| {
         matches!(pair, [Value::Bulk(word), Value::Bulk(error)]
             if word == b"error" && error.windows(8).any(|part| part == b"READONLY"))

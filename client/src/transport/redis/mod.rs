@@ -8,6 +8,7 @@ mod cluster;
 mod connection;
 mod doctor;
 mod failovers;
+mod items;
 mod line;
 mod link;
 mod sentinel;

@@ -10,6 +10,7 @@ mod error;
 mod file;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
+mod items;
 mod line;
 mod membership;
 mod queue;

@@ -88,7 +88,7 @@ pub(super) fn see(
 }
 
 /// Does work in a transaction that writes, if anything has changed.
-fn write<R>(
+pub(super) fn write<R>(
     connection: &Connection,
     path: &Path,
     until: Monotonic,
@@ -175,9 +175,9 @@ fn begin(connection: &Connection, until: Monotonic) -> Result<(), SqliteError> {
     Ok(())
 }
 
-struct Applied<R> {
-    done: Vec<R>,
-    changed: bool,
+pub(super) struct Applied<R> {
+    pub(super) done: Vec<R>,
+    pub(super) changed: bool,
 }
 
 fn apply(

@@ -37,6 +37,7 @@
 //! ```
 
 pub mod admin;
+pub mod cas;
 mod errors;
 mod exchange;
 mod listing;

@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cas;
 mod cosmos;
 mod errors;
 mod exchange;
@@ -72,6 +73,8 @@ use requests::Version;
 
 use crate::sigv4::hex;
 
+/// The folder of locks below the prefix.
+const LOCKS: &str = "lock";
 const END: &str = ".json";
 /// The field with the name of a lock whose object's name does not tell it.
 const LONG_NAME: &str = "name";
@@ -267,10 +270,14 @@ impl Session {
         alloc::format!("{}quorum.json", self.prefix)
     }
 
-    /// The object of a lock. A name that does not fit is cut, and its digest follows an exclamation mark, which no other key
-    /// has; the object then holds the name.
     fn key(&self, resource: &Resource) -> Key {
-        let whole = self.below(resource.as_str());
+        self.key_in(LOCKS, resource)
+    }
+
+    /// The object of a name in a folder. A name that does not fit is cut, and its digest follows an exclamation mark, which
+    /// no other key has; the object then holds the name.
+    fn key_in(&self, folder: &str, resource: &Resource) -> Key {
+        let whole = alloc::format!("{}{folder}/{}", self.prefix, requests::encoded(resource.as_str()));
         let most = self.service.most_key();
         if whole.len() + END.len() <= most {
             return Key { text: whole + END, long_name: None };
@@ -285,6 +292,6 @@ impl Session {
 
     /// The beginning of the keys of locks whose names begin with `prefix`.
     fn below(&self, prefix: &str) -> String {
-        alloc::format!("{}lock/{}", self.prefix, requests::encoded(prefix))
+        alloc::format!("{}{LOCKS}/{}", self.prefix, requests::encoded(prefix))
     }
 }

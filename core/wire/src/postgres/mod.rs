@@ -36,6 +36,7 @@
 //! An operation that was refused is followed by a read, which shows what stands in its way. The read may be newer than the
 //! refusal: if it shows nothing, the operation is sent again.
 
+pub mod cas;
 mod errors;
 mod exchange;
 mod listing;

@@ -1,4 +1,4 @@
-//! The table of locks, and the rights that its users need, as SQL.
+//! The tables of locks and of items, and the rights that its users need, as SQL.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,9 +8,17 @@ use leasehold_core::{Resource, Token};
 /// The name of the table in its schema.
 pub const TABLE: &str = "leasehold";
 
+/// The name of the table of items for compare-and-set, beside it.
+pub const ITEMS: &str = "leasehold_items";
+
 /// The table with its schema, quoted.
 pub fn table(schema: &str) -> String {
     format!("{}.{}", quoted(schema), quoted(TABLE))
+}
+
+/// The table of items with its schema, quoted.
+pub fn items(schema: &str) -> String {
+    format!("{}.{}", quoted(schema), quoted(ITEMS))
 }
 
 /// A name in double quotes, taken as it is.
@@ -49,10 +57,26 @@ pub fn create(schema: &str) -> String {
     )
 }
 
+/// The statement that makes the table of items for compare-and-set, unless it is there.
+pub fn create_items(schema: &str) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS {items} (
+    name      text COLLATE \"C\" NOT NULL PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND {longest}),
+    version   bigint NOT NULL CHECK (version BETWEEN 1 AND {max}),
+    value     bytea NOT NULL,
+    write_ids text NOT NULL
+)",
+        items = items(schema),
+        longest = Resource::MAX_BYTES,
+        max = Token::MAX,
+    )
+}
+
 /// The least rights of a user that locks, given to `role`.
-pub fn grant(schema: &str, role: &str) -> [String; 2] {
+pub fn grant(schema: &str, role: &str) -> [String; 3] {
     [
         format!("GRANT USAGE ON SCHEMA {} TO {}", quoted(schema), quoted(role)),
         format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO {}", table(schema), quoted(role)),
+        format!("GRANT SELECT, INSERT, UPDATE ON {} TO {}", items(schema), quoted(role)),
     ]
 }

@@ -60,6 +60,11 @@ pub(super) fn line(resource: &Resource) -> Beside<'_> {
     beside(resource, b"line")
 }
 
+/// The key with an item of compare-and-set.
+pub(super) fn item(resource: &Resource) -> Beside<'_> {
+    beside(resource, b"item")
+}
+
 /// The channel that a release is told on.
 pub(super) fn channel(resource: &Resource) -> Beside<'_> {
     beside(resource, b"wake")
@@ -110,12 +115,12 @@ mod tests {
     fn no_two_names_share_a_key_or_a_channel() {
         let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
         let all = names.iter().flat_map(|name| {
-            [fence, trust, done, line, channel]
+            [fence, trust, done, line, item, channel]
                 .map(|beside| beside(name).concat())
                 .into_iter()
                 .chain([name.as_str().into()])
         });
-        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 6);
+        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 7);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust of name`, the loss since which the counter was raised |
 //! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](leasehold_core::member::Marker) |
 //! | line of waiters | see [`Line`] |
+//! | item of compare-and-set | see [`cas`] |
 //! | wake-ups | channel `{resource}` 0x1F `wake of name`; the message is the resource |
 //!
 //! A resource that has a hash tag of its own gets no braces, and endings without ` of name`: `x` and `{x}` share nothing.
@@ -14,6 +15,7 @@
 //! [`Holder::Foreign`](leasehold_core::op::Holder::Foreign).
 
 mod address;
+pub mod cas;
 pub mod cluster;
 mod command;
 mod errors;

@@ -114,6 +114,17 @@ impl ClusterLink {
         }
     }
 
+    /// Sends commands that are no operations on locks, one reply each.
+    pub(in super::super) async fn replies(
+        &self,
+        commands: &[Command],
+        deadline: Monotonic,
+    ) -> Result<Vec<Value>, Outcome> {
+        let Ledger { answers, .. } = self.carry(commands, deadline).await;
+        let unanswered = || Err(Outcome::Unknown(Fault::of(FaultKind::Protocol)));
+        answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect()
+    }
+
     /// Sends each command to the node of its slot, all nodes at once, and follows redirections.
     async fn carry(&self, commands: &[Command], deadline: Monotonic) -> Ledger {
         let mut ledger = Ledger { answers: commands.iter().map(|_| None).collect(), used: Vec::new() };

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind};
-use leasehold_wire::redis::Command;
+use leasehold_wire::redis::{Command, cas};
 use leasehold_wire::resp::{self, Value};
 use tokio::sync::oneshot;
 
@@ -24,6 +24,8 @@ pub(super) const FOR_A_COMMAND: usize = 64 << 10;
 /// The limit for the map of a cluster, which repeats its nodes for every range of slots. There may be thousands of
 /// those.
 const FOR_A_MAP: usize = 4 << 20;
+/// The limit for an item of compare-and-set: the longest value in Base64, and room to spare.
+const FOR_AN_ITEM: usize = 1 << 20;
 /// The addition for each argument of a command. A holder with the longest data and name takes less than 16 KiB in a
 /// reply, and its command has at least four arguments.
 const FOR_AN_ARGUMENT: usize = 4 << 10;
@@ -343,6 +345,10 @@ fn gone() -> Broken {
 }
 
 fn allowance(command: &Command) -> usize {
-    let base = if command.name() == b"CLUSTER" { FOR_A_MAP } else { FOR_A_COMMAND };
+    let base = match command.name() {
+        b"CLUSTER" => FOR_A_MAP,
+        _ if cas::is_read(command) => FOR_AN_ITEM,
+        _ => FOR_A_COMMAND,
+    };
     base + FOR_AN_ARGUMENT * command.len()
 }

@@ -1,0 +1,48 @@
+//! Items of compare-and-set ([`crate::cas`]) in etcd: keys `PREFIX` `item/NAME` with a JSON object, written where their
+//! `mod_revision` is still the one that was read.
+
+use alloc::string::{String, ToString};
+
+use leasehold_core::Resource;
+use leasehold_core::op::Outcome;
+
+use super::txn::{Draft, Row, RowVersion, misfit};
+use super::{Request, Response, Session, one};
+use crate::cas::{Answer, Ask, Item};
+
+/// The request that asks this of the item `name`.
+pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
+    let key = key(session, name);
+    let draft = match ask {
+        Ask::Read => Draft::reading(&[key]),
+        Ask::Write { seen, new } => {
+            // The tag is a number, since a read has shown it.
+            let revision = seen.and_then(|seen| seen.tag.parse().ok()).unwrap_or(0);
+            let read = Row { key: key.clone(), version: RowVersion::Revision(revision), value: None };
+            Draft::writing(&[read], &[(key, new.to_json(None))])
+        }
+    };
+    Draft::together(alloc::vec![draft])
+}
+
+/// Reads the answer to [`request`]; where there is none, this is what is known of the request.
+pub fn answer(session: &Session, name: &Resource, ask: Ask<'_>, response: Result<&Response, Outcome>) -> Answer {
+    let txn = match response.and_then(|response| one(response, &[key(session, name)])) {
+        Ok((txn, _)) => txn,
+        Err(outcome) => return Answer::Failed(outcome),
+    };
+    match (ask, txn.succeeded, txn.rows.into_iter().next()) {
+        (Ask::Write { .. }, true, None) => Answer::Written,
+        (Ask::Read, true, Some(row)) | (Ask::Write { .. }, false, Some(row)) => match (row.version, row.value) {
+            (RowVersion::Revision(revision), Some(value)) => {
+                Answer::of(Item::of_json(&value, &revision.to_string()).map(Some))
+            }
+            _ => Answer::Found(None),
+        },
+        _ => Answer::Failed(misfit()),
+    }
+}
+
+fn key(session: &Session, name: &Resource) -> String {
+    alloc::format!("{}item/{}", session.prefix, name.as_str())
+}

@@ -1,0 +1,45 @@
+//! Items of compare-and-set ([`crate::cas`]) as objects: `PREFIX` `item/NAME.json`, beside those of locks.
+//!
+//! The body is a JSON object of `version`, `value` (Base64) and `writeIds`. It never occurs twice, since each write has
+//! another id, so the ETag tells one from the other.
+
+use leasehold_core::Resource;
+use leasehold_core::op::Outcome;
+
+use super::errors::Heard;
+use super::memory::Row;
+use super::requests::Version;
+use super::{Key, Request, Response, Session};
+use crate::cas::{Answer, Ask, Item};
+
+/// The folder of items below the prefix.
+pub(super) const FOLDER: &str = "item";
+
+/// The request that asks this of the item `name`.
+pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
+    let Key { text: key, long_name } = session.key_in(FOLDER, name);
+    match ask {
+        Ask::Read => session.read(&key),
+        Ask::Write { seen, new } => {
+            let version = seen.map(|seen| Version(seen.tag.clone()));
+            session.write(&key, version.as_ref(), new.to_json(long_name.as_deref()).as_bytes())
+        }
+    }
+}
+
+/// Reads the answer to [`request`]; where there is none, this is what is known of the request.
+pub fn answer(session: &Session, ask: Ask<'_>, response: Result<&Response, Outcome>) -> Answer {
+    let heard = match ask {
+        Ask::Read => session.heard_read(response),
+        Ask::Write { .. } => session.heard_write(response),
+    };
+    match heard {
+        Heard::Read(Row { body: Some(body), version: Some(Version(tag)) }) => {
+            Answer::of(Item::of_json(&body, &tag).map(Some))
+        }
+        Heard::Read(_) => Answer::Found(None),
+        Heard::Written(_) => Answer::Written,
+        Heard::Raced => Answer::Raced,
+        Heard::Failed(outcome) => Answer::Failed(outcome),
+    }
+}
