@@ -12,6 +12,7 @@ pub(crate) mod objects;
 pub(crate) mod postgres;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
+mod scheme;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -292,12 +293,7 @@ impl FromStr for StoreUrl {
             "postgres" | "postgresql" => {
                 Err(Error::config("this build has no PostgreSQL: enable the feature `postgres`"))
             }
-            _ => Err(Error::config(format!(
-                "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
-                 rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, \
-                 webdis+http://, dynamodb://, etcd://, postgres://, s3://, azblob://, gs:// and cosmos://",
-                without_secrets(url)
-            ))),
+            _ => Err(Error::config(scheme::unknown(scheme, url))),
         }
     }
 }
