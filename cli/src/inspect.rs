@@ -5,7 +5,9 @@ use leasehold::{LockInfo, Mark, Waiters};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
-use crate::output::{Failure, answer, answer_json, lock_json, lock_text, mark_json, mark_text, waiters_text};
+use crate::output::{
+    Failure, answer, answer_json, lock_json, lock_text, mark_json, mark_text, printable, waiters_text,
+};
 use crate::status;
 use crate::store::{Target, shown};
 
@@ -37,9 +39,9 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         answer_json(&answer)?;
     } else {
         let free = || match done {
-            Some(Some(_)) => format!("{} is done\n", seen.resource),
-            Some(None) => format!("{} is not done, and nobody runs it\n", seen.resource),
-            None => format!("{} is free\n", seen.resource),
+            Some(Some(_)) => format!("{} is done\n", printable(&seen.resource)),
+            Some(None) => format!("{} is not done, and nobody runs it\n", printable(&seen.resource)),
+            None => format!("{} is free\n", printable(&seen.resource)),
         };
         let holder = seen.holder.as_ref().map_or_else(free, lock_text);
         let done = done.and_then(Option::as_ref).map(mark_text).unwrap_or_default();

@@ -18,6 +18,7 @@ mod inspect;
 mod list;
 mod once;
 mod output;
+mod paint;
 mod permits;
 mod quorum;
 mod revoke;

@@ -4,9 +4,10 @@ use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
 use std::time::Duration;
 
-use leasehold::{Error, LockInfo, Mark, Waiters};
+use leasehold::{Error, LockInfo, Mark, Waiters, ffi};
 use serde_json::{Value, json};
 
+use crate::paint::{PROBLEM, STRONG, fitting, painted};
 use crate::status;
 
 /// The reason why a command failed.
@@ -38,7 +39,7 @@ impl Failure {
 
     /// Reports the failure to people on stderr, and to machines on stdout as well.
     pub(crate) fn tell(&self, json: bool) {
-        say(&self.message);
+        write_line(painted(PROBLEM, "leasehold:"), &self.message);
         if json {
             // The status is that of the failure, even if this cannot be written.
             let _ = answer_json(&json!({ "error": { "kind": self.kind, "message": self.message } }));
@@ -54,9 +55,14 @@ impl From<Error> for Failure {
 
 /// Writes a line to stderr. A stderr that is not read must not stop anything.
 pub(crate) fn say(message: impl Display) {
+    write_line("leasehold:", message);
+}
+
+fn write_line(prefix: impl Display, message: impl Display) {
     // One write, so that lines of several processes are not mixed.
-    let line = format!("leasehold: {}\n", printable(&message.to_string()));
-    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+    let line = format!("{prefix} {}\n", printable(&message.to_string()));
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(fitting(&out, &line).as_bytes());
 }
 
 /// Escapes characters that control a terminal, reorder text or are not seen: names and labels may come from anybody.
@@ -85,7 +91,7 @@ pub(crate) fn ask(question: impl Display) {
 /// Writes a text to stdout. A reader that has gone is no failure.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(fitting(&out, text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != IoKind::BrokenPipe => Err(Failure {
             status: status::OUTPUT,
             kind: "output",
@@ -135,11 +141,11 @@ pub(crate) fn lock_json(info: &LockInfo) -> Value {
 pub(crate) fn lock_text(info: &LockInfo) -> String {
     let unknown = || "unknown".to_owned();
     let owner = match &info.owner {
-        Some(owner) => owner.clone(),
+        Some(owner) => printable(owner),
         None if info.foreign => "a client of another library".to_owned(),
         None => "a client without a label".to_owned(),
     };
-    let since = info.since_unix_ms.map_or_else(unknown, instant);
+    let since = info.since_unix_ms.map_or_else(unknown, ago);
     let unless = if info.revoked { "at most: the lease is revoked" } else { "unless renewed" };
     let left = info.left.map_or_else(unknown, |left| format!("{} {unless}", seconds(left)));
     let left = if info.left.is_none() && info.revoked { format!("{left}: the lease is revoked") } else { left };
@@ -152,19 +158,21 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
             info.votes
         ),
     };
+    let data = match info.data.as_ref().map_or(0, Vec::len) {
+        0 => String::new(),
+        bytes => format!("  data       {bytes} bytes\n"),
+    };
     format!(
-        "{} is held\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  \
-         {left}\n  data       {} bytes\n{nodes}",
-        info.resource,
+        "{}\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n{data}{nodes}",
+        painted(STRONG, format_args!("{} is held", printable(&info.resource))),
         info.token.map_or_else(unknown, |token| token.to_string()),
         info.ttl.map_or_else(unknown, seconds),
-        info.data.as_ref().map_or(0, Vec::len),
     )
 }
 
 /// The line of waiters for people.
 pub(crate) fn waiters_text(waiters: Waiters) -> String {
-    format!("  waiting    {}, the first since {}\n", waiters.count, instant(waiters.since_unix_ms))
+    format!("  waiting    {}, the first came {}\n", waiters.count, ago(waiters.since_unix_ms))
 }
 
 /// The mark of a run for machines.
@@ -181,12 +189,32 @@ pub(crate) fn mark_json(mark: &Mark) -> Value {
 /// The mark of a run for people, one line for each value.
 pub(crate) fn mark_text(mark: &Mark) -> String {
     format!(
-        "  done by    {}\n  done with  token {}\n  done at    {}\n  not again  for {}\n",
-        mark.owner.as_deref().unwrap_or("a client without a label"),
+        "  done by    {}\n  done with  token {}\n  done       {}\n  not again  for {}\n",
+        mark.owner.as_deref().map_or_else(|| "a client without a label".to_owned(), printable),
         mark.token,
-        instant(mark.at_unix_ms),
+        ago(mark.at_unix_ms),
         days(mark.left),
     )
+}
+
+/// A time in the past as people see it: `12 min ago (2026-11-26T05:20:00Z)`. The age is left out where the two clocks do not
+/// agree on which was first.
+fn ago(unix_ms: u64) -> String {
+    let (_, now_unix_ms) = ffi::clocks();
+    match now_unix_ms.checked_sub(unix_ms) {
+        Some(age) => format!("{} ago ({})", span(Duration::from_millis(age)), instant(unix_ms)),
+        None => instant(unix_ms),
+    }
+}
+
+/// A length of time in at most six columns: `5 s`, `12 min`, `3 h`, `40 d`.
+pub(crate) fn span(length: Duration) -> String {
+    match length.as_secs() {
+        seconds @ 0..=99 => format!("{seconds} s"),
+        seconds @ 100..=5_999 => format!("{} min", seconds / 60),
+        seconds @ 6_000..=172_799 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", (seconds / 86_400).min(9_999)),
+    }
 }
 
 pub(crate) fn instant(unix_ms: u64) -> String {

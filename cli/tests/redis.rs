@@ -64,7 +64,7 @@ fn inspect_shows_who_stands_in_line() {
     wait_for("it stands in line", || server.command(&["ZCARD", "{job}\x1fline of name"]).integer() == 1);
     let inspect = ["inspect", "--store", &url, "job"];
     let shown = place.run(&inspect).expect(0).stdout;
-    assert!(shown.contains("\n  waiting    1, the first since 2"), "{shown}");
+    assert!(shown.contains("\n  waiting    1, the first came "), "{shown}");
     let json = |status| place.run(&[&inspect[..], &["--json"]].concat()).expect(status).json();
     assert_eq!(json(0)["waiting"]["count"], 1);
     std::fs::write(place.path("done"), "").unwrap();

@@ -6,6 +6,8 @@
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
+    /// The node of a quorum that it is about; `None` for a single store, and for the quorum as a whole.
+    pub node: Option<String>,
     /// A stable name of the check, such as `sqlite.filesystem`.
     pub check: &'static str,
     /// A description of what was found.
@@ -38,15 +40,19 @@ impl Severity {
 
 impl Finding {
     pub(crate) fn good(check: &'static str, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Good, check, what: what.into(), advice: String::new() }
+        Self { severity: Severity::Good, node: None, check, what: what.into(), advice: String::new() }
     }
 
     pub(crate) fn warning(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, check, what: what.into(), advice: advice.into() }
+        Self { severity: Severity::Warning, node: None, check, what: what.into(), advice: advice.into() }
     }
 
     pub(crate) fn problem(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { severity: Severity::Problem, check, what: what.into(), advice: advice.into() }
+        Self { severity: Severity::Problem, node: None, check, what: what.into(), advice: advice.into() }
+    }
+
+    pub(crate) fn of_node(self, name: &str) -> Self {
+        Self { node: Some(name.to_owned()), ..self }
     }
 }
 

@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Paragraph, Row, Table};
 
 use super::looks::Look;
-use crate::output::printable;
+use crate::output::{printable, span};
 
 /// Columns are left out until so much is left for the names of locks and holders.
 const FOR_NAMES: u16 = 40;
@@ -284,16 +284,6 @@ fn fit(text: &str, width: u16) -> String {
 
 fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A length of time in at most six columns: `5 s`, `12 min`, `3 h`, `40 d`.
-fn span(length: Duration) -> String {
-    match length.as_secs() {
-        seconds @ 0..=99 => format!("{seconds} s"),
-        seconds @ 100..=5_999 => format!("{} min", seconds / 60),
-        seconds @ 6_000..=172_799 => format!("{} h", seconds / 3_600),
-        seconds => format!("{} d", (seconds / 86_400).min(9_999)),
-    }
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl Nodes {
         let mut findings = Vec::new();
         for (name, one) in self.names.iter().zip(&examined) {
             let of_node = one.findings.iter().cloned();
-            findings.extend(of_node.map(|finding| Finding { what: format!("{name}: {}", finding.what), ..finding }));
+            findings.extend(of_node.map(|finding| finding.of_node(name)));
         }
         findings.extend(even(self.names.len()).map(|what| {
             Finding::warning("quorum.size", what, "add or take away a node: stop all clients, then mark the nodes anew")
@@ -157,19 +157,21 @@ impl Nodes {
                 Ok(Found { run: None, run_refused, .. }) => Finding::warning(
                     CHECK,
                     format!(
-                        "{name}: not declared durable, and it does not tell whether it was restarted{}: if it is restarted \
-                         with old data, it votes on leases that it has forgotten",
+                        "not declared durable, and it does not tell whether it was restarted{}: if it is restarted with \
+                         old data, it votes on leases that it has forgotten",
                         run_refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
                     ),
                     "let the user run INFO (+info), or make the server durable and say durable=yes",
-                ),
+                )
+                .of_node(name),
                 Ok(_) | Err(_) => Finding::good(
                     CHECK,
                     format!(
-                        "{name}: not declared durable, so that after each restart it does not vote for {:.1} s",
+                        "not declared durable, so that after each restart it does not vote for {:.1} s",
                         self.abstention().as_secs_f64()
                     ),
-                ),
+                )
+                .of_node(name),
             })
             .collect()
     }
@@ -180,16 +182,17 @@ impl Nodes {
         offsets
             .map(|(name, (offset, doubt))| {
                 let seconds = offset as f64 / 1e3;
-                if offset.unsigned_abs() > LARGE_OFFSET_MS.saturating_add(doubt) {
+                let finding = if offset.unsigned_abs() > LARGE_OFFSET_MS.saturating_add(doubt) {
                     Finding::warning(
                         CHECK,
-                        format!("{name}: its clock is {seconds:+.1} s off this machine's"),
+                        format!("its clock is {seconds:+.1} s off this machine's"),
                         "keep all clocks with NTP: leases do not depend on them, but a token that is forgotten is outbid \
                          only by clocks that agree",
                     )
                 } else {
-                    Finding::good(CHECK, format!("{name}: within {:.1} s of this machine's", seconds.abs().max(0.1)))
-                }
+                    Finding::good(CHECK, format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
+                };
+                finding.of_node(name)
             })
             .collect()
     }
@@ -210,8 +213,8 @@ pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<Found, Error> {
 /// A finding about a node that is not simply a member.
 fn membership(status: &NodeStatus) -> Option<Finding> {
     const CHECK: &str = "quorum.node";
-    let what = format!("{}: {}", status.name, status.meaning);
-    match status.standing {
+    let what = status.meaning.clone();
+    let finding = match status.standing {
         // The node's own findings say it.
         Standing::Member | Standing::Unreachable => None,
         Standing::Rejoined => Some(Finding::good(CHECK, what)),
@@ -221,5 +224,6 @@ fn membership(status: &NodeStatus) -> Option<Finding> {
         Standing::Stranger | Standing::Unreadable | Standing::Refused => {
             Some(Finding::problem(CHECK, what, "do what is said there; it does not vote until then"))
         }
-    }
+    };
+    finding.map(|finding| finding.of_node(&status.name))
 }

@@ -130,6 +130,7 @@ fn limits(access: &Access) -> Finding {
     };
     Finding {
         severity: Severity::Good,
+        node: None,
         check: "http.limits",
         what: what.to_owned(),
         advice: "nothing, unless you need one of them: then use redis:// or rediss:// to the same Redis".to_owned(),
