@@ -14,8 +14,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{duration, status};
 use help::{
-    BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP,
-    JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, STATUS_HELP, STORE_HELP, WATCH_HELP,
+    BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, ELECT_HELP, EXEC_HELP, INIT_HELP,
+    INSPECT_HELP, JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, STATUS_HELP, STORE_HELP,
+    WATCH_HELP,
 };
 pub(crate) use holder::BreakArgs;
 #[cfg(feature = "serve")]
@@ -37,6 +38,9 @@ pub(crate) struct Cli {
     pub command: Command,
 }
 
+/// The heading of the options that every command has, below its own.
+const STORE: &str = "Store";
+
 /// Options that are accepted before and after the command's name. As global arguments, the second of two would
 /// silently win.
 #[derive(Debug, Args)]
@@ -49,18 +53,19 @@ pub(crate) struct StoreArgs {
     /// (~/.local/state/leasehold/locks.db) is used, with a warning: only your own processes on this machine see its
     /// locks. LEASEHOLD_REQUIRE_STORE=1 makes this an error. Several --store options, or several urls in
     /// LEASEHOLD_STORE, are the independent nodes of a quorum: a majority of them grants a lock, so a minority may fail.
-    #[arg(long = "store", value_name = "URL")]
+    #[arg(long = "store", value_name = "URL", help_heading = STORE)]
     pub urls: Vec<String>,
     /// For a quorum: the longest ttl of its locks [default: the one that most nodes remember, or else 60s]
     ///
     /// Without it, the environment variable LEASEHOLD_MAX_TTL is used. A single store has no such setting, and ignores
     /// the variable.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
+    #[arg(help_heading = STORE)]
     pub max_ttl: Option<Duration>,
     /// For a quorum: its id [default: derived from the names of its nodes]
     ///
     /// Without it, the environment variable LEASEHOLD_QUORUM_ID is used, except for a single store.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = STORE)]
     pub quorum_id: Option<String>,
 }
 
@@ -82,6 +87,15 @@ pub(crate) enum Command {
     /// LEASEHOLD_RESOURCE is NAME@SLOT.
     #[command(after_long_help = ONCE_HELP)]
     Once(OnceArgs),
+    /// Run a command on one machine of several: on the leader, and on the next one when that has gone
+    ///
+    /// All of them run `elect` with the same name. One becomes the leader and runs the command; the others wait. When the
+    /// leader dies, or loses its lease, which ends its command, another one runs the command, with a higher token. A leader
+    /// that lost its lease waits with the others, and so does a machine whose store does not answer. When the command ends by
+    /// itself, so does leasehold, and the next machine leads. The command's environment and signals are those of `exec`;
+    /// LEASEHOLD_RESOURCE is the name.
+    #[command(after_long_help = ELECT_HELP)]
+    Elect(ElectArgs),
     /// Show the holder of a lock, or the mark of a run: since when, with which token, and the time left
     ///
     /// The answer is out of date when it arrives: use it for information, never for decisions.
@@ -148,6 +162,7 @@ impl Command {
         match self {
             Self::Exec(args) => Some(&args.store),
             Self::Once(args) => Some(&args.store),
+            Self::Elect(args) => Some(&args.store),
             Self::Inspect(args) => Some(&args.store),
             Self::List(args) => Some(&args.store),
             Self::Watch(args) => Some(&args.store),
@@ -185,7 +200,12 @@ impl Command {
             Self::Serve(_) => false,
             #[cfg(feature = "top")]
             Self::Top(_) => false,
-            Self::Exec(_) | Self::Once(_) | Self::Permits(_) | Self::Schema(_) | Self::Completions(_) => false,
+            Self::Exec(_)
+            | Self::Once(_)
+            | Self::Elect(_)
+            | Self::Permits(_)
+            | Self::Schema(_)
+            | Self::Completions(_) => false,
         }
     }
 }
@@ -289,13 +309,28 @@ pub(crate) struct OnceArgs {
     /// Waits up to 10s while somebody runs it.
     #[arg(long, conflicts_with_all = [
         "every", "offset", "cooldown", "keep", "wait", "ttl", "owner", "max_hold", "on_lost", "lost_status",
-        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "command",
+        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "command",
     ])]
     pub forget: bool,
     /// The name of the job: 1 to 1024 bytes, no control characters
     pub name: String,
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "forget", num_args = 1.., value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+const DEFAULT_TTL: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Args)]
+pub(crate) struct ElectArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub hold: HoldArgs,
+    /// The name of the election: 1 to 1024 bytes, no control characters
+    pub name: String,
+    /// The command and its arguments
+    #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -306,9 +341,9 @@ pub(crate) struct HoldArgs {
     ///
     /// leasehold renews it after a third of that. If leasehold is killed or its machine dies, others wait that long; if
     /// the store cannot be reached for that long, the lease is lost.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
-    #[arg(allow_hyphen_values = true)]
-    pub ttl: Duration,
+    /// [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
+    pub ttl: Option<Duration>,
     /// The holder's label that others see: at most 256 bytes [default: host:pid:thread]
     #[arg(long, value_name = "LABEL")]
     pub owner: Option<String>,
@@ -323,6 +358,15 @@ pub(crate) struct HoldArgs {
     /// Exit status if the lease was lost or in danger
     #[arg(long, value_name = "STATUS", default_value_t = status::LOST)]
     pub lost_status: u8,
+    /// Say on stderr when the lock is acquired, with which token, and when it is released
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+impl HoldArgs {
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL)
+    }
 }
 
 /// The action when the lease is lost.

@@ -13,6 +13,7 @@ mod args;
 mod break_lock;
 mod doctor;
 mod duration;
+mod elect;
 mod exec;
 mod inspect;
 mod list;
@@ -25,6 +26,7 @@ mod revoke;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
+mod settings;
 pub mod status;
 mod store;
 mod table;
@@ -40,19 +42,20 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 use output::{Failure, answer};
+use settings::Settings;
 use store::Target;
 
 /// Runs the command line. The first argument is the program's name.
 ///
-/// Reads the environment variables `LEASEHOLD_STORE`, `LEASEHOLD_MAX_TTL` and `LEASEHOLD_QUORUM_ID`, writes answers to
-/// stdout and everything else to stderr. Returns one of the statuses in [`status`], or for `exec` and `once` that of their command.
+/// Reads the environment variables and the file of settings that `leasehold --help` names, writes answers to stdout and
+/// everything else to stderr. Returns one of the statuses in [`status`], or for `exec` and `once` that of their command.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(status_of(args))
 }
 
 /// As [`run`], for callers that need the status as a number.
 pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = match Cli::try_parse_from(args) {
+    let mut cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // If the error cannot be written, the status still shows it.
@@ -60,9 +63,14 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
             return if error.use_stderr() { status::USAGE } else { status::DONE };
         }
     };
-    let result = Target::of(&cli.store, cli.command.store()).and_then(|target| match &cli.command {
+    let target = Settings::load().and_then(|settings| {
+        settings.fill(&mut cli.command);
+        Target::of(&cli.store, cli.command.store(), settings)
+    });
+    let result = target.and_then(|target| match &cli.command {
         Command::Exec(args) => exec::run(args, &target),
         Command::Once(args) => once::run(args, &target),
+        Command::Elect(args) => elect::run(args, &target),
         Command::Inspect(args) => inspect::run(args, &target),
         Command::List(args) => list::run(args, &target),
         Command::Watch(args) => watch::run(args, &target),

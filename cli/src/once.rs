@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::{Client, Once, Run, RunRequest};
 
 use crate::args::OnceArgs;
-use crate::exec::{Ended, Exec, Job, not_had};
+use crate::exec::{End, Ended, Exec, Job, not_had};
 use crate::output::{Failure, answer};
 use crate::status;
 use crate::store::Target;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
 }
 
 fn request(args: &OnceArgs, client: &Client) -> RunRequest {
-    let mut request = client.once(&args.name).ttl(args.hold.ttl);
+    let mut request = client.once(&args.name).ttl(args.hold.ttl());
     if let Some(slot) = &args.slot {
         request = request.slot(slot);
     }
@@ -70,7 +70,8 @@ fn request(args: &OnceArgs, client: &Client) -> RunRequest {
 
 /// Writes the mark, or leaves the work to the next one.
 fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failure>) -> Result<u8, Failure> {
-    let done = matches!(outcome, Ok(Ended { status, by_itself: true }) if status == status::DONE || args.keep_failures);
+    let done =
+        matches!(outcome, Ok(Ended { status, how: End::ByItself }) if status == status::DONE || args.keep_failures);
     let outcome = outcome.map(|ended| ended.status);
     if run.is_lost() {
         exec.say("the run is not marked as done: it may be done again");

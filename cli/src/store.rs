@@ -12,6 +12,7 @@ use leasehold::{ClientBuilder, Error, StoreUrl, Stores};
 use crate::args::StoreArgs;
 use crate::duration;
 use crate::output::Failure;
+use crate::settings::Settings;
 use crate::warnings;
 
 pub(crate) const STORE: &str = "LEASEHOLD_STORE";
@@ -28,13 +29,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn of(before: &StoreArgs, after: Option<&StoreArgs>) -> Result<Self, Failure> {
+    pub(crate) fn of(before: &StoreArgs, after: Option<&StoreArgs>, settings: Settings) -> Result<Self, Failure> {
         let all = || [Some(before), after].into_iter().flatten();
-        let urls: Vec<String> = all().flat_map(|args| args.urls.iter().cloned()).collect();
+        let mut urls: Vec<String> = all().flat_map(|args| args.urls.iter().cloned()).collect();
         if urls.iter().any(|url| url.trim().is_empty()) {
             return Err(Failure::usage(
                 "--store is empty; name a store, such as sqlite:locks.db, or leave --store out",
             ));
+        }
+        if urls.is_empty() && variable(STORE)?.is_none_or(|text| text.trim().is_empty()) {
+            urls = settings.store;
         }
         let mut target = Self {
             urls,
@@ -44,6 +48,8 @@ impl Target {
         // Urls that cannot be parsed are reported when they are opened.
         if target.urls().is_ok_and(|urls| urls.len() > 1) {
             target.ask_environment()?;
+            target.max_ttl = target.max_ttl.or(settings.max_ttl);
+            target.quorum_id = target.quorum_id.or(settings.quorum_id);
         }
         Ok(target)
     }

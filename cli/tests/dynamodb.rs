@@ -144,11 +144,3 @@ fn doctor_shows_the_identity_and_no_key() {
     let findings = json["findings"].as_array().unwrap();
     assert!(findings.iter().any(|one| one["check"] == "dynamodb.expiry" && one["severity"] == "warning"), "{json}");
 }
-
-impl Ran {
-    #[track_caller]
-    fn says_nothing_of(self, secret: &str) -> Self {
-        assert!(!format!("{self:?}").contains(secret), "{self:?}");
-        self
-    }
-}

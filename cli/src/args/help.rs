@@ -8,12 +8,22 @@ Environment, where the option is not given:
   LEASEHOLD_REQUIRE_STORE  1: a store must be named, there is no default
   LEASEHOLD_MAX_TTL        --max-ttl, if there are several stores
   LEASEHOLD_QUORUM_ID      --quorum-id, if there are several stores
+  LEASEHOLD_TTL            --ttl of exec, once and elect
+  LEASEHOLD_WAIT           --wait of exec and once
+  LEASEHOLD_CONFIG         a file of settings, see below
+
+Settings, where neither the option nor the variable is given, from the first of
+LEASEHOLD_CONFIG, ~/.config/leasehold/config.toml, /etc/leasehold/config.toml:
+  store = \"redis://locks.example.com\"    or a list of urls
+  max-ttl = \"60s\"    quorum-id = \"main\"
+  ttl = \"30s\"        wait = \"5m\"        owner = \"batch\"
 
 Examples:
   export LEASEHOLD_STORE=redis://locks.example.com
   leasehold exec nightly -- ./report.sh    run one at a time
   leasehold once --every 1d nightly -- ./report.sh
                                            run once a day
+  leasehold elect scheduler -- ./scheduler run it on one machine of several
   leasehold inspect nightly                show the holder
   leasehold list                           show all locks that are held
   leasehold doctor                         check the store
@@ -78,7 +88,27 @@ Not guaranteed:
     the lock no longer covers them.
   - Processes that leave the command's process group (setsid, daemons) are not
     reached by any of the above.
-  - Waiters are not served in order.
+  - Waiters are served in order only where the store keeps a line of them:
+    redis://, sqlite: and memory:.
+";
+
+pub(super) const ELECT_HELP: &str = "\
+Examples:
+  leasehold elect scheduler -- ./scheduler
+      on each machine: one of them runs it
+  leasehold elect --ttl 10s feed -- ./consume --fence
+      the next one takes over at most 10s after the leader's machine has died
+
+Exit status: that of the command, or 128 + N if signal N ended it, except
+  126  the command cannot be executed; the next machine leads at once
+  127  the command was not found; the next machine leads at once
+128+N  signal N came while waiting to lead
+and 64, 69, 70, 71, 77 as in `leasehold --help`; 69 only before the first
+answer of the store.
+
+All else about the lease, its loss, stopping, and what is not guaranteed, is as
+in `leasehold help exec`: for a moment two machines may take themselves for the
+leader, so let what the command writes to compare LEASEHOLD_TOKEN.
 ";
 
 pub(super) const ONCE_HELP: &str = "\

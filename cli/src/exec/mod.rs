@@ -22,7 +22,7 @@ use leasehold::{Client, ClientBuilder, Error, ErrorKind, Lease, LockInfo, Waiter
 use rustix::process::Signal;
 
 use crate::args::{ExecArgs, HoldArgs, OnLost};
-use crate::output::{Failure, say};
+use crate::output::{Failure, say, seconds};
 use crate::store::Target;
 use crate::{status, store, warnings};
 use command::{Running, not_started};
@@ -62,8 +62,16 @@ pub(crate) struct Job<'a> {
 pub(crate) struct Ended {
     /// That of leasehold.
     pub status: u8,
+    pub how: End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
     /// It ran, and its lease lasted.
-    pub by_itself: bool,
+    ByItself,
+    NotStarted,
+    /// Its lease was lost or in danger.
+    Endangered,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -72,7 +80,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// A request with the settings of the arguments: those for a lock and for a permit have the same ones.
 macro_rules! with_settings {
     ($request:expr, $args:ident, $exec:ident) => {{
-        let mut request = $request.ttl($args.hold.ttl);
+        let mut request = $request.ttl($args.hold.ttl());
         if let Some(left) = $exec.left() {
             request = request.wait(left);
         }
@@ -170,6 +178,13 @@ impl<'a> Exec<'a> {
         self.messages.say(what);
     }
 
+    /// For `--verbose` only.
+    fn say_in_full(&self, what: impl FnOnce() -> String) {
+        if self.job.hold.verbose {
+            self.messages.say(what());
+        }
+    }
+
     /// The rest of the wait; `None` is for ever.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.patience.left()
@@ -191,6 +206,19 @@ impl<'a> Exec<'a> {
         ControlFlow::Continue(result)
     }
 
+    /// Waits. A signal ends it.
+    pub(crate) fn pause(&self, length: Duration) -> ControlFlow<Signal> {
+        let start_ns = ffi::clocks().0;
+        loop {
+            let passed = Duration::from_nanos(ffi::clocks().0.saturating_sub(start_ns));
+            match self.inbox.next(length.saturating_sub(passed)) {
+                Some(Event::Signal(signal)) => return ControlFlow::Break(signal),
+                Some(_) => {}
+                None => return ControlFlow::Continue(()),
+            }
+        }
+    }
+
     /// The status after a signal ended the wait. Cleans up what was given up, or the next client would wait for its ttl.
     pub(crate) fn gave_up(&self, signal: Signal) -> u8 {
         if let Err(error) = self.inbox.finish(self.client.clone().close()) {
@@ -207,7 +235,10 @@ impl<'a> Exec<'a> {
             return outcome;
         }
         match self.finish(lease.release()) {
-            Ok(()) => outcome,
+            Ok(()) => {
+                self.say_in_full(|| format!("{:?}: released", lease.resource()));
+                outcome
+            }
             Err(error) if error.kind() == ErrorKind::Lost => {
                 self.messages.say(&error);
                 self.messages.say("the command has ended, and a part of its work may not have been protected");
@@ -279,6 +310,15 @@ impl<'a> Exec<'a> {
 
     /// Runs the command while the lease lasts.
     pub(crate) fn under(&mut self, lease: &Lease) -> Result<Ended, Failure> {
+        self.say_in_full(|| {
+            let left = seconds(lease.remaining());
+            format!(
+                "{:?}: acquired as {}, token {}, {left} left unless renewed",
+                lease.resource(),
+                lease.owner(),
+                lease.token()
+            )
+        });
         // leasehold may have been stopped while the grant was under way.
         if let Err(error) = lease.check(Duration::ZERO) {
             return Err(Failure::from(error).with_status(self.job.hold.lost_status));
@@ -303,13 +343,13 @@ impl<'a> Exec<'a> {
                 terminal.reclaim();
                 let (status, message) = not_started(self.job.command, &error);
                 self.messages.say(message);
-                return Ok(Ended { status, by_itself: false });
+                return Ok(Ended { status, how: End::NotStarted });
             }
         };
         match Supervisor::new(self, lease, command, terminal).run() {
-            Ending::Command(Ok(status)) => Ok(Ended { status, by_itself: true }),
+            Ending::Command(Ok(status)) => Ok(Ended { status, how: End::ByItself }),
             Ending::Command(Err(error)) => Err(Failure::system("the status of the command is not known", &error)),
-            Ending::Endangered => Ok(Ended { status: self.job.hold.lost_status, by_itself: false }),
+            Ending::Endangered => Ok(Ended { status: self.job.hold.lost_status, how: End::Endangered }),
         }
     }
 }
@@ -340,12 +380,13 @@ mod tests {
 
     use super::*;
     use crate::args::{Cli, Command};
+    use crate::settings::Settings;
 
     #[test]
     fn a_signal_that_comes_with_the_grant_gives_the_lock_back() {
         let cli = Cli::try_parse_from(["leasehold", "exec", "job", "--", "true"]).unwrap();
         let Command::Exec(args) = &cli.command else { unreachable!("it is exec") };
-        let target = &Target::of(&cli.store, None).unwrap();
+        let target = &Target::of(&cli.store, None, Settings::default()).unwrap();
         let inbox = Inbox::new();
         let client = inbox.finish(Client::connect("memory:")).unwrap();
         let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());

@@ -58,7 +58,7 @@ pub(super) struct Supervisor<'a> {
 
 impl<'a> Supervisor<'a> {
     pub(super) fn new(exec: &'a Exec<'a>, lease: &'a Lease, command: Running, terminal: Terminal) -> Self {
-        let margin = margin(exec.job.hold.ttl);
+        let margin = margin(exec.job.hold.ttl());
         Self {
             exec,
             lease,

@@ -42,7 +42,10 @@ impl Place {
     pub(crate) fn leasehold(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
-        command.env("LEASEHOLD_STORE", self.store()).env("XDG_STATE_HOME", self.folder.path());
+        command.env("LEASEHOLD_STORE", self.store());
+        for folder in ["XDG_STATE_HOME", "XDG_CONFIG_HOME"] {
+            command.env(folder, self.folder.path());
+        }
         command
     }
 
@@ -118,6 +121,12 @@ impl Ran {
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "no {text:?} in stderr: {}", self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn says_nothing_of(self, secret: &str) -> Self {
+        assert!(!format!("{self:?}").contains(secret), "{self:?}");
         self
     }
 
