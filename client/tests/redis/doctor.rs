@@ -50,12 +50,12 @@ fn set_sample(server: &Server, without: Option<&str>, more: &[&str]) {
     assert!(!reply.is_error(), "{reply:?}");
 }
 
-/// Returns the rules of the sample that grant rights: everything else there switches off. Some are for nodes of a
-/// quorum only, and have tests there.
+/// Returns the rules of the sample that grant rights of locks. Those of items and of nodes of a
+/// quorum have tests there.
 fn rights() -> Vec<&'static str> {
-    let of_quorums = ["+get", "+info", "~leasehold?quorum"];
+    let of_others = ["+get", "+info", "~leasehold?quorum", "+hmget", "+hset"];
     let rights = SAMPLE.split_whitespace().filter(|rule| rule.starts_with(['+', '~', '&']));
-    rights.filter(|rule| !of_quorums.contains(rule)).collect()
+    rights.filter(|rule| !of_others.contains(rule)).collect()
 }
 
 #[test]
