@@ -728,6 +728,10 @@ export class LeaseholdError extends Error {
   readonly holder?: LockInfo | undefined;
   /** True if the same call may succeed later by itself. */
   readonly temporary: boolean;
+  /** How often an update of `leasehold/cas` was tried. */
+  readonly tries?: number;
+  /** The fate of its value: it was not written, or it may have been. Look at the item before you try again. */
+  readonly fate?: "not_written" | "unknown";
 }
 
 /** Somebody else holds the lock, and the caller did not want to wait. Code `busy`. */
@@ -746,6 +750,8 @@ export class NotOwnedError extends LeaseholdError {}
  * `finish_unconfirmed`.
  */
 export class FinishUnconfirmedError extends LeaseholdError {}
+/** An update of an item was tried `tries` times, and others were faster each time. Code `too_many_conflicts`. */
+export class TooManyConflictsError extends LeaseholdError {}
 /** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */

@@ -22,6 +22,7 @@ export const {
   NotOwnedError,
   FinishUnconfirmedError,
   StoreUnavailableError,
+  TooManyConflictsError,
   StoreRefusedError,
   ClosedError,
   ConfigError,

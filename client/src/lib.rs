@@ -200,3 +200,8 @@ pub use watch::{Change, Watch};
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/once.md")]
 struct GuideToRuns;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/compare-and-set.md")]
+struct GuideToCompareAndSet;

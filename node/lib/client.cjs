@@ -223,4 +223,4 @@ class Client {
 
 shows(Client);
 
-module.exports = { Client, connect };
+module.exports = { Client, connect, refuseFiles };

@@ -29,6 +29,7 @@ const classes = {
   LeaseLostError: kind("LeaseLostError", "lost"),
   NotOwnedError: kind("NotOwnedError", "not_owned"),
   FinishUnconfirmedError: kind("FinishUnconfirmedError", "finish_unconfirmed"),
+  TooManyConflictsError: kind("TooManyConflictsError", "too_many_conflicts"),
   StoreUnavailableError: kind("StoreUnavailableError", "store_unavailable"),
   StoreRefusedError: kind("StoreRefusedError", "store_refused"),
   ConfigError: kind("ConfigError", "config"),
@@ -47,6 +48,7 @@ function errorOf(failure) {
   const error = new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
   if (Class === CommandRejectedError) error.reason = failure.reason;
   if (failure.lostReason) error.reason = failure.lostReason;
+  if (failure.fate) Object.assign(error, { tries: failure.tries, fate: failure.fate });
   return error;
 }
 

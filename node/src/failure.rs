@@ -1,5 +1,6 @@
 //! Errors on their way to JavaScript, where their classes are defined.
 
+use leasehold::cas::{self, Fate};
 use leasehold::{Error, ErrorKind};
 use napi::Either;
 use napi_derive::napi;
@@ -24,21 +25,19 @@ pub struct Failure {
     holder: Option<Box<leasehold::LockInfo>>,
     is_temporary: bool,
     reason: Option<Value>,
-    lost_reason: Option<&'static str>,
+    details: Option<Box<Details>>,
+}
+
+/// Details that only errors of some kinds have.
+enum Details {
+    Loss { reason: &'static str },
+    Update { tries: u32, fate: &'static str },
 }
 
 impl Failure {
     /// A refusal of the protocol without I/O, with its reason if that is a value.
     pub(crate) fn new(kind: &'static str, message: String, reason: Option<Value>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            resource: None,
-            holder: None,
-            is_temporary: false,
-            reason,
-            lost_reason: None,
-        }
+        Self { kind, message: message.into(), resource: None, holder: None, is_temporary: false, reason, details: None }
     }
 
     /// A setting or use that cannot work.
@@ -61,7 +60,22 @@ impl From<Error> for Failure {
             holder: error.holder().cloned().map(Box::new),
             is_temporary: error.kind().is_temporary(),
             reason: None,
-            lost_reason: error.lost_reason(),
+            details: error.lost_reason().map(|reason| Box::new(Details::Loss { reason })),
+        }
+    }
+}
+
+impl From<cas::Error> for Failure {
+    fn from(error: cas::Error) -> Self {
+        let fate = match error.fate() {
+            Fate::NotWritten => "not_written",
+            Fate::Unknown => "unknown",
+        };
+        Self {
+            kind: error.name(),
+            message: error.to_string().into(),
+            details: Some(Box::new(Details::Update { tries: error.tries(), fate })),
+            ..Self::from(error.trouble().clone())
         }
     }
 }
@@ -101,7 +115,28 @@ impl Failure {
     /// Why a lease was lost, where that is known.
     #[napi(getter, catch_unwind)]
     pub fn lost_reason(&self) -> Option<&str> {
-        self.lost_reason
+        match self.details.as_deref()? {
+            Details::Loss { reason } => Some(reason),
+            Details::Update { .. } => None,
+        }
+    }
+
+    /// How often an update of an item was tried.
+    #[napi(getter, catch_unwind)]
+    pub fn tries(&self) -> Option<u32> {
+        match self.details.as_deref()? {
+            Details::Update { tries, .. } => Some(*tries),
+            Details::Loss { .. } => None,
+        }
+    }
+
+    /// The fate of its value: written or not, or unknown.
+    #[napi(getter, catch_unwind)]
+    pub fn fate(&self) -> Option<&str> {
+        match self.details.as_deref()? {
+            Details::Update { fate, .. } => Some(fate),
+            Details::Loss { .. } => None,
+        }
     }
 
     /// True if the same call may succeed later without any change.

@@ -16,6 +16,7 @@ pub mod election;
 pub mod failure;
 pub mod fence;
 pub mod info;
+pub mod items;
 pub mod lease;
 mod libuv;
 pub mod observe;

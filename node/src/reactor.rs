@@ -26,6 +26,7 @@ use crate::client::Client;
 use crate::election::{Election, Step};
 use crate::failure::{Failure, either};
 use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, whole};
+use crate::items::{ItemStep, Items};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
@@ -46,6 +47,8 @@ pub(crate) enum Outcome {
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
     Revoke(leasehold::RevokeOutcome),
+    Items(leasehold::cas::Items),
+    ItemStep(leasehold::cas::Step),
     Run(leasehold::Run),
     Skipped(Skipped),
     RunInfo(leasehold::RunInfo),
@@ -513,6 +516,8 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),
         Ok(Outcome::ReleaseIf(outcome)) => ReleaseIfOutcome::from(outcome).into_unknown(env),
         Ok(Outcome::Revoke(outcome)) => RevokeOutcome::from(outcome).into_unknown(env),
+        Ok(Outcome::Items(items)) => Items::new(items).into_unknown(env),
+        Ok(Outcome::ItemStep(step)) => ItemStep::new(step).into_unknown(env),
         Ok(Outcome::Skipped(skipped)) => skipped.into_unknown(env),
         Ok(Outcome::RunInfo(info)) => RunInfo::from(info).into_unknown(env),
         Ok(Outcome::Mark(mark)) => mark.map(Mark::from).into_unknown(env),

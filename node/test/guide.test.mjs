@@ -1,4 +1,4 @@
-// The complete examples of docs/node.md and docs/once.md.
+// The complete examples of docs/node.md, docs/once.md and docs/compare-and-set.md.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -13,10 +13,11 @@ import { startWebdis } from "./helpers/webdis.mjs";
 const page = (name) => readFileSync(join(process.env.LEASEHOLD_SOURCE, "docs", name), "utf8");
 const blocks = (text) => [...text.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
 const EXAMPLES = blocks(page("node.md")).filter((code) => /leasehold\/(protocol|testing)"|\bobserve\(/.test(code));
-EXAMPLES.push(...blocks(page("once.md")));
+EXAMPLES.push(...["once.md", "compare-and-set.md"].flatMap((name) => blocks(page(name))));
+EXAMPLES.push(...blocks(page("fencing.md")).filter((code) => code.includes("leasehold/cas")));
 
 test("there are examples", () => {
-  for (const part of [/\.once\(/, /leasehold\/protocol"/, /leasehold\/testing"/, /\bobserve\(/]) {
+  for (const part of [/\.once\(/, /leasehold\/cas"/, /leasehold\/protocol"/, /leasehold\/testing"/, /\bobserve\(/]) {
     assert.ok(EXAMPLES.some((code) => part.test(code)), String(part));
   }
 });

@@ -26,6 +26,7 @@ import {
 import { collect } from "leasehold/prometheus";
 import * as protocol from "leasehold/protocol";
 import * as testing from "leasehold/testing";
+import { connect as connectItems, type Item } from "leasehold/cas";
 import { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } from "leasehold/fence";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -252,3 +253,9 @@ export async function fake(): Promise<void> {
   client.clock.advance(1_000);
   client.lose("a");
 }
+
+const items = await connectItems("memory:", { tries: 3 });
+const written: Item | null = await items.update("a", async (old) => (old === null ? new Uint8Array() : null));
+const version: number | undefined = written?.version;
+await items.update("a", (old) => old?.subarray(1));
+void version;

@@ -33,6 +33,7 @@ from leasehold._errors import (
     StaleTokenError,
     StoreRefusedError,
     StoreUnavailableError,
+    TooManyConflictsError,
 )
 from leasehold._lock import Acquirable, Lock
 from leasehold._native import (
@@ -94,6 +95,7 @@ __all__ = [
     "StaleTokenError",
     "StoreRefusedError",
     "StoreUnavailableError",
+    "TooManyConflictsError",
     "__version__",
     "connect",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar
+    from typing import ClassVar, Literal
 
     from leasehold._native import LockInfo
 
@@ -22,6 +22,10 @@ class LeaseholdError(Exception):
     """The resource of the failed call."""
     holder: LockInfo | None = None
     """The holder of the lock, if that is the reason."""
+    tries: int = 0
+    """How often an update of :mod:`leasehold.cas` was tried."""
+    fate: Literal["not_written", "unknown"] | None = None
+    """The fate of its value: it was not written, or it may have been. Look at the item before you try again."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # The holder cannot be pickled, and the message names it.
@@ -105,6 +109,16 @@ class StaleTokenError(LeaseholdError):
     code = "stale_token"
 
 
+class TooManyConflictsError(LeaseholdError):
+    """An update of an item was tried ``tries`` times, and others were faster each time. Nothing was written. Partition the
+    item, or take a lock.
+    """
+
+    __module__ = "leasehold"
+    code = "too_many_conflicts"
+    temporary = True
+
+
 class FinishUnconfirmedError(LeaseholdError):
     """The work of a run was done, and no answer of the store says that its mark stands: it may be done again."""
 
@@ -132,6 +146,7 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
         ClosedError,
         StaleTokenError,
         FinishUnconfirmedError,
+        TooManyConflictsError,
         InternalError,
     )
 }

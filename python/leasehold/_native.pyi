@@ -25,6 +25,7 @@ __all__ = [
     "DynamodbGuard",
     "Election",
     "Guards",
+    "Items",
     "Lease",
     "Leases",
     "LockBase",
@@ -49,6 +50,7 @@ __all__ = [
     "SqliteRowGuard",
     "Statements",
     "TestStore",
+    "Update",
     "Writing",
     "__version__",
     "clocks",
@@ -505,6 +507,20 @@ class DynamodbGuard:
     def names(self) -> dict[str, str]: ...
     @staticmethod
     def values(token: int) -> dict[str, str]: ...
+
+@final
+class Items:
+    @staticmethod
+    def connect(url: str) -> Items: ...
+    @staticmethod
+    def begin_connect(url: str) -> Operation: ...
+    def begin(self, name: str, tries: int) -> Update: ...
+
+@final
+class Update:
+    def step(self) -> tuple[bool, tuple[bytes, int] | None]: ...
+    def begin_step(self) -> Operation: ...
+    def write(self, value: bytes) -> None: ...
 
 def clocks() -> tuple[int, int]: ...
 def is_meant(

@@ -9,6 +9,11 @@ use crate::signals;
 
 /// The exception for an error of the client.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    raised_as(py, error.kind().name(), &error.to_string(), error)
+}
+
+/// The same under another name, and with more to say.
+pub(crate) fn raised_as(py: Python<'_>, name: &str, message: &str, error: &Error) -> PyErr {
     // A caller that comes after the waiters finds its client closed.
     let is_closed = || error.kind() == ErrorKind::Closed && !signals::is_main_thread(py).unwrap_or(true);
     if signals::is_ending() && (error.kind() == ErrorKind::Cancelled || is_closed()) {
@@ -16,7 +21,7 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
         return PySystemExit::new_err(());
     }
     let holder = error.holder().cloned().map(LockInfo::new);
-    let raised = made(py, error.kind().name(), &error.to_string(), error.resource(), holder);
+    let raised = made(py, name, message, error.resource(), holder);
     match error.lost_reason().map(|reason| raised.value(py).setattr("reason", reason)) {
         Some(Err(failed)) => failed,
         Some(Ok(())) | None => raised,

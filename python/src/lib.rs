@@ -16,6 +16,7 @@ mod errors;
 mod fence;
 mod fence_sql;
 mod info;
+mod items;
 mod lease;
 mod lock;
 mod observe;
@@ -57,6 +58,8 @@ mod _native {
     use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, Statements, token_parameter};
     #[pymodule_export]
     use super::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, is_meant};
+    #[pymodule_export]
+    use super::items::{Items, Update};
     #[pymodule_export]
     use super::lease::{Lease, Leases, Lost};
     #[pymodule_export]

@@ -20,6 +20,7 @@ use crate::client::Client;
 use crate::convert::Kept;
 use crate::errors::raised;
 use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome};
+use crate::items::{self, Items};
 use crate::lease::{Lease, Leases};
 use crate::tie::{Tie, Tied};
 use crate::{permit, run, series};
@@ -42,6 +43,8 @@ pub(crate) enum Outcome {
     Once(leasehold::Once),
     RunInfo(leasehold::RunInfo),
     Mark(Option<leasehold::Mark>),
+    Items(leasehold::cas::Items),
+    ItemStep(Result<leasehold::cas::Step, leasehold::cas::Error>),
     Loss(Error),
 }
 
@@ -170,6 +173,11 @@ fn tell(waiter: &Bound<'_, PyAny>, end: End) -> PyResult<()> {
         return Ok(());
     }
     match end {
+        // The errors of an update are more than those of the client.
+        Ok(Outcome::ItemStep(step)) => match items::shown(py, step) {
+            Ok(step) => waiter.call_method1(intern!(py, "set_result"), (step,))?,
+            Err(error) => waiter.call_method1(intern!(py, "set_exception"), (error,))?,
+        },
         Ok(outcome) => waiter.call_method1(intern!(py, "set_result"), (shown(py, outcome)?,))?,
         Err(error) => waiter.call_method1(intern!(py, "set_exception"), (raised(py, &error),))?,
     };
@@ -195,6 +203,8 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Once(once) => run::begun(py, once),
         Outcome::RunInfo(info) => run::info(py, info),
         Outcome::Mark(mark) => run::mark(py, mark),
+        Outcome::Items(items) => Ok(Items::new(items).into_pyobject(py)?.into_any()),
+        Outcome::ItemStep(step) => items::shown(py, step),
         Outcome::Loss(error) => Ok(raised(py, &error).into_pyobject(py)?.into_any()),
     }
 }

@@ -17,6 +17,7 @@ from conftest import PATIENCE
 import leasehold
 import leasehold.aio
 import leasehold.fence
+import leasehold.cas
 import leasehold.metrics
 import leasehold.protocol
 import leasehold.testing
@@ -24,9 +25,11 @@ from leasehold.compat import redis_py
 from leasehold.compat.redis_py import asyncio as redis_py_asyncio
 
 COMMAND = str(Path(sys.executable).parent / "leasehold")
-GUIDES = [Path(__file__).parents[2] / "docs" / name for name in ("python.md", "migrating-python.md", "once.md")]
-MODULES = [leasehold, leasehold.aio, leasehold.fence, leasehold.metrics, leasehold.protocol, leasehold.testing, redis_py, redis_py_asyncio]
+GUIDES = [Path(__file__).parents[2] / "docs" / name for name in ("python.md", "migrating-python.md", "once.md", "compare-and-set.md")]
+MODULES = [leasehold, leasehold.aio, leasehold.cas, leasehold.fence, leasehold.metrics, leasehold.protocol, leasehold.testing, redis_py, redis_py_asyncio]
 EXAMPLES: list[str] = re.findall(r"```python\n(.*?)```", "".join(guide.read_text() for guide in GUIDES), re.DOTALL)
+FENCING = (Path(__file__).parents[2] / "docs" / "fencing.md").read_text()
+EXAMPLES += [code for code in re.findall(r"```python\n(.*?)```", FENCING, re.DOTALL) if "import cas" in code]
 
 
 def command(*args: str) -> subprocess.CompletedProcess[str]:
@@ -60,7 +63,7 @@ def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
 def test_the_package_has_its_version_and_names() -> None:
     assert metadata.version("leasehold") == leasehold.__version__
     assert metadata.requires("leasehold") is None
-    modules = {"aio", "compat", "contrib", "fence", "metrics", "protocol", "testing"}
+    modules = {"aio", "cas", "compat", "contrib", "fence", "metrics", "protocol", "testing"}
     assert all(hasattr(leasehold, name) for name in leasehold.__all__), "some are imported on demand"
     names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations"} - modules
     assert names | {"__version__"} == set(leasehold.__all__)
@@ -75,7 +78,7 @@ def test_asyncio_is_imported_only_on_demand() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", [leasehold, leasehold.aio, leasehold.testing])
+@pytest.mark.parametrize("module", [leasehold, leasehold.aio, leasehold.cas, leasehold.testing])
 def test_examples_in_the_code_run(module: object) -> None:
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0  # type: ignore[arg-type]
 

@@ -1,0 +1,3 @@
+import cas from "./cas.cjs";
+
+export const { connect, Items } = cas;
