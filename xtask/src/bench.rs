@@ -13,12 +13,21 @@ use crate::steps::Steps;
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
 
-const PROGRAMS: [&str; 9] = ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd", "serve", "admin"];
+const PROGRAMS: [&str; 10] =
+    ["core", "sqlite", "redis", "quorum", "dynamodb", "postgres", "etcd", "serve", "admin", "cas"];
 /// Measured in languages of their own.
 const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 7] =
-    ["bench-redis", "bench-quorum", "bench-dynamodb", "bench-postgres", "bench-etcd", "bench-serve", "bench-admin"];
+const BESIDE_PEERS: [&str; 8] = [
+    "bench-redis",
+    "bench-quorum",
+    "bench-dynamodb",
+    "bench-postgres",
+    "bench-etcd",
+    "bench-serve",
+    "bench-admin",
+    "bench-cas",
+];
 
 /// Keep the figures, and draw them.
 const PLOT: &str = "--plot";

@@ -53,7 +53,7 @@ Usage: cargo xtask <command> [arguments]
                            locks by itself; or whether the packages' values of the WIT are up to date, write them
                            anew, or run the components in their hosts
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
-  bench [--plot] [core|sqlite|redis|quorum|dynamodb|postgres|etcd|serve|admin|component|python|node...] [--quick]
+  bench [--plot] [core|sqlite|redis|quorum|dynamodb|postgres|etcd|serve|admin|cas|component|python|node...] [--quick]
                            measure, and show what was measured last beside the aims; all benchmarks without a name.
                            With --plot the figures are kept, and drawn, in docs/benchmarks; `bench --plot --draw`
                            draws what is kept again

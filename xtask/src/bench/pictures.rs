@@ -10,7 +10,7 @@ pub struct About {
     pub what: &'static str,
 }
 
-const ABOUT: [About; 12] = [
+const ABOUT: [About; 13] = [
     About {
         benchmark: "core",
         title: "The protocol alone",
@@ -60,6 +60,11 @@ const ABOUT: [About; 12] = [
         title: "Looking and steering",
         what: "A list of all locks by one process, with its time and memory, and the time from a revoke until the lock is \
                free, beside the ttl.",
+    },
+    About {
+        benchmark: "cas",
+        title: "Compare-and-set beside a lock",
+        what: "An increment of one item on one Redis by several writers, without a lock and under one.",
     },
     About {
         benchmark: "component",
