@@ -9,6 +9,7 @@ mod common;
 mod answers;
 mod cosmos;
 mod faults;
+mod fence;
 mod items;
 
 use std::time::Duration;
