@@ -27,7 +27,6 @@
 //! needed are those of locks.
 
 use std::fmt;
-use std::sync::Arc;
 
 use leasehold_core::Resource;
 use leasehold_core::op::{Denial, Fault, FaultKind, Refusal};
@@ -37,7 +36,7 @@ use crate::entropy::fill;
 use crate::error::{Error as Trouble, ErrorKind};
 use crate::exec;
 use crate::stores::Stores;
-use crate::sync::thread;
+use crate::sync::{Arc, thread};
 use crate::transport::items::{ItemStore, open_items};
 use crate::transport::of;
 use crate::url::StoreUrl;
