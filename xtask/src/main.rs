@@ -8,6 +8,7 @@ mod component;
 mod conformance;
 mod demo;
 mod deny;
+mod docs;
 mod dynamodb;
 mod flaky;
 mod fuzz;
@@ -53,6 +54,8 @@ Usage: cargo xtask <command> [arguments]
                            locks by itself; or whether the packages' values of the WIT are up to date, write them
                            anew, or run the components in their hosts
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
+  docs                     the documentation site: every page, references of three languages, the playground; follows
+                           all links
   bench [--plot] [core|sqlite|redis|quorum|dynamodb|postgres|etcd|serve|admin|cas|component|python|node...] [--quick]
                            measure, and show what was measured last beside the aims; all benchmarks without a name.
                            With --plot the figures are kept, and drawn, in docs/benchmarks; `bench --plot --draw`
@@ -85,7 +88,7 @@ Usage: cargo xtask <command> [arguments]
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, alerts, stores, valkey, release, chaos, sim, fuzz, search,
+                           of its parts: test, deny, alerts, docs, stores, valkey, release, chaos, sim, fuzz, search,
                            mutants, races, properties, handovers, shell-mutants
   help                     this text
 
@@ -108,6 +111,7 @@ fn main() -> ExitCode {
         Some("node") => none(&rest).and_then(|()| node::node()),
         Some("playground") => playground::playground(&rest),
         Some("python") => python::python(&rest),
+        Some("docs") => none(&rest).and_then(|()| docs::docs()),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => chaos::chaos(&rest),
         Some("sim") => sim::sim(&rest),

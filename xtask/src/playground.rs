@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCE: &str = "docs/playground";
-const PAGE: &str = "index.html";
+/// The page, in the folder that it is built in.
+pub const PAGE: &str = "index.html";
 
 pub fn playground(args: &[String]) -> Result {
     let with_tests = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -36,7 +37,8 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path) -> Result {
     test(steps, transpiled, &folder)
 }
 
-fn build(steps: &mut Steps, transpiled: &Path) -> Result<PathBuf> {
+/// Builds the page around the component as an ES module, and answers its folder.
+pub fn build(steps: &mut Steps, transpiled: &Path) -> Result<PathBuf> {
     let folder = run::target()?.join("playground");
     let mut build = Command::new("node");
     build.arg(run::root().join(SOURCE).join("build.mjs")).arg(transpiled).arg(folder.join(PAGE));

@@ -5,7 +5,7 @@
 
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{chaos, deny, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey};
+use crate::{chaos, deny, docs, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -18,10 +18,11 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 16] = [
     TEST,
     ("deny", agreed_on),
     ("alerts", promtool::check_alerts),
+    ("docs", site),
     ("stores", test::each_store_alone),
     ("valkey", valkey::run),
     ("release", all_that_is_published),
@@ -110,6 +111,10 @@ fn many_handovers(steps: &mut Steps) -> Result {
     steps.run("hand-overs, many", handovers)
 }
 
+fn site(steps: &mut Steps) -> Result {
+    docs::build(steps).map(drop)
+}
+
 fn agreed_on(steps: &mut Steps) -> Result {
     setup::subcommand(steps, "deny")?;
     deny::deny(steps)
@@ -133,6 +138,6 @@ mod tests {
     #[test]
     fn a_part_that_is_not_there_is_told_with_those_that_are() {
         let failure = chosen(&["chaos".to_owned(), "everything".to_owned()]).expect_err("not a part").to_string();
-        assert!(failure.contains("`everything`") && failure.contains("test, deny, alerts, stores"), "{failure}");
+        assert!(failure.contains("`everything`") && failure.contains("test, deny, alerts, docs, stores"), "{failure}");
     }
 }

@@ -1,0 +1,179 @@
+"""Adds to the pages of docs/ what is generated: the menu, files beside the pages, the references and the playground.
+
+The pages stay as they are read on a code host. A link that leaves docs/ leads to a copy of that file in the site.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+SITE = ROOT / "site"
+INDEX = DOCS / "README.md"
+PLAYGROUND = "playground/index.md"
+NODE = "reference/node"
+
+LINK = re.compile(r"(\]\(|\b(?:src|srcset|href)=\")([^)\s#\":]+)(?=[)#\s\"])")
+PICTURES = {".svg", ".png"}
+PYTHON_MODULES = {
+    "leasehold": "connect, locks, runs, elections, errors",
+    "leasehold.aio": "the same for asyncio",
+    "leasehold.fence": "guards for the protected side",
+    "leasehold.testing": "fake clients with a clock that tests move",
+    "leasehold.metrics": "counters and histograms",
+    "leasehold.contrib.apscheduler": "runs for APScheduler",
+    "leasehold.contrib.celery": "runs and a beat for Celery",
+    "leasehold.contrib.django": "runs for commands of Django",
+    "leasehold.contrib.prometheus": "an exporter for Prometheus",
+    "leasehold.compat.redis_py": "redis-py's Lock over leasehold",
+}
+PLAYGROUND_PAGE = """---
+hide: [toc, navigation]
+---
+# Playground
+
+Workers, a store and a network that loses messages: the real protocol, compiled to WebAssembly, in this page.
+[In a window of its own](app.html){target=_blank}
+
+<iframe class="playground" src="app.html" title="The playground"></iframe>
+"""
+
+
+def on_config(config: Any) -> Any:
+    """The menu is the index of docs/: each heading a tab, each row its pages in their order."""
+    config["nav"] = [*menu(INDEX.read_text()), {"Reference": reference()}]
+    return config
+
+
+def menu(text: str) -> list[dict[str, list[Any]]]:
+    _, *sections = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    tabs: list[dict[str, list[Any]]] = []
+    for title, body in zip(sections[::2], sections[1::2]):
+        rows = [line.split(" | ")[0] for line in body.splitlines() if line.startswith("| [")]
+        links = [link for row in rows for link in re.findall(r"\[([^\]]+)\]\(([^)#]+)\)", row)]
+        tabs.append({title: [{name.replace("`", ""): site_path(DOCS / target)} for name, target in links]})
+    tabs[0] = {next(iter(tabs[0])): ["README.md", *next(iter(tabs[0].values()))]}
+    return tabs
+
+
+def reference() -> list[Any]:
+    python = [{name: f"reference/{name}.md"} for name in PYTHON_MODULES]
+    return ["reference/index.md", {"Python": python}, {"Node": f"{NODE}/modules.md"}, {"Rust": "reference/rust.md"}]
+
+
+def on_files(files: Files, config: Any) -> Files:
+    pages = {INDEX} | {Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path}
+    for path in sorted(outside(pages)):
+        add(files, config, site_path(path), path.read_text() if path.suffix == ".md" else path.read_bytes())
+    add(files, config, "assets/site.css", (SITE / "site.css").read_text())
+    add(files, config, PLAYGROUND, PLAYGROUND_PAGE)
+    for name, about in PYTHON_MODULES.items():
+        add(files, config, f"reference/{name}.md", f"# {name}\n\n::: {name}\n    options:\n      show_root_heading: false\n")
+    add(files, config, "reference/index.md", reference_page())
+    add(files, config, "reference/rust.md", "# Rust\n\n[Open the reference of the crate](rust/leasehold/index.html)\n")
+    made = Path(os.environ["LEASEHOLD_TYPEDOC"])
+    for path in sorted(made.rglob("*.md")):
+        text = path.read_text().replace("[index](index.md)", "[leasehold](index.md)")
+        add(files, config, f"{NODE}/{path.relative_to(made).as_posix()}", re.sub("^# index$", "# leasehold", text, flags=re.M))
+    return files
+
+
+def reference_page() -> str:
+    rows = "\n".join(f"| [`{name}`]({name}.md) | {about} |" for name, about in PYTHON_MODULES.items())
+    return f"""# References
+
+Made from the source of each package.
+
+## Python
+
+| module | contents |
+|---|---|
+{rows}
+
+## Node
+
+[`leasehold` and its modules](node/modules.md): `fence`, `testing`, `edge`, `protocol` and the adapters.
+
+## Rust
+
+[`leasehold`](rust/leasehold/index.html), the crate.
+
+## Command line
+
+`leasehold help`, and `leasehold help COMMAND`.
+"""
+
+
+def add(files: Files, config: Any, uri: str, content: str | bytes) -> None:
+    files.append(File.generated(config, uri, content=content))
+
+
+def outside(pages: set[Path]) -> set[Path]:
+    """Files that are no pages of docs/, and to which pages lead, also those that were found on the way."""
+    found: set[Path] = set()
+    queue = list(pages)
+    while queue:
+        page = queue.pop()
+        for target in targets(page):
+            is_page = target in pages or target in found
+            if not is_page and target.is_file() and target.suffix not in PICTURES | {".html"}:
+                found.add(target)
+                if target.suffix == ".md":
+                    queue.append(target)
+            elif target.is_file() and target.suffix in PICTURES and DOCS not in target.parents:
+                found.add(target)
+    return found
+
+
+def targets(page: Path) -> Iterator[Path]:
+    for _, link in LINK.findall(page.read_text()):
+        yield real(page, link)
+
+
+def real(page: Path, link: str) -> Path:
+    path = Path(os.path.normpath(page.parent / link))
+    return path / "README.md" if (path / "README.md").is_file() else path
+
+
+def site_path(path: Path) -> str:
+    """The place of a file of the repository in the site."""
+    path = Path(os.path.normpath(path))
+    if path == DOCS / "playground":
+        return PLAYGROUND
+    if DOCS in path.parents and (path.suffix == ".md" or path.suffix in PICTURES):
+        return path.relative_to(DOCS).as_posix()
+    name = f"source/{path.relative_to(ROOT).as_posix()}"
+    return name if path.suffix in {".md"} | PICTURES else f"{name}.txt"
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    uri = page.file.src_uri
+    if uri.startswith(("reference/", "playground/")):
+        return markdown
+    own = ROOT / uri.removeprefix("source/") if uri.startswith("source/") else DOCS / uri
+
+    def lead(found: re.Match[str]) -> str:
+        opening, link = found.groups()
+        target = real(own, link)
+        if target.is_dir() and target != DOCS / "playground":
+            # A folder has no page: the words stay, and lead to the list of what is in the site.
+            return f"{opening}{posixpath.relpath('README.md', posixpath.dirname(uri))}"
+        return opening + posixpath.relpath(site_path(target), posixpath.dirname(uri))
+
+    pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(piece if piece.startswith("```") else LINK.sub(lead, piece) for piece in pieces)
+
+
+def on_post_build(config: Any) -> None:
+    site = Path(config["site_dir"])
+    shutil.copytree(os.environ["LEASEHOLD_RUSTDOC"], site / "reference/rust", dirs_exist_ok=True)
+    shutil.copy(os.environ["LEASEHOLD_PLAYGROUND"], site / "playground/app.html")
