@@ -27,6 +27,7 @@ PICTURES = {".svg", ".png"}
 PYTHON_MODULES = {
     "leasehold": "connect, locks, runs, elections, errors",
     "leasehold.aio": "the same for asyncio",
+    "leasehold.cas": "compare-and-set on items of a store",
     "leasehold.fence": "guards for the protected side",
     "leasehold.testing": "fake clients with a clock that tests move",
     "leasehold.metrics": "counters and histograms",
