@@ -56,6 +56,7 @@ pub fn tidy() -> Result {
             findings.extend(imports::check_shipped(name, &text, |path| root.join(path).exists()));
         } else if name.ends_with(".md") {
             findings.extend(index::check_links(name, &text, |path| root.join(path).exists()));
+            findings.extend(index::check_headings(name, &text, |path| read(&root.join(path)).ok()));
         } else if name == ci::PATH {
             findings.extend(ci::check(&text, is_executable(path)));
         }

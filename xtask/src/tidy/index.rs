@@ -1,4 +1,4 @@
-//! Links in documents lead to files, indexes list every page and example, and a suite runs every example.
+//! Links in documents lead to files and headings, indexes list every page and example, and a suite runs every example.
 
 use super::Finding;
 use std::path::Path;
@@ -32,6 +32,41 @@ pub fn check_links(path: &str, text: &str, exists: impl Fn(&Path) -> bool) -> Ve
         }
     }
     findings
+}
+
+/// The headings of pages to which a document links.
+pub fn check_headings(path: &str, text: &str, read: impl Fn(&Path) -> Option<String>) -> Vec<Finding> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let mut findings = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        for (link, _) in line.split("](").skip(1).filter_map(|rest| rest.split_once(')')) {
+            let link = link.split(' ').next().unwrap_or_default();
+            let Some((file, heading)) = link.split_once('#') else { continue };
+            if file.contains(':') || !(file.is_empty() || file.ends_with(".md")) {
+                continue;
+            }
+            let page = if file.is_empty() { Some(text.to_owned()) } else { read(&folder.join(file)) };
+            // `check_links` tells of files that are not there.
+            if page.is_some_and(|page| !anchors(&page).any(|anchor| anchor == heading)) {
+                let message = format!("`{link}`: the page has no such heading; correct the link");
+                findings.push(Finding { path: path.to_owned(), line: number + 1, rule: "true-links", message });
+            }
+        }
+    }
+    findings
+}
+
+/// The headings of a page, as links name them.
+fn anchors(page: &str) -> impl Iterator<Item = String> {
+    // Every second piece is code.
+    let texts = page.split("\n```").step_by(2);
+    let headings =
+        texts.flat_map(str::lines).filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#'));
+    headings.map(|heading| {
+        let words = heading.trim().to_lowercase();
+        let kept = words.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    })
 }
 
 /// `files` are all those below the index's folder. Of the folders in it the index lists `README.md`.
@@ -83,6 +118,17 @@ mod tests {
         let text = "[a](redis.md) [b](https://example.com/gone) [c](#access)\n[d](redis.md#urls), [e](../gone.md#top)";
         let findings = check_links("docs/quorum.md", text, |path| path == Path::new("docs/redis.md"));
         assert_eq!((rules(&findings), findings[0].line), (vec!["true-links"], 2));
+    }
+
+    #[test]
+    fn a_link_to_a_missing_heading_is_flagged() {
+        let other = "# Top\n\n```sh\n# no heading\n```\n\n## `run`: why, how\n";
+        let found = |link: &str| {
+            let text = format!("## Here\n[a]({link})");
+            check_headings("docs/a.md", &text, |path| (path == Path::new("docs/b.md")).then(|| other.to_owned())).len()
+        };
+        assert_eq!(["#here", "b.md#top", "b.md#run-why-how", "b.md", "c.rs#L7", "https://x#y"].map(found), [0; 6]);
+        assert_eq!(["#there", "b.md#no-heading", "b.md#run"].map(found), [1; 3]);
     }
 
     #[test]
