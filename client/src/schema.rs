@@ -1,4 +1,4 @@
-//! The table of a PostgreSQL store: making it, and the SQL that makes it.
+//! The tables of a PostgreSQL store: making them, and the SQL that makes them.
 //!
 //! ```no_run
 //! let url = "postgres://owner:secret@db/prod";
@@ -15,7 +15,8 @@ use crate::transport::postgres::Postgres;
 use crate::url::StoreUrl;
 use crate::url::postgres::PostgresUrl;
 
-/// Makes the table that a single url names, and its schema, unless they are there. Blocks.
+/// Makes the tables that a single url names, and their schema, unless they are there, and brings those of an earlier version up
+/// to date. Blocks.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a url of another store;
@@ -23,7 +24,7 @@ use crate::url::postgres::PostgresUrl;
 /// [`ErrorKind::StoreUnavailable`](crate::ErrorKind::StoreUnavailable) where the server is not reached.
 pub fn create(store: &(impl Stores + ?Sized)) -> Result<(), Error> {
     let url = parsed(store)?;
-    Postgres::create(&url, &statements(&url))
+    Postgres::create(&url, &statements(&url), &wire::upgrade(&url.schema))
 }
 
 /// The statements of [`create`], and those that give the user of the url the rights to lock, as SQL to paste. Connects to
@@ -34,13 +35,14 @@ pub fn create(store: &(impl Stores + ?Sized)) -> Result<(), Error> {
 pub fn sql(store: &(impl Stores + ?Sized)) -> Result<String, Error> {
     let url = parsed(store)?;
     let grants = wire::grant(&url.schema, &url.user);
-    Ok(statements(&url).iter().chain(&grants).map(|statement| format!("{statement};\n")).collect())
+    let upgrade = [wire::upgrade(&url.schema)];
+    Ok(statements(&url).iter().chain(&upgrade).chain(&grants).map(|statement| format!("{statement};\n")).collect())
 }
 
 fn statements(url: &PostgresUrl) -> Vec<String> {
     let schema = format!("CREATE SCHEMA IF NOT EXISTS {}", wire::quoted(&url.schema));
     let schema = (url.schema != "public").then_some(schema);
-    schema.into_iter().chain([wire::create(&url.schema), wire::create_items(&url.schema)]).collect()
+    schema.into_iter().chain(wire::create(&url.schema)).chain([wire::create_items(&url.schema)]).collect()
 }
 
 fn parsed(store: &(impl Stores + ?Sized)) -> Result<PostgresUrl, Error> {

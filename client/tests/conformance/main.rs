@@ -228,6 +228,7 @@ impl Store {
         let can = &[
             Can::KeepItems,
             Can::WakeOtherClients,
+            Can::KeepLine,
             Can::ShowTtl,
             Can::ShowLeft,
             Can::NameTokenInErrors,
@@ -243,6 +244,7 @@ impl Store {
     fn pgbouncer(server: &leasehold_servers::postgres::Server, port: u16) -> Self {
         let can = &[
             Can::KeepItems,
+            Can::KeepLine,
             Can::ShowTtl,
             Can::ShowLeft,
             Can::NameTokenInErrors,

@@ -243,12 +243,12 @@ fn a_listener_that_is_ended_listens_again() {
     let rig = Rig::new();
     let url = format!("{}&listen=yes", rig.url);
     let (one, two) = (client(&url), client(&url));
-    let listeners = "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN leasehold'";
+    let listeners = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN leasehold%'";
     eventually("both listen", || rig.server.value::<i64>(listeners) == 2);
     for _ in 0..3 {
-        let ended: i64 = rig
-            .server
-            .value("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query = 'LISTEN leasehold'");
+        let ended: i64 = rig.server.value(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE 'LISTEN leasehold%'",
+        );
         assert_eq!(ended, 2);
         eventually("both listen again", || rig.server.value::<i64>(listeners) == 2);
         let held = lease(&one, "a");

@@ -11,6 +11,8 @@ mod doctor;
 mod failover;
 mod faults;
 mod items;
+mod line;
+mod line_by_hand;
 mod mark_in;
 mod quorum;
 mod replies_lost;

@@ -1,7 +1,7 @@
 //! Checks if this server and its table can keep locks.
 
 use leasehold_core::member::Durability;
-use leasehold_wire::postgres::schema::TABLE;
+use leasehold_wire::postgres::schema::{self, TABLE, WAITERS};
 use leasehold_wire::postgres::{Field, Param, Statement};
 
 use super::{Postgres, no_rows};
@@ -37,6 +37,7 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
     };
     findings.extend(about_server(store, &server));
     findings.push(table(store));
+    findings.push(line(store));
     findings.push(clock(store));
     findings
 }
@@ -185,6 +186,32 @@ fn table(store: &Postgres) -> Finding {
         Ok(_) => Finding::good(CHECK, format!("{}.{TABLE} is there, with all rights", store.url.schema)),
         Err(error) => Finding::problem(CHECK, error.to_string(), make),
     }
+}
+
+/// Who waits stands in line where the tables are of this version.
+fn line(store: &Postgres) -> Finding {
+    const CHECK: &str = "postgres.line";
+    match store.marker() {
+        Err(error) => return Finding::problem(CHECK, error.to_string(), "check the rights of this user"),
+        Ok(found) if !found.has_lines => {
+            return Finding::warning(
+                CHECK,
+                format!(
+                    "{TABLE} has no column `line`, or this user may not use {WAITERS}: waiters are served in any order"
+                ),
+                "run `leasehold store create`, or the SQL of `leasehold store show`, and restart the clients",
+            );
+        }
+        Ok(_) => {}
+    }
+    let waiters = Param::Text(Some(schema::waiters(&store.url.schema)));
+    let sql = "SELECT has_table_privilege(to_regclass($1::text), 'DELETE')".to_owned();
+    let may_delete = store.ask(Statement { sql, params: vec![waiters] });
+    if may_delete.is_ok_and(|rows| rows.first().and_then(|row| row.first()) == Some(&Field::Bool(true))) {
+        return Finding::good(CHECK, "waiters stand in line");
+    }
+    let what = format!("this user lacks DELETE on {WAITERS}: clients that are gone are never removed from it");
+    Finding::warning(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner")
 }
 
 fn clock(store: &Postgres) -> Finding {

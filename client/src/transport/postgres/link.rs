@@ -1,14 +1,15 @@
 //! One pool of connections to the server, and the server's readiness.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::{Monotonic, Transmit};
+use leasehold_core::{LockId, Monotonic, Resource, Transmit};
 use leasehold_wire::postgres::{Answer as Rows, Progress, Session, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::connection::{Access, Connection, Told};
+use super::turns::Turns;
 use crate::clock;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
@@ -32,6 +33,8 @@ pub(super) struct PostgresLink {
     access: Arc<Access>,
     session: Session,
     wakeups: Arc<Wakeups>,
+    /// Of a client that may stand in line.
+    turns: Arc<OnceLock<Arc<Turns>>>,
     callers: Arc<Semaphore>,
     count: Arc<Count>,
     idle: Mutex<Vec<Pooled>>,
@@ -135,11 +138,17 @@ impl Drop for Taken {
 }
 
 impl PostgresLink {
-    pub(super) fn new(access: Arc<Access>, session: Session, wakeups: Arc<Wakeups>) -> Self {
+    pub(super) fn new(
+        access: Arc<Access>,
+        session: Session,
+        wakeups: Arc<Wakeups>,
+        turns: Arc<OnceLock<Arc<Turns>>>,
+    ) -> Self {
         Self {
             access,
             session,
             wakeups,
+            turns,
             callers: Arc::new(Semaphore::new(MOST_OF_CALLERS)),
             count: Arc::new(Count { made: AtomicUsize::new(0), here: AtomicUsize::new(0), free: Semaphore::new(0) }),
             idle: Mutex::default(),
@@ -298,7 +307,12 @@ impl PostgresLink {
 
     /// Performs a request on this connection.
     pub(super) async fn converse(&self, taken: Taken, request: &Transmit) -> Answer {
-        let mut exchange = self.session.begin(&request.ops, request.deadline.since(clock::monotonic()));
+        let left = request.deadline.since(clock::monotonic());
+        let turns = self.turns.get();
+        let mut exchange = match turns {
+            Some(turns) => turns.session().begin_in_line(&request.ops, left, turns.asker(acquisitions(request))),
+            None => self.session.begin(&request.ops, left),
+        };
         loop {
             let answer = until(request.deadline, taken.query(exchange.statement())).await;
             let answer = answer.unwrap_or_else(|| Err(Outcome::Unknown(Fault::of(FaultKind::Timeout))));
@@ -314,14 +328,26 @@ impl PostgresLink {
                 })),
                 None => taken.keep(),
             }
+            let told = exchange.told();
             for (op, outcome) in request.ops.iter().zip(&outcomes) {
-                if matches!(outcome, Outcome::Applied(Applied::Released | Applied::Finished)) {
+                // All who stand by for the end of the work are told.
+                let has_next = told.turns.iter().any(|(resource, _)| *resource == op.resource);
+                let is_free = matches!(outcome, Outcome::Applied(Applied::Released)) && !has_next;
+                if is_free || matches!(outcome, Outcome::Applied(Applied::Finished)) {
                     self.wakeups.released(&op.resource);
                 }
+            }
+            if let Some(turns) = turns {
+                turns.note(told, acquisitions(request));
             }
             return Ok(outcomes);
         }
     }
+}
+
+fn acquisitions(request: &Transmit) -> impl Iterator<Item = (Resource, LockId)> {
+    let acquisitions = request.ops.iter().filter(|op| matches!(op.op, Op::Acquire(_)));
+    acquisitions.map(|op| (op.resource.clone(), op.lock))
 }
 
 impl Link for PostgresLink {

@@ -1,4 +1,4 @@
-//! Notifications of releases, on a connection of their own to the server itself.
+//! Notifications of releases and of turns in line, on a connection of their own to the server itself.
 //!
 //! A pooler in transaction mode forgets that somebody listens, so this connection goes past it. It is a convenience: while
 //! there is none, waiters poll.
@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use leasehold_core::Resource;
-use leasehold_wire::postgres::CHANNEL;
+use leasehold_core::line::{ClientId, Ticket};
+use leasehold_wire::postgres::{CHANNEL, Session};
 use tokio_postgres::AsyncMessage;
 use tracing::Level;
 
@@ -18,11 +19,12 @@ use crate::transport::readiness::NoServer;
 use crate::transport::wakeups::Wakeups;
 use crate::url::postgres::PostgresPlace;
 
-/// Listens for as long as the runtime runs, and connects again after each failure.
-pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: Arc<Wakeups>) {
+/// Listens for as long as the runtime runs, and connects again after each failure; for turns too, where the client may stand
+/// in line.
+pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: Arc<Wakeups>, client: Option<ClientId>) {
     let mut pauses = Pauses::CONNECTING;
     loop {
-        match listen_once(&access, &place, &wakeups).await {
+        match listen_once(&access, &place, &wakeups, client).await {
             Ok(()) => pauses = Pauses::CONNECTING,
             Err(why) => {
                 let access = Arc::clone(&access);
@@ -35,18 +37,28 @@ pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: A
     }
 }
 
-async fn listen_once(access: &Access, place: &PostgresPlace, wakeups: &Arc<Wakeups>) -> Result<(), NoServer> {
+async fn listen_once(
+    access: &Access,
+    place: &PostgresPlace,
+    wakeups: &Arc<Wakeups>,
+    client: Option<ClientId>,
+) -> Result<(), NoServer> {
     let hub = Arc::clone(wakeups);
     let told: Told = Box::new(move |message| {
-        if let AsyncMessage::Notification(release) = message
-            && release.channel() == CHANNEL
-            && let Ok(resource) = Resource::new(release.payload())
+        let AsyncMessage::Notification(told) = message else { return };
+        if told.channel() == CHANNEL {
+            if let Ok(resource) = Resource::new(told.payload()) {
+                hub.released(&resource);
+            }
+        } else if let Some(client) = client
+            && let Some((resource, lock)) = Session::turn_of(told.payload())
         {
-            hub.released(&resource);
+            hub.reserved(&resource, Ticket { client, lock });
         }
     });
     let mut connection = access.connect_to(place, Some(told)).await?;
-    connection.run(&format!("LISTEN {CHANNEL}")).await.map_err(no_rows)?;
+    let turns = client.map(|client| format!("; LISTEN {}", Session::turns_channel(client))).unwrap_or_default();
+    connection.run(&format!("LISTEN {CHANNEL}{turns}")).await.map_err(no_rows)?;
     connection.ended().await;
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! The statements are in `leasehold_wire::postgres`; this module sends them, each on whatever connection is idle, and
 //! unnamed where a pooler may stand before the server. A server has few connections, so callers of a process share
 //! those of the background, and async callers a few in their own runtimes. The core alone decides on retries. Releases wake
-//! the waiters of this process, and with `listen=` those of others.
+//! the waiters of this process, and with `listen=` those of others. Where the tables have room for them, waiters stand in line.
 
 mod connection;
 mod doctor;
@@ -12,25 +12,29 @@ mod items;
 mod link;
 mod listener;
 mod prepared;
+mod turns;
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, OnceLock, mpsc};
 
 use leasehold_core::config::Poll;
+use leasehold_core::line::ClientId;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
-use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement};
 
 use self::connection::Access;
 use self::here::HereLink;
 use self::link::{PostgresLink, no_rows};
+use self::turns::Turns;
 use super::connections::{Connections, Homes};
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
+use crate::entropy::fill;
 use crate::error::Error;
 use crate::fork;
 use crate::url::postgres::PostgresUrl;
@@ -46,28 +50,37 @@ pub(crate) struct Postgres {
     here: Connections<HereLink>,
     session: Session,
     wakeups: Arc<Wakeups>,
+    /// Set once the tables were seen to have lines.
+    turns: Arc<OnceLock<Arc<Turns>>>,
     url: PostgresUrl,
+    generation: u64,
 }
 
 impl Postgres {
     /// Looks at the table, so that a wrong url, password or right is reported at once.
     pub(crate) fn open(url: &PostgresUrl) -> Result<Self, Error> {
         let (store, access) = Self::unchecked(url)?;
-        store.marker()?;
+        if store.marker()?.has_lines {
+            store.stand_in_line()?;
+        }
         if let Some(place) = url.listen.clone() {
             let (runtime, _) =
                 store.connections.background().map_err(|fault| store.to_error(&NoServer::Fault(fault)))?;
-            runtime.spawn(listener::listen(access, place, Arc::clone(&store.wakeups)));
+            let turns = store.turns.get().map(|turns| turns.client());
+            runtime.spawn(listener::listen(access, place, Arc::clone(&store.wakeups), turns));
         }
         Ok(store)
     }
 
-    /// Runs the statements that make the table.
-    pub(crate) fn create(url: &PostgresUrl, statements: &[String]) -> Result<(), Error> {
+    /// Runs the statements that make the tables, and where one is of an earlier version the one that adds what it lacks.
+    pub(crate) fn create(url: &PostgresUrl, statements: &[String], upgrade: &str) -> Result<(), Error> {
         let (store, _) = Self::unchecked(url)?;
         let make = |sql: &String| store.ask_row(sql).map(drop);
         // Of two that make it at the same time, one is told that the name is taken, and finds it the next time.
-        let made = statements.iter().try_for_each(|sql| make(sql).or_else(|_| make(sql)));
+        let made = statements.iter().try_for_each(|sql| make(sql).or_else(|_| make(sql))).and_then(|()| {
+            // It would wait for all who use the table.
+            if store.marker()?.has_lines { Ok(()) } else { store.ask_row(upgrade).map(drop) }
+        });
         // A user who may not make it may use the one that is there.
         made.or_else(|error| store.marker().map(drop).map_err(|_| error))
     }
@@ -75,16 +88,34 @@ impl Postgres {
     /// Makes a store without contacting it.
     fn unchecked(url: &PostgresUrl) -> Result<(Self, Arc<Access>), Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let notify = if url.listen.is_some() { Notify::On } else { Notify::Off };
-        let session = Session::new(&Settings { schema: url.schema.clone(), notify, durability: url.durability });
+        let session = session(url, false);
         let (access, wakeups) = (Arc::new(Access::new(url)?), Arc::<Wakeups>::default());
+        let turns = Arc::<OnceLock<_>>::default();
         let (theirs, ours, hub) = (Arc::clone(&access), session.clone(), Arc::clone(&wakeups));
+        let places = Arc::clone(&turns);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| {
-            PostgresLink::new(Arc::clone(&theirs), ours.clone(), Arc::clone(&hub))
+            PostgresLink::new(Arc::clone(&theirs), ours.clone(), Arc::clone(&hub), Arc::clone(&places))
         }));
         let behind = Arc::clone(&connections);
         let here = Connections::new(Homes::Runtimes, move |_| HereLink::new(Arc::clone(&behind)));
-        Ok((Self { connections, here, session, wakeups, url: url.clone() }, access))
+        let generation = fork::generation();
+        Ok((Self { connections, here, session, wakeups, turns, url: url.clone(), generation }, access))
+    }
+
+    /// Lets those who wait stand in line.
+    fn stand_in_line(&self) -> Result<(), Error> {
+        let mut client = [0; 16];
+        fill(&mut client)?;
+        let (session, hub) = (session(&self.url, true), Arc::clone(&self.wakeups));
+        let turns = Turns::new(ClientId(client), session, hub, self.url.listen.is_some());
+        turns.use_connections(&self.connections);
+        let _ = self.turns.set(Arc::new(turns));
+        Ok(())
+    }
+
+    /// The places of this client, unless it was inherited through a fork.
+    fn turns(&self) -> Option<&Arc<Turns>> {
+        self.turns.get().filter(|_| self.generation == fork::generation())
     }
 
     /// Sends a statement that is no operation on a lock, in the background.
@@ -115,6 +146,11 @@ impl Postgres {
     }
 }
 
+fn session(url: &PostgresUrl, lines: bool) -> Session {
+    let notify = if url.listen.is_some() { Notify::On } else { Notify::Off };
+    Session::new(&Settings { schema: url.schema.clone(), notify, durability: url.durability, lines })
+}
+
 fn refused(why: NoServer) -> Outcome {
     match why {
         NoServer::Fault(fault) => Outcome::NotApplied(Refusal::Unavailable(fault)),
@@ -138,7 +174,30 @@ impl Transport for Postgres {
         Some(self)
     }
 
+    fn keeps_line(&self) -> bool {
+        self.turns.get().is_some()
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if let Some(turns) = self.turns() {
+            turns.leave(resource, lock);
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.turns()?.place(resource, lock)
+    }
+
+    fn line(&self, resource: &Resource) -> Option<Line> {
+        let answer = self.ask(self.turns()?.session().ask_waiting(resource));
+        let (waiting, since_unix_ms) = Session::waiting(&answer)?;
+        Some(Line { waiting, since_unix_ms })
+    }
+
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        if let Some(turns) = self.turns.get() {
+            self.wakeups.tell(turns.client(), watcher);
+        }
         self.wakeups.watch(resource, watcher);
     }
 
@@ -184,6 +243,14 @@ impl Transport for Postgres {
         let Some(Field::Int(theirs)) = row.first() else { return None };
         let ours = i64::try_from(sent / 2 + got / 2).ok()?;
         Some((theirs - ours, got.saturating_sub(sent) / 2 + 1))
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(turns) = self.turns() {
+            turns.end();
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! | operation | statements, one after the other |
 //! |---|---|
 //! | acquire, release, finish, revoke, raise | one; where it was refused a read, and where that shows no reason the statement again |
+//! | acquire where those who wait stand in line | where it was refused, another that joins the line and reads; before the first of a client, one that says that it is alive |
 //! | acquire in a quorum | also the marker where it has to be written, and then the acquire again |
 //! | renewals of one request | one for all, and a read for those that were refused |
 //! | read | one |
@@ -13,6 +14,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use leasehold_core::line::Ticket;
 use leasehold_core::member::{Durability, Marker, Membership};
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
@@ -21,6 +23,7 @@ use leasehold_core::op::{
 };
 use leasehold_core::{Nonce, Token};
 
+use super::line::{self, Asker, Head, Told};
 use super::membership::{self, Verdict, conditions, doubt, judge};
 use super::rows::{self, Found, Memory, Misfit, Row};
 use super::statements::Texts;
@@ -44,6 +47,9 @@ pub struct Exchange {
     tries: u32,
     statement: Statement,
     afterwards: Option<Statement>,
+    /// The one who asks, where it may stand in line.
+    asker: Option<Asker>,
+    told: Told,
 }
 
 /// Where an exchange stands after an answer.
@@ -61,6 +67,10 @@ enum Step {
     Write(Option<String>),
     /// A look at the reason of a refusal.
     Read,
+    /// The client is about to wait: says that it is alive.
+    See,
+    /// Joins the line, and looks at the reason of a refusal.
+    Join,
     /// The marker has to be written; the refusal that then stands, or none where the node votes.
     Mark { marker: Marker, found: String, refusal: Option<Refusal> },
 }
@@ -74,7 +84,7 @@ enum Next {
 }
 
 impl Exchange {
-    pub(super) fn new(texts: Arc<Texts>, ops: &[LockOp], left: Duration) -> Self {
+    pub(super) fn new(texts: Arc<Texts>, ops: &[LockOp], left: Duration, asker: Option<Asker>) -> Self {
         let mut exchange = Self {
             texts,
             ops: ops.to_vec(),
@@ -85,6 +95,8 @@ impl Exchange {
             tries: 0,
             statement: Statement::new("", []),
             afterwards: None,
+            asker,
+            told: Told::default(),
         };
         exchange.next_operation();
         exchange
@@ -99,6 +111,11 @@ impl Exchange {
     /// used for a week. Its answer does not matter.
     pub const fn afterwards(&mut self) -> Option<Statement> {
         self.afterwards.take()
+    }
+
+    /// What the answers have told of lines.
+    pub fn told(&mut self) -> Told {
+        core::mem::take(&mut self.told)
     }
 
     /// Takes the answer to [`Exchange::statement`].
@@ -137,7 +154,7 @@ impl Exchange {
     fn failed(&mut self, outcome: Outcome) -> Progress {
         // A refusal was answered before the read or the marker was asked for.
         let outcome = match (&self.step, outcome) {
-            (Step::Read | Step::Mark { .. }, Outcome::Unknown(fault)) => {
+            (Step::Read | Step::See | Step::Join | Step::Mark { .. }, Outcome::Unknown(fault)) => {
                 Outcome::NotApplied(Refusal::Unavailable(fault))
             }
             (_, outcome) => outcome,
@@ -160,8 +177,17 @@ impl Exchange {
                         self.afterwards = Some(Statement::new(&self.texts.forget, [Param::Text(Some(name))]));
                     }
                     let next = written(&op, expected.as_deref(), rows);
-                    self.follow(next);
+                    self.note_turn(&op, rows);
+                    self.follow(self.by_way_of_the_line(&op, next));
                 }
+            }
+            Step::See => {
+                self.told.is_seen = true;
+                self.step = Step::Join;
+            }
+            Step::Join => {
+                let next = self.joined(rows);
+                self.follow(next);
             }
             Step::Mark { marker, refusal, .. } => {
                 let next = match (rows.is_empty(), refusal) {
@@ -183,7 +209,7 @@ impl Exchange {
                         let LockOp { resource, op, .. } = &self.ops[at];
                         let lock = locks.iter().find(|(name, _)| *name == resource.as_str());
                         let next = match lock.map(|(_, found)| found).cloned().transpose() {
-                            Ok(found) => explained(op, found.as_ref(), &memory),
+                            Ok(found) => explained(op, found.as_ref(), &memory, false),
                             Err(denial) => Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
                         };
                         match next {
@@ -210,6 +236,50 @@ impl Exchange {
         }
         self.open = refused;
         self.step = Step::Read;
+    }
+
+    /// The ticket of the only open operation.
+    fn ticket(&self) -> Option<Ticket> {
+        let LockOp { lock, .. } = self.ops.get(*self.open.first()?)?;
+        Some(Ticket { client: self.asker?.client, lock: *lock })
+    }
+
+    /// Notes whose turn has come by a statement that freed a lock.
+    fn note_turn(&mut self, op: &Op, rows: &[Row]) {
+        let frees = matches!(op, Op::Release(_) | Op::Finish(_)) && self.texts.lines.is_some();
+        if let Some(ticket) = rows.first().filter(|_| frees).and_then(|row| line::turn(row.get(1))) {
+            self.told.turns.push((self.ops[self.open[0]].resource.clone(), ticket));
+        }
+    }
+
+    /// An acquire that was refused looks for the reason where it may join the line.
+    fn by_way_of_the_line(&self, op: &Op, next: Next) -> Next {
+        match (next, op, self.asker) {
+            (Next::Go(Step::Read), Op::Acquire(acquire), Some(asker)) if acquire.member.is_none() => {
+                let is_known = asker.is_seen || self.told.is_seen || !acquire.in_line;
+                Next::Go(if is_known { Step::Join } else { Step::See })
+            }
+            (next, _, _) => next,
+        }
+    }
+
+    /// Reads what stands in the way of an acquire, its place included.
+    fn joined(&mut self, rows: &[Row]) -> Next {
+        let (Some(ticket), [row]) = (self.ticket(), rows) else { return Next::Done(busy()) };
+        let LockOp { resource, lock, op } = &self.ops[self.open[0]];
+        let Some((row, [head, place])) = row.split_last_chunk() else { return Next::Done(busy()) };
+        let Ok((memory, found)) = rows::read(row) else { return Next::Done(busy()) };
+        let found = match found.map(|(_, found)| found).transpose() {
+            Ok(found) => found,
+            Err(denial) => return Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
+        };
+        let Op::Acquire(acquire) = op else { return Next::Done(busy()) };
+        let is_kept = Head::of(head).is_some_and(|head| head.comes_before(ticket, acquire));
+        let next = explained(op, found.as_ref(), &memory, is_kept);
+        if let (Some(place), Next::Done(_)) = (line::number(place), &next) {
+            self.told.places.push((resource.clone(), *lock, place));
+        }
+        next
     }
 
     /// For the only open operation.
@@ -239,6 +309,16 @@ impl Exchange {
         let Some(LockOp { resource, op, .. }) = self.open.first().map(of) else { return Statement::new("", []) };
         match (&self.step, op) {
             (Step::Mark { marker, found, .. }, _) => membership::mark(texts, found, Some(marker)),
+            (Step::See, _) => {
+                let client = self.asker.map(|asker| asker.client.0.to_vec());
+                Statement::new(texts.lines.as_ref().map_or("", |lines| &lines.see), [Param::Bytea(client)])
+            }
+            (Step::Join, op) => {
+                let in_line = matches!(op, Op::Acquire(acquire) if acquire.in_line);
+                let name = Param::Text(Some(resource.as_str().to_string()));
+                let params = [self.lock_timeout(), name, self.ticket_param(), Param::Bool(in_line)];
+                Statement::new(texts.lines.as_ref().map_or("", |lines| &lines.join), params)
+            }
             (Step::Read, _) => {
                 let in_quorum = self.open.iter().any(|at| of(at).op.asks_a_quorum());
                 let names = self.open.iter().map(|at| of(at).resource.as_str().to_string()).collect();
@@ -248,10 +328,21 @@ impl Exchange {
             (Step::Write(_), Op::Renew(_)) => self.renewals(),
             (Step::Write(expected), op) => {
                 let mut params = vec![self.lock_timeout(), Param::Text(Some(resource.as_str().to_string()))];
-                let sql = write(texts, op, expected.as_deref(), &mut params);
+                let mut sql = write(texts, op, expected.as_deref(), &mut params);
+                if let (Op::Acquire(acquire), Some(asker)) = (op, self.asker)
+                    && acquire.member.is_none()
+                    && (asker.has_place || self.tries > 0)
+                {
+                    sql = &texts.acquire_in_turn;
+                    params.extend([self.ticket_param(), Param::Bool(acquire.in_line)]);
+                }
                 Statement::new(sql, params)
             }
         }
+    }
+
+    fn ticket_param(&self) -> Param {
+        Param::Bytea(self.ticket().map(line::named))
     }
 
     fn lock_timeout(&self) -> Param {
@@ -389,8 +480,8 @@ fn prepared(verdict: Verdict, write: Option<Marker>, found: String) -> Next {
     }
 }
 
-/// Explains a refusal by what a read has shown since.
-fn explained(op: &Op, found: Option<&Found>, memory: &Memory) -> Next {
+/// Explains a refusal by what a read has shown since. A lock that is free may be kept for another in line.
+fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> Next {
     let ours = |nonce: &Nonce| found.filter(|found| found.nonce == *nonce && !found.released);
     let refused = |quorum: Option<Durability>| {
         let outcome = conflict(found);
@@ -407,7 +498,11 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory) -> Next {
             Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
         }),
         Op::Acquire(acquire) => match &acquire.member {
-            None => stands_in_the_way(acquire, found).map_or(Next::Retry, Next::Done),
+            None => match stands_in_the_way(acquire, found) {
+                Some(outcome) => Next::Done(outcome),
+                None if is_kept => Next::Done(Outcome::NotApplied(Refusal::Conflict(Seen::default()))),
+                None => Next::Retry,
+            },
             Some(asked) => match judge(asked, memory) {
                 (None, Verdict::Counts(counters)) => match stands_in_the_way(acquire, found) {
                     Some(outcome) => {

@@ -21,6 +21,8 @@ pub struct Found {
     pub marker: Option<Marker>,
     /// The marker as it is written, empty where there is none. [`Session::mark`] wants it back.
     pub text: Vec<u8>,
+    /// The tables have what lines of waiters need, and this user may use it.
+    pub has_lines: bool,
 }
 
 /// For `leasehold quorum` and for clients that connect.
@@ -40,8 +42,10 @@ impl Session {
     /// # Errors
     /// The marker could not be read.
     pub fn found(&self, answer: Answer) -> Result<Found, Outcome> {
-        let text = only_text(answer)?.unwrap_or_default();
-        Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes() })
+        let mut rows = answer?;
+        let has_lines = rows.first_mut().and_then(Vec::pop).ok_or_else(misfit)? == Field::Bool(true);
+        let text = only_text(Ok(rows))?.unwrap_or_default();
+        Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_lines })
     }
 
     /// Reads the answer to [`Session::ask_run`].

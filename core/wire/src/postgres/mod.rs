@@ -33,12 +33,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Those who wait stand in a line, which is a column of the lock's row. An acquire that is refused joins it.
+//!
 //! An operation that was refused is followed by a read, which shows what stands in its way. The read may be newer than the
 //! refusal: if it shows nothing, the operation is sent again.
 
 pub mod cas;
 mod errors;
 mod exchange;
+mod line;
 mod listing;
 mod membership;
 mod rows;
@@ -59,6 +62,7 @@ use leasehold_core::op::{Finish, LockOp, Outcome};
 
 pub use errors::ServerError;
 pub use exchange::{Exchange, Progress};
+pub use line::{Asker, Sight, Told};
 pub use membership::Found;
 pub use statements::{CHANNEL, Notify};
 
@@ -74,11 +78,13 @@ pub struct Settings {
     pub notify: Notify,
     /// In quorums: a failover may lose acknowledged writes, unless declared otherwise.
     pub durability: Durability,
+    /// Those who wait stand in line; the tables [can have](Found::has_lines) one.
+    pub lines: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { schema: "public".to_string(), notify: Notify::Off, durability: Durability::NotDeclared }
+        Self { schema: "public".to_string(), notify: Notify::Off, durability: Durability::NotDeclared, lines: false }
     }
 }
 
@@ -91,13 +97,19 @@ pub struct Session {
 impl Session {
     /// A session with this table.
     pub fn new(settings: &Settings) -> Self {
-        let table = schema::table(&settings.schema);
-        Self { texts: Arc::new(statements::Texts::new(&table, settings.notify, settings.durability)) }
+        let Settings { schema, notify, durability, lines } = settings;
+        Self { texts: Arc::new(statements::Texts::new(schema, *notify, *durability, *lines)) }
     }
 
     /// Begins an exchange. `left` is the time until its deadline: no statement waits longer for a row that is locked.
     pub fn begin(&self, ops: &[LockOp], left: Duration) -> Exchange {
-        Exchange::new(Arc::clone(&self.texts), ops, left)
+        Exchange::new(Arc::clone(&self.texts), ops, left, None)
+    }
+
+    /// The same for one who may stand in line, if the session has lines.
+    pub fn begin_in_line(&self, ops: &[LockOp], left: Duration, asker: Asker) -> Exchange {
+        let asker = self.texts.lines.as_ref().map(|_| asker);
+        Exchange::new(Arc::clone(&self.texts), ops, left, asker)
     }
 
     /// A statement for a transaction of the user's, in which the work of a run is done: it marks the work as finished, and

@@ -1,4 +1,4 @@
-//! The tables of locks and of items, and the rights that its users need, as SQL.
+//! The tables of locks, of those who wait for them, and of items, and the rights that its users need, as SQL.
 
 use alloc::format;
 use alloc::string::String;
@@ -7,6 +7,8 @@ use leasehold_core::{Resource, Token};
 
 /// The name of the table in its schema.
 pub const TABLE: &str = "leasehold";
+/// The name of the table of clients that wait, in the same schema.
+pub const WAITERS: &str = "leasehold_waiters";
 
 /// The name of the table of items for compare-and-set, beside it.
 pub const ITEMS: &str = "leasehold_items";
@@ -21,17 +23,24 @@ pub fn items(schema: &str) -> String {
     format!("{}.{}", quoted(schema), quoted(ITEMS))
 }
 
+/// The table of clients that wait with its schema, quoted.
+pub fn waiters(schema: &str) -> String {
+    format!("{}.{}", quoted(schema), quoted(WAITERS))
+}
+
 /// A name in double quotes, taken as it is.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The statement that makes the table, unless it is there.
+/// The statements that make the tables, unless they are there.
 ///
 /// Names are sorted by their bytes: an index in the order of the C library is silently wrong after an upgrade of that
 /// library, and a lock that is not found is free. The free room in each page lets updates leave the index alone.
-pub fn create(schema: &str) -> String {
-    format!(
+///
+/// The second table only tells who is alive, so a crash may empty it.
+pub fn create(schema: &str) -> [String; 2] {
+    let locks = format!(
         "CREATE TABLE IF NOT EXISTS {table} (
     resource   text COLLATE \"C\" NOT NULL PRIMARY KEY CHECK (octet_length(resource) BETWEEN 1 AND {longest}),
     counter    bigint NOT NULL CHECK (counter BETWEEN 0 AND {max}),
@@ -49,11 +58,37 @@ pub fn create(schema: &str) -> String {
     done_at    timestamptz CHECK (isfinite(done_at)),
     done_until timestamptz CHECK (isfinite(done_until)),
     trust      text,
-    marker     text
+    marker     text,
+    line       bytea
 ) WITH (fillfactor = 70)",
         table = table(schema),
         longest = Resource::MAX_BYTES,
         max = Token::MAX,
+    );
+    let waiters = format!(
+        "CREATE UNLOGGED TABLE IF NOT EXISTS {} (
+    client  bytea NOT NULL PRIMARY KEY CHECK (octet_length(client) = 16),
+    seen_at timestamptz NOT NULL CHECK (isfinite(seen_at))
+) WITH (fillfactor = 50)",
+        waiters(schema)
+    );
+    [locks, waiters]
+}
+
+/// The statement that gives a table of an earlier version its column for lines. It waits for transactions that use the table,
+/// and others wait for it.
+pub fn upgrade(schema: &str) -> String {
+    format!("ALTER TABLE {} ADD COLUMN IF NOT EXISTS line bytea", table(schema))
+}
+
+/// An expression that tells if there is all that lines need, and if this user may use it.
+pub(super) fn has_lines(schema: &str) -> String {
+    let named = |table: String| format!("to_regclass({})", literal(&table));
+    let (locks, waiters) = (named(table(schema)), named(waiters(schema)));
+    format!(
+        "EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = {locks} AND a.attname = 'line' AND NOT a.attisdropped) \
+         AND coalesce(has_table_privilege({waiters}, 'SELECT') AND has_table_privilege({waiters}, 'INSERT') \
+         AND has_table_privilege({waiters}, 'UPDATE'), false)"
     )
 }
 
@@ -72,11 +107,18 @@ pub fn create_items(schema: &str) -> String {
     )
 }
 
+/// A text as a constant, whatever the settings of the session are.
+fn literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
 /// The least rights of a user that locks, given to `role`.
-pub fn grant(schema: &str, role: &str) -> [String; 3] {
+pub fn grant(schema: &str, role: &str) -> [String; 4] {
+    let all = |table: String| format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {}", quoted(role));
     [
         format!("GRANT USAGE ON SCHEMA {} TO {}", quoted(schema), quoted(role)),
-        format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {} TO {}", table(schema), quoted(role)),
+        all(table(schema)),
+        all(waiters(schema)),
         format!("GRANT SELECT, INSERT, UPDATE ON {} TO {}", items(schema), quoted(role)),
     ]
 }

@@ -9,6 +9,9 @@ use alloc::string::String;
 use leasehold_core::member::{Durability, RETENTION};
 use leasehold_core::{Seq, Token};
 
+use super::line::{self, LineTexts, NOBODY_WAITS};
+use super::schema;
+
 /// The resource of the row that holds the marker, as a literal. The byte 0x1F cannot occur in a resource.
 pub(super) const MARKER_ROW: &str = "E'leasehold\\x1fquorum'";
 
@@ -16,7 +19,7 @@ pub(super) const MARKER_ROW: &str = "E'leasehold\\x1fquorum'";
 pub const CHANNEL: &str = "leasehold";
 
 /// The columns of [`super::rows::Found`], in this order.
-const COLUMNS: &str = "l.resource, l.counter, l.nonce, l.seq, l.released, l.ttl_us, \
+pub(super) const COLUMNS: &str = "l.resource, l.counter, l.nonce, l.seq, l.released, l.ttl_us, \
     (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint, \
     (extract(epoch FROM l.since) * 1000)::bigint, l.owner, l.data, l.trust, \
     l.done_nonce, l.done_token, l.done_owner, (extract(epoch FROM l.done_at) * 1000)::bigint, \
@@ -24,14 +27,14 @@ const COLUMNS: &str = "l.resource, l.counter, l.nonce, l.seq, l.released, l.ttl_
     (extract(epoch FROM l.done_until - l.done_at) * 1000000)::bigint";
 
 /// The server's clock in milliseconds since 1970.
-const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+pub(super) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The server's timeline, which every promotion of a replica and every recovery from an archive changes.
 pub(super) const RUN: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
 
 /// Settings of the statement's own transaction, which end with it: it waits for a locked row no longer than its sender,
 /// and is answered only once it is on disk.
-const SETTINGS: &str = "c AS MATERIALIZED (SELECT set_config('lock_timeout', $1::text, true), \
+pub(super) const SETTINGS: &str = "c AS MATERIALIZED (SELECT set_config('lock_timeout', $1::text, true), \
     CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END)";
 
 /// The server's words where [`super::Session::mark_in`] is refused.
@@ -43,6 +46,8 @@ const LIVE: &str = "NOT l.released AND l.expires_at > clock_timestamp()";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Texts {
     pub(super) acquire: String,
+    /// The same where somebody waits; without lines it is that one.
+    pub(super) acquire_in_turn: String,
     pub(super) forget: String,
     pub(super) vote: String,
     pub(super) renew: String,
@@ -58,6 +63,7 @@ pub(super) struct Texts {
     pub(super) look: String,
     pub(super) mark_in: String,
     pub(super) list: String,
+    pub(super) lines: Option<LineTexts>,
 }
 
 /// Releases are told to those who listen, or to nobody.
@@ -71,18 +77,29 @@ pub enum Notify {
 }
 
 impl Texts {
-    pub(super) fn new(table: &str, notify: Notify, durability: Durability) -> Self {
+    pub(super) fn new(schema: &str, notify: Notify, durability: Durability, has_lines: bool) -> Self {
+        let table = &*schema::table(schema);
+        let waiters = has_lines.then(|| schema::waiters(schema));
+        let waiters = waiters.as_deref();
         let run = match durability {
             Durability::Declared => "NULL::text",
             Durability::NotDeclared => RUN,
         };
-        let told = match notify {
-            Notify::Off => String::new(),
-            Notify::On => format!(", pg_notify('{CHANNEL}', l.resource)"),
-        };
+        let all = format!("pg_notify('{CHANNEL}', l.resource)");
+        let freed = Freed::new(waiters);
+        let (turn, told, finished) = (&freed.turn, freed.told(&all, notify), freed.finished(&all, notify));
+        let served = &freed.line;
+        let (comes_first, rest) = waiters.map(line::of_acquire).unwrap_or_default();
+        let nobody_waits = if has_lines { NOBODY_WAITS } else { "" };
+        let (free, waited_for) =
+            (Kept { condition: nobody_waits, line: "" }, Kept { condition: &comes_first, line: &rest });
         let one = "l.resource = $2::text AND l.nonce = $3::bytea";
         Self {
-            acquire: format!("WITH {SETTINGS}, {} SELECT a.counter, a.is_new FROM a", acquire(table, "c")),
+            acquire: format!("WITH {SETTINGS}, {} SELECT a.counter, a.is_new FROM a", acquire(table, "c", &free)),
+            acquire_in_turn: format!(
+                "WITH {SETTINGS}, {} SELECT a.counter, a.is_new FROM a",
+                acquire(table, "c", &waited_for)
+            ),
             forget: forget(table),
             vote: format!(
                 "WITH {SETTINGS}, r AS MATERIALIZED (SELECT {run} AS run), m AS MATERIALIZED (SELECT s.marker, \
@@ -91,7 +108,7 @@ impl Texts {
                  FROM {table} AS s, c, r WHERE s.resource = {MARKER_ROW} FOR SHARE OF s), {} \
                  SELECT m.marker, m.votes, r.run, {NOW_MS}, a.counter, a.trust, a.is_new \
                  FROM r LEFT JOIN m ON true LEFT JOIN a ON true",
-                acquire(table, "m WHERE m.votes")
+                acquire(table, "m WHERE m.votes", &Kept::default())
             ),
             // A row that is locked by a transaction of a user must not stop the renewals of all others.
             renew: format!(
@@ -105,14 +122,14 @@ impl Texts {
                  AND l.nonce = k.nonce AND l.seq < k.seq AND {LIVE} RETURNING l.resource, l.nonce"
             ),
             release: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET released = true FROM c WHERE {one} AND NOT l.released \
-                 RETURNING 1::bigint{told}"
+                "WITH {SETTINGS} UPDATE {table} AS l SET released = true{served} FROM c WHERE {one} AND NOT l.released \
+                 RETURNING 1::bigint{turn}{told}"
             ),
             finish: format!(
                 "WITH {SETTINGS} UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
                  done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
-                 done_until = clock_timestamp() + $6::bigint * interval '1 microsecond' FROM c WHERE {one} AND {LIVE} \
-                 RETURNING 1::bigint{told}"
+                 done_until = clock_timestamp() + $6::bigint * interval '1 microsecond'{served} FROM c WHERE {one} AND \
+                 {LIVE} RETURNING 1::bigint{turn}{finished}"
             ),
             // Every renewal is older than the last number there is.
             revoke: format!(
@@ -139,19 +156,63 @@ impl Texts {
             unmark: format!(
                 "DELETE FROM {table} AS l WHERE l.resource = {MARKER_ROW} AND l.marker = $1::text RETURNING l.marker"
             ),
-            look: format!("SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW})"),
+            look: format!(
+                "SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW}), {}",
+                schema::has_lines(schema)
+            ),
             mark_in: mark_in(table),
             // The name of the first page may be the prefix itself, which no later one can be.
             list: format!(
                 "SELECT l.resource, {LIVE} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
                  (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
             ),
+            lines: waiters.map(|waiters| LineTexts::new(table, waiters, notify)),
+        }
+    }
+}
+
+/// What lines add to an acquire: a condition, and the line that is left.
+#[derive(Default)]
+struct Kept<'a> {
+    condition: &'a str,
+    line: &'a str,
+}
+
+/// What lines add to statements that free a lock.
+struct Freed {
+    line: String,
+    turn: &'static str,
+}
+
+impl Freed {
+    fn new(waiters: Option<&str>) -> Self {
+        let called = waiters.map(|waiters| line::called_first("l.line", waiters));
+        let line = called.map(|called| format!(", line = CASE WHEN l.line IS NOT NULL THEN {called} END"));
+        Self { line: line.unwrap_or_default(), turn: if waiters.is_some() { ", substr(l.line, 1, 24)" } else { "" } }
+    }
+
+    /// Tells the one whose turn has come, or all if nobody stands in line.
+    fn told(&self, all: &str, notify: Notify) -> String {
+        match (notify, self.line.is_empty()) {
+            (Notify::Off, _) => String::new(),
+            (Notify::On, true) => format!(", {all}"),
+            (Notify::On, false) => format!(", CASE WHEN l.line IS NULL THEN {all} ELSE {} END", line::notified()),
+        }
+    }
+
+    /// Tells all who stand by for the end of the work as well.
+    fn finished(&self, all: &str, notify: Notify) -> String {
+        match (notify, self.line.is_empty()) {
+            (Notify::Off, _) => String::new(),
+            (Notify::On, true) => format!(", {all}"),
+            (Notify::On, false) => format!(", {all}, CASE WHEN l.line IS NOT NULL THEN {} END", line::notified()),
         }
     }
 }
 
 /// Grants a lock that is free.
-fn acquire(table: &str, from: &str) -> String {
+fn acquire(table: &str, from: &str, kept: &Kept<'_>) -> String {
+    let Kept { condition, line } = kept;
     let ttl = "$6::bigint * interval '1 microsecond'";
     format!(
         "a AS (INSERT INTO {table} AS l (resource, counter, nonce, seq, released, ttl_us, since, expires_at, owner, data) \
@@ -160,10 +221,10 @@ fn acquire(table: &str, from: &str) -> String {
          ON CONFLICT (resource) DO UPDATE SET counter = GREATEST(l.counter + 1, EXCLUDED.counter), \
          nonce = EXCLUDED.nonce, seq = EXCLUDED.seq, released = false, ttl_us = EXCLUDED.ttl_us, \
          since = clock_timestamp(), expires_at = clock_timestamp() + {ttl}, owner = EXCLUDED.owner, \
-         data = EXCLUDED.data \
+         data = EXCLUDED.data{line} \
          WHERE (l.released OR l.expires_at <= clock_timestamp()) \
          AND (l.nonce <> EXCLUDED.nonce OR (NOT l.released AND l.seq < EXCLUDED.seq)) AND l.counter < {max} \
-         AND NOT ($9::boolean AND coalesce(l.done_until > clock_timestamp(), false)) \
+         AND NOT ($9::boolean AND coalesce(l.done_until > clock_timestamp(), false)) {condition} \
          RETURNING l.counter, l.trust, l.xmax = 0 AS is_new)",
         max = Token::MAX
     )

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use leasehold_core::config::MAX_KEEP;
+use leasehold_core::line::{ClientId, Ticket};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION, RunId};
 use leasehold_core::op::{
     Acquire, Applied, DenialKind, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release, Renew,
@@ -407,10 +408,11 @@ fn another_quorum_is_refused() {
 fn a_marker_is_looked_at_and_replaced() {
     let session = Session::new(&Settings::default());
     let member = marker(Phase::Member);
-    let found = session.found(Ok(vec![vec![text(&member.text())]])).unwrap();
-    assert_eq!(found.marker, Some(member.clone()));
-    assert!(session.found(Ok(vec![vec![Field::Null]])).unwrap().text.is_empty());
-    for odd in [vec![], vec![vec![Field::Int(1)]]] {
+    let found = session.found(Ok(vec![vec![text(&member.text()), Field::Bool(true)]])).unwrap();
+    assert_eq!((&found.marker, found.has_lines), (&Some(member.clone()), true));
+    let nothing = session.found(Ok(vec![vec![Field::Null, Field::Bool(false)]])).unwrap();
+    assert!(nothing.text.is_empty() && !nothing.has_lines);
+    for odd in [vec![], vec![vec![]], vec![vec![Field::Null]], vec![vec![Field::Int(1), Field::Bool(true)]]] {
         assert!(session.found(Ok(odd)).is_err());
     }
     assert!(session.mark(b"", Some(&member)).sql.starts_with("INSERT"));
@@ -490,5 +492,101 @@ fn errors_tell_what_was_applied_and_what_to_do() {
 #[test]
 fn names_are_quoted() {
     assert_eq!(schema::table("a\"b"), "\"a\"\"b\".\"leasehold\"");
-    assert!(schema::create("x").contains("\"x\".\"leasehold\"") && schema::grant("x", "y")[1].ends_with("TO \"y\""));
+    assert!(schema::create("x")[0].contains("\"x\".\"leasehold\"") && schema::grant("x", "y")[1].ends_with("TO \"y\""));
+}
+
+const TICKET: Ticket = Ticket { client: ClientId([4; 16]), lock: LockId::new(1) };
+
+/// An acquire in a table with lines, by a client that was seen lately or not.
+fn queueing(is_seen: bool, has_place: bool) -> Exchange {
+    let session = Session::new(&Settings { lines: true, ..Settings::default() });
+    let acquire = Acquire { in_line: true, ..acquire(None) };
+    let asker = Asker { client: TICKET.client, is_seen, has_place };
+    session.begin_in_line(&[op(Op::Acquire(Box::new(acquire)))], TTL, asker)
+}
+
+/// The answer to one who joins a line: what a read shows, the first place, and the own number.
+fn joined(shown: Vec<Field>, head: Option<(Ticket, bool)>, place: Option<i64>) -> Vec<Vec<Field>> {
+    let head = head.map(|(ticket, is_reserved)| [line::named(ticket), vec![0; 15], vec![is_reserved.into()]].concat());
+    let extra = [head.map_or(Field::Null, Field::Bytes), place.map_or(Field::Null, Field::Int)];
+    vec![[shown, extra.to_vec()].concat()]
+}
+
+#[test]
+fn who_is_refused_joins_the_line_in_the_statement_that_shows_why() {
+    let mut exchange = queueing(true, false);
+    assert_eq!((exchange.statement().params.len(), exchange.answer(Ok(vec![]))), (9, Progress::Again));
+    let [_, _, Param::Bytea(Some(ticket)), Param::Bool(true)] = exchange.statement().params.as_slice() else {
+        panic!()
+    };
+    assert_eq!(*ticket, [[4; 16].to_vec(), 1_u64.to_be_bytes().to_vec()].concat());
+    let Progress::Done(outcomes) = exchange.answer(Ok(joined(HELD.row(), Some((TICKET, false)), Some(3)))) else {
+        panic!()
+    };
+    assert!(is_conflict(&outcomes[0], Some(THEIRS)));
+    assert_eq!(exchange.told().places, [(Resource::new("a").unwrap(), LockId::new(1), 3)]);
+}
+
+#[test]
+fn a_client_says_that_it_is_alive_before_it_joins() {
+    let mut exchange = queueing(false, false);
+    assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
+    assert!(exchange.statement().params == [Param::Bytea(Some(vec![4; 16]))]);
+    assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
+    assert!(exchange.told().is_seen);
+    assert_eq!(exchange.statement().params.len(), 4);
+}
+
+#[test]
+fn a_lock_that_is_free_may_be_kept_for_another() {
+    let other = Ticket { lock: LockId::new(2), ..TICKET };
+    let after = |head, place| {
+        let mut exchange = queueing(true, true);
+        assert_eq!((exchange.statement().params.len(), exchange.answer(Ok(vec![]))), (11, Progress::Again));
+        let free = Shown { released: true, ..HELD };
+        (exchange.answer(Ok(joined(free.row(), head, place))), exchange.told().places.len())
+    };
+    let (kept, places) = after(Some((other, true)), Some(1));
+    let Progress::Done(outcomes) = kept else { panic!("{kept:?}") };
+    assert!(is_conflict(&outcomes[0], None) && places == 1);
+    assert_eq!(after(Some((TICKET, true)), None), (Progress::Again, 0), "it is its turn");
+    assert_eq!(after(None, Some(1)), (Progress::Again, 0), "who is about to try again has no place to tell");
+}
+
+#[test]
+fn a_release_tells_whose_turn_it_is() {
+    let session = Session::new(&Settings { lines: true, ..Settings::default() });
+    let asker = Asker { client: TICKET.client, is_seen: true, has_place: false };
+    let told = |next: Field| {
+        let release = [op(Op::Release(Release { nonce: OURS, quorum: None }))];
+        let mut exchange = session.begin_in_line(&release, TTL, asker);
+        let Progress::Done(outcomes) = exchange.answer(Ok(vec![vec![Field::Int(1), next]])) else { panic!() };
+        assert_eq!(outcomes, [Outcome::Applied(Applied::Released)]);
+        exchange.told().turns
+    };
+    assert_eq!(told(Field::Bytes(line::named(TICKET))), [(Resource::new("a").unwrap(), TICKET)]);
+    for nobody in [Field::Null, Field::Bytes(vec![]), Field::Bytes(vec![1; 23]), Field::Int(1)] {
+        assert_eq!(told(nobody), []);
+    }
+}
+
+#[test]
+fn turns_are_told_by_name_and_number() {
+    assert_eq!(Session::turns_channel(TICKET.client), alloc::format!("leasehold_{}", "04".repeat(16)));
+    assert_eq!(Session::turn_of("00000000000000ffa"), Some((Resource::new("a").unwrap(), LockId::new(255))));
+    for odd in ["", "a", "00000000000000ff", "00000000000000fga", "000000000000000\u{e9}a", "00000000000000ff\0"] {
+        assert_eq!(Session::turn_of(odd), None, "{odd:?}");
+    }
+}
+
+#[test]
+fn without_lines_nothing_of_them_is_asked() {
+    let asker = Asker { client: TICKET.client, is_seen: true, has_place: true };
+    let session = Session::new(&Settings::default());
+    let acquire = Acquire { in_line: true, ..acquire(None) };
+    let mut exchange = session.begin_in_line(&[op(Op::Acquire(Box::new(acquire)))], TTL, asker);
+    let mentions_lines = |exchange: &Exchange| exchange.statement().sql.contains("line");
+    assert!(!mentions_lines(&exchange));
+    assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
+    assert!(!mentions_lines(&exchange) && !releasing().statement().sql.contains("line"));
 }
