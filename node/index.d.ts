@@ -59,7 +59,7 @@ export interface LockOptions extends AllOptions {
   renew?: boolean | undefined;
   /**
    * `false` to try once without a place in the line of waiters, and to join it only then. One Redis,
-   * SQLite and memory keep such a line. Default
+   * PostgreSQL, SQLite and memory keep such a line. Default
    * `true`.
    */
   fair?: boolean | undefined;
@@ -197,8 +197,8 @@ export function connect(stores?: string | readonly string[] | null, options?: Co
 /**
  * A connection to a store, and everything that keeps its leases alive; made by {@link connect}.
  *
- * Waiters of one client are served in order; across clients only in memory, in SQLite and on one
- * Redis. Locks are not reentrant.
+ * Waiters of one client are served in order; across clients only in memory, in SQLite, on
+ * PostgreSQL and on one Redis. Locks are not reentrant.
  */
 export class Client {
   private constructor();

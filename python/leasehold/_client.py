@@ -149,7 +149,7 @@ class Client:
         renew_every: time between renewals, at most half the ttl; default a third of it.
         renew: False for no renewal at all.
         fair: False to try once without a place in the line of waiters, which only
-            one Redis, SQLite and memory keep.
+            one Redis, PostgreSQL, SQLite and memory keep.
 
         Raises LockBusyError (wait=0) or LockTimeoutError when somebody else holds the lock, StoreUnavailableError or
         StoreRefusedError if the store fails, ClosedError for a closed client, and ConfigError for invalid settings, for an
