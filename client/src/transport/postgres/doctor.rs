@@ -188,7 +188,7 @@ fn table(store: &Postgres) -> Finding {
     }
 }
 
-/// Who waits stands in line where the tables are of this version.
+/// Checks if those who wait stand in line, which they do where the tables are of this version.
 fn line(store: &Postgres) -> Finding {
     const CHECK: &str = "postgres.line";
     match store.marker() {

@@ -51,7 +51,7 @@ pub struct Asker {
     pub has_place: bool,
 }
 
-/// What a statement has told of a line.
+/// Turns and places that a statement has told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// The tickets whose turn has come.
@@ -222,7 +222,7 @@ pub(super) fn notified() -> String {
     )
 }
 
-/// What an acquire adds to its statement, where a ticket may have a place: a condition, and the line that is left.
+/// The condition that an acquire adds to its statement where a ticket may have a place, and the line that is left.
 pub(super) fn of_acquire(waiters: &str) -> (String, String) {
     let of_first =
         |what: &str| format!("(SELECT {what} FROM (SELECT {} OFFSET 0) AS f (x))", standing("l.line", waiters));

@@ -171,14 +171,14 @@ impl Texts {
     }
 }
 
-/// What lines add to an acquire: a condition, and the line that is left.
+/// The condition that lines add to an acquire, and the line that is left.
 #[derive(Default)]
 struct Kept<'a> {
     condition: &'a str,
     line: &'a str,
 }
 
-/// What lines add to statements that free a lock.
+/// The parts that lines add to statements that free a lock.
 struct Freed {
     line: String,
     turn: &'static str,
