@@ -71,7 +71,7 @@ fn a_release_whose_answer_is_lost_is_a_release() {
         let proxy = Proxy::to(rig.server.address());
         let client = client(&through(&rig, &proxy));
         let held = lease(&client, "a");
-        let fault = lose(&proxy, loss, Request::containing("SET released = true, line"));
+        let fault = lose(&proxy, loss, Request::containing("SET released = true FROM"));
         held.release().unwrap();
         assert_eq!((fault.hits(), rig.column::<bool>("released", "a")), (1, true), "{loss:?}");
     }

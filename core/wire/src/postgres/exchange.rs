@@ -293,6 +293,9 @@ impl Exchange {
                     sql = &texts.acquire_in_turn;
                     params.extend([self.ticket_param(), Param::Bool(acquire.in_line)]);
                 }
+                if matches!(op, Op::Release(_)) && self.tries > 0 {
+                    sql = &texts.release_to_next;
+                }
                 Statement::new(sql, params)
             }
         }

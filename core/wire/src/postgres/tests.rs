@@ -560,6 +560,9 @@ fn a_release_tells_whose_turn_it_is() {
     let told = |next: Field| {
         let release = [op(Op::Release(Release { nonce: OURS, quorum: None }))];
         let mut exchange = session.begin_in_line(&release, TTL, asker);
+        assert!(exchange.statement().sql.contains("AND l.line IS NULL"));
+        assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
+        assert!(exchange.statement().sql.contains("SET released = true, line"));
         let Progress::Done(outcomes) = exchange.answer(Ok(vec![vec![Field::Int(1), next]])) else { panic!() };
         assert_eq!(outcomes, [Outcome::Applied(Applied::Released)]);
         exchange.told().turns

@@ -25,6 +25,8 @@ impl Exchange {
     /// An acquire that was refused looks for the reason where it may join the line.
     pub(super) fn by_way_of_the_line(&self, op: &Op, next: Next) -> Next {
         match (next, op, self.asker) {
+            // Somebody may wait.
+            (Next::Go(Step::Read), Op::Release(_), _) if self.texts.lines.is_some() && self.tries == 0 => Next::Retry,
             (Next::Go(Step::Read), Op::Acquire(acquire), Some(asker)) if acquire.member.is_none() => {
                 let is_known = asker.is_seen || self.told.is_seen || !acquire.in_line;
                 Next::Go(if is_known { Step::Join } else { Step::See })
