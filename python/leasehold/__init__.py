@@ -10,7 +10,7 @@ fencing token ...
 All durations are in seconds, as a number or a ``timedelta``. ``ttl`` is how long a lease lasts without renewal
 (default 30 s, 0.1 s to 24 h; it is renewed in the background), ``wait`` is how long to try (default: without limit; 0 tries
 once). Locks are not reentrant. Waiters of one client are served in order; across clients only
-in memory, in SQLite and on one Redis.
+in memory, in SQLite, on PostgreSQL and on one Redis.
 
 Any amount of time can pass between a check of a lease and the write that it guards. Only the resource
 itself closes that gap, by rejecting tokens older than the newest it has seen: see ``leasehold.fence``. In a forked child all
