@@ -282,7 +282,7 @@ impl Session {
         turn(answer.as_ref().ok()?.first()?.first())
     }
 
-    /// Looks for the turns of tickets of a client; [`Session::seen`] reads the answer.
+    /// Looks for the turns of tickets of a client; [`Session::sights`] reads the answer.
     pub fn look_at_places(&self, client: ClientId, places: &[(Resource, LockId)]) -> Statement {
         let text = self.texts.lines.as_ref().map_or("", |lines| &lines.look);
         let names = places.iter().map(|(resource, _)| resource.as_str().to_string()).collect();
