@@ -30,7 +30,8 @@ fn survives(what: impl Fn(&Nodes), afterwards: Standing) {
     let port = nodes.servers[1].port().to_string();
     let tells = |check: &str, word: &str| {
         findings.iter().any(|one| {
-            let names_it = one.what.contains(&port) || one.what.contains(&nodes.proxies[1].port().to_string());
+            let is_about_it = |node: &str| node.contains(&port) || node.contains(&nodes.proxies[1].port().to_string());
+            let names_it = one.node.as_deref().is_some_and(is_about_it);
             one.check == check && one.severity == Severity::Warning && names_it && one.what.contains(word)
         })
     };
