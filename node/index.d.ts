@@ -10,8 +10,13 @@
 /// <reference types="node" />
 /// <reference lib="esnext.disposable" />
 
+import type { LeaseholdError, LockInfo } from "./lib/errors.js";
 import type { AlreadyDone, Mark, OccurrenceOptions, Ran } from "./lib/runs.js";
+import type { Shards, ShardsOptions } from "./lib/shards.js";
 
+export * from "./lib/errors.js";
+export * from "./lib/observe.js";
+export * from "./lib/shards.js";
 export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
 
 /** Settings of a client. */
@@ -161,25 +166,6 @@ export interface ElectOptions {
    * have stopped when its promise is fulfilled; only then is the lock released.
    */
   onStop?: ((loss: LeaseholdError | null) => unknown) | undefined;
-}
-
-/** Settings of a worker on shards. */
-export interface ShardsOptions {
-  /** The number of shards, 1 to 64, default 16. All workers name the same: the first one writes it down, and another is an error. */
-  count?: number | undefined;
-  /** See {@link AllOptions.ttl}. The shards of a worker that dies are free after so long. */
-  ttl?: number | undefined;
-  /** See {@link AllOptions.owner}. */
-  owner?: string | undefined;
-  /** The time between two looks at the other workers, in ms: at least 100, default 5,000. */
-  lookEvery?: number | undefined;
-  /** Called with each shard that this worker gets. It should start the work and return; other shards do not wait for its promise. */
-  onGain?: ((shard: Shard) => unknown) | undefined;
-  /**
-   * Called when a shard ends: with the reason when it was lost, with `null` when it is to be let go. The work on it must have
-   * stopped when its promise is fulfilled; only then is the shard released, and it is renewed until then.
-   */
-  onLoss?: ((shard: Shard, loss: LeaseholdError | null) => unknown) | undefined;
 }
 
 /**
@@ -601,166 +587,3 @@ export class Election {
   /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; term: number | null; lastError?: string | undefined };
 }
-
-/** A shard that this worker holds. Its fencing token grows with every grant of the same shard. */
-export class Shard extends Lease {
-  private constructor();
-
-  /** The number of the shard, from 0. */
-  readonly index: number;
-  /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { resource: string; owner: string; token: number; remaining: number; index: number };
-}
-
-/** A worker's part in the shards of a name. Garbage collection does not end it. */
-export class Shards {
-  private constructor();
-
-  /** The name that the workers share. */
-  readonly name: string;
-  /** The shards that are held now and not to be let go, in the order of their numbers. */
-  readonly held: Shard[];
-  /** The number of workers at the last look, this one among them; 0 before it has joined, and while it stands by. */
-  readonly members: number;
-  /** The error of the last try to join, look or acquire, if it failed. Has the exception of a callback as its `cause`. */
-  readonly lastError: LeaseholdError | null;
-
-  /**
-   * Leaves: `onLoss` is called for all shards at the same time, and each is released when its promise is fulfilled. In a
-   * callback of these shards it resolves at once, and they end when the callback is done.
-   */
-  stop(): Promise<void>;
-  /** As {@link Shards.stop}. */
-  [Symbol.asyncDispose](): Promise<void>;
-  /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { name: string; held: number[]; members: number; lastError?: string | undefined };
-}
-
-/** The holder of a lock, as far as the store shows it. */
-export interface LockInfo {
-  /** The name of the lock. */
-  resource: string;
-  /** The holder's label; missing for holders without one. */
-  owner?: string;
-  /** The holder's fencing token. */
-  token?: number;
-  /** When the lease was granted, in ms since 1970 by the store's wall clock. */
-  since?: number;
-  /** How long the lease lasts without renewal, in ms. */
-  ttl?: number;
-  /** How many ms until the store frees the lock unless it is renewed; missing for stores that do not free locks by themselves. */
-  left?: number;
-  /** The holder's data. */
-  data?: Buffer;
-  /** True if another lock library wrote the record. */
-  foreign: boolean;
-  /** True if the lease is revoked: its holder cannot renew it any more. */
-  revoked: boolean;
-  /** The number of nodes that showed this record. */
-  votes: number;
-  /** The number of nodes that were read: 1 for a single store, and for the holder in an error. */
-  of: number;
-}
-
-/**
- * Calls the observer from now on for events and samples of all clients of this package in this process, on any thread. The
- * calls run on this event loop, a moment later. The returned function delivers pending items, and ends the observation.
- * Observing does not keep the process alive; items that are pending when the process exits by itself, or by `process.exit`, are
- * delivered then.
- *
- * A slow observer delays no renewal: above 10,000 pending events and samples, further ones are dropped, and reported as the
- * event `lock.events_dropped`. Its exceptions and rejections are shown as a warning of the process.
- *
- * @throws TypeError for an invalid observer.
- */
-export function observe(observer: Observer): () => void;
-
-/** A receiver of events, of samples, or of both. */
-export interface Observer {
-  /** The lowest level of events to receive; default `"info"`. */
-  level?: Level | undefined;
-  /** Called with each event of that level and above. */
-  event?: ((event: LockEvent) => void) | undefined;
-  /** Called with each sample of a metric. */
-  sample?: ((sample: Sample) => void) | undefined;
-}
-
-/** The level of an event, from the lowest up. */
-export type Level = "trace" | "debug" | "info" | "warn" | "error";
-
-/** An event of a client. */
-export interface LockEvent {
-  /** A stable name, such as `lock.acquired` or `lock.lost`; may be empty. docs/reliability.md lists them. */
-  event: string;
-  /** The level. */
-  level: Level;
-  /** The time of the event, in ms since 1970. */
-  time: number;
-  /** A message for people; it may change. */
-  message: string;
-  /**
-   * Details: `resource`, `owner`, `token`, `reason` and so on. As in every language, a name that ends in `_s` is
-   * a duration in seconds.
-   */
-  fields: Record<string, string | number | boolean>;
-}
-
-/** One step of a counter, or one value of a histogram. */
-export interface Sample {
-  /** Such as `leasehold_lost_total`; docs/reliability.md lists them. */
-  name: string;
-  /** The kind. */
-  kind: "counter" | "histogram";
-  /** The increment of a counter; for a histogram, seconds. */
-  value: number;
-  /** Such as `reason`; never the name of a resource, since each name would become a separate time series. */
-  labels: Record<string, string>;
-}
-
-/** The base of all errors of leasehold. The message is for people and may change; match on the class or on `code`. */
-export class LeaseholdError extends Error {
-  constructor(message: string, details?: Partial<Pick<LeaseholdError, "code" | "resource" | "holder" | "temporary">>);
-  /** The stable name of the kind, the same in every language. */
-  readonly code: string;
-  /** The resource of the failed call. */
-  readonly resource?: string | undefined;
-  /** The holder of the lock, if that is the reason. */
-  readonly holder?: LockInfo | undefined;
-  /** True if the same call may succeed later by itself. */
-  readonly temporary: boolean;
-  /** How often an update of `leasehold/cas` was tried. */
-  readonly tries?: number;
-  /** The fate of its value: it was not written, or it may have been. Look at the item before you try again. */
-  readonly fate?: "not_written" | "unknown";
-}
-
-/** Somebody else holds the lock, and the caller did not want to wait. Code `busy`. */
-export class LockBusyError extends LeaseholdError {}
-/** Somebody else held the lock for the whole `wait`. Code `timed_out`. */
-export class LockTimeoutError extends LeaseholdError {}
-/** The lease is over, so the work under the lock must stop. Code `lost`. */
-export class LeaseLostError extends LeaseholdError {
-  /** Why it is over, where that is known: `"expired"`, `"taken_over"`, `"revoked"` and so on, as in the metrics. */
-  reason?: string;
-}
-/** There is no lease to release or finish. Code `not_owned`. */
-export class NotOwnedError extends LeaseholdError {}
-/**
- * The work of a run was done, and no answer of the store says that its mark stands: it may be done again. Code
- * `finish_unconfirmed`.
- */
-export class FinishUnconfirmedError extends LeaseholdError {}
-/** An update of an item was tried `tries` times, and others were faster each time. Code `too_many_conflicts`. */
-export class TooManyConflictsError extends LeaseholdError {}
-/** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
-export class StoreUnavailableError extends LeaseholdError {}
-/** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
-export class StoreRefusedError extends LeaseholdError {}
-/** The client was closed before the call. Code `closed`. */
-export class ClosedError extends LeaseholdError {}
-/** An invalid setting, url or use of the client. Code `config`. */
-export class ConfigError extends LeaseholdError {}
-/** The protected resource has seen a later holder. Code `stale_token`. */
-export class StaleTokenError extends LeaseholdError {}
-/** No thread could be started, or there is a bug in leasehold. Code `internal`. */
-export class InternalError extends LeaseholdError {}

@@ -1,6 +1,6 @@
 "use strict";
 
-// Errors, one class for each way a caller can react. Documented in ../index.d.ts.
+// Errors, one class for each way a caller can react. Documented in errors.d.ts.
 //
 // It requires no other module, since it is also used without native code.
 
