@@ -24,7 +24,7 @@
 //! deleted, and no expiry is set on them: write an empty value. On DynamoDB, better use a table of its own, since the AWS
 //! lock client for Java cannot list a table with other rows; [`table::create`](crate::table::create) makes one. On
 //! PostgreSQL, [`schema::create`](crate::schema::create) makes the table of items with that of locks. The rights that are
-//! needed are those of locks.
+//! needed are those of locks, and on Redis also `HMGET` and `HSET`.
 
 use std::fmt;
 
