@@ -1,6 +1,6 @@
 // What stands on the stage, with its buttons: nodes, workers, and the resource.
 
-import { change, enable, isEnabled, make, one, say, seconds, style } from "./dom.mjs";
+import { change, enable, isEnabled, make, one, say, seconds, sign, style } from "./dom.mjs";
 
 const percent = (part, whole) => `${(100 * Math.min(1, Math.max(0, part / whole))).toFixed(1)}%`;
 /** Writes that the resource shows. */
@@ -93,7 +93,7 @@ function showWorker(parts, worker, world, { ttlMs }) {
   say(parts.left, isValid ? seconds(leftNs) : "");
   say(parts.drift, driftOf(worker, isCut));
   const isBusy = phase === "held" || worker.isAsking;
-  becomes(parts.ask, isBusy, ["ask", "Ask", `${name}: ask for the lock`], releaseWords(phase, name));
+  becomes(parts.ask, isBusy, ["ask", "Ask", `${name}: ask for the lock`], endWords(phase, name, world.isRun));
   enable(parts.ask, !isPaused);
   becomes(parts.pause, isPaused, ["pause", "Pause", `Pause ${name}`], ["wake", "Wake", `Wake ${name}`]);
   becomes(
@@ -104,10 +104,10 @@ function showWorker(parts, worker, world, { ttlMs }) {
   );
 }
 
-const releaseWords = (phase, name) =>
-  phase === "held"
-    ? ["release", "Release", `${name}: release the lock`]
-    : ["release", "Give up", `${name}: give up waiting`];
+function endWords(phase, name, isRun) {
+  if (phase !== "held") return ["release", "Give up", `${name}: give up waiting`];
+  return isRun ? ["finish", "Finish", `${name}: finish the run`] : ["release", "Release", `${name}: release the lock`];
+}
 
 /** One button for a deed and for what takes it back. */
 function becomes(button, isDone, doIt, undoIt) {
@@ -125,6 +125,8 @@ function stateOf({ phase, isPaused }, isValid) {
     waiting: "waits",
     held: "has the lock",
     releasing: "gives back",
+    finishing: "finishes",
+    done: "knows it is done",
     lost: "has lost the lock",
   }[phase];
 }
@@ -139,6 +141,7 @@ function nodeCard(name, button, deed) {
     state: make("span", { className: "state" }),
     before: long("counter "),
     counter: make("span"),
+    more: make("span", { className: "more" }),
     bar: bar(),
     kill: button("Kill", `Take ${name} down`, () => deed(parts.kill.dataset.verb)),
     wipe: button("Wipe", `${name} loses its data`, () => deed("wipe")),
@@ -150,13 +153,13 @@ function nodeCard(name, button, deed) {
     make("span", { className: "name" }, long(word ?? ""), number),
     parts.state,
   );
-  const counter = make("span", { className: "counter" }, parts.before, parts.counter);
+  const counter = make("span", { className: "counter" }, parts.before, parts.counter, parts.more);
   const buttons = make("div", { className: "buttons" }, parts.kill, parts.wipe);
   const card = make("article", { className: "card node", "aria-label": name }, title, parts.bar.element, counter, buttons);
   return { ...parts, card, name };
 }
 
-function showNode(parts, { node, isDown, rate }, world) {
+function showNode(parts, { node, line, isDown, rate }, world) {
   const { record, marker } = node;
   const lease = record?.lease;
   const uptimeNs = world.nowNs * rate;
@@ -168,6 +171,9 @@ function showNode(parts, { node, isDown, rate }, world) {
   say(parts.state, isDown ? "down" : abstains ? "abstains" : holder === undefined ? "free" : `${holder} has it`);
   style(parts.bar.fill, "inline-size", holder === undefined ? "0%" : percent(leftNs, Number(lease.recordTtlMs) * 1e6));
   say(parts.counter, record === undefined ? "–" : `${record.counter}`);
+  const waiting = line?.tickets().map((ticket) => world.workers[Number(ticket.split("/")[0])].name) ?? [];
+  const mark = record?.mark;
+  say(parts.more, mark !== undefined ? `done by ${mark.owner}` : waiting.length > 0 ? `line: ${waiting.join(", ")}` : "");
   const { name } = parts;
   becomes(parts.kill, isDown, ["kill", "Kill", `Take ${name} down`], ["revive", "Revive", `Bring ${name} back`]);
 }
@@ -205,6 +211,7 @@ function showResource(parts, { resource, workers }) {
 
 function entryOf({ what, worker, token, isAccepted, isLostUpdate, atNs }, workers) {
   const fate = isLostUpdate ? "overwrites" : isAccepted ? "accepted" : "refused";
+  const tone = isLostUpdate ? "harm" : isAccepted ? "yes" : "no";
   const { name } = workers[worker];
   return make(
     "li",
@@ -212,6 +219,7 @@ function entryOf({ what, worker, token, isAccepted, isLostUpdate, atNs }, worker
     make("span", { className: "name" }, name),
     make("span", { className: "token" }, `${token}`),
     make("span", {}, what),
+    sign(tone),
     make("b", {}, fate),
     make("time", {}, seconds(atNs)),
   );

@@ -41,7 +41,7 @@ export class Controls {
   show({ settings, scenario }) {
     this.#store.value = settings.store;
     this.#store.disabled = scenario.store !== undefined;
-    this.#store.title = scenario.store === undefined ? "" : "This scenario needs a quorum.";
+    this.#store.title = scenario.store === undefined ? "" : "This scenario needs this store.";
     this.#seed.value = settings.seed;
     for (const [name, { input, output }] of this.#sliders) {
       const { of, factor } = NUMBERS[name];

@@ -13,6 +13,16 @@ export function make(name, properties = {}, ...content) {
   return element;
 }
 
+/**
+ * What became of a request, one sign for each: on wires, in lists and in the legend. The letter of a worker is the request
+ * itself, and a dashed ring that is struck through is a message lost on its way.
+ */
+export const GLYPHS = { yes: "✓", no: "–", harm: "✕", abstains: "?", down: "!", turn: "→", done: "✓" };
+
+/** A sign in text. */
+export const sign = (tone, inside = GLYPHS[tone]) =>
+  make("i", { className: "sign", "data-tone": tone, "aria-hidden": "true" }, inside);
+
 const SVG = "http://www.w3.org/2000/svg";
 
 export function shape(name, attributes = {}, ...content) {

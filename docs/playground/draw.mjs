@@ -1,6 +1,6 @@
 // The wires between the cards, and the messages on them.
 
-import { change, make, one, shape } from "./dom.mjs";
+import { GLYPHS, change, make, one, shape, sign } from "./dom.mjs";
 import { FADES_NS } from "./network.mjs";
 import { NAMES } from "./world.mjs";
 
@@ -8,7 +8,9 @@ const RADIUS = 9;
 const WORD_ROOM = 80;
 /** From here on there is room for more words. */
 const WIDE = 600;
-const GLYPHS = { yes: "✓", no: "✕", abstains: "?", down: "!" };
+
+/** What some answers say beside their sign. */
+const WORDS = { turn: "your turn", done: "done" };
 
 export class Wires {
   #svg = one("wires");
@@ -100,10 +102,10 @@ export class Wires {
   #made({ worker, kind, isReply, tone, token, from, to }) {
     const inside = isReply ? GLYPHS[tone] : NAMES[worker.index];
     const glyph = shape("text", { class: "glyph", y: 3.7 }, inside);
-    const cross = shape("path", { class: "cross", d: "M-6-6 6 6M-6 6 6-6" });
+    const strike = shape("path", { class: "strike", d: "M-9 9 9-9" });
     const dot = shape("g", { class: "dot", "data-worker": worker.name, "data-tone": isReply ? tone : "request" });
-    dot.append(shape("circle", { r: RADIUS }), glyph, cross);
-    const words = isReply ? (token !== undefined && tone === "yes" ? `${token}` : "") : this.#wordOf(kind, token);
+    dot.append(shape("circle", { r: RADIUS }), glyph, strike);
+    const words = isReply ? (WORDS[tone] ?? (token !== undefined && tone === "yes" ? `${token}` : "")) : this.#wordOf(kind, token);
     // Where there is no room on the right, on the left.
     const isRight = Math.max(...this.#between(from, to).map(({ x }) => x)) + WORD_ROOM > this.#width;
     const place = isRight ? { x: -RADIUS - 4, "text-anchor": "end" } : { x: RADIUS + 4 };
@@ -134,14 +136,13 @@ export class Wires {
 
 /** What the signs mean. */
 export function legend() {
-  const sign = (tone, inside, text) =>
-    make("span", { className: "sign" }, make("i", { "data-tone": tone, "aria-hidden": "true" }, inside), text);
+  const meaning = (tone, inside, text) => make("span", {}, sign(tone, inside), text);
   return [
-    sign("request", "A", "a request of A"),
-    sign("yes", GLYPHS.yes, "yes, with a token"),
-    sign("no", GLYPHS.no, "no"),
-    sign("abstains", GLYPHS.abstains, "abstains"),
-    sign("lost", "×", "lost on the way"),
-    "Tokens begin at the clock on the wall, so they jump; what counts is that they grow.",
+    meaning("request", "A", "a request of A"),
+    meaning("yes", GLYPHS.yes, "yes, with a token"),
+    meaning("no", GLYPHS.no, "refused"),
+    meaning("abstains", GLYPHS.abstains, "abstains"),
+    meaning("lost", "", "lost on the way"),
+    meaning("harm", GLYPHS.harm, "an update is lost"),
   ];
 }

@@ -45,7 +45,7 @@ export class Lanes {
     this.#forget(seen);
     this.#showTicks(fromNs, at);
     for (const mark of [this.#now, this.#future]) style(mark, "inset-inline-start", at(world.nowNs));
-    showVerdict(world.witness);
+    showVerdict(world.witness, world.resource);
   }
 
   /** In words, for when the time stands still: nobody could follow them while it runs. */
@@ -89,10 +89,15 @@ export class Lanes {
   }
 }
 
-function showVerdict({ breaches }) {
+function showVerdict({ breaches }, resource) {
   const verdict = one("verdict");
   const breach = breaches.find(({ excuse }) => excuse === undefined) ?? breaches[0];
-  change(verdict, { "data-broken": breach === undefined ? undefined : breach.excuse === undefined ? "bug" : "excused" });
+  const harm = resource.entries.find(({ isLostUpdate }) => isLostUpdate);
+  const broken = breach === undefined ? harm && "resource" : breach.excuse === undefined ? "bug" : "excused";
+  change(verdict, { "data-broken": broken });
+  if (breach === undefined && harm !== undefined) {
+    return say(verdict, `✕ At ${seconds(harm.atNs)}: an update was lost, since nobody compared the tokens`);
+  }
   if (breach === undefined) return say(verdict, "✓ Never two at once; tokens only grew");
   const what = breach.what === "holders" ? "two holders at once" : "a token that did not grow";
   const why = breach.excuse === undefined ? "this must never be: please report the link" : `for ${breach.excuse}`;

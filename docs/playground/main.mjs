@@ -147,6 +147,10 @@ function listen() {
     settle();
   });
   press("restart", () => anew({}));
+  press("replay", () => {
+    anew({ isGuarded: !session.world.resource.isGuarded });
+    run("on");
+  });
   press("share", async () => {
     stop();
     try {

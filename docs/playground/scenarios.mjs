@@ -12,6 +12,7 @@ export const SCENARIOS = [
   {
     id: "pause",
     title: "The pause",
+    canReplay: true,
     why: [
       "A worker that stands still cannot know that its lease runs out meanwhile, so the first thing it does when it wakes up may be a write that it has no right to.",
       "No lock can prevent that; only the resource can, by refusing every token that is older than the newest it has seen.",
@@ -43,8 +44,8 @@ export const SCENARIOS = [
     ],
     end: (world) =>
       world.resource.lostUpdates > 0
-        ? "Without a guard the old write went through, and B's work was overwritten. Switch the guard on, and start over."
-        : "The guard refused A's write, and B's work is safe. Switch the guard off and start over, to see what it is good for.",
+        ? "Without a guard the old write went through, and B's work was overwritten."
+        : "The guard refused A's write, and B's work is safe.",
   },
   {
     id: "reply",
@@ -190,6 +191,101 @@ export const SCENARIOS = [
     ],
     end: () =>
       "There never was a second majority. Node 3's counter was raised before its vote counted, so tokens still only grow.",
+  },
+  {
+    id: "run",
+    title: "The nightly run",
+    store: "single",
+    isRun: true,
+    canReplay: true,
+    why: [
+      "A lock keeps two workers apart while both are at work, and forgets all of it when the first one leaves, so a worker that comes an hour late does the same job again.",
+      "A run is a lock whose success is written down in the step that frees it, and while that mark stands the store turns away everybody who asks for the same run.",
+    ],
+    workers: 3,
+    steps: [
+      {
+        say: "A asks for tonight's run, gets it, and begins to write the report.",
+        act: (world) => world.worker("A").ask(),
+        until: (world) => wroteOnce("A")(world) && isReady("A")(world),
+      },
+      {
+        say: "In the middle of it A stands still. B asks for the run as well, and waits.",
+        act: (world) => {
+          world.worker("A").pause();
+          world.worker("B").ask();
+        },
+        until: (world) => world.worker("B").phase === "waiting",
+      },
+      {
+        say: "A's lease runs out, and no mark says that the work is done. So B does it.",
+        until: (world) => wroteOnce("B")(world) && isReady("B")(world),
+      },
+      {
+        say: "B finishes. One step in the store writes the mark and frees the lock.",
+        act: (world) => world.worker("B").finish(),
+        until: (world) => world.worker("B").phase === "done",
+      },
+      {
+        say: "A wakes up and goes on writing, with a token that is too old. It learns that the run is no longer its own.",
+        act: (world) => world.worker("A").wake(),
+        until: (world) => world.resource.entries.at(-1)?.worker === 0 && world.worker("A").phase === "lost",
+      },
+      {
+        say: "C comes late, with the same run in mind. The mark says that it is done.",
+        act: (world) => world.worker("C").ask(),
+        until: (world) => world.worker("C").phase === "done",
+      },
+    ],
+    end: (world) =>
+      world.resource.lostUpdates > 0
+        ? "The mark turned C away, but without a guard A's late write went through and spoiled the report."
+        : "The run was done once: B's mark turned C away, and the guard refused what A wrote too late. With a lock alone, C would have done the job again.",
+  },
+  {
+    id: "turn",
+    title: "The hand-over",
+    store: "line",
+    why: [
+      "Waiters that ask again and again find a free lock late, and the one that happens to ask first gets it, so some wait for ever.",
+      "A store with a line keeps a free lock for the first who waits and tells that one alone, and a turn that nobody takes passes on to the next.",
+    ],
+    workers: 3,
+    steps: [
+      {
+        say: "A asks and gets the lock.",
+        act: (world) => world.worker("A").ask(),
+        until: holds("A"),
+      },
+      {
+        say: "B asks, and a little later C. Each gets a place in the line.",
+        act: (world) => {
+          world.worker("B").ask();
+          world.after(400e6, () => world.worker("C").ask());
+        },
+        until: (world) => world.nodes[0].line.tickets().length === 2,
+      },
+      {
+        say: "A gives the lock back. The store tells B, who came first, and B asks at once.",
+        act: (world) => world.worker("A").release(),
+        until: holds("B"),
+      },
+      {
+        say: "A asks again, and stands behind C. Then C stands still.",
+        act: (world) => {
+          world.worker("A").ask();
+          world.worker("C").pause();
+        },
+        until: (world) => world.worker("A").phase === "waiting" && world.nodes[0].line.tickets().length === 2,
+      },
+      {
+        say: "B gives the lock back. C does not take its turn, so after three seconds it passes on to A.",
+        act: (world) => world.worker("B").release(),
+        until: holds("A"),
+      },
+    ],
+    end: () =>
+      "The line told one waiter at a time, in the order in which they came. It grants nothing by itself, so a waiter that is gone costs some time, and never the promise of one holder.",
   },
   {
     id: "free",

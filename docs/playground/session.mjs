@@ -28,6 +28,7 @@ const SETTINGS = ["latency", "loss", "guard"];
 export const DEEDS = {
   ask: { to: WORKERS, act: (_, worker) => worker.ask() },
   release: { to: WORKERS, act: (_, worker) => worker.release() },
+  finish: { to: WORKERS, act: (world, worker) => world.isRun && worker.finish() },
   pause: { to: WORKERS, act: (_, worker) => worker.pause() },
   wake: { to: WORKERS, act: (_, worker) => worker.wake() },
   cut: { to: WORKERS, act: (_, worker) => worker.cut() },
@@ -49,8 +50,8 @@ export class Session {
   constructor(protocol, settings) {
     this.settings = settings;
     this.scenario = scenarioOf(settings.scenario);
-    const { workers, isBusy = false } = this.scenario;
-    this.world = new World(protocol, { ...settings, workers, isBusy });
+    const { workers, isBusy = false, isRun = false } = this.scenario;
+    this.world = new World(protocol, { ...settings, workers, isBusy, isRun });
     this.director = new Director(this.world, this.scenario, settings.ttlMs);
     this.#pending = [...settings.deeds];
     this.advance(settings.atNs);

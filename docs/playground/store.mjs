@@ -5,7 +5,7 @@ const MS = 1_000_000n;
 const MOST_TOKENS = 2n ** 53n - 1n;
 
 export class Node {
-  /** The record: a counter, and the last lease, running or not. */
+  /** The record: a counter, the last lease, running or not, and the mark of work that is done. */
   record;
   /** What the node remembers of its quorum; gone with its data. */
   marker;
@@ -40,11 +40,21 @@ export class Node {
         lease.released = true;
         return applied("released");
       }
+      case "finish":
+        return this.#finish(op.val, now);
       case "raise":
         return this.#raise(op.val, now);
-      default:
-        return applied("read", { holding: this.#seen(now) });
+      default: {
+        const mark = this.#standing(now);
+        return applied("read", { holding: this.#seen(now), done: mark && shown(mark, now) });
+      }
     }
+  }
+
+  /** True if an acquire would be granted. */
+  isFree(now) {
+    const lease = this.record?.lease;
+    return lease === undefined || lease.released || this.#isOver(lease, now);
   }
 
   /** What a reader is shown; nothing where the record has run out. */
@@ -64,7 +74,15 @@ export class Node {
     };
   }
 
+  /** The mark of work that is done, while it stands. */
+  #standing(now) {
+    const mark = this.record?.mark;
+    return mark !== undefined && now.unixMs < mark.untilUnixMs ? mark : undefined;
+  }
+
   #acquire(op, now) {
+    const mark = this.#standing(now);
+    if (op.unlessDone && mark !== undefined) return refused("done", shown(mark, now));
     const lease = this.record?.lease;
     if (lease !== undefined) {
       const isOver = this.#isOver(lease, now);
@@ -78,6 +96,7 @@ export class Node {
     const counter = next > op.floor ? next : op.floor;
     this.record = {
       counter,
+      mark: this.record?.mark,
       lease: {
         nonce: op.nonce,
         seq: op.seq,
@@ -102,6 +121,20 @@ export class Node {
     if (op.recordTtlMs > lease.recordTtlMs) lease.recordTtlMs = op.recordTtlMs;
     if (expiresNs > lease.expiresNs) lease.expiresNs = expiresNs;
     return applied("renewed");
+  }
+
+  /** Writes down that the work is done and frees the record, in one step. */
+  #finish(op, now) {
+    const lease = this.#leaseOf(op.nonce);
+    if (lease !== undefined && !lease.released && !this.#isOver(lease, now)) {
+      lease.released = true;
+      const { nonce, token, owner, keepMs } = op;
+      this.record.mark = { nonce, token, owner, atUnixMs: now.unixMs, untilUnixMs: now.unixMs + keepMs };
+      return applied("finished");
+    }
+    // The answer to an earlier send was lost.
+    if (isSame(this.#standing(now)?.nonce, op.nonce)) return applied("finished");
+    return this.#conflict(now);
   }
 
   /** The record that stands in the place of ours, or an abstention where this node of a quorum may have forgotten it. */
@@ -174,6 +207,11 @@ function inDoubt(outcome, stamp) {
   if (granted?.tag === "acquired") return applied("acquired-in-doubt", { counter: granted.val.counter, stamp });
   if (refusal?.tag === "conflict" && refusal.val.holding !== undefined) refusal.val.holding.counter = undefined;
   return outcome;
+}
+
+/** A mark as readers are shown it. */
+function shown({ token, owner, atUnixMs, untilUnixMs }, now) {
+  return { token, owner, atUnixMs, leftMs: untilUnixMs - now.unixMs };
 }
 
 function applied(tag, val) {

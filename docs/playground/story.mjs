@@ -36,7 +36,11 @@ export class Story {
         item.append(make("em", {}, " It went otherwise: these settings, or what you did, led elsewhere."));
     });
     const isOver = director.isOver && scenario.steps.length > 0;
-    say(one("ending"), isOver && director.missed.size === 0 ? scenario.end(world) : "");
+    const isTold = isOver && director.missed.size === 0;
+    say(one("ending"), isTold ? scenario.end(world) : "");
+    change(one("ending"), { "data-tone": world.resource.lostUpdates > 0 ? "bad" : undefined });
+    one("replay").hidden = !(isTold && scenario.canReplay);
+    say(one("replay"), world.resource.isGuarded ? "Replay without the guard" : "Replay with the guard");
     say(one("play"), isRunning ? "Pause" : "Play");
     enable(one("next"), !session.isAtEnd);
     enable(one("play"), !session.isAtEnd);

@@ -13,7 +13,7 @@ const WHY_LOST = {
 };
 
 export class Worker {
-  /** "idle", "asking", "waiting", "held", "releasing" or "lost". */
+  /** "idle", "asking", "waiting", "held", "releasing", "finishing", "done" or "lost". */
   phase = "idle";
   token;
   isPaused = false;
@@ -74,7 +74,7 @@ export class Worker {
     if (this.isAsking || this.phase === "held" || this.isPaused) return;
     this.#lock += 1n;
     this.phase = "asking";
-    this.#world.tell(this, "asks for the lock");
+    this.#world.tell(this, this.#world.isRun ? "asks for tonight's run" : "asks for the lock");
     const options = {
       ttlMs: BigInt(this.#ttlMs),
       wait: { tag: "forever" },
@@ -83,6 +83,7 @@ export class Worker {
       renewal: { tag: "automatic" },
       owner: this.name,
       data: undefined,
+      run: this.#world.isRun ? { keepMs: undefined, trustQuorum: false, evenIfDone: false } : undefined,
     };
     this.#step({ tag: "acquire", val: { lock: this.#lock, resource: RESOURCE, options } });
   }
@@ -98,6 +99,15 @@ export class Worker {
     }
     this.phase = "releasing";
     this.#step({ tag: "release", val: { lock: this.#lock } });
+  }
+
+  /** Says that the work of a run is done, which frees the lock as well. */
+  finish() {
+    if (this.isPaused || !this.believes()) return;
+    this.#end("released");
+    this.#world.tell(this, "finishes the run");
+    this.phase = "finishing";
+    this.#step({ tag: "finish", val: { lock: this.#lock } });
   }
 
   /** Stops it at the worst moment: a holder has just looked whether its lease is valid, and is about to write. */
@@ -135,7 +145,20 @@ export class Worker {
 
   /** What became of a request to a node. */
   hear(id, response) {
-    const input = { tag: "response", val: { id, response } };
+    this.#receive({ tag: "response", val: { id, response } });
+  }
+
+  /** A node will tell it when its turn has come. */
+  subscribed(node) {
+    this.#receive({ tag: "subscribed", val: { node, resource: RESOURCE } });
+  }
+
+  /** Its turn has come. */
+  notified() {
+    this.#receive({ tag: "notified", val: { resource: RESOURCE } });
+  }
+
+  #receive(input) {
     if (this.isPaused) this.#inbox.push(input);
     else this.#step(input);
   }
@@ -147,6 +170,8 @@ export class Worker {
     for (const { tag, val } of outputs) {
       if (tag === "transmit") this.#world.transmit(this, val);
       else if (tag === "event") this.#happened(val);
+      else if (tag === "subscribe") this.#world.subscribe(this, val.node);
+      else if (tag === "unsubscribe") this.#world.unsubscribe(this, val.node, this.#lock);
       else throw new Error(`the component says ${tag}, of which nobody here knows`);
     }
     const timer = (this.#timer += 1);
@@ -179,13 +204,25 @@ export class Worker {
         this.#world.witness.prolonged(this);
         return;
       case "lost":
-        if (this.phase !== "held") return;
-        this.#end("lost");
+        if (this.phase !== "held" && this.phase !== "finishing") return;
+        if (this.phase === "held") this.#end("lost");
         this.phase = "lost";
         this.#world.tell(this, `has lost the lock: ${WHY_LOST[val.reason.tag] ?? val.reason.tag}`, "bad");
         this.#world.ended(this);
         return;
+      case "finished":
+        this.phase = "done";
+        this.#world.tell(this, val.confirmed ? "has it in writing: the run is done" : "does not know if that was written", "good");
+        this.#world.ended(this);
+        return;
       case "failed":
+        if (val.failure.tag === "done") {
+          this.phase = "done";
+          this.#world.tell(this, `is told that ${val.failure.val.owner} has done the run, and does nothing`, "good");
+          this.#world.ended(this);
+          return;
+        }
+      // Falls through: it gave up.
       case "released":
         this.phase = "idle";
         this.#world.ended(this);

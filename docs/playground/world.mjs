@@ -1,6 +1,7 @@
 // The world of the playground: a true time, workers, a store, the network between them, and what happens in it. The same
 // settings and the same deeds give the same world.
 
+import { Line } from "./line.mjs";
 import { Network } from "./network.mjs";
 import { stream } from "./random.mjs";
 import { Resource } from "./resource.mjs";
@@ -11,6 +12,7 @@ import { Worker } from "./worker.mjs";
 export const NAMES = ["A", "B", "C"];
 export const STORES = {
   single: { title: "one store", nodes: 1, poll: "acquire", runsOut: true },
+  line: { title: "one store with a line", nodes: 1, poll: "acquire", runsOut: true, keepsLine: true },
   quorum: { title: "quorum of 5", nodes: 5, poll: "acquire", runsOut: true },
   dynamodb: { title: "like DynamoDB", nodes: 1, poll: "read", runsOut: false },
 };
@@ -39,23 +41,26 @@ export class World {
   /** `protocol` makes an instance of the component. */
   constructor(protocol, settings) {
     this.#settings = settings;
-    const { seed, store, ttlMs, driftPercent, latencyMs, lossPercent, isGuarded, workers } = settings;
+    const { seed, store, ttlMs, driftPercent, latencyMs, lossPercent, isGuarded, workers, isRun = false } = settings;
     const { Client } = protocol();
     const kind = STORES[store];
     this.ttlMs = ttlMs;
     this.runsOut = kind.runsOut;
+    /** Whether workers ask for a run, whose success is written down, instead of a plain lock. */
+    this.isRun = isRun;
     const drift = driftPercent / 100;
     // By the slowest clock. What was granted by now is over by then.
     this.#longestLeaseNs = (ttlMs * 1e6) / (1 - drift);
     this.nodes = Array.from({ length: kind.nodes }, (_, index) => {
       const node = new Node(kind);
       if (kind.nodes > 1) node.join(QUORUM, BigInt(ttlMs));
-      return { index, place: `node/${index}`, node, isDown: false, rate: 1 + drift * SKEWS.nodes[index] };
+      const line = kind.keepsLine ? new Line() : undefined;
+      return { index, place: `node/${index}`, node, line, isDown: false, rate: 1 + drift * SKEWS.nodes[index] };
     });
     this.network = new Network(this, { latencyMs, lossPercent }, stream(seed, "network"));
     this.resource = new Resource(isGuarded);
     const config = {
-      nodes: this.nodes.map(() => ({ poll: kind.poll, watch: false, durability: "declared" })),
+      nodes: this.nodes.map(() => ({ poll: kind.poll, watch: kind.keepsLine === true, durability: "declared" })),
       driftPpm: Math.max(100, Math.round(driftPercent * 10_000)),
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       limits: {},
@@ -128,7 +133,7 @@ export class World {
   /** A request of the component to a node, and what comes back. */
   transmit(worker, { id, node: index, ops }) {
     const node = this.nodes[index];
-    const [{ op }] = ops;
+    const [{ lock, op }] = ops;
     const ask = { worker, from: worker.place, to: node.place, kind: op.tag, isReply: false, token: op.val?.token };
     this.network.send(ask, () => {
       const answer = { ...ask, from: node.place, to: worker.place, isReply: true };
@@ -138,12 +143,52 @@ export class World {
         this.network.send({ ...answer, tone: "down" }, () => worker.hear(id, { tag: "not-sent", val: fault }));
         return;
       }
-      const now = { uptimeNs: BigInt(Math.floor(this.nowNs * node.rate)), unixMs: this.calendar() };
-      const outcomes = ops.map(({ op }) => node.node.serve(op, now));
+      const now = this.#clocksOf(node);
+      const outcomes = ops.map(({ op }) => {
+        if (node.line === undefined) return node.node.serve(op, now);
+        const { outcome, turn } = node.line.serve(node.node, ticketOf(worker, lock), op, now);
+        this.#call(node, turn);
+        return outcome;
+      });
       this.network.send({ ...answer, ...described(outcomes[0]) }, () => {
         worker.hear(id, { tag: "outcomes", val: { outcomes } });
       });
     });
+  }
+
+  /** A worker wants to be told when its turn has come. */
+  subscribe(worker, index) {
+    const node = this.nodes[index];
+    const ask = { worker, from: worker.place, to: node.place, kind: "listen", isReply: false };
+    this.network.send(ask, () => {
+      if (node.isDown) return;
+      const answer = { ...ask, from: node.place, to: worker.place, isReply: true, tone: "yes" };
+      this.network.send(answer, () => worker.subscribed(index));
+    });
+  }
+
+  /** A worker has stopped waiting: it has the lock, or has given up. */
+  unsubscribe(worker, index, lock) {
+    const node = this.nodes[index];
+    const isInLine = node.line.tickets().includes(ticketOf(worker, lock));
+    if (!isInLine) return;
+    const leave = { worker, from: worker.place, to: node.place, kind: "leave", isReply: false };
+    this.network.send(leave, () => {
+      if (!node.isDown) this.#call(node, node.line.leave(ticketOf(worker, lock), this.#clocksOf(node)));
+    });
+  }
+
+  /** Tells the worker whose turn it is. */
+  #call(node, turn) {
+    if (turn === undefined) return;
+    const worker = this.workers[Number(turn.split("/")[0])];
+    this.tell(worker, "is next in line: the store keeps the lock for it and tells it");
+    const call = { worker, from: node.place, to: worker.place, kind: "turn", isReply: true, tone: "turn" };
+    this.network.send(call, () => worker.notified());
+  }
+
+  #clocksOf({ rate }) {
+    return { uptimeNs: BigInt(Math.floor(this.nowNs * rate)), unixMs: this.calendar() };
   }
 
   /** A worker shows its token to the resource; `heard` is told what comes of it. */
@@ -157,7 +202,8 @@ export class World {
       } else if (this.resource.lostUpdates > before) {
         this.tell(worker, `overwrites what it has never read, with token ${token}: an update is lost`, "bad");
       }
-      const tone = version === undefined ? "no" : "yes";
+      const isHarm = this.resource.lostUpdates > before;
+      const tone = version === undefined ? "no" : isHarm ? "harm" : "yes";
       this.network.send({ ...ask, from: "resource", to: worker.place, isReply: true, tone }, () => {
         if (version !== undefined) heard(version);
       });
@@ -178,6 +224,7 @@ export class World {
 
   wipe(node) {
     node.node.wipe();
+    if (node.line !== undefined) node.line = new Line();
     const fate = this.nodes.length > 1 ? ": it abstains until whatever it forgot is over" : "";
     this.tell(undefined, `${this.nodeName(node)} has lost its data${fate}`, "bad");
     this.#wiped.add(node);
@@ -219,8 +266,11 @@ function isBefore(one, other) {
   return one.atNs < other.atNs || (one.atNs === other.atNs && one.order < other.order);
 }
 
+/** Names one acquisition of one worker in the line. */
+const ticketOf = ({ index }, lock) => `${index}/${lock}`;
+
 /** What a reply looks like on its way. */
 function described({ tag, val }) {
   if (tag === "applied") return { tone: "yes", token: val.applied.val?.counter };
-  return { tone: val.refusal.tag === "abstains" ? "abstains" : "no" };
+  return { tone: { abstains: "abstains", done: "done" }[val.refusal.tag] ?? "no" };
 }

@@ -51,6 +51,18 @@ const ENDS = {
   },
   reply: async () => assert.match(await text("#log"), /A finds its own name in the store/),
   split: async () => assert.equal(await page.ask("document.querySelectorAll('.lane .span').length"), 1),
+  run: async () => {
+    assert.deepEqual(await page.ask("[...document.querySelectorAll('.worker .state')].map((state) => state.textContent)"), [
+      "has lost the lock",
+      "knows it is done",
+      "knows it is done",
+    ]);
+    assert.equal(await text(".node .more"), "done by B");
+    assert.equal(await text(".entries [data-fate=refused] .name"), "A");
+  },
+  turn: async () => {
+    assert.match(await text("#log"), /B is next in line.*B has the lock.*C is next in line.*A has the lock/);
+  },
   amnesia: async () => assert.match(await text("#log"), /Node 3 has lost its data.*A has lost the lock.*B has the lock/),
 };
 
@@ -105,10 +117,69 @@ test("without its guard the resource loses an update", async () => {
   await press("#finish");
   assert.equal(await text(".entries [data-worker=A][data-fate=overwrites] .name"), "A");
   assert.match(await text("#ending"), /Without a guard/);
-  await isWhole();
+  // What was lost is never told in green.
+  assert.match(await text("#verdict"), /^✕ At [0-9.]+ s: an update was lost/);
+  const colours = await page.ask(
+    "['#verdict', '#ending', '.entries [data-fate=overwrites] b'].map((each) => getComputedStyle(document.querySelector(each)).color)",
+  );
+  assert.equal(new Set(colours).size, 1, colours.join(", "));
+  await press("#guard");
+  await press("#finish");
+  assert.equal(await text("#replay"), "Replay without the guard", "as the guard stands now");
+  await press("#guard");
   await press("#restart");
   assert.match(await hash(), /guard=off&t=0$/);
   assert.equal(await page.ask("document.getElementById('guard').checked"), false);
+});
+
+test("the story is replayed without its guard, and with it again", async () => {
+  await open("#scenario=pause");
+  await press("#finish");
+  await page.ask("document.getElementById('speed').value = '16'");
+  for (const [words, isGuarded, fate] of [
+    ["Replay without the guard", false, "overwrites"],
+    ["Replay with the guard", true, "refused"],
+  ]) {
+    assert.equal(await text("#replay"), words);
+    await press("#replay");
+    assert.equal(await page.ask("document.getElementById('guard').checked"), isGuarded);
+    await page.until("it has ended", "document.getElementById('ending').textContent !== ''");
+    assert.equal(await page.ask(`document.querySelectorAll('.entries [data-worker=A][data-fate=${fate}]').length`), 1);
+  }
+  await press("[data-id=free]");
+  assert.equal(await page.ask("document.getElementById('replay').hidden"), true);
+});
+
+test("on a phone every target is large enough for a finger, and the refusal is in sight", async () => {
+  for (const id of SCENARIOS.map((scenario) => scenario.id)) {
+    await page.look({ width: 390, height: 844 });
+    await open(`#scenario=${id}`);
+    await press("#finish");
+    const small = await page.ask(`[...document.querySelectorAll("button, select, input:not(#guard), .switch")]
+      .map((each) => [each.id || each.textContent, each.getBoundingClientRect()])
+      .filter(([, { width, height }]) => width > 0 && (width < 44 || height < 44))
+      .map(([name, { width, height }]) => name + " " + width + "x" + height)`);
+    assert.deepEqual(small, [], id);
+  }
+  for (const id of ["pause", "run"]) {
+    await open(`#scenario=${id}`);
+    await press("#finish");
+    const [entry, bar] = await page.ask(
+      "['.entries [data-fate=refused]', '.bar'].map((each) => document.querySelector(each).getBoundingClientRect().toJSON())",
+    );
+    assert.ok(entry.top > 0 && entry.bottom <= bar.top, `${id}: ${JSON.stringify({ entry, bar })}`);
+  }
+  await page.look({});
+});
+
+test("each sign on the stage stands in the legend, and no two of them are alike", async () => {
+  await open();
+  const signs = await page.ask(`[...document.querySelectorAll("#stage #legend .sign")].map((sign) => {
+    const { backgroundColor, backgroundImage, borderStyle } = getComputedStyle(sign);
+    return [sign.textContent, backgroundColor, backgroundImage, borderStyle].join(" ");
+  })`);
+  assert.equal(signs.length, 6);
+  assert.equal(new Set(signs).size, 6, signs.join("; "));
 });
 
 test("every button, pressed as chance will have it, breaks no promise", async () => {

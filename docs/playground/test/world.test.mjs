@@ -128,6 +128,73 @@ test("the amnesiac node: it abstains while the first lease lasts, and votes agai
   assertPromises(session);
 });
 
+test("the nightly run: it is done once, and who comes late or wakes up does nothing", () => {
+  const session = ended({ scenario: "run" });
+  const writers = session.world.resource.entries.filter(({ what, isAccepted }) => what === "write" && isAccepted);
+  assert.deepEqual([...new Set(writers.map(({ worker }) => worker))], [0, 1]);
+  assert.equal(texts(session, "C").at(-1), "is told that B has done the run, and does nothing");
+  assert.equal(session.world.nodes[0].node.record.mark.owner, "B");
+  session.deed("ask", "a");
+  session.advance(session.nowNs + 3e9);
+  assert.equal(session.world.worker("A").phase, "done");
+});
+
+/** A world without a scenario, and what lets its time pass. */
+function bare(changes) {
+  const world = new World(protocol, { ...usual(), ...changes });
+  const pass = (seconds) => world.runUntil(world.nowNs + seconds * 1e9);
+  return { world, pass };
+}
+
+test("a run whose finish was never answered is finished all the same", () => {
+  const { world, pass } = bare({ workers: 1, isRun: true });
+  const [worker] = world.workers;
+  worker.ask();
+  pass(2);
+  world.network.rule = ({ kind, isReply }) => (kind === "finish" && isReply ? { lose: true } : undefined);
+  worker.finish();
+  pass(1);
+  assert.equal(worker.phase, "finishing");
+  world.network.rule = () => undefined;
+  pass(7);
+  assert.equal(worker.phase, "done");
+  assert.match(world.log.at(-1).text, /^has it in writing/);
+});
+
+test("the hand-over: turns come in the order of the line, and one that is not taken passes on", () => {
+  const session = ended({ scenario: "turn" });
+  const { log, workers } = session.world;
+  const called = log.filter(({ text }) => text.startsWith("is next in line")).map(({ worker }) => workers[worker].name);
+  assert.deepEqual(called.slice(0, 2), ["B", "C"]);
+  const [, , [stopped]] = session.world.witness.spans;
+  assert.equal(stopped, undefined, "C stood still and never had the lock");
+});
+
+test("a waiter that gives up leaves the line, and passes its turn on", () => {
+  const { world, pass } = bare({ workers: 3, store: "line" });
+  const [a, b, c] = world.workers;
+  const inLine = () => world.nodes[0].line.tickets().map((ticket) => ticket.split("/")[0]);
+  for (const worker of [a, b, c]) {
+    worker.ask();
+    pass(2);
+  }
+  assert.deepEqual(inLine(), ["1", "2"]);
+  // B gives up while the word that its turn has come is on its way.
+  a.release();
+  pass(0.45);
+  assert.match(world.log.at(-1).text, /^is next in line/);
+  b.release();
+  pass(1.5);
+  assert.deepEqual([c.phase, inLine()], ["held", []]);
+  a.ask();
+  b.ask();
+  pass(2);
+  assert.deepEqual(inLine().toSorted(), ["0", "1"]);
+  b.release();
+  pass(1);
+  assert.deepEqual(inLine(), ["0"]);
+});
+
 test("a scenario takes the same course in one go, frame by frame, step by step, and from a link", () => {
   for (const { id } of SCENARIOS) {
     const settings = { ...usual(id), lossPercent: 10 };
