@@ -22,7 +22,7 @@ ADMIN = {
 }
 TRUST = {"sts:AssumeRoleWithWebIdentity"}
 KUBERNETES = "1.37"
-CRONJOBS = {"cronjob.yaml"}
+MANIFESTS = {"cronjob.yaml": "CronJob", "leader.yaml": "Deployment"}
 POLICIES = {"iam-worker.json": WORKER, "iam-admin.json": ADMIN, "iam-web-identity-trust.json": TRUST}
 
 
@@ -133,10 +133,10 @@ def cloud(path):
                 expect((path.parent / plain(body["source"]) / "main.tf").is_file(), "a module that is not there")
 
 
-def cronjob(path):
+def manifest(path, kind):
     document = yaml.safe_load(path.read_text())
     kubernetes_validate.validate(document, KUBERNETES, strict=True)
-    expect(document["kind"] == "CronJob", "it is another kind of resource")
+    expect(document["kind"] == kind, "it is another kind of resource")
 
 
 def template(path):
@@ -164,7 +164,8 @@ def main(folder):
     for path in sorted(folder.glob("*/main.tf")):
         check(path, lambda: cloud(path))
     for path in sorted(folder.glob("*.yaml")):
-        check(path, lambda: cronjob(path) if path.name in CRONJOBS else template(path))
+        kind = MANIFESTS.get(path.name)
+        check(path, lambda: manifest(path, kind) if kind else template(path))
     for failure in failures:
         print(failure, file=sys.stderr)
     return 1 if failures else 0
