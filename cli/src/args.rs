@@ -49,12 +49,15 @@ const STORE: &str = "Store";
 pub(crate) struct StoreArgs {
     /// The store of the locks, such as sqlite:/var/lib/app/locks.db; repeat it for the nodes of a quorum
     ///
-    /// sqlite:PATH serves all processes of one machine; a missing file is created. redis://HOST serves many machines, as
-    /// do upstash+https://:TOKEN@HOST, webdis+http://HOST, dynamodb://TABLE?region=REGION and
-    /// postgres://USER@HOST/DATABASE. Without --store the environment variable LEASEHOLD_STORE is used. Without that, a file in your state folder
+    /// sqlite:PATH serves all processes of one machine; a missing file is created. These serve many machines:
+    /// redis://HOST, postgres://USER@HOST/DATABASE, etcd://HOST, dynamodb://TABLE?region=REGION, s3://BUCKET?region=REGION,
+    /// azblob://ACCOUNT/CONTAINER, gs://BUCKET, cosmos://ACCOUNT/DATABASE/CONTAINER, and a Redis behind HTTP with
+    /// upstash+https://:TOKEN@HOST or webdis+http://HOST.
+    ///
+    /// Without --store the environment variable LEASEHOLD_STORE is used. Without that, a file in your state folder
     /// (~/.local/state/leasehold/locks.db) is used, with a warning: only your own processes on this machine see its
-    /// locks. LEASEHOLD_REQUIRE_STORE=1 makes this an error. Several --store options, or several urls in
-    /// LEASEHOLD_STORE, are the independent nodes of a quorum: a majority of them grants a lock, so a minority may fail.
+    /// locks. LEASEHOLD_REQUIRE_STORE=1 makes this an error. Several --store options, or several urls in LEASEHOLD_STORE,
+    /// are the independent nodes of a quorum: a majority of them grants a lock, so a minority may fail.
     #[arg(long = "store", value_name = "URL", help_heading = STORE)]
     pub urls: Vec<String>,
     /// For a quorum: the longest ttl of its locks [default: the one that most nodes remember, or else 60s]

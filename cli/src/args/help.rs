@@ -89,7 +89,7 @@ Not guaranteed:
   - Processes that leave the command's process group (setsid, daemons) are not
     reached by any of the above.
   - Waiters are served in order only where the store keeps a line of them:
-    redis://, sqlite: and memory:.
+    redis://, postgres://, sqlite: and memory:.
 ";
 
 pub(super) const ELECT_HELP: &str = "\
