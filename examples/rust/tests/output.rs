@@ -15,8 +15,23 @@ fn every_example_prints_its_output() {
         let text = fs::read_to_string(&source).unwrap();
         let (_, output) = text.split_once("\n// Output:\n").expect("the example ends with its output");
         let output: String = output.split_inclusive('\n').map(|line| line.trim_start_matches("// ")).collect();
-        let ran = Command::new(&program).output().unwrap();
+        let ran = Command::new(&program).current_dir(env!("CARGO_TARGET_TMPDIR")).output().unwrap();
         assert!(ran.status.success(), "{source:?}: {ran:?}");
         assert_eq!(String::from_utf8(ran.stdout).unwrap(), output, "{source:?}");
     }
+}
+
+#[test]
+fn workers_of_the_quickstart_take_turns() {
+    let page = include_str!("../../../docs/start-rust.md");
+    let (_, console) = page.split_once("```console\n$ cargo run -q & ").expect("the page starts two workers");
+    let (line, output) = console.split_once("```").unwrap().0.split_once('\n').unwrap();
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("quickstart");
+    fs::create_dir_all(&place).unwrap();
+    let line = format!("$WORKER & {}", line.replace("cargo run -q", "$WORKER"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).current_dir(&place).env("WORKER", env!("CARGO_BIN_EXE_worker"));
+    let ran = shell.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), output);
 }
