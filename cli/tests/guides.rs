@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use common::{Place, Ran, wait_for};
+use leasehold_servers::redis::Server;
 
 const README: &str = include_str!("../../README.md");
 const LIGHT: &str = include_str!("../../docs/images/promises-light.svg");
@@ -106,18 +109,61 @@ fn dots_stand_for_any_text() {
 
 /// Runs the commands one after the other on one machine, and returns how many there were.
 fn run_all<'a>(blocks: impl Iterator<Item = &'a str>) -> usize {
+    let mut blocks = blocks.peekable();
+    if blocks.peek().is_none() {
+        return 0;
+    }
     let machine = Machine::new();
+    let redis = OnceCell::new();
+    let with_server = |text: &str| {
+        if !text.contains("redis://localhost") {
+            return text.to_owned();
+        }
+        text.replace("redis://localhost", &redis.get_or_init(Server::start).url())
+    };
     let commands = blocks.flat_map(commands).inspect(|(command, expected)| {
-        let output = machine.run(command).stdout;
+        let output = machine.run(&with_server(command)).stdout;
         assert!(is_like(&output, expected), "{command}\nprints:\n{output}\nand not:\n{expected}");
     });
     commands.count()
 }
 
+/// The pages in a folder of the documentation, and those below it.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { pages(&path) } else { vec![path] }).collect()
+}
+
+/// The blocks with commands that no comment in the page excuses.
+fn unmarked(page: &str) -> Vec<&str> {
+    let is_mark = |line: &str, start: &str| {
+        ["run by ", "not run: "].iter().any(|mark| line.starts_with(&format!("<!-- {start}{mark}")))
+    };
+    if page.lines().any(|line| is_mark(line, "console ")) {
+        return Vec::new();
+    }
+    let before = page.split("```console\n").map(|text| text.trim_end().lines().last().unwrap_or_default());
+    consoles(page).zip(before).filter(|(_, line)| !is_mark(line, "")).map(|(block, _)| block).collect()
+}
+
 #[test]
-fn the_guide_to_runs_shows_what_happens() {
-    let count = run_all(consoles(RUNS));
-    assert!(count > 10, "{count}");
+fn pages_show_what_happens() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut counts = BTreeMap::new();
+    for path in pages(&docs).into_iter().filter(|path| path.extension().is_some_and(|end| end == "md")) {
+        let page = fs::read_to_string(&path).unwrap();
+        let count = run_all(unmarked(&page).into_iter());
+        counts.insert(path.strip_prefix(&docs).unwrap().to_owned(), count);
+    }
+    assert!(counts[Path::new("once.md")] > 10, "{counts:?}");
+    assert!(counts[Path::new("start-command.md")] > 5, "{counts:?}");
+}
+
+#[test]
+fn comments_excuse_blocks() {
+    let page = "```console\n$ a\n```\n<!-- not run: b -->\n```console\n$ b\n```\n\n```console\n$ c\n```\n";
+    assert_eq!(unmarked(page), ["$ a\n", "$ c\n"]);
+    assert_eq!(unmarked(&format!("<!-- console run by it -->\n{page}")), [""; 0]);
 }
 
 #[test]

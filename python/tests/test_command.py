@@ -1,10 +1,8 @@
-"""The ``leasehold`` command of the package, its examples and its documentation."""
+"""The ``leasehold`` command of the package, and the documentation in its code."""
 
 from __future__ import annotations
 
 import doctest
-import os
-import re
 import signal
 import subprocess
 import sys
@@ -25,11 +23,7 @@ from leasehold.compat import redis_py
 from leasehold.compat.redis_py import asyncio as redis_py_asyncio
 
 COMMAND = str(Path(sys.executable).parent / "leasehold")
-GUIDES = [Path(__file__).parents[2] / "docs" / name for name in ("python.md", "migrating-python.md", "once.md", "compare-and-set.md")]
 MODULES = [leasehold, leasehold.aio, leasehold.cas, leasehold.fence, leasehold.metrics, leasehold.protocol, leasehold.testing, redis_py, redis_py_asyncio]
-EXAMPLES: list[str] = re.findall(r"```python\n(.*?)```", "".join(guide.read_text() for guide in GUIDES), re.DOTALL)
-FENCING = (Path(__file__).parents[2] / "docs" / "fencing.md").read_text()
-EXAMPLES += [code for code in re.findall(r"```python\n(.*?)```", FENCING, re.DOTALL) if "import cas" in code]
 
 
 def command(*args: str) -> subprocess.CompletedProcess[str]:
@@ -93,29 +87,3 @@ def test_everything_public_is_documented() -> None:
         if not member.startswith("_") and (callable(value) or isinstance(value, property)) and not value.__doc__
     ]
     assert missing == []
-
-
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_examples_in_the_guide_run(number: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    code = EXAMPLES[number]
-    for url, server in [("redis://localhost", "redis"), ("http://localhost:7379", "webdis")]:
-        if url in code:
-            code = code.replace(url, request.getfixturevalue(server))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        cwd=tmp_path,
-        env={**os.environ, "LEASEHOLD_STORE": f"sqlite:{tmp_path / 'default.db'}"},
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, ""), code
-
-
-def test_examples_in_the_guide_have_the_right_types(tmp_path: Path) -> None:
-    for number, code in enumerate(EXAMPLES):
-        (tmp_path / f"example_{number}.py").write_text(code)
-    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "."]
-    done = subprocess.run(mypy, capture_output=True, text=True, timeout=2 * PATIENCE, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stdout

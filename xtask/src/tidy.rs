@@ -10,6 +10,7 @@ mod index;
 mod map;
 mod quoted;
 mod rules;
+mod samples;
 mod threats;
 mod words;
 
@@ -57,6 +58,9 @@ pub fn tidy() -> Result {
         } else if name.ends_with(".md") {
             findings.extend(index::check_links(name, &text, |path| root.join(path).exists()));
             findings.extend(index::check_headings(name, &text, |path| read(&root.join(path)).ok()));
+            if samples::is_page(name) {
+                findings.extend(samples::check(name, &text, |path| read(&root.join(path)).ok()));
+            }
         } else if name == ci::PATH {
             findings.extend(ci::check(&text, is_executable(path)));
         }
