@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Place, Started, caught_by, children_of, is_alive, is_stopped, wait_for, wait_for_death};
+use common::{Place, Ran, Started, caught_by, children_of, is_alive, is_stopped, wait_for, wait_for_death};
 use rustix::process::{Signal, kill_process};
 
 const HOLD: &str = "echo > held; while [ ! -e done ]; do sleep 0.01; done";
@@ -161,4 +161,24 @@ fn what_the_command_leaves_behind_is_left_alone() {
     assert!(is_alive(child));
     fs::write(place.path("done"), "").unwrap();
     place.wait_for_file("finished");
+}
+
+/// As under `nsenter`: there the group of this process has no number.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_whose_group_is_outside_of_its_namespace_runs_its_command() {
+    let place = Place::new();
+    let inside = |command: &[&str]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--pid", "--fork", "--kill-child"]).args(command);
+        unshare.env("LEASEHOLD_STORE", place.store()).env("XDG_CONFIG_HOME", place.path("."));
+        unshare.output()
+    };
+    if !inside(&["true"]).is_ok_and(|tried| tried.status.success()) {
+        eprintln!("not tried, since this user may not make namespaces here");
+        return;
+    }
+    let exec = [env!("CARGO_BIN_EXE_leasehold"), "exec", "job", "--", "sh", "-c", "exit 3"];
+    Ran::from(inside(&exec).unwrap()).expect(3);
+    assert!(!place.is_held());
 }

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 
-use rustix::process::{Pid, getpgrp, getpid};
+use rustix::process::{Pid, getpid};
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 use super::signals;
@@ -21,7 +21,7 @@ pub(super) struct Terminal {
 impl Terminal {
     pub(super) fn open() -> Self {
         let tty = File::options().read(true).write(true).open("/dev/tty").ok();
-        let alone = getpgrp() == getpid() && io::stdin().is_terminal() && io::stdout().is_terminal();
+        let alone = own_group() == Some(getpid()) && io::stdin().is_terminal() && io::stdout().is_terminal();
         let mut terminal = Self { tty, wanted: false };
         terminal.wanted = alone && terminal.is_ours();
         terminal
@@ -34,7 +34,7 @@ impl Terminal {
 
     /// Tells if leasehold's group is in the foreground.
     fn is_ours(&self) -> bool {
-        self.foreground() == Some(getpgrp())
+        own_group().is_some_and(|group| self.is_with(group))
     }
 
     /// Tells if `group` is in the foreground.
@@ -61,14 +61,20 @@ impl Terminal {
     /// Takes the foreground back, unless another group has got it meanwhile.
     pub(super) fn take_back(&self, group: Pid) {
         if self.is_with(group) {
-            self.set(getpgrp());
+            self.set_ours();
         }
     }
 
     /// Takes the foreground back from a command that took it and could not start.
     pub(super) fn reclaim(&self) {
         if self.wanted {
-            self.set(getpgrp());
+            self.set_ours();
+        }
+    }
+
+    fn set_ours(&self) {
+        if let Some(group) = own_group() {
+            self.set(group);
         }
     }
 
@@ -80,6 +86,12 @@ impl Terminal {
     fn set(&self, group: Pid) -> bool {
         self.tty.as_ref().is_some_and(|tty| tcsetpgrp(tty, group).is_ok())
     }
+}
+
+/// The group of this process; none in a pid namespace that was entered without a new group, as by `unshare` and `nsenter`.
+fn own_group() -> Option<Pid> {
+    // SAFETY: only reads the number, which is 0 there. rustix's own function takes 0 for a bug.
+    Pid::from_raw(unsafe { libc::getpgrp() })
 }
 
 /// Takes the foreground. The command's process itself does it between fork and exec, so that the command starts in the
