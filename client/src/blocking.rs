@@ -531,7 +531,7 @@ impl Deref for Leases {
 }
 
 /// A held lock: see [`leasehold::Lease`](crate::Lease).
-#[must_use = "dropping a lease releases the lock at once"]
+#[must_use = "dropping a lease releases the lock at once: write `let _lease = `, since `let _ = ` drops it too"]
 #[derive(Debug)]
 pub struct Lease(lease::Lease);
 

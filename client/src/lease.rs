@@ -21,7 +21,7 @@ use crate::sync::{Arc, Mutex};
 ///
 /// **A lease is no proof.** Between a check and the write that it guards any amount of time can pass. Only the resource
 /// itself, refusing tokens older than it has seen, closes that gap: see [`fence`](crate::fence).
-#[must_use = "dropping a lease releases the lock at once"]
+#[must_use = "dropping a lease releases the lock at once: write `let _lease = `, since `let _ = ` drops it too"]
 pub struct Lease {
     shared: Arc<Shared>,
     state: Arc<LeaseState>,

@@ -37,7 +37,8 @@
 //!
 //! **A check and the write after it are two steps, and any time can pass between them.** Only the resource, checking
 //! tokens, closes that gap: see [`fence`]. Locks are not reentrant. Waiters of one client are served in order; across
-//! clients only in memory, in SQLite and on one Redis.
+//! clients only in memory, in SQLite, on PostgreSQL and on one Redis. A lease that is not bound to a name is released at once, and `_`
+//! is no name: write `let _lease = ...`.
 //!
 //! # Errors
 //!
