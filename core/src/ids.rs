@@ -111,13 +111,17 @@ impl Nonce {
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
+
+    /// A hash of 24 bits: enough to tell two attempts apart in a log or a list, not enough to use.
+    pub fn short(&self) -> u32 {
+        // FNV-1a over all bytes.
+        self.0.iter().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193)) >> 8
+    }
 }
 
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // FNV-1a over all bytes: enough to tell two attempts apart in a log, not enough to use.
-        let hash = self.0.iter().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193));
-        write!(f, "Nonce(#{:06x})", hash >> 8)
+        write!(f, "Nonce(#{:06x})", self.short())
     }
 }
 
@@ -189,6 +193,46 @@ impl fmt::Debug for Owner {
 }
 
 impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A readable name of a session, which groups the leases of one client; it proves nothing.
+///
+/// 1 to 64 ASCII letters, digits and `-`, `_`, `.`, `:`, `@`, `/`: what every store can keep as part of a name.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionLabel(Arc<str>);
+
+impl SessionLabel {
+    /// The longest label, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// # Errors
+    /// [`ConfigError::SessionLabel`]: an empty label, one longer than [`SessionLabel::MAX_BYTES`], or one with another
+    /// character.
+    pub fn new(label: &str) -> Result<Self, ConfigError> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@/".contains(c);
+        if label.is_empty() || label.len() > Self::MAX_BYTES || !label.chars().all(fits) {
+            let shown = &label[..label.floor_char_boundary(2 * Self::MAX_BYTES)];
+            return Err(ConfigError::SessionLabel { given: shown.into() });
+        }
+        Ok(Self(label.into()))
+    }
+
+    /// The label.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for SessionLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

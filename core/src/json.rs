@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::config::{Config, Drift, LockOptions, Quorum, Ttl};
-use crate::ids::{Nonce, Owner, Payload, Resource, Token, Version};
+use crate::ids::{Nonce, Owner, Payload, Resource, SessionLabel, Token, Version};
 use crate::member::{LossId, QuorumId, RETENTION};
 use crate::op::{Denial, DenialKind, Fault, Outcome, TransportFault};
 use crate::time::{Monotonic, ns};
@@ -67,6 +67,7 @@ macro_rules! form {
 form! {
     Resource = String: |name| name.as_str(), |text| Self::new(&text);
     Owner = String: |owner| owner.as_str(), |text| Self::new(&text);
+    SessionLabel = String: |label| label.as_str(), |text| Self::new(&text);
     Nonce = String: |nonce| format!("{}", Hex(nonce.as_bytes())), |text| array(&text).map(Self::from_bytes);
     Payload = String: |data| format!("{}", Hex(data.as_bytes())), |text| {
         bytes(&text).and_then(|bytes| Self::new(&bytes).map_err(|error| format!("{error}")))
@@ -103,6 +104,9 @@ impl<'de> Deserialize<'de> for Config {
         let mut config = Self::new(given.nodes().to_vec()).map_err(D::Error::custom)?.with_drift(given.drift());
         if let Some(quorum) = given.quorum() {
             config = config.with_quorum(*quorum);
+        }
+        if let Some(session) = given.session() {
+            config = config.with_session(session.clone());
         }
         let config =
             config.with_lines(given.lines()).with_request_timeout(given.request_timeout()).map_err(D::Error::custom)?;

@@ -182,6 +182,7 @@ mod tests {
             expect: None,
             owner: Owner::new("worker").unwrap(),
             data: None,
+            session: None,
             member,
             unless_done: false,
             in_line: false,

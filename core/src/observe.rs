@@ -108,6 +108,7 @@ mod tests {
             left: None,
             since_unix_ms: None,
             data: None,
+            session: None,
         }
     }
 

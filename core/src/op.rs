@@ -10,7 +10,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::config::MAX_RECORD_TTL;
-use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
+use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, SessionLabel, Token, Version};
 use crate::member::{Durability, LossId, Membership};
 use crate::time::Format;
 
@@ -63,6 +63,16 @@ impl Op {
     }
 }
 
+/// The session that a lease belongs to: the leases of one client, listed and revoked together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Session {
+    /// Its identity.
+    pub nonce: Nonce,
+    /// Its name for people.
+    pub label: SessionLabel,
+}
+
 /// Arguments of [`Op::Acquire`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -85,6 +95,9 @@ pub struct Acquire {
     /// Bytes for others to read.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub data: Option<Payload>,
+    /// The session that the lease belongs to.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub session: Option<Session>,
     /// The membership data for a node of a quorum; `None` for a single store.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub member: Option<Membership>,
@@ -417,6 +430,9 @@ pub struct Holding {
     /// The holder's payload.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub data: Option<Payload>,
+    /// The session that the lease belongs to.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub session: Option<Session>,
 }
 
 /// The writer of a record.
@@ -556,6 +572,7 @@ mod tests {
                 left: None,
                 since_unix_ms: None,
                 data: None,
+                session: None,
             };
             Seen { holding: Some(holding.into()), done: None }.checked()
         };

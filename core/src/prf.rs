@@ -7,7 +7,7 @@ use crate::ids::{LockId, NodeId, Nonce, Seq};
 use crate::member::LossId;
 use crate::sip::{bytes_of, sip128, words};
 
-/// 32 bytes that the embedder draws once; they serve jitter, and are mixed into every nonce.
+/// 32 bytes that the embedder draws once; they serve jitter, name the session, and are mixed into every nonce.
 pub type Seed = [u8; 32];
 
 /// 16 bytes that the embedder draws from the operating system **in the call that carries them**.
@@ -25,6 +25,7 @@ pub(crate) enum Domain {
     Takeover = 4,
     Retry = 5,
     LossId = 6,
+    Session = 7,
 }
 
 /// The nonce of a new attempt: unique as long as `fresh` is.
@@ -39,6 +40,12 @@ pub(crate) fn loss_id(seed: &Seed, nonce: &Nonce, node: NodeId, seq: Seq) -> Los
     let [a, b, c, d] = words(seed);
     let message = [a, b, c, d, Domain::LossId as u64, u64::from(node.get()), u64::from(seq.get())];
     LossId(bytes_of(sip128(words(nonce.as_bytes()), &message)))
+}
+
+/// The nonce of the client's session.
+pub(crate) fn session(seed: &Seed) -> Nonce {
+    let [a, b, c, d] = words(seed);
+    Nonce::from_bytes(bytes_of(sip128([a, b], &[c, d, Domain::Session as u64])))
 }
 
 /// A fraction of `2^32`, uniform, for jitter.

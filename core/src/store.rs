@@ -11,7 +11,7 @@ use crate::config::{MAX_KEEP, MAX_RECORD_TTL};
 use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
 use crate::op::{
     Acquire, Applied, Denial, DenialKind, Finish, Holder, Holding, Mark, Op, Outcome, Raise, Refusal, Renew, Revoke,
-    Seen,
+    Seen, Session,
 };
 use crate::time::Monotonic;
 
@@ -77,6 +77,8 @@ pub struct LeaseRecord {
     pub owner: Owner,
     /// Bytes for others to read.
     pub data: Option<Payload>,
+    /// The session that the lease belongs to.
+    pub session: Option<Session>,
 }
 
 /// The decision of [`apply`].
@@ -164,6 +166,7 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
             left: (lease.boot == now.boot).then(|| lease.expires.since(now.uptime)),
             since_unix_ms: Some(lease.since_unix_ms),
             data: lease.data.clone(),
+            session: lease.session.clone(),
         }))
     });
     Seen { holding, done: record.and_then(|record| standing(record, now)).map(|mark| mark.shown(now)) }
@@ -205,6 +208,7 @@ fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
         since_unix_ms: now.unix_ms,
         owner: op.owner.clone(),
         data: op.data.clone(),
+        session: op.session.clone(),
     };
     let mark = record.and_then(|record| record.mark.clone());
     Decision::write(Record { counter: token, lease: Some(lease), mark }, Applied::Acquired { counter: token })

@@ -121,6 +121,7 @@ mod tests {
             left: Some(Duration::from_millis(left_ms)),
             since_unix_ms: None,
             data: None,
+            session: None,
         };
         Some(Seen { holding: Some(Box::new(holding)), done: None })
     }

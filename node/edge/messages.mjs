@@ -177,6 +177,10 @@ export function refused({ tag, val }, resource) {
         `${val.what} has the control character U+${code} at byte ${val.at}; names hold printable text only`,
       );
     }
+    case "session-label":
+      return new ConfigError(
+        `session ${JSON.stringify(val.given)} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters, such as "worker-7"`,
+      );
     case "too-short":
       return new ConfigError(`${val.what} ${val.valueMs} ms is below the smallest, ${val.minMs} ms`);
     case "too-far":

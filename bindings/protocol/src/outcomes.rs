@@ -96,6 +96,7 @@ fn holding(holding: wit::Holding) -> Option<Holding> {
         left: holding.left_ms.map(Duration::from_millis),
         since_unix_ms: holding.since_unix_ms,
         data: holding.data.and_then(|bytes| Payload::new(&bytes).ok()),
+        session: None,
     })
 }
 

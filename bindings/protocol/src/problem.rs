@@ -114,6 +114,11 @@ impl fmt::Display for ConfigError {
             Self::ControlCharacter(it) => {
                 write!(f, "{} has the control character U+{:04X} at byte {}", it.what, it.code, it.at)
             }
+            Self::SessionLabel(it) => write!(
+                f,
+                "session {:?} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters",
+                it.given
+            ),
             Self::TooShort(it) => {
                 write!(f, "{} of {} ms is below the smallest, {} ms", it.what, it.value_ms, it.min_ms)
             }

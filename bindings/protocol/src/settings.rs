@@ -129,6 +129,9 @@ pub(crate) fn refused(error: ConfigError) -> wit::ConfigError {
         ConfigError::ControlCharacter { what: name, at, code } => {
             wit::ConfigError::ControlCharacter(wit::ControlCharacter { what: what(name), at: small(at), code })
         }
+        ConfigError::SessionLabel { given } => {
+            wit::ConfigError::SessionLabel(wit::RefusedSessionLabel { given: given.into() })
+        }
         ConfigError::TooShort { what: name, value, min } => {
             let (value_ms, min_ms) = (ms_down(value), ms_down(min));
             wit::ConfigError::TooShort(wit::TooShort { what: what(name), value_ms, min_ms })

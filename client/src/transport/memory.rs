@@ -321,6 +321,7 @@ mod tests {
                 expect: None,
                 owner: Owner::new("me").unwrap(),
                 data: None,
+                session: None,
                 member: None,
                 unless_done: false,
                 in_line: false,

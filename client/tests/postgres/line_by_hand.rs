@@ -112,6 +112,7 @@ fn acquire(nonce: u64, seq: u32, in_line: bool) -> Op {
         expect: None,
         owner: Owner::new("hand").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line,

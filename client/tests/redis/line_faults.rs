@@ -72,6 +72,7 @@ impl Crowd {
             expect: None,
             owner: Owner::new("crowd").unwrap(),
             data: None,
+            session: None,
             member: None,
             unless_done: false,
             in_line: true,

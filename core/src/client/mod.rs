@@ -109,8 +109,8 @@ struct Queued {
 }
 
 impl Client {
-    /// A client of the configured nodes. `seed` serves jitter only; nonces take fresh entropy with every call that may
-    /// start an attempt.
+    /// A client of the configured nodes. `seed` serves jitter and names the session; other nonces take fresh entropy with
+    /// every call that may start an attempt.
     pub fn new(config: Config, seed: Seed, now: Now) -> Self {
         Self {
             env: Env::new(config, seed, now),
@@ -453,6 +453,7 @@ impl Client {
             left: Some(deadline.since(self.env.now.monotonic)),
             since_unix_ms: None,
             data: None,
+            session: self.env.config.session_of(&self.env.seed),
         })
     }
 }

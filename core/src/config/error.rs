@@ -1,5 +1,6 @@
 //! The error of a setting that does not fit.
 
+use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
 
@@ -28,6 +29,11 @@ pub enum ConfigError {
         at: usize,
         /// Its code point.
         code: u32,
+    },
+    /// A label of a session that is empty, too long, or has a character that not every store can keep in a name.
+    SessionLabel {
+        /// The label given; of a long one its beginning.
+        given: Box<str>,
     },
     /// A duration below its bound.
     TooShort {
@@ -86,6 +92,11 @@ impl fmt::Display for ConfigError {
             Self::ControlCharacter { what, at, code } => {
                 write!(f, "{what} has the control character U+{code:04X} at byte {at}; names hold printable text only")
             }
+            Self::SessionLabel { given } => write!(
+                f,
+                "session {given:?} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters, such \
+                 as \"worker-7\""
+            ),
             Self::TooShort { what, value, min } => write!(f, "{what} {value:?} is below the smallest, {min:?}"),
             Self::TooFar { what, value, max } => write!(f, "{what} {value:?} is above the largest, {max:?}"),
             Self::KeepBelowTtl { keep, ttl } => write!(

@@ -11,7 +11,10 @@ pub use error::ConfigError;
 pub use options::{LockOptions, LockOptionsBuilder, RunOptions};
 pub use ttl::{Drift, MAX_KEEP, MAX_RECORD_TTL, Ttl};
 
+use crate::ids::SessionLabel;
 use crate::member::{Durability, QuorumId, RETENTION};
+use crate::op::Session;
+use crate::prf::{self, Seed};
 use crate::quorum::MAX_NODES;
 use error::at_most;
 
@@ -145,6 +148,8 @@ pub struct Config {
     quorum: Option<Quorum>,
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     lines: bool,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    session: Option<SessionLabel>,
 }
 
 impl Config {
@@ -171,6 +176,7 @@ impl Config {
             request_timeout: Self::REQUEST_TIMEOUT,
             limits: Limits::default(),
             lines: false,
+            session: None,
         })
     }
 
@@ -185,6 +191,22 @@ impl Config {
     /// True if waiters stand in line.
     pub const fn lines(&self) -> bool {
         self.lines
+    }
+
+    /// Has all leases of the client belong to one session of this name. The session itself is named by the client's seed.
+    #[must_use]
+    pub fn with_session(self, label: SessionLabel) -> Self {
+        Self { session: Some(label), ..self }
+    }
+
+    /// The name of the client's session.
+    pub const fn session(&self) -> Option<&SessionLabel> {
+        self.session.as_ref()
+    }
+
+    /// The session of a client with this seed.
+    pub(crate) fn session_of(&self, seed: &Seed) -> Option<Session> {
+        self.session.clone().map(|label| Session { nonce: prf::session(seed), label })
     }
 
     /// Makes nodes remember the quorum that they belong to, so that a node that has lost its data does not vote as if it

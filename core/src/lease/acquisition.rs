@@ -396,6 +396,7 @@ mod tests {
             left: None,
             since_unix_ms: None,
             data: None,
+            session: None,
         }))
     }
 

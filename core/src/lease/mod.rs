@@ -357,6 +357,7 @@ impl Ctx<'_> {
             expect: self.observations.ran_out(node, self.resource, self.now.monotonic),
             owner: self.options.owner.clone(),
             data: self.options.data.clone(),
+            session: self.config.session_of(self.seed),
             member: self.membership(node, &nonce, seq, known_loss),
             unless_done: self.options.is_unless_done(),
             in_line: false,

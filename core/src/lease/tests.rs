@@ -171,6 +171,7 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
             left: Some(Duration::from_secs(20)),
             since_unix_ms: None,
             data: None,
+            session: None,
         })
     };
     let ours = |back: usize, released| holding(nonce.unwrap(), sends[sends.len() - 1 - back].seq, released);

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::op::Op;
-use leasehold_core::{Event, Payload, Token, Wait};
+use leasehold_core::{Config, Event, NodeConfig, Payload, SessionLabel, Token, Wait};
 
 #[test]
 fn a_free_lock_takes_one_request() {
@@ -68,6 +68,23 @@ fn the_next_holder_has_a_higher_token() {
         world.deliver_all();
         world.take_events(host);
     }
+}
+
+#[test]
+fn leases_of_a_client_belong_to_its_session() {
+    let label = SessionLabel::new("worker-7").unwrap();
+    let config = Config::new(vec![NodeConfig::default()]).unwrap().with_session(label.clone());
+    let mut world = World::with_config(&config, 2);
+    let bare = world.add_host(&Config::new(vec![NodeConfig::default()]).unwrap(), 0);
+    for (host, id, name) in [(0, 1, "a"), (0, 2, "b"), (1, 1, "c"), (bare, 1, "d")] {
+        world.hold(host, id, name, options());
+    }
+    let session = |name: &str| world.record(0, name).lease.as_ref().unwrap().session.clone();
+    assert_eq!(session("a").unwrap().label, label);
+    assert_eq!(session("a"), session("b"), "one session for each client");
+    assert_eq!(session("c").unwrap().label, label);
+    assert_ne!(session("a"), session("c"), "a label is no identity");
+    assert_eq!(session("d"), None);
 }
 
 #[test]

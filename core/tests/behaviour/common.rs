@@ -531,6 +531,7 @@ pub(crate) fn holding(nonce: Nonce, seq: Option<u32>) -> Holding {
         left: Some(secs(20)),
         since_unix_ms: Some(EPOCH_UNIX_MS),
         data: None,
+        session: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::*;
 use leasehold_core::config::{ConfigError, Drift, Limits, NodeConfig, Ttl};
 use leasehold_core::member::QuorumId;
-use leasehold_core::{Config, LockOptions, Nonce, Owner, Payload, Quorum, Resource, Version, Wait};
+use leasehold_core::{Config, LockOptions, Nonce, Owner, Payload, Quorum, Resource, SessionLabel, Version, Wait};
 
 fn refused(
     set: impl FnOnce(leasehold_core::config::LockOptionsBuilder) -> leasehold_core::config::LockOptionsBuilder,
@@ -104,6 +104,20 @@ fn labels_and_payloads() {
     assert_eq!(options().data(), None);
     with(|o| o.data(&[0; Payload::MAX_BYTES]));
     says(&refused(|o| o.data(&[0; Payload::MAX_BYTES + 1])), &["data has 4097 bytes", "4096"]);
+}
+
+#[test]
+fn labels_of_sessions() {
+    for label in ["w", "worker-7", "eu/batch.1:worker_7@host", &"x".repeat(SessionLabel::MAX_BYTES)] {
+        assert_eq!(SessionLabel::new(label).unwrap().as_str(), label);
+    }
+    for label in ["", "two words", "a\nb", "worker#7", "wörker", "a*", &"x".repeat(SessionLabel::MAX_BYTES + 1)] {
+        let error = SessionLabel::new(label).unwrap_err();
+        assert_eq!(error, ConfigError::SessionLabel { given: label.into() });
+        says(&error.to_string(), &[&format!("{label:?}"), "1 to 64 letters, digits and -_.:@/ characters", "worker-7"]);
+    }
+    let Err(ConfigError::SessionLabel { given }) = SessionLabel::new(&"ü".repeat(1_000)) else { panic!("too long") };
+    assert_eq!(*given, "ü".repeat(64), "an error repeats no more than the beginning");
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn record(counter: u64, record_ttl: Duration, boot: BootId) -> Record {
             since_unix_ms: 0,
             owner: Owner::new("hostile").unwrap(),
             data: None,
+            session: None,
         }),
         mark: None,
     }

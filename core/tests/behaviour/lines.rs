@@ -52,6 +52,7 @@ impl Shop {
             expect: None,
             owner: Owner::new("me").unwrap(),
             data: None,
+            session: None,
             member: None,
             unless_done: false,
             in_line,

@@ -21,6 +21,7 @@
 //!     expect: None,
 //!     owner: Owner::new("docs")?,
 //!     data: None,
+//!     session: None,
 //!     member: None,
 //!     unless_done: false,
 //!     in_line: false,

@@ -182,6 +182,12 @@ export type SettingError =
       /** Its code point. */
       code: number;
     }
+  /** A label of a session that is empty, too long, or has a character that not every store can keep in a name. */
+  | {
+      type: "session-label";
+      /** The label given; of a long one its beginning. */
+      given: string;
+    }
   /** A duration below its bound. */
   | {
       type: "too-short";

@@ -81,6 +81,7 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
             since_unix_ms: values::number(u)?,
             owner: values::owner(u)?,
             data: values::maybe(u, values::payload)?,
+            session: None,
         })
     };
     Ok(Record { counter: values::token(u)?, lease: values::maybe(u, lease)?, mark: values::maybe(u, mark)? })

@@ -170,6 +170,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             expect: maybe(u, version)?,
             owner: owner(u)?,
             data: maybe(u, payload)?,
+            session: None,
             member: maybe(u, membership)?,
             unless_done: u.arbitrary()?,
             in_line: false,
@@ -223,6 +224,7 @@ pub(crate) fn holding(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Hol
         left: maybe(u, length)?,
         since_unix_ms: maybe(u, number)?,
         data: maybe(u, payload)?,
+        session: None,
     })
 }
 

@@ -206,6 +206,7 @@ fn acquire(nonce: Nonce, in_line: bool) -> Op {
         expect: None,
         owner: Owner::new("me").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line,

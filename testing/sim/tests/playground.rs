@@ -133,6 +133,7 @@ impl Node {
                 expect: chance.one_in(4).then(|| Version::of(&nonce, seq)),
                 owner: Owner::new("A").expect("a short label"),
                 data: None,
+                session: None,
                 member: self.is_voter.then(|| self.membership(chance)),
                 unless_done: !self.is_voter && chance.one_in(2),
                 in_line: false,
@@ -212,6 +213,7 @@ fn losses(node: &mut Node) -> Vec<Value> {
             expect: None,
             owner: Owner::new("A").expect("a short label"),
             data: None,
+            session: None,
             member: Some(Membership {
                 quorum: QUORUM,
                 max_ttl_ms: MAX_TTL_MS,

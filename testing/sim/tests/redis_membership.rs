@@ -126,6 +126,7 @@ impl Node {
             expect: None,
             owner: Owner::new("me").unwrap(),
             data: None,
+            session: None,
             member: Some(asked.clone()),
             unless_done,
             in_line: false,

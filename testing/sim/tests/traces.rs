@@ -279,6 +279,7 @@ fn stores_that_expire_records_never_shorten_one() {
             expect: None,
             owner: Owner::new("somebody").unwrap(),
             data: None,
+            session: None,
             member: None,
             unless_done: false,
             in_line: false,

@@ -152,6 +152,7 @@ impl World {
             expect: None,
             owner: Owner::default(),
             data: None,
+            session: None,
             member: None,
             unless_done: false,
             in_line: false,

@@ -164,6 +164,12 @@ pub struct ControlCharacter {
     pub code: u32,
 }
 
+/// Payload of `config-error.session-label`.
+pub struct RefusedSessionLabel {
+    /// The label given; of a long one its beginning.
+    pub given: String,
+}
+
 /// Payload of `config-error.too-short`.
 pub struct TooShort {
     /// Which setting.
@@ -258,6 +264,8 @@ pub enum ConfigError {
     TooLong(TooLong),
     /// A NUL, newline or other control character in a name or label.
     ControlCharacter(ControlCharacter),
+    /// A label of a session that is empty, too long, or has a character that not every store can keep in a name.
+    SessionLabel(RefusedSessionLabel),
     /// A duration below its bound.
     TooShort(TooShort),
     /// A duration above its bound.

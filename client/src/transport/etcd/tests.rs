@@ -42,6 +42,7 @@ fn acquire(attempt: u8) -> Op {
         expect: None,
         owner: Owner::new("tests").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -35,6 +35,7 @@ fn acquire(resource: &str, attempt: u8) -> LockOp {
         expect: None,
         owner: Owner::new("tests").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

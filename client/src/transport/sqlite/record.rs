@@ -146,6 +146,7 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
             since_unix_ms: number(row, "since_ms", u64::MAX)?,
             owner: owner.ok_or_else(|| corrupt("owner", "text that is long or not printable"))?,
             data,
+            session: None,
         }),
         mark: if column(row, "done_until")? == ValueRef::Null { None } else { Some(mark(row)?) },
     })

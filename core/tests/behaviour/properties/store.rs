@@ -54,6 +54,7 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
             expect: version.filter(|_| step.expects).cloned(),
             owner: Owner::new("").unwrap(),
             data: None,
+            session: None,
             member: None,
             unless_done: step.unless_done,
             in_line: false,

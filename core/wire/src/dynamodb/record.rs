@@ -279,6 +279,7 @@ impl Row {
             left: None,
             since_unix_ms: self.granted_at,
             data: self.data,
+            session: None,
         };
         Seen { holding: Some(Box::new(holding)), done: None }
     }

@@ -49,6 +49,7 @@ fn an_acquire() -> Acquire {
         expect: None,
         owner: Owner::new("me").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -90,6 +90,7 @@ fn lease_in(lease: &Json) -> Option<LeaseRecord> {
         since_unix_ms: number(lease, "since_ms")?,
         owner: Owner::new(lease.get("owner")?.as_str()?).ok()?,
         data,
+        session: None,
     })
 }
 

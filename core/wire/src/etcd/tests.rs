@@ -108,6 +108,7 @@ fn acquire(of: u8, expect: Option<Version>, unless_done: bool) -> Op {
         expect,
         owner: Owner::new("worker").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done,
         in_line: false,

@@ -197,6 +197,7 @@ fn acquire_in(of: u8, member: Option<Membership>) -> Op {
         expect: None,
         owner: Owner::new("worker").unwrap(),
         data: None,
+        session: None,
         member,
         unless_done: false,
         in_line: false,

@@ -70,6 +70,7 @@ impl Found {
                 left: Some(self.left),
                 since_unix_ms: Some(self.since_unix_ms),
                 data: self.data.clone(),
+                session: None,
             })
         });
         Seen { holding, done: self.standing().map(|(_, mark)| Box::new(mark.clone())) }

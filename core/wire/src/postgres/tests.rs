@@ -29,6 +29,7 @@ fn acquire(member: Option<Membership>) -> Acquire {
         expect: None,
         owner: Owner::new("worker").unwrap(),
         data: None,
+        session: None,
         member,
         unless_done: false,
         in_line: false,

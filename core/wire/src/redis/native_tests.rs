@@ -29,6 +29,7 @@ fn acquire_at(floor: u64) -> LockOp {
         expect: None,
         owner: Owner::new("me").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -32,6 +32,7 @@ fn vote(waited_out: Option<LossId>, bootstrap: Bootstrap, durability: Durability
         expect: None,
         owner: Owner::new("me").unwrap(),
         data: None,
+        session: None,
         member: Some(Membership {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,

@@ -236,6 +236,7 @@ fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<
         left,
         since_unix_ms: Some(since_unix_ms),
         data,
+        session: None,
     })
 }
 
@@ -250,6 +251,7 @@ fn foreign(version: &[u8], left: Option<Duration>) -> Option<Holding> {
         left,
         since_unix_ms: None,
         data: None,
+        session: None,
     })
 }
 

@@ -39,6 +39,7 @@ fn acquire_with(owner: &str, data: Option<&[u8]>, record_ttl: Duration) -> Op {
         expect: None,
         owner: Owner::new(owner).unwrap(),
         data: data.map(|data| Payload::new(data).unwrap()),
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -108,6 +108,7 @@ fn what_the_core_takes_reaches_it() {
         left: None,
         since_unix_ms: None,
         data: None,
+        session: None,
     };
     answer(&mut host, Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()), done: None })));
     assert_eq!(host.client.holder(LockId::new(2)).map(|holding| holding.holder), Some(Holder::Foreign));

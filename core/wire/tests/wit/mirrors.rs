@@ -15,8 +15,9 @@ use leasehold_core::op::{
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
 /// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, what only nodes
-/// do, and lines of waiters, which components keep none of.
-pub(crate) const NOT_MIRRORED: [&str; 17] = [
+/// do, and lines of waiters and sessions, which components keep none of.
+pub(crate) const NOT_MIRRORED: [&str; 18] = [
+    "Session",
     "Client",
     "Departure",
     "Ttl",
@@ -96,6 +97,7 @@ mirrored! { mirrors:
         EmptySlot,
         TooLong { what, bytes, max },
         ControlCharacter { what, at, code },
+        SessionLabel { given },
         TooShort { what, value, min },
         TooFar { what, value, max },
         KeepBelowTtl { keep, ttl },
@@ -107,7 +109,7 @@ mirrored! { mirrors:
 
     struct LockOp { lock, resource, op }
     enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Revoke(Revoke), Raise(Raise), Read }
-    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member, unless_done, in_line }
+    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, session, member, unless_done, in_line }
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
@@ -130,7 +132,7 @@ mirrored! { mirrors:
     enum DenialKind { Permission, Schema, CorruptRecord, TokensExhausted, StorageFull, Membership, Other }
     struct Seen { holding, done }
     struct Mark { token, owner, at_unix_ms, left }
-    struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data }
+    struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data, session }
     enum Holder { Lease { nonce, seq }, Foreign }
     enum TransportFault { NotSent(Fault), Unknown(Fault) }
 

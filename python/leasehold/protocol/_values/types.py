@@ -243,6 +243,14 @@ class SettingError:
         """Its code point."""
 
     @dataclass(frozen=True, slots=True)
+    class SessionLabel:
+        """A label of a session that is empty, too long, or has a character that not every store can keep in a name."""
+
+        _of: ClassVar[str] = "config-error.session-label"
+        given: str
+        """The label given; of a long one its beginning."""
+
+    @dataclass(frozen=True, slots=True)
     class TooShort:
         """A duration below its bound."""
 
@@ -351,6 +359,7 @@ class SettingError:
         | EmptySlot
         | TooLong
         | ControlCharacter
+        | SessionLabel
         | TooShort
         | TooFar
         | KeepBelowTtl
@@ -382,6 +391,7 @@ CLASSES: dict[str, type] = {
     "config-error.empty-slot": SettingError.EmptySlot,
     "config-error.too-long": SettingError.TooLong,
     "config-error.control-character": SettingError.ControlCharacter,
+    "config-error.session-label": SettingError.SessionLabel,
     "config-error.too-short": SettingError.TooShort,
     "config-error.too-far": SettingError.TooFar,
     "config-error.keep-below-ttl": SettingError.KeepBelowTtl,

@@ -359,6 +359,7 @@ impl Dynamodb {
                 left: None,
                 since_unix_ms: row.granted_at.filter(|_| holder != Holder::Foreign),
                 data: row.data.clone().filter(|_| row.has_data()),
+                session: None,
             })
         });
         Seen { holding, done: None }.checked()

@@ -396,6 +396,7 @@ impl Redis {
                 left: Some(Duration::from_millis(lock.expires_ms - now_ms)),
                 since_unix_ms: None,
                 data: None,
+                session: None,
             }))
         });
         Seen { holding, done: None }

@@ -117,6 +117,7 @@ fn acquire_op(who: u8, seq: u32) -> Acquire {
         expect: None,
         owner,
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -410,6 +410,7 @@ pub(super) fn foreign_holding() -> Holding {
         left: Some(Duration::from_secs(20)),
         since_unix_ms: Some(START.unix_ms - 10_000),
         data: None,
+        session: None,
     }
 }
 

@@ -147,6 +147,7 @@ impl Dice {
                     expect: self.expected(known),
                     owner: owner_of(&nonce),
                     data: data_of(&nonce),
+                    session: None,
                     member,
                     unless_done: self.draws.one_in(3),
                     in_line: false,

@@ -30,6 +30,7 @@ fn acquire(nonce: Nonce, floor: Token) -> Op {
         expect: None,
         owner: Owner::new("racer").unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -74,6 +74,7 @@ fn acquire(nonce: Nonce, seq: u32) -> Op {
         expect: None,
         owner: Owner::new("holder").unwrap(),
         data: None,
+        session: None,
         member: Some(Membership {
             quorum: QUORUM,
             max_ttl_ms: 60_000,

@@ -293,6 +293,7 @@ fn seen(value: Option<&Value>, counter: Token, at: TrueTime) -> Seen {
             left: Some(value.expires.since(at)),
             since_unix_ms: None,
             data: None,
+            session: None,
         })
     });
     Seen { holding, done: None }

@@ -42,6 +42,7 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
             expect: None,
             owner: owner.clone(),
             data: None,
+            session: None,
             member: Some(Membership {
                 quorum: QUORUM,
                 max_ttl_ms: MAX_TTL_MS,
@@ -109,6 +110,7 @@ fn run(node: &mut Node, op: &Op, owner: &Owner) -> Outcome {
         since_unix_ms: 0,
         owner: owner.clone(),
         data: None,
+        session: None,
     });
     let record = Record { counter: token(node.counter), lease, mark: None };
     let (marker, entry) = (marker(node), (node.entry != 0).then(|| stamp(node.entry)));

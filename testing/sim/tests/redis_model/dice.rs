@@ -170,6 +170,7 @@ impl Dice {
             expect: None,
             owner: owner_of(&nonce),
             data: data_of(&nonce),
+            session: None,
             member: None,
             unless_done: self.draws.one_in(3),
             in_line: false,

@@ -173,6 +173,14 @@ impl Fields for ControlCharacter {
     }
 }
 
+impl Fields for RefusedSessionLabel {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("given", self.given.write(to)),
+        ]
+    }
+}
+
 impl Fields for TooShort {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
@@ -272,6 +280,7 @@ impl Write for ConfigError {
             Self::EmptySlot => to.case("config-error", "empty-slot", Vec::new()),
             Self::TooLong(payload) => to.case("config-error", "too-long", payload.fields(to)),
             Self::ControlCharacter(payload) => to.case("config-error", "control-character", payload.fields(to)),
+            Self::SessionLabel(payload) => to.case("config-error", "session-label", payload.fields(to)),
             Self::TooShort(payload) => to.case("config-error", "too-short", payload.fields(to)),
             Self::TooFar(payload) => to.case("config-error", "too-far", payload.fields(to)),
             Self::KeepBelowTtl(payload) => to.case("config-error", "keep-below-ttl", payload.fields(to)),

@@ -474,6 +474,7 @@ async fn try_lock(
             expect: None,
             owner: owner.clone(),
             data: None,
+            session: None,
             member: None,
             unless_done,
             in_line: false,

@@ -75,6 +75,7 @@ fn acquire_with(name: &str, id: u8, change: impl FnOnce(&mut Acquire)) -> LockOp
         expect: None,
         owner: Owner::new(&format!("worker {id}")).unwrap(),
         data: None,
+        session: None,
         member: None,
         unless_done: false,
         in_line: false,

@@ -23,6 +23,7 @@ fn a_row_of_ours_is_shown_whole() {
         left: None,
         since_unix_ms: Some(1_700_000_000_000),
         data: Some(Payload::new(b"foo").unwrap()),
+        session: None,
     };
     assert_eq!(holding(&read(&full)), &expected);
     for nobody in [json!({ "S": alloc::format!("{HEX}:") }), json!({ "N": "1" }), Json::Null] {
