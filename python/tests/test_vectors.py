@@ -59,6 +59,9 @@ def value(ty: Any, said: Any) -> Any:
         return whole(ty, said)
     if ty is bytes:
         return bytes.fromhex(said) if isinstance(said, str) else said
+    if origin is typing.Literal:
+        # A file has the names of the WIT.
+        return said.replace("-", "_") if isinstance(said, str) else said
     return said
 
 

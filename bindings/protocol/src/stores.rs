@@ -6,8 +6,9 @@ use core::time::Duration;
 
 use leasehold_core::member::RETENTION;
 use leasehold_wire::client::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpRequest, HttpResponse,
-    PasswordLogin, Plaintext, RedisCommands, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
+    HttpRequest, HttpResponse, ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisCommands, RedisHttpStore,
+    RedisStore, SetupError, SortKey, Store,
 };
 use leasehold_wire::redis::{Command, Replicas};
 use leasehold_wire::rest::Dialect;
@@ -17,6 +18,9 @@ use crate::ops::{all, small};
 use crate::settings::refused;
 use crate::wit::stores as wit;
 use crate::wit::{client, types};
+
+/// Of keys and of objects.
+const PREFIX: &str = "leasehold/";
 
 /// For a host that performs all operations itself.
 pub(crate) fn none(nodes: usize) -> Vec<Store> {
@@ -51,9 +55,24 @@ pub(crate) fn store(store: wit::Store) -> Store {
         }),
         wit::Store::Etcd(etcd) => Store::Etcd(EtcdStore {
             url: etcd.url,
-            prefix: etcd.prefix.unwrap_or_else(|| "leasehold/".into()),
+            prefix: etcd.prefix.unwrap_or_else(|| PREFIX.into()),
             access: access(etcd.access),
             plaintext: plaintext(etcd.plaintext),
+        }),
+        wit::Store::Objects(objects) => Store::Objects(ObjectsStore {
+            service: match objects.service {
+                wit::ObjectsService::S3 => ObjectsService::S3,
+                wit::ObjectsService::AzureBlob => ObjectsService::AzureBlob,
+                wit::ObjectsService::Gcs => ObjectsService::Gcs,
+                wit::ObjectsService::GcsXml => ObjectsService::GcsXml,
+                wit::ObjectsService::CosmosDb => ObjectsService::CosmosDb,
+            },
+            url: objects.url,
+            place: objects.place,
+            prefix: objects.prefix.unwrap_or_else(|| PREFIX.into()),
+            region: objects.region.unwrap_or_default(),
+            access: access(objects.access),
+            plaintext: plaintext(objects.plaintext),
         }),
     }
 }
@@ -87,10 +106,17 @@ pub(crate) fn credentials(credentials: wit::Credentials) -> Credentials {
             },
             expires_unix_ms: aws.expires_unix_ms,
         }),
-        wit::Credentials::Token(bearer) => Credentials::Token(BearerToken { token: bearer.token }),
+        wit::Credentials::Token(bearer) => {
+            Credentials::Token(BearerToken { token: bearer.token, expires_unix_ms: bearer.expires_unix_ms })
+        }
         wit::Credentials::Password(login) => {
             Credentials::Password(PasswordLogin { user: login.user, password: login.password })
         }
+        wit::Credentials::AccountKey(account) => Credentials::AccountKey(AccountKey { key: account.key }),
+        wit::Credentials::AccessSignature(signature) => Credentials::AccessSignature(AccessSignature {
+            query: signature.query,
+            expires_unix_ms: signature.expires_unix_ms,
+        }),
     }
 }
 

@@ -90,6 +90,9 @@ impl Size for Store {
                 table.table.len() + table.region.len() + table.url.len() + attributes
             }
             Self::Etcd(etcd) => etcd.url.len() + etcd.prefix.size(),
+            Self::Objects(objects) => {
+                objects.url.len() + objects.place.len() + objects.prefix.size() + objects.region.size()
+            }
         }
     }
 }
@@ -100,6 +103,8 @@ impl Size for Credentials {
             Self::Aws(aws) => aws.access_key_id.len() + aws.secret_access_key.len() + aws.session_token.size(),
             Self::Token(bearer) => bearer.token.len(),
             Self::Password(login) => login.user.len() + login.password.len(),
+            Self::AccountKey(account) => account.key.len(),
+            Self::AccessSignature(signature) => signature.query.len(),
         }
     }
 }

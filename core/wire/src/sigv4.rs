@@ -1,4 +1,5 @@
-//! Signatures of requests to AWS (Signature Version 4), as far as DynamoDB and S3 need them.
+//! Signatures of requests to AWS (Signature Version 4), as far as DynamoDB and S3 need them, and those of Google's HMAC
+//! keys, which are made alike.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -81,6 +82,22 @@ impl fmt::Debug for Signer {
     }
 }
 
+/// The words of a kind of signature.
+struct Scheme {
+    /// Begins the name of the algorithm, and the first key.
+    name: &'static str,
+    /// Ends the scope.
+    end: &'static str,
+    /// The header of the time.
+    date: &'static str,
+    /// The header of the body's digest.
+    digest: &'static str,
+}
+
+const AWS: Scheme = Scheme { name: "AWS4", end: "aws4_request", date: "x-amz-date", digest: "x-amz-content-sha256" };
+const GOOGLE: Scheme =
+    Scheme { name: "GOOG4", end: "goog4_request", date: "x-goog-date", digest: "x-goog-content-sha256" };
+
 /// The parameters that a key was derived for, the secret as its digest.
 #[derive(Clone, PartialEq, Eq)]
 struct For {
@@ -128,7 +145,7 @@ impl Signer {
         let host = ("host", String::from(host));
         let mut signed: Vec<&(&'static str, String)> = headers.iter().chain([&host]).collect();
         signed.sort_unstable();
-        let scope = Scope { region, service: "dynamodb" };
+        let scope = Scope { scheme: &AWS, region, service: "dynamodb" };
         let target = Target { method: "POST", path: "/", query: "", digest: &hex(&Sha256::digest(&request.body)) };
         let authorization = self.authorize(&target, &signed, &scope, credentials, &time);
         headers.push(("authorization", authorization));
@@ -145,20 +162,42 @@ impl Signer {
         credentials: &Credentials,
         unix_ms: u64,
     ) -> Headers {
+        self.sign_by(&AWS, "s3", request, host, region, credentials, unix_ms)
+    }
+
+    /// The headers of a request to Google's XML API with an HMAC key, as [`Signer::sign_object`] otherwise.
+    pub fn sign_google_object(
+        &mut self,
+        request: &objects::Request,
+        host: &str,
+        region: &str,
+        credentials: &Credentials,
+        unix_ms: u64,
+    ) -> Headers {
+        self.sign_by(&GOOGLE, "storage", request, host, region, credentials, unix_ms)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "what a signature names")]
+    fn sign_by(
+        &mut self,
+        scheme: &'static Scheme,
+        service: &'static str,
+        request: &objects::Request,
+        host: &str,
+        region: &str,
+        credentials: &Credentials,
+        unix_ms: u64,
+    ) -> Headers {
         let (time, digest) = (date::amz_date(unix_ms), hex(&Sha256::digest(&request.body)));
         let mut headers = request.headers.clone();
-        headers.extend([("x-amz-content-sha256", digest.clone()), ("x-amz-date", time.clone())]);
+        headers.extend([(scheme.digest, digest.clone()), (scheme.date, time.clone())]);
         headers.extend(credentials.session_token.clone().map(|token| ("x-amz-security-token", token)));
         let host = ("host", String::from(host));
         let mut signed: Vec<&(&'static str, String)> = headers.iter().chain([&host]).collect();
         signed.sort_unstable();
-        let method = match request.method {
-            objects::Method::Get => "GET",
-            objects::Method::Put => "PUT",
-            objects::Method::Post => "POST",
-        };
-        let target = Target { method, path: &request.path, query: &request.query, digest: &digest };
-        let scope = Scope { region, service: "s3" };
+        let target =
+            Target { method: request.method.name(), path: &request.path, query: &request.query, digest: &digest };
+        let scope = Scope { scheme, region, service };
         let authorization = self.authorize(&target, &signed, &scope, credentials, &time);
         headers.push(("authorization", authorization));
         Headers(headers)
@@ -185,14 +224,14 @@ impl Signer {
             let _ = writeln!(canonical, "{name}:{}", value.trim());
         }
         let _ = write!(canonical, "\n{names}\n{digest}");
-        let within = alloc::format!("{day}/{}/{}/aws4_request", scope.region, scope.service);
+        let within = alloc::format!("{day}/{}/{}/{}", scope.region, scope.service, scope.scheme.end);
         let whole = hex(&Sha256::digest(canonical.as_bytes()));
         canonical.zeroize();
-        let to_sign = alloc::format!("AWS4-HMAC-SHA256\n{time}\n{within}\n{whole}");
+        let to_sign = alloc::format!("{}-HMAC-SHA256\n{time}\n{within}\n{whole}", scope.scheme.name);
         let key = self.key(day, scope, &credentials.secret_access_key);
         let signature = hex(&mac(key, to_sign.as_bytes()));
-        let id = &credentials.access_key_id;
-        alloc::format!("AWS4-HMAC-SHA256 Credential={id}/{within}, SignedHeaders={names}, Signature={signature}")
+        let (name, id) = (scope.scheme.name, &credentials.access_key_id);
+        alloc::format!("{name}-HMAC-SHA256 Credential={id}/{within}, SignedHeaders={names}, Signature={signature}")
     }
 
     fn key(&mut self, day: &str, scope: &Scope<'_>, secret: &str) -> &[u8; 32] {
@@ -205,11 +244,11 @@ impl Signer {
         let known = self.derived.take().filter(|known| known.what_for == what_for);
         let derived = known.unwrap_or_else(|| {
             let mut first = String::with_capacity(4 + secret.len());
-            first.push_str("AWS4");
+            first.push_str(scope.scheme.name);
             first.push_str(secret);
             let mut key = mac(first.as_bytes(), day.as_bytes());
             first.zeroize();
-            for part in [scope.region, scope.service, "aws4_request"] {
+            for part in [scope.region, scope.service, scope.scheme.end] {
                 key = mac(&key, part.as_bytes());
             }
             Derived { what_for, key }
@@ -228,6 +267,7 @@ struct Target<'a> {
 
 /// The scope of a signature, without the day.
 struct Scope<'a> {
+    scheme: &'static Scheme,
     region: &'a str,
     service: &'static str,
 }

@@ -295,9 +295,9 @@ export type Output =
       node: number;
       /** When the host may stop waiting; from then on the client counts the request as unknown. */
       deadlineNs: bigint;
-      /** Always `POST`. */
+      /** `GET`, `PUT` or `POST`. A `GET` has no body. */
       method: string;
-      /** The complete URL. */
+      /** The complete URL. A response from a cache is none. */
       url: string;
       /** In lowercase, each name once. They contain secrets. */
       headers: [string, string][];

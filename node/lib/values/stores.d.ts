@@ -1,6 +1,22 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
 /**
+ * A storage service, by its API.
+ *
+ * `"s3"`: Amazon S3, R2, and others that honour `IfMatch`. Takes `Credentials aws`.
+ *
+ * `"azure-blob"`: Azure Blob Storage. Takes `Credentials account-key`, `accessSignature` and `token`.
+ *
+ * `"gcs"`: Google Cloud Storage by its JSON API. Takes `Credentials token`.
+ *
+ * `"gcs-xml"`: Google Cloud Storage by its XML API. Takes an HMAC key as `Credentials aws`, and `token`.
+ *
+ * `"cosmos-db"`: Azure Cosmos DB for NoSQL, in a container with the partition key `/id`. Takes `Credentials
+ * account-key` and `token`. It cannot be a node of a quorum.
+ */
+export type ObjectsService = "s3" | "azure-blob" | "gcs" | "gcs-xml" | "cosmos-db";
+
+/**
  * The format of a Redis over HTTP.
  *
  * `"upstash"`: The REST interface of Upstash, or a compatible one.
@@ -99,15 +115,36 @@ export type Store =
       access: Access;
       /** Permission to send the token over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
+    }
+  /** Objects in a bucket or container of a cloud. */
+  | {
+      type: "objects";
+      /** The service and its API. */
+      service: ObjectsService;
+      /** The endpoint: `https://host` or `http://host:port`, without a path. */
+      url: string;
+      /**
+       * The bucket; empty for S3 if the host names it. The container of Azure; `ACCOUNT/CONTAINER` if the host does not
+       * name the account. `DATABASE/CONTAINER` of Cosmos DB.
+       */
+      place: string;
+      /** The prefix of the objects' names, with a slash at its end. Default `leasehold/`. */
+      prefix?: string | undefined;
+      /** The region in the signatures of requests to S3, `auto` for R2. Absent for other services. */
+      region?: string | undefined;
+      /** True if the service requires credentials; emulators may not. */
+      access: Access;
+      /** Permission to send credentials over `http:` to other machines. Default `refused`. */
+      plaintext?: Plaintext | undefined;
     };
 
 /**
- * Credentials. Of the client's outputs, only headers of requests contain secrets. The client overwrites its copies when
- * it drops them: when they are replaced and no pending request uses them, and with the client. The host must erase its
- * own copies and the requests that it got.
+ * Credentials. Of the client's outputs, only headers of requests contain secrets, and the URLs of requests with an
+ * access signature. The client overwrites its copies when it drops them: when they are replaced and no pending request
+ * uses them, and with the client. The host must erase its own copies and the requests that it got.
  */
 export type Credentials =
-  /** For `Store dynamodb`. */
+  /** For `Store dynamodb`; for `Store objects` on S3 or by Google's XML API. */
   | {
       type: "aws";
       /** The id of the key; not a secret. */
@@ -123,11 +160,13 @@ export type Credentials =
        */
       expiresUnixMs?: number | undefined;
     }
-  /** For `Store redis-http`, usual for Upstash; for `Store etcd`. */
+  /** For `Store redis-http`, usual for Upstash; for `Store etcd` and `Store objects`. */
   | {
       type: "token";
       /** The secret. */
       token: string;
+      /** When it expires, as in `awsCredentials`. Absent if that is not known. */
+      expiresUnixMs?: number | undefined;
     }
   /** For `Store redis-http`; usual for Webdis. */
   | {
@@ -136,4 +175,18 @@ export type Credentials =
       user: string;
       /** The secret. */
       password: string;
+    }
+  /** For `Store objects` on Azure Blob Storage and Cosmos DB. */
+  | {
+      type: "account-key";
+      /** The secret, in base64. */
+      key: string;
+    }
+  /** For `Store objects` on Azure Blob Storage. */
+  | {
+      type: "access-signature";
+      /** The secret, such as `sv=...&sig=...`. */
+      query: string;
+      /** When it expires, as in `awsCredentials`. Absent if that is not known. */
+      expiresUnixMs?: number | undefined;
     };

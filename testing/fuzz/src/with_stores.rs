@@ -5,8 +5,8 @@ use leasehold_core::member::RETENTION;
 use leasehold_core::op::LockOp;
 use leasehold_core::{LockId, Monotonic, NodeId, Now, OneOrMany, Output as Core, RequestId};
 use leasehold_wire::client::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpResponse, Input, Output, Plaintext,
-    RedisHttpStore, RedisStore, Response, Store, WireClient,
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpResponse, Input, ObjectsService,
+    ObjectsStore, Output, Plaintext, RedisHttpStore, RedisStore, Response, Store, WireClient,
 };
 use leasehold_wire::redis::Replicas;
 use leasehold_wire::resp::Reader;
@@ -32,7 +32,7 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
         let (url, plaintext) = ("https://redis.example.com/".to_owned(), Plaintext::Refused);
         Store::RedisHttp(RedisHttpStore { dialect, url, access, retention: RETENTION, plaintext })
     };
-    Ok(match u.int_in_range(0..=6)? {
+    Ok(match u.int_in_range(0..=7)? {
         0 => Store::Redis(RedisStore::default()),
         1 => Store::Redis(RedisStore { replicas: Some(Replicas { count: 1 }), ..RedisStore::default() }),
         2 => over_http(Dialect::Upstash, Access::WithCredentials),
@@ -41,6 +41,15 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
         5 => Store::Etcd(EtcdStore {
             url: "https://etcd.example.com".into(),
             prefix: "leasehold/".into(),
+            access: Access::WithCredentials,
+            plaintext: Plaintext::Refused,
+        }),
+        6 => Store::Objects(ObjectsStore {
+            service: *u.choose(&[ObjectsService::AzureBlob, ObjectsService::Gcs, ObjectsService::GcsXml])?,
+            url: "https://storage.example.com".into(),
+            place: "locks".into(),
+            prefix: "leasehold/".into(),
+            region: String::new(),
             access: Access::WithCredentials,
             plaintext: Plaintext::Refused,
         }),
@@ -58,7 +67,9 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
 
 fn credentials(u: &mut Unstructured<'_>, store: &Store) -> Result<Credentials> {
     Ok(match store {
-        Store::RedisHttp(_) | Store::Etcd(_) => Credentials::Token(BearerToken { token: SECRET.into() }),
+        Store::RedisHttp(_) | Store::Etcd(_) | Store::Objects(_) => {
+            Credentials::Token(BearerToken { token: SECRET.into(), expires_unix_ms: values::maybe(u, values::number)? })
+        }
         Store::Operations | Store::Redis(_) | Store::Dynamodb(_) => Credentials::Aws(AwsCredentials {
             keys: sigv4::Credentials {
                 access_key_id: "AKIDEXAMPLE".into(),

@@ -154,7 +154,7 @@ fn over_a_socket(server: &redis::Server) -> Way {
 fn over_http(dialect: Dialect, url: String, address: SocketAddr, token: Option<&str>) -> Way {
     let access = if token.is_some() { Access::WithCredentials } else { Access::Anonymous };
     let store = RedisHttpStore { dialect, url, access, retention: RETENTION, plaintext: Plaintext::Refused };
-    let credentials = token.map(|token| Credentials::Token(BearerToken { token: token.into() }));
+    let credentials = token.map(|token| Credentials::Token(BearerToken { token: token.into(), expires_unix_ms: None }));
     Way { store: Store::RedisHttp(store), address, credentials }
 }
 

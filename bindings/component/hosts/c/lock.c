@@ -110,7 +110,8 @@ static bool credentials_of(const struct settings *settings, value *credentials) 
         return false;
     }
     if (strcmp(settings->store, "upstash") == 0) {
-        *credentials = variant("token", RECORD({"token", text(variable("UPSTASH_REDIS_REST_TOKEN"))}));
+        const char *token = variable("UPSTASH_REDIS_REST_TOKEN");
+        *credentials = variant("token", RECORD({"token", text(token)}, {"expires-unix-ms", none()}));
         return true;
     }
     const char *session = getenv("AWS_SESSION_TOKEN") == NULL ? NULL : variable("AWS_SESSION_TOKEN");

@@ -214,7 +214,7 @@ def store(arguments: argparse.Namespace) -> tuple[Variant, Variant | None]:
     token = environment.get("UPSTASH_REDIS_REST_TOKEN") if arguments.store == "upstash" else None
     access = "with-credentials" if token else "anonymous"
     place = record(dialect=arguments.store, url=arguments.url, access=access, retention_ms=None, plaintext=None)
-    return Variant("redis-http", place), token and Variant("token", record(token=token))
+    return Variant("redis-http", place), token and Variant("token", record(token=token, expires_unix_ms=None))
 
 
 def owner(said: Record | None) -> str:

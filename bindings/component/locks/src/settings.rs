@@ -125,7 +125,9 @@ pub(crate) fn credentials(credentials: wit::Credentials) -> Credentials {
             },
             expires_unix_ms: aws.expires_unix_ms,
         }),
-        wit::Credentials::Token(bearer) => Credentials::Token(BearerToken { token: bearer.token }),
+        wit::Credentials::Token(bearer) => {
+            Credentials::Token(BearerToken { token: bearer.token, expires_unix_ms: None })
+        }
         wit::Credentials::Password(login) => {
             Credentials::Password(PasswordLogin { user: login.user, password: login.password })
         }

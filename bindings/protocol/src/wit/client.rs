@@ -47,9 +47,9 @@ pub struct HttpRequest {
     pub node: u16,
     /// When the host may stop waiting; from then on the client counts the request as unknown.
     pub deadline_ns: u64,
-    /// Always `POST`.
+    /// `GET`, `PUT` or `POST`. A `GET` has no body.
     pub method: String,
-    /// The complete URL.
+    /// The complete URL. A response from a cache is none.
     pub url: String,
     /// In lowercase, each name once. They contain secrets.
     pub headers: Vec<HttpHeader>,

@@ -15,6 +15,21 @@ pub struct RedisStore {
     pub replicas: Option<u32>,
 }
 
+/// A storage service, by its API.
+pub enum ObjectsService {
+    /// Amazon S3, R2, and others that honour `If-Match`. Takes `credentials.aws`.
+    S3,
+    /// Azure Blob Storage. Takes `credentials.account-key`, `access-signature` and `token`.
+    AzureBlob,
+    /// Google Cloud Storage by its JSON API. Takes `credentials.token`.
+    Gcs,
+    /// Google Cloud Storage by its XML API. Takes an HMAC key as `credentials.aws`, and `token`.
+    GcsXml,
+    /// Azure Cosmos DB for NoSQL, in a container with the partition key `/id`. Takes `credentials.account-key` and `token`.
+    /// It cannot be a node of a quorum.
+    CosmosDb,
+}
+
 /// The format of a Redis over HTTP.
 pub enum Dialect {
     /// The REST interface of Upstash, or a compatible one.
@@ -68,6 +83,28 @@ pub struct EtcdStore {
     pub plaintext: Option<Plaintext>,
 }
 
+/// Payload of `store.objects`: the objects below a prefix.
+///
+/// Renewals are separate requests: at most `node-config.batch` at once, and at most 32. Nothing is tried when the client
+/// is created: `leasehold doctor` shows beforehand if the service honours conditions.
+pub struct ObjectsStore {
+    /// The service and its API.
+    pub service: ObjectsService,
+    /// The endpoint: `https://host` or `http://host:port`, without a path.
+    pub url: String,
+    /// The bucket; empty for S3 if the host names it. The container of Azure; `ACCOUNT/CONTAINER` if the host does not name
+    /// the account. `DATABASE/CONTAINER` of Cosmos DB.
+    pub place: String,
+    /// The prefix of the objects' names, with a slash at its end. Default `leasehold/`.
+    pub prefix: Option<String>,
+    /// The region in the signatures of requests to S3, `auto` for R2. Absent for other services.
+    pub region: Option<String>,
+    /// True if the service requires credentials; emulators may not.
+    pub access: Access,
+    /// Permission to send credentials over `http:` to other machines. Default `refused`.
+    pub plaintext: Option<Plaintext>,
+}
+
 /// The second half of a primary key, the same for all locks.
 pub struct SortKey {
     /// The attribute.
@@ -108,6 +145,8 @@ pub enum Store {
     Dynamodb(DynamodbStore),
     /// One etcd.
     Etcd(EtcdStore),
+    /// Objects in a bucket or container of a cloud.
+    Objects(ObjectsStore),
 }
 
 /// Payload of `credentials.aws`.
@@ -128,6 +167,22 @@ pub struct AwsCredentials {
 pub struct BearerToken {
     /// The secret.
     pub token: String,
+    /// When it expires, as in `aws-credentials`. Absent if that is not known.
+    pub expires_unix_ms: Option<u64>,
+}
+
+/// Payload of `credentials.account-key`.
+pub struct AccountKey {
+    /// The secret, in base64.
+    pub key: String,
+}
+
+/// Payload of `credentials.access-signature`.
+pub struct AccessSignature {
+    /// The secret, such as `sv=...&sig=...`.
+    pub query: String,
+    /// When it expires, as in `aws-credentials`. Absent if that is not known.
+    pub expires_unix_ms: Option<u64>,
 }
 
 /// Payload of `credentials.password`.
@@ -138,16 +193,21 @@ pub struct PasswordLogin {
     pub password: String,
 }
 
-/// Credentials. Of the client's outputs, only headers of requests contain secrets. The client overwrites its copies when
+/// Credentials. Of the client's outputs, only headers of requests contain secrets, and the URLs of requests with an
+/// access signature. The client overwrites its copies when
 /// it drops them: when they are replaced and no pending request uses them, and with the client. The host must erase its
 /// own copies and the requests that it got.
 pub enum Credentials {
-    /// For `store.dynamodb`.
+    /// For `store.dynamodb`; for `store.objects` on S3 or by Google's XML API.
     Aws(AwsCredentials),
-    /// For `store.redis-http`, usual for Upstash; for `store.etcd`.
+    /// For `store.redis-http`, usual for Upstash; for `store.etcd` and `store.objects`.
     Token(BearerToken),
     /// For `store.redis-http`; usual for Webdis.
     Password(PasswordLogin),
+    /// For `store.objects` on Azure Blob Storage and Cosmos DB.
+    AccountKey(AccountKey),
+    /// For `store.objects` on Azure Blob Storage.
+    AccessSignature(AccessSignature),
 }
 
 /// One command for Redis.

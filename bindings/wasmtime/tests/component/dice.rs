@@ -9,8 +9,8 @@ use leasehold_wasmtime::ops::{
     Mark, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::stores::{
-    Access, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, PasswordLogin, Plaintext, RedisHttpStore,
-    RedisStore, SortKey, Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore,
+    ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisHttpStore, RedisStore, SortKey, Store,
 };
 use leasehold_wasmtime::types::{
     Config, Durability, Limits, LockOptions, NodeConfig, Now, Poll, Quorum, RenewEvery, Renewal, RunOptions, Wait,
@@ -247,8 +247,23 @@ impl Dice {
         let url = if self.is_one_in(8) { self.text() } else { URLS[self.count(5) / 2].to_owned() };
         let plaintext = self.maybe(|dice| if dice.is_one_in(3) { Plaintext::Refused } else { Plaintext::Allowed });
         let retention_ms = self.is_one_in(6).then(|| self.number());
-        match self.below(5) {
+        match self.below(6) {
             0 => Store::Operations,
+            4 => Store::Objects(ObjectsStore {
+                service: [
+                    ObjectsService::S3,
+                    ObjectsService::AzureBlob,
+                    ObjectsService::Gcs,
+                    ObjectsService::GcsXml,
+                    ObjectsService::CosmosDb,
+                ][self.count(4)],
+                url,
+                place: if self.is_one_in(8) { self.text() } else { ["locks", "a/locks"][self.count(1)].to_owned() },
+                prefix: self.is_one_in(4).then(|| self.text()),
+                region: self.is_one_in(2).then(|| "eu-central-1".to_owned()),
+                access: if self.is_one_in(2) { Access::Anonymous } else { Access::WithCredentials },
+                plaintext,
+            }),
             1 => Store::Redis(RedisStore { retention_ms, replicas: self.is_one_in(3).then(|| self.narrow()) }),
             2 | 3 => Store::RedisHttp(RedisHttpStore {
                 dialect: if self.is_one_in(2) { Dialect::Upstash } else { Dialect::Webdis },
@@ -270,14 +285,19 @@ impl Dice {
     }
 
     fn credentials(&mut self) -> Credentials {
-        match self.below(3) {
+        match self.below(5) {
             0 => Credentials::Aws(AwsCredentials {
                 access_key_id: self.text(),
                 secret_access_key: self.text(),
                 session_token: self.is_one_in(2).then(|| self.text()),
                 expires_unix_ms: self.is_one_in(2).then(|| self.number()),
             }),
-            1 => Credentials::Token(BearerToken { token: self.text() }),
+            1 => Credentials::Token(BearerToken { token: self.text(), expires_unix_ms: None }),
+            2 => Credentials::AccountKey(AccountKey { key: self.text() }),
+            3 => Credentials::AccessSignature(AccessSignature {
+                query: if self.is_one_in(2) { self.text() } else { "sv=1&sig=1".to_owned() },
+                expires_unix_ms: self.is_one_in(2).then(|| self.number()),
+            }),
             _ => Credentials::Password(PasswordLogin { user: self.text(), password: self.text() }),
         }
     }

@@ -5,8 +5,8 @@ use leasehold_wasmtime::client::{
 };
 use leasehold_wasmtime::ops::DenialKind;
 use leasehold_wasmtime::stores::{
-    Access, AwsCredentials, Credentials, Dialect, DynamodbStore, EtcdStore, RedisCommand, RedisHttpStore, RedisStore,
-    Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, EtcdStore,
+    ObjectsService, ObjectsStore, RedisCommand, RedisHttpStore, RedisStore, Store,
 };
 use leasehold_wasmtime::types::{ConfigError, RefusedStore, WrongStoreCount};
 use leasehold_wasmtime::{CallError, Client, Guard, HostError, Limits, Reader, Redis};
@@ -105,6 +105,60 @@ fn a_request_to_etcd_is_a_transaction() {
     assert!(write.contains("requestPut") && write.contains("mod_revision"), "{write}");
     let told = client.poll_output(at(1)).expect("a call");
     assert!(matches!(told, Output::Event(LockEvent { event: Event::Acquired(_), .. })), "{told:?}");
+}
+
+#[test]
+fn a_request_for_an_object_carries_the_credentials_of_its_service() {
+    let objects = |service, url: &str, place: &str, region: Option<&str>| {
+        Store::Objects(ObjectsStore {
+            service,
+            url: url.into(),
+            place: place.into(),
+            prefix: None,
+            region: region.map(Into::into),
+            access: Access::WithCredentials,
+            plaintext: None,
+        })
+    };
+    let keys = || AwsCredentials {
+        access_key_id: "AKIDEXAMPLE".into(),
+        secret_access_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".into(),
+        session_token: None,
+        expires_unix_ms: None,
+    };
+    let token = || Credentials::Token(BearerToken { token: "a-token".into(), expires_unix_ms: None });
+    let azure = || objects(ObjectsService::AzureBlob, "https://acme.blob.core.windows.net", "locks", None);
+    let google = |service| objects(service, "https://storage.googleapis.com", "locks", None);
+    let s3 = objects(ObjectsService::S3, "https://locks.s3.eu-west-1.amazonaws.com", "", Some("eu-west-1"));
+    let cosmos = objects(ObjectsService::CosmosDb, "https://acme.documents.azure.com", "db/locks", None);
+    for (store, credentials, authorization) in [
+        (s3, Credentials::Aws(keys()), "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/eu-west-1/s3/aws4_request"),
+        (azure(), Credentials::AccountKey(AccountKey { key: "QUJD".into() }), "SharedKey acme:"),
+        (azure(), token(), "Bearer a-token"),
+        (google(ObjectsService::Gcs), token(), "Bearer a-token"),
+        (
+            google(ObjectsService::GcsXml),
+            Credentials::Aws(keys()),
+            "GOOG4-HMAC-SHA256 Credential=AKIDEXAMPLE/20231114/",
+        ),
+        (cosmos, token(), "type%3Daad%26ver%3D1.0%26sig%3Da-token"),
+    ] {
+        let mut client = wired(std::slice::from_ref(&store)).expect("a client");
+        client.acquire(1, "invoice/42", &options(), &FRESH, at(1)).expect("a lock");
+        assert!(matches!(client.poll_output(at(1)).expect("a call"), Output::NeedCredentials(_)));
+        client.set_credentials(0, &credentials, at(1)).expect("credentials of this service");
+        let Output::HttpRequest(request) = client.poll_output(at(1)).expect("a call") else { panic!("{store:?}") };
+        assert_eq!((request.method.as_str(), request.body.len()), ("GET", 0), "{store:?}");
+        let signed = request.headers.iter().find(|header| header.name == "authorization").expect("a signature");
+        assert!(signed.value.starts_with(authorization), "{store:?}: {}", signed.value);
+    }
+    let mut client = wired(&[azure()]).expect("a client");
+    let signature = AccessSignature { query: "?sv=1&sig=secret".into(), expires_unix_ms: None };
+    client.set_credentials(0, &Credentials::AccessSignature(signature), at(1)).expect("a signature");
+    client.acquire(1, "invoice/42", &options(), &FRESH, at(1)).expect("a lock");
+    let Output::HttpRequest(request) = client.poll_output(at(1)).expect("a call") else { panic!("a request") };
+    assert!(request.url.ends_with("/locks/leasehold/lock/invoice%252F42.json?sv=1&sig=secret"), "{}", request.url);
+    assert!(client.set_credentials(0, &Credentials::Aws(keys()), at(1)).is_err(), "those of another cloud");
 }
 
 #[test]

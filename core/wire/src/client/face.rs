@@ -38,9 +38,9 @@ pub struct HttpRequest {
     pub node: NodeId,
     /// When the host may stop waiting; the client counts the request as unknown from then on.
     pub deadline: Monotonic,
-    /// Always `POST`.
+    /// `GET`, `PUT` or `POST`.
     pub method: &'static str,
-    /// Where to, whole.
+    /// Where to, whole. With a shared access signature of Azure its query is a secret.
     pub url: String,
     /// In lowercase, each name once. The values are overwritten when dropped.
     pub headers: Headers,
@@ -56,7 +56,7 @@ impl fmt::Debug for HttpRequest {
             .field("node", node)
             .field("deadline", deadline)
             .field("method", method)
-            .field("url", url)
+            .field("url", &url.split('?').next().unwrap_or_default())
             .field("headers", headers)
             .field("bytes", &body.len())
             .finish()
@@ -109,7 +109,8 @@ impl fmt::Debug for Response {
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
-    /// Names in any case, and values: all of them, or at least `content-type`, `date` and `location`.
+    /// Names in any case, and values: all of them, or at least `content-type`, `date` and `location`, and
+    /// [`objects::Response::HEADERS`](crate::objects::Response::HEADERS).
     pub headers: Vec<(String, String)>,
     /// As it was sent, decompressed. No more than [`MAX_BODY`](crate::rest::MAX_BODY) and one byte of it need be
     /// read: a longer one is not understood.

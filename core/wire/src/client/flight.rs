@@ -1,5 +1,6 @@
 //! One request of the core on its way to a node: which requests to the server it takes, and what their answers make of it.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::face::{HttpResponse, Response};
@@ -8,7 +9,7 @@ use super::node::{Kind, Node, RedisHttp, pair};
 use super::store::Credentials;
 use crate::redis::{self, of_one_server, refuses_credentials};
 use crate::resp::Value;
-use crate::{dynamodb, etcd, rest};
+use crate::{dynamodb, etcd, objects, rest};
 use leasehold_core::Transmit;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
 use leasehold_core::time::{Monotonic, Now};
@@ -31,6 +32,8 @@ pub(super) struct Flight {
     slots: Vec<Slot>,
     /// Set once a round was repeated because newer credentials had come.
     repeated: bool,
+    /// The requests of this round that were sent once more.
+    sent_again: BTreeSet<usize>,
 }
 
 #[derive(Clone)]
@@ -40,6 +43,7 @@ pub(super) enum Exchange {
     RedisHttp(redis::Exchange),
     Dynamodb(dynamodb::Exchange),
     Etcd(etcd::Exchange),
+    Objects(objects::Exchange),
 }
 
 /// One request to the server.
@@ -47,13 +51,15 @@ pub(super) enum Exchange {
 enum Slot {
     Open,
     Sent { id: RequestId, carried: Option<Carried> },
-    Answered(Result<dynamodb::Response, Outcome>),
+    Answered(Result<HttpResponse, Outcome>),
 }
 
 /// The next step after an answer.
 pub(super) enum Next {
     /// Other requests of the round are still under way.
     Wait,
+    /// The same request once more.
+    Again,
     /// Another round.
     Round,
     Done(Result<Vec<Outcome>, TransportFault>),
@@ -78,8 +84,12 @@ impl Flight {
             }
             Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.session.begin(&ops, node.unix_ms(now))?),
             Kind::Etcd(etcd) => Exchange::Etcd(etcd.session.begin(&etcd.memory, &ops, now.unix_ms)),
+            Kind::Objects(objects) => {
+                Exchange::Objects(objects.session.begin(&objects.memory, &ops, node.unix_ms(now)))
+            }
         };
-        let mut flight = Self { node: to, deadline, timer: None, exchange, slots: Vec::new(), repeated: false };
+        let (slots, sent_again) = (Vec::new(), BTreeSet::new());
+        let mut flight = Self { node: to, deadline, timer: None, exchange, slots, repeated: false, sent_again };
         flight.open();
         Ok(flight)
     }
@@ -149,34 +159,21 @@ impl Flight {
                 self.redis(progress)
             }
             Exchange::Dynamodb(_) => {
-                let answer = match response {
-                    Response::Http(response) => Ok(dynamodb::Response {
-                        status: response.status,
-                        date: response.header("date").map(Into::into),
-                        body: response.body,
-                    }),
-                    Response::Fault(fault) => Err(fault.outcome()),
-                    Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
-                };
+                let answer = over_http(response);
                 // At once, while it is known which credentials were judged, and when the clock showed that.
                 if let Ok(response) = &answer {
                     node.learn(response, carried.as_ref(), now);
                 }
-                if let Some(slot) = self.slots.get_mut(index) {
-                    *slot = Slot::Answered(answer);
-                }
-                let is_answered = |slot: &Slot| matches!(slot, Slot::Answered(_));
-                if self.slots.iter().all(is_answered) { self.dynamodb(&unsent("")) } else { Next::Wait }
+                if self.is_last(index, answer) { self.dynamodb(&unsent("")) } else { Next::Wait }
             }
             Exchange::Etcd(_) => {
-                let answer = match response {
-                    Response::Http(HttpResponse { status, body, .. }) => Ok(etcd::Response { status, body }),
-                    Response::Fault(fault) => Err(fault.outcome()),
-                    Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
-                };
+                let answer = over_http(response);
                 if let (Ok(response), Some(carried)) = (&answer, &carried)
                     && response.status != 200
-                    && matches!(etcd::classify(response), Outcome::NotApplied(Refusal::NeedsCredentials(_)))
+                    && matches!(
+                        etcd::classify(&response.clone().into()),
+                        Outcome::NotApplied(Refusal::NeedsCredentials(_))
+                    )
                 {
                     if node.keys.replace(carried) && !self.repeated && self.slots.len() == 1 {
                         self.repeated = true;
@@ -185,22 +182,45 @@ impl Flight {
                     }
                     node.keys.doubt(carried.generation);
                 }
-                if let Some(slot) = self.slots.get_mut(index) {
-                    *slot = Slot::Answered(answer.map(|etcd::Response { status, body }| dynamodb::Response {
-                        status,
-                        date: None,
-                        body,
-                    }));
+                match (self.is_last(index, answer), &mut node.kind) {
+                    (true, Kind::Etcd(etcd)) => self.etcd(&mut etcd.memory, &unsent("")),
+                    _ => Next::Wait,
                 }
-                let is_answered = |slot: &Slot| matches!(slot, Slot::Answered(_));
-                if let Kind::Etcd(etcd) = &mut node.kind
-                    && self.slots.iter().all(is_answered)
+            }
+            Exchange::Objects(_) => {
+                let answer = over_http(response);
+                if let Ok(response) = &answer
+                    && node.learn_of_object(response, carried.as_ref(), now)
+                    && self.sent_again.insert(index)
+                    && let Some(slot) = self.slots.get_mut(index)
                 {
-                    return self.etcd(&mut etcd.memory, &unsent(""));
+                    *slot = Slot::Open;
+                    return Next::Again;
                 }
-                Next::Wait
+                match (self.is_last(index, answer), &mut node.kind) {
+                    (true, Kind::Objects(objects)) => self.objects(&mut objects.memory, &unsent("")),
+                    _ => Next::Wait,
+                }
             }
         }
+    }
+
+    /// Takes an answer. Returns true if no other request of the round is under way.
+    fn is_last(&mut self, index: usize, answer: Result<HttpResponse, Outcome>) -> bool {
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Slot::Answered(answer);
+        }
+        self.slots.iter().all(|slot| matches!(slot, Slot::Answered(_)))
+    }
+
+    /// The answers of the round, and what is known of requests without one.
+    fn taken(&mut self, unsent: &Outcome) -> Vec<Result<HttpResponse, Outcome>> {
+        let taken = self.slots.drain(..).map(|slot| match slot {
+            Slot::Open => Err(unsent.clone()),
+            Slot::Sent { .. } => Err(late()),
+            Slot::Answered(answer) => answer,
+        });
+        taken.collect()
     }
 
     /// The deadline has passed: what is known of each operation. `None` if that is nothing. `unsent` is why a request has
@@ -211,6 +231,7 @@ impl Flight {
                 Exchange::Dynamodb(_) => self.dynamodb(unsent),
                 // What is remembered of the node stays: the next write compares it.
                 Exchange::Etcd(_) => self.etcd(&mut etcd::Memory::default(), unsent),
+                Exchange::Objects(_) => self.objects(&mut objects::Memory::default(), unsent),
                 Exchange::Redis(exchange) | Exchange::RedisHttp(exchange) => {
                     let answer = match self.slots.first() {
                         Some(Slot::Open) => unsent.clone(),
@@ -224,7 +245,7 @@ impl Flight {
             };
             match next {
                 Next::Done(result) => return result.ok(),
-                Next::Wait | Next::Round => {}
+                Next::Wait | Next::Again | Next::Round => {}
             }
         }
         None
@@ -241,13 +262,9 @@ impl Flight {
     }
 
     fn dynamodb(&mut self, unsent: &Outcome) -> Next {
+        let answers = self.taken(unsent).into_iter().map(|answer| answer.map(Into::into)).collect();
         let Exchange::Dynamodb(exchange) = &mut self.exchange else { return Next::Wait };
-        let answers = self.slots.drain(..).map(|slot| match slot {
-            Slot::Open => Err(unsent.clone()),
-            Slot::Sent { .. } => Err(late()),
-            Slot::Answered(answer) => answer,
-        });
-        match exchange.answers(answers.collect()) {
+        match exchange.answers(answers) {
             dynamodb::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
             // What to repeat it with, the node has learnt when the answer came.
             dynamodb::Progress::Again | dynamodb::Progress::Repeat(_) => {
@@ -258,17 +275,23 @@ impl Flight {
     }
 
     fn etcd(&mut self, memory: &mut etcd::Memory, unsent: &Outcome) -> Next {
+        let answers = self.taken(unsent).into_iter().map(|answer| answer.map(Into::into)).collect();
         let Exchange::Etcd(exchange) = &mut self.exchange else { return Next::Wait };
-        let answers = self.slots.drain(..).map(|slot| match slot {
-            Slot::Open => Err(unsent.clone()),
-            Slot::Sent { .. } => Err(late()),
-            Slot::Answered(answer) => {
-                answer.map(|dynamodb::Response { status, body, .. }| etcd::Response { status, body })
-            }
-        });
-        match exchange.answers(memory, answers.collect()) {
+        match exchange.answers(memory, answers) {
             etcd::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
             etcd::Progress::Again => {
+                self.open();
+                Next::Round
+            }
+        }
+    }
+
+    fn objects(&mut self, memory: &mut objects::Memory, unsent: &Outcome) -> Next {
+        let answers = self.taken(unsent).into_iter().map(|answer| answer.map(super::objects::response)).collect();
+        let Exchange::Objects(exchange) = &mut self.exchange else { return Next::Wait };
+        match exchange.answers(memory, answers) {
+            objects::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
+            objects::Progress::Again => {
                 self.open();
                 Next::Round
             }
@@ -281,8 +304,30 @@ impl Flight {
             Exchange::Operations(_) | Exchange::Redis(_) | Exchange::RedisHttp(_) => 1,
             Exchange::Dynamodb(exchange) => exchange.requests().len(),
             Exchange::Etcd(exchange) => exchange.requests().len(),
+            Exchange::Objects(exchange) => exchange.requests().len(),
         };
+        self.sent_again.clear();
         self.slots = (0..count).map(|_| Slot::Open).collect();
+    }
+}
+
+impl From<HttpResponse> for dynamodb::Response {
+    fn from(response: HttpResponse) -> Self {
+        Self { status: response.status, date: response.header("date").map(Into::into), body: response.body }
+    }
+}
+
+impl From<HttpResponse> for etcd::Response {
+    fn from(HttpResponse { status, body, .. }: HttpResponse) -> Self {
+        Self { status, body }
+    }
+}
+
+fn over_http(response: Response) -> Result<HttpResponse, Outcome> {
+    match response {
+        Response::Http(response) => Ok(response),
+        Response::Fault(fault) => Err(fault.outcome()),
+        Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
     }
 }
 
@@ -296,7 +341,7 @@ fn judge(http: &RedisHttp, response: &HttpResponse, carried: Option<&Carried>) -
     match carried.map(|carried| &*carried.credentials) {
         Some(Credentials::Token(bearer)) => judge(&[&bearer.token]),
         Some(Credentials::Password(login)) => judge(&[&login.password, &pair(login)]),
-        Some(Credentials::Aws(_)) | None => judge(&[]),
+        Some(Credentials::Aws(_) | Credentials::AccountKey(_) | Credentials::AccessSignature(_)) | None => judge(&[]),
     }
 }
 

@@ -54,7 +54,9 @@ impl Keys {
     pub(super) fn set(&mut self, credentials: Credentials, now: Now, unix_ms: u64) {
         let expires = match &credentials {
             Credentials::Aws(aws) => aws.expires_unix_ms,
-            Credentials::Token(_) | Credentials::Password(_) => None,
+            Credentials::Token(bearer) => bearer.expires_unix_ms,
+            Credentials::AccessSignature(signature) => signature.expires_unix_ms,
+            Credentials::Password(_) | Credentials::AccountKey(_) => None,
         };
         let left = expires.map(|at| Duration::from_millis(at.saturating_sub(unix_ms)));
         let is_short = left.is_some_and(|left| left <= EARLY);
@@ -140,7 +142,7 @@ mod tests {
         assert!(keys.ask(at(0).monotonic) && !keys.ask(at(0).monotonic));
         assert!(keys.serving(at(0).monotonic).is_none() && !keys.ask(at(60).monotonic), "it has not answered yet");
         assert!(keys.serving(at(0).monotonic).is_none(), "and another request needs some");
-        keys.set(Credentials::Token(BearerToken { token: "t".into() }), at(61), at(61).unix_ms);
+        keys.set(Credentials::Token(BearerToken { token: "t".into(), expires_unix_ms: None }), at(61), at(61).unix_ms);
         assert!(keys.serving(Monotonic::FAR).is_some() && !keys.ask(at(1_000_000).monotonic));
     }
 
@@ -183,7 +185,11 @@ mod tests {
     fn what_is_doubted_is_used_and_asked_for_once() {
         let mut keys = Keys::new();
         for from in [0, 10] {
-            keys.set(Credentials::Token(BearerToken { token: "t".into() }), at(from), at(from).unix_ms);
+            keys.set(
+                Credentials::Token(BearerToken { token: "t".into(), expires_unix_ms: None }),
+                at(from),
+                at(from).unix_ms,
+            );
             let Some(carried) = keys.serving(at(from).monotonic) else { panic!("none") };
             keys.doubt(carried.generation);
             assert!(keys.serving(at(from).monotonic).is_some() && keys.ask(at(from).monotonic));

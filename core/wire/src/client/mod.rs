@@ -34,7 +34,7 @@
 //!         }
 //!         Output::RedisCommands(_) => unreachable!("the store is behind HTTP"),
 //!         Output::Core(leasehold_core::Output::NeedCredentials { node }) => {
-//!             let token = Credentials::Token(BearerToken { token: "from-a-vault".into() });
+//!             let token = Credentials::Token(BearerToken { token: "from-a-vault".into(), expires_unix_ms: None });
 //!             client.set_credentials(node, token, now)?;
 //!         }
 //!         Output::Core(leasehold_core::Output::Event(leasehold_core::Event::Acquired { token, .. })) => tokens.push(token),
@@ -57,6 +57,7 @@ mod face;
 mod flight;
 mod keys;
 mod node;
+mod objects;
 mod store;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -65,8 +66,8 @@ use core::time::Duration;
 
 pub use face::{HttpRequest, HttpResponse, Input, Output, RedisCommands, Response};
 pub use store::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, PasswordLogin, Plaintext,
-    RedisHttpStore, RedisStore, SetupError, SortKey, Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
+    ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
 };
 
 use self::flight::{Exchange, Flight, Next, unsent};
@@ -128,8 +129,10 @@ impl WireClient {
         if stores.len() != configs.len() {
             return Err(SetupError::Stores { count: stores.len(), nodes: configs.len() });
         }
+        let is_single = stores.len() == 1;
         let nodes = node_ids(stores.len()).zip(stores).zip(configs);
-        let nodes = nodes.map(|((id, store), config)| Node::new(id, store, config)).collect::<Result<_, _>>()?;
+        let nodes =
+            nodes.map(|((id, store), config)| Node::new(id, store, config, is_single)).collect::<Result<_, _>>()?;
         Ok(Self {
             inner: leasehold_core::Client::new(config, seed, now),
             nodes,
@@ -203,6 +206,7 @@ impl WireClient {
         let Some(node) = self.nodes.get_mut(flight.node.index()) else { return };
         match flight.answered(ask.index, response, node, now) {
             Next::Wait => {}
+            Next::Again => self.ready.push_back(ask),
             Next::Round => {
                 self.ready.extend((0..flight.requests()).map(|index| Ask { flight: ask.flight, index }));
             }
@@ -426,12 +430,13 @@ impl WireClient {
             Exchange::RedisHttp(exchange) => node.write_command(exchange.commands().get(ask.index)?, now),
             Exchange::Dynamodb(exchange) => node.sign(exchange.requests().get(ask.index)?, now),
             Exchange::Etcd(exchange) => node.write_txn(exchange.requests().get(ask.index)?, now),
+            Exchange::Objects(exchange) => node.write_object(exchange.requests().get(ask.index)?, now),
         };
-        let Some(Written { url, headers, body, carried }) = written else {
+        let Some(Written { method, url, headers, body, carried }) = written else {
             node.held.insert(ask);
             return None;
         };
-        let request = HttpRequest { id, node: to, deadline, method: "POST", url, headers, body };
+        let request = HttpRequest { id, node: to, deadline, method, url, headers, body };
         Some(self.leaves(ask, carried, Output::HttpRequest(request)))
     }
 

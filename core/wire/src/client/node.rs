@@ -11,20 +11,23 @@ use zeroize::Zeroizing;
 
 use super::Ask;
 use super::endpoint::{Endpoint, Paths};
+use super::face::HttpResponse;
 use super::keys::{Carried, Keys};
+use super::objects::{Objects, is_region};
 use super::store::{Access, Credentials, DynamodbStore, EtcdStore, PasswordLogin, RedisHttpStore, SetupError, Store};
 use crate::dynamodb::{ErrorClass, Repeat, classify};
 use crate::redis::Command;
 use crate::rest::{self, Dialect};
+use crate::sigv4::http_date;
 use crate::sigv4::{Headers, Signer};
-use crate::{dynamodb, etcd, redis};
+use crate::{dynamodb, etcd, objects, redis};
 use leasehold_core::NodeId;
 use leasehold_core::config::{ConfigError, NodeConfig, Poll};
 use leasehold_core::op::{Denial, DenialKind};
 use leasehold_core::time::{Monotonic, Now};
 
-/// Renewals to DynamoDB are a request each, and nobody's HTTP client should have to open a hundred connections at once.
-const MOST_RENEWALS: usize = 32;
+/// Renewals to DynamoDB and of objects are a request each, and nobody's HTTP client should have to open a hundred connections at once.
+const MOST_REQUESTS: usize = 32;
 /// Renewals to etcd share a transaction, which takes 128 operations.
 const MOST_IN_A_TXN: usize = 64;
 
@@ -45,6 +48,7 @@ pub(super) enum Kind {
     RedisHttp(RedisHttp),
     Dynamodb(Dynamodb),
     Etcd(Etcd),
+    Objects(Objects),
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +77,7 @@ pub(super) struct Etcd {
 
 /// A request over HTTP, ready to be sent.
 pub(super) struct Written {
+    pub(super) method: &'static str,
     pub(super) url: String,
     pub(super) headers: Headers,
     pub(super) body: Vec<u8>,
@@ -82,7 +87,7 @@ pub(super) struct Written {
 
 impl Node {
     /// Decides what the host need not know of its node in `config`.
-    pub(super) fn new(id: NodeId, store: Store, config: &mut NodeConfig) -> Result<Self, SetupError> {
+    pub(super) fn new(id: NodeId, store: Store, config: &mut NodeConfig, is_single: bool) -> Result<Self, SetupError> {
         let refused = |denial| SetupError::Store { node: id, denial };
         let kind = match store {
             Store::Operations => Kind::Operations,
@@ -99,7 +104,7 @@ impl Node {
             }
             Store::Dynamodb(store) => {
                 (config.poll, config.watch) = (Poll::Read, false);
-                config.batch = config.batch.min(MOST_RENEWALS);
+                config.batch = config.batch.min(MOST_REQUESTS);
                 Kind::Dynamodb(Dynamodb::new(store).map_err(refused)?)
             }
             Store::Etcd(store) => {
@@ -107,13 +112,33 @@ impl Node {
                 config.batch = config.batch.min(MOST_IN_A_TXN);
                 Kind::Etcd(Etcd::new(store).map_err(|what| refused(denied(what)))?)
             }
+            Store::Objects(store) => {
+                (config.poll, config.watch) = (Poll::Read, false);
+                config.batch = config.batch.min(MOST_REQUESTS);
+                Kind::Objects(Objects::new(store, is_single).map_err(|what| refused(denied(what)))?)
+            }
         };
         Ok(Self { kind, keys: Keys::new(), shown: None, held: BTreeSet::new() })
     }
 
     pub(super) fn check(&self, credentials: &Credentials) -> Result<(), Denial> {
         let what = match (&self.kind, credentials) {
-            (Kind::Dynamodb(_), Credentials::Aws(aws)) => {
+            (Kind::Objects(objects), _) if objects.check(credentials).is_err() => {
+                return objects.check(credentials).map_err(denied);
+            }
+            (Kind::Objects(_), Credentials::AccountKey(account)) => {
+                if STANDARD.decode(&account.key).is_ok_and(|key| !key.is_empty()) {
+                    return Ok(());
+                }
+                "the key of the account is not base64; copy it again"
+            }
+            (Kind::Objects(_), Credentials::AccessSignature(signature)) => {
+                if is_plain(&signature.query) && signature.query.contains("sig=") && !signature.query.contains('#') {
+                    return Ok(());
+                }
+                "the shared access signature has no sig=, or characters that no signature has; copy it again"
+            }
+            (Kind::Dynamodb(_) | Kind::Objects(_), Credentials::Aws(aws)) => {
                 let token = aws.keys.session_token.as_deref().unwrap_or("-");
                 if !is_plain(&aws.keys.access_key_id) || !is_plain(token) || aws.keys.secret_access_key.is_empty() {
                     "the access key or its token is empty, or has characters that no key has; copy it again"
@@ -122,7 +147,10 @@ impl Node {
                 }
             }
             (Kind::RedisHttp(RedisHttp { access: Access::WithCredentials, .. }), Credentials::Token(bearer))
-            | (Kind::Etcd(Etcd { access: Access::WithCredentials, .. }), Credentials::Token(bearer)) => {
+            | (
+                Kind::Etcd(Etcd { access: Access::WithCredentials, .. }) | Kind::Objects(_),
+                Credentials::Token(bearer),
+            ) => {
                 if is_plain(&bearer.token) {
                     return Ok(());
                 }
@@ -135,15 +163,12 @@ impl Node {
                 }
                 "the user has a colon, or the password a control character"
             }
-            (Kind::Dynamodb(_), Credentials::Token(_) | Credentials::Password(_)) => {
-                "DynamoDB takes credentials of AWS only"
-            }
-            (Kind::RedisHttp(_), Credentials::Aws(_) | Credentials::Token(_) | Credentials::Password(_)) => {
-                "the store takes a token or a password, and only where its access says so"
-            }
-            (Kind::Etcd(_), Credentials::Aws(_) | Credentials::Token(_) | Credentials::Password(_)) => {
+            (Kind::Dynamodb(_), _) => "DynamoDB takes credentials of AWS only",
+            (Kind::RedisHttp(_), _) => "the store takes a token or a password, and only where its access says so",
+            (Kind::Etcd(_), _) => {
                 "etcd takes a token, which a user gets for a password, and only where its access says so"
             }
+            (Kind::Objects(_), Credentials::Password(_)) => "a storage service takes no password",
             (Kind::Operations | Kind::Redis(_), _) => {
                 "the store takes no credentials from here: its requests carry none"
             }
@@ -160,17 +185,49 @@ impl Node {
     }
 
     /// Learns from a response about the server's clock and about the credentials that its request carried.
-    pub(super) fn learn(&mut self, response: &dynamodb::Response, carried: Option<&Carried>, now: Now) {
+    pub(super) fn learn(&mut self, response: &HttpResponse, carried: Option<&Carried>, now: Now) {
         let Kind::Dynamodb(dynamodb) = &self.kind else { return };
         if response.status == 200 {
             return;
         }
-        match classify(dynamodb.session.settings(), response) {
+        match classify(dynamodb.session.settings(), &response.clone().into()) {
             ErrorClass::Repeat(Repeat::FreshCredentials, _) => {
                 carried.into_iter().for_each(|carried| self.keys.refuse(carried.generation));
             }
             ErrorClass::Repeat(Repeat::ServerTime(shown), _) => self.shown = Some((shown, now.monotonic)),
             ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => {}
+        }
+    }
+
+    /// Learns the same from a response of a storage service. Returns true if the request may succeed with other
+    /// credentials or another date.
+    pub(super) fn learn_of_object(&mut self, response: &HttpResponse, carried: Option<&Carried>, now: Now) -> bool {
+        let Kind::Objects(objects) = &self.kind else { return false };
+        if response.status < 400 {
+            return false;
+        }
+        let response = super::objects::response(response.clone());
+        match objects::repeat(&objects.session, &response) {
+            Some(objects::Repeat::FreshCredentials) => {
+                let Some(carried) = carried else { return false };
+                let expires = match &*carried.credentials {
+                    Credentials::Token(_) | Credentials::AccessSignature(_) => true,
+                    Credentials::Aws(aws) => aws.keys.session_token.is_some(),
+                    Credentials::AccountKey(_) | Credentials::Password(_) => false,
+                };
+                match expires {
+                    true => self.keys.refuse(carried.generation),
+                    false => self.keys.doubt(carried.generation),
+                }
+                expires || self.keys.replace(carried)
+            }
+            Some(objects::Repeat::ServerTime) => {
+                let date = response.headers.iter().find(|(name, _)| name == "date");
+                let shown = date.and_then(|(_, date)| http_date(date));
+                self.shown = shown.map(|shown| (shown, now.monotonic)).or(self.shown);
+                shown.is_some()
+            }
+            None => false,
         }
     }
 
@@ -190,7 +247,7 @@ impl Node {
         let request = rest::request(http.dialect, core::slice::from_ref(command), None);
         let headers = request.headers.into_iter().chain(authorization.map(|value| ("authorization", value)));
         let url = http.endpoint.url(&request.path);
-        Some(Written { url, headers: Headers::new(headers.collect()), body: request.body, carried })
+        Some(Written { method: "POST", url, headers: Headers::new(headers.collect()), body: request.body, carried })
     }
 
     /// A transaction, with the token of this moment; `None` where there is none.
@@ -202,11 +259,26 @@ impl Node {
         };
         let token = carried.as_ref().and_then(|carried| match &*carried.credentials {
             Credentials::Token(bearer) => Some(("authorization", bearer.token.clone())),
-            Credentials::Aws(_) | Credentials::Password(_) => None,
+            Credentials::Aws(_)
+            | Credentials::Password(_)
+            | Credentials::AccountKey(_)
+            | Credentials::AccessSignature(_) => None,
         });
         let headers = core::iter::once(("content-type", "application/json".into())).chain(token);
         let url = etcd.endpoint.url(request.path);
-        Some(Written { url, headers: Headers::new(headers.collect()), body: request.body.clone(), carried })
+        let headers = Headers::new(headers.collect());
+        Some(Written { method: "POST", url, headers, body: request.body.clone(), carried })
+    }
+
+    /// A read or a write of an object, with the credentials of this moment; `None` where there are none.
+    pub(super) fn write_object(&mut self, request: &objects::Request, now: Now) -> Option<Written> {
+        let unix_ms = self.unix_ms(now);
+        let Kind::Objects(objects) = &mut self.kind else { return None };
+        let carried = match objects.access {
+            Access::Anonymous => None,
+            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
+        };
+        objects.write(request, carried, unix_ms)
     }
 
     /// A request, signed at this moment; `None` where there are no credentials.
@@ -218,7 +290,7 @@ impl Node {
         let host = dynamodb.endpoint.host();
         let headers = dynamodb.signer.sign(request, host, &dynamodb.region, &aws.keys, unix_ms);
         let (url, body) = (dynamodb.endpoint.url("/"), request.body.clone());
-        Some(Written { url, headers, body, carried: Some(carried) })
+        Some(Written { method: "POST", url, headers, body, carried: Some(carried) })
     }
 }
 
@@ -246,9 +318,6 @@ impl Dynamodb {
         if let Some(expires) = &store.expires {
             settings = settings.expires(expires)?;
         }
-        let is_region = |text: &str| {
-            (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        };
         if !is_region(&store.region) {
             return Err(denied("the region is no name of one, such as eu-west-1"));
         }
@@ -275,7 +344,7 @@ impl Etcd {
     }
 }
 
-const OPEN_TO_ALL: &str = "over http everybody on the way could read what is sent: give an https url, or allow plaintext where \
+pub(super) const OPEN_TO_ALL: &str = "over http everybody on the way could read what is sent: give an https url, or allow plaintext where \
                            the network is trusted";
 
 fn within_bounds(retention: Duration) -> Result<Duration, ConfigError> {
@@ -293,7 +362,7 @@ fn authorization(credentials: &Credentials) -> Option<String> {
     match credentials {
         Credentials::Token(bearer) => Some(["Bearer ", bearer.token.as_str()].concat()),
         Credentials::Password(login) => Some(["Basic ", pair(login).as_str()].concat()),
-        Credentials::Aws(_) => None,
+        Credentials::Aws(_) | Credentials::AccountKey(_) | Credentials::AccessSignature(_) => None,
     }
 }
 

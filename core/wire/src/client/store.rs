@@ -27,6 +27,8 @@ pub enum Store {
     Dynamodb(DynamodbStore),
     /// One etcd.
     Etcd(EtcdStore),
+    /// Objects in a bucket or container.
+    Objects(ObjectsStore),
 }
 
 /// A Redis that the host connects to by itself: to the primary of one server, never to a replica. A Redis Cluster is no
@@ -73,6 +75,44 @@ pub struct EtcdStore {
     pub access: Access,
     /// Controls whether the token may be sent over `http:` beyond this machine.
     pub plaintext: Plaintext,
+}
+
+/// A bucket or container in a cloud's storage service. Renewals are requests of their own, at most 32 at once.
+///
+/// Nothing is tried when a client is made: `leasehold doctor` shows beforehand if the service honours conditions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ObjectsStore {
+    /// The service and its API.
+    pub service: ObjectsService,
+    /// `https://host` or `http://host:port`, without a path.
+    pub url: String,
+    /// The bucket, which is empty for S3 where the host names it. The container of Azure, behind `ACCOUNT/` where the host
+    /// does not name the account. `DATABASE/CONTAINER` of Cosmos DB.
+    pub place: String,
+    /// The beginning of the objects' names, such as `leasehold/`.
+    pub prefix: String,
+    /// The region that requests to S3 are signed for; empty for others.
+    pub region: String,
+    /// Controls whether requests carry credentials.
+    pub access: Access,
+    /// Controls whether credentials may be sent over `http:` beyond this machine.
+    pub plaintext: Plaintext,
+}
+
+/// A storage service, by its API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ObjectsService {
+    /// Amazon S3, R2, and others that honour `If-Match`. Takes [`Credentials::Aws`].
+    S3,
+    /// Azure Blob Storage. Takes [`Credentials::AccountKey`], [`Credentials::AccessSignature`] and [`Credentials::Token`].
+    AzureBlob,
+    /// Google Cloud Storage by its JSON API. Takes [`Credentials::Token`].
+    Gcs,
+    /// Google Cloud Storage by its XML API. Takes an HMAC key as [`Credentials::Aws`], and [`Credentials::Token`].
+    GcsXml,
+    /// Azure Cosmos DB for NoSQL, in a container with the partition key `/id`. Takes [`Credentials::AccountKey`] and
+    /// [`Credentials::Token`]. It is no node of a quorum here.
+    CosmosDb,
 }
 
 /// Controls whether requests to a server behind HTTP carry credentials.
@@ -128,12 +168,16 @@ pub struct SortKey {
 /// Credentials for a server. `Debug` shows no secrets, and they are overwritten when dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// For [`Store::Dynamodb`].
+    /// For [`Store::Dynamodb`], and for [`Store::Objects`] on S3 or by Google's XML API.
     Aws(AwsCredentials),
-    /// For [`Store::RedisHttp`], usual for Upstash; for [`Store::Etcd`].
+    /// For [`Store::RedisHttp`], usual for Upstash; for [`Store::Etcd`] and [`Store::Objects`].
     Token(BearerToken),
     /// For [`Store::RedisHttp`]; usual for Webdis.
     Password(PasswordLogin),
+    /// For [`Store::Objects`] on Azure Blob Storage and Cosmos DB.
+    AccountKey(AccountKey),
+    /// For [`Store::Objects`] on Azure Blob Storage.
+    AccessSignature(AccessSignature),
 }
 
 /// Credentials that requests to AWS are signed with.
@@ -151,6 +195,24 @@ pub struct AwsCredentials {
 pub struct BearerToken {
     /// The secret.
     pub token: String,
+    /// When it expires, as in [`AwsCredentials`]; `None` where that is not known.
+    pub expires_unix_ms: Option<u64>,
+}
+
+/// The key of an account of Azure.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccountKey {
+    /// The secret, in base64.
+    pub key: String,
+}
+
+/// A shared access signature of Azure, which becomes part of the URL of a request.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AccessSignature {
+    /// The secret, such as `sv=...&sig=...`.
+    pub query: String,
+    /// When it expires, as in [`AwsCredentials`]; `None` where that is not known.
+    pub expires_unix_ms: Option<u64>,
 }
 
 /// A user and a password.
@@ -171,6 +233,30 @@ impl fmt::Debug for BearerToken {
 impl Drop for BearerToken {
     fn drop(&mut self) {
         self.token.zeroize();
+    }
+}
+
+impl fmt::Debug for AccountKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccountKey").finish_non_exhaustive()
+    }
+}
+
+impl Drop for AccountKey {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+impl fmt::Debug for AccessSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AccessSignature").finish_non_exhaustive()
+    }
+}
+
+impl Drop for AccessSignature {
+    fn drop(&mut self) {
+        self.query.zeroize();
     }
 }
 

@@ -130,11 +130,7 @@ pub(super) fn written(body: &[u8]) -> Vec<u8> {
 pub fn with_key(method: Method, path: &str, date: &str, key: &str) -> Option<String> {
     let key = STANDARD.decode(key).ok()?;
     let (kind, link) = resource(path)?;
-    let method = match method {
-        Method::Get => "get",
-        Method::Put => "put",
-        Method::Post => "post",
-    };
+    let method = method.name().to_ascii_lowercase();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).ok()?;
     mac.update(format!("{method}\n{kind}\n{link}\n{}\n\n", date.to_ascii_lowercase()).as_bytes());
     let signature = STANDARD.encode(mac.finalize().into_bytes());
@@ -146,7 +142,7 @@ pub fn with_token(token: &str) -> String {
     encoded(&format!("type=aad&ver=1.0&sig={token}"))
 }
 
-/// Sets the date of a request, which its signature needs.
+/// Sets the date of a request to Azure, which its signature needs.
 pub fn set_date(request: &mut Request, unix_ms: u64) {
     request.headers.retain(|(name, _)| *name != "x-ms-date");
     request.headers.push(("x-ms-date", write_http_date(unix_ms)));

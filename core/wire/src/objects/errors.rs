@@ -10,7 +10,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal}
 
 use super::memory::Row;
 use super::requests::Version;
-use super::{Response, Service, Session, cosmos};
+use super::{Response, Service, Session, azure, cosmos};
 use crate::dynamodb::json::object;
 use crate::redis::said;
 
@@ -93,7 +93,7 @@ impl Session {
             Service::AzureBlob => self.code(response) == "BlobNotFound",
             Service::Gcs => {
                 let said = core::str::from_utf8(&response.body).unwrap_or_default();
-                said.contains("No such object") || said.trim_end() == "Not Found"
+                said.contains("No such object") || said.trim_end() == "Not Found" || self.code(response) == "NoSuchKey"
             }
             Service::CosmosDb => !cosmos::is_container_missing(response),
         }
@@ -103,6 +103,7 @@ impl Session {
     fn code(&self, response: &Response) -> String {
         let code = match self.service {
             Service::S3 => tag(&response.body, "Code").map(ToString::to_string),
+            Service::Gcs if self.is_xml => tag(&response.body, "Code").map(ToString::to_string),
             Service::AzureBlob => response.header("x-ms-error-code").map(ToString::to_string),
             Service::Gcs => object(&response.body).ok().and_then(|fields| {
                 let first = fields.get("error")?.get("errors")?.get(0)?.get("reason")?.as_str()?.to_string();
@@ -163,7 +164,10 @@ impl Session {
             return None;
         }
         match (self.service, response.status, self.code(response).as_str()) {
-            (Service::S3, _, "RequestTimeTooSkewed") => Some(Repeat::ServerTime),
+            (Service::S3 | Service::Gcs, _, "RequestTimeTooSkewed") => Some(Repeat::ServerTime),
+            (Service::AzureBlob, _, "AuthenticationFailed") if azure::is_time_wrong(response) => {
+                Some(Repeat::ServerTime)
+            }
             (Service::S3, _, "ExpiredToken" | "InvalidToken" | "InvalidAccessKeyId" | "TokenRefreshRequired")
             | (Service::AzureBlob, _, "InvalidAuthenticationInfo" | "AuthenticationFailed")
             | (Service::Gcs | Service::CosmosDb, 401, _) => Some(Repeat::FreshCredentials),

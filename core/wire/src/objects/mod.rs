@@ -39,6 +39,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod azure;
 pub mod cas;
 mod cosmos;
 mod errors;
@@ -61,6 +62,7 @@ use leasehold_core::Resource;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{LockOp, Outcome, Refusal};
 
+pub use azure::{with_account_key, with_signature};
 pub use cosmos::{Properties, set_date, with_key, with_token};
 pub use errors::{Repeat, repeat};
 pub use exchange::{Exchange, Progress};
@@ -94,7 +96,7 @@ pub enum Service {
     S3,
     /// Azure Blob Storage.
     AzureBlob,
-    /// Google Cloud Storage, by its JSON API.
+    /// Google Cloud Storage, by its JSON API unless [`Session::with_xml`] says otherwise.
     Gcs,
     /// Azure Cosmos DB for NoSQL, in a container whose partition key is `/id`.
     CosmosDb,
@@ -119,6 +121,17 @@ pub enum Method {
     Put,
     /// Writes, on services that name the object in the body; or asks for names.
     Post,
+}
+
+impl Method {
+    /// Its name in a request line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+            Self::Post => "POST",
+        }
+    }
 }
 
 /// A request, not signed yet. `Debug` does not show the body, which names attempts.
@@ -200,6 +213,8 @@ pub struct Session {
     /// The path of the bucket or container, without a slash at its end.
     root: Arc<str>,
     prefix: Arc<str>,
+    /// Google's XML API.
+    is_xml: bool,
 }
 
 impl Session {
@@ -212,7 +227,14 @@ impl Session {
     /// | [`Service::Gcs`] | `BUCKET` |
     /// | [`Service::CosmosDb`] | `/dbs/DATABASE/colls/CONTAINER` |
     pub fn new(service: Service, root: &str, prefix: &str) -> Self {
-        Self { service, root: root.into(), prefix: prefix.into() }
+        Self { service, root: root.into(), prefix: prefix.into(), is_xml: false }
+    }
+
+    /// The same by Google's XML API, which takes HMAC keys too; `root` is `/BUCKET`. It has no [`Session::list`].
+    #[must_use]
+    pub const fn with_xml(mut self) -> Self {
+        self.is_xml = true;
+        self
     }
 
     /// The service.

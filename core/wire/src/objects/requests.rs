@@ -22,6 +22,7 @@ impl Session {
     pub(super) fn read(&self, key: &str) -> Request {
         let (path, query) = match self.service {
             Service::S3 | Service::AzureBlob => (self.path(key), String::new()),
+            Service::Gcs if self.is_xml => (self.path(key), String::new()),
             Service::Gcs => (format!("/storage/v1/b/{}/o/{}", self.root, encoded(key)), "alt=media".into()),
             Service::CosmosDb => return cosmos::read(&self.root, key),
         };
@@ -41,6 +42,12 @@ impl Session {
                 if self.service == Service::AzureBlob {
                     headers.push(("x-ms-blob-type", "BlockBlob".into()));
                 }
+                Request { method: Method::Put, path: self.path(key), query: String::new(), headers, body: body.into() }
+            }
+            Service::Gcs if self.is_xml => {
+                let generation = version.map_or("0", |Version(generation)| generation.as_str());
+                headers.push(("content-type", "application/json".into()));
+                headers.push(("x-goog-if-generation-match", generation.into()));
                 Request { method: Method::Put, path: self.path(key), query: String::new(), headers, body: body.into() }
             }
             Service::Gcs => {

@@ -15,7 +15,7 @@ fn suite_key(session_token: Option<&str>) -> Credentials {
 
 const TIME: &str = "20150830T123600Z";
 const UNIX_MS: u64 = 1_440_938_160_000;
-const SUITE: Scope<'static> = Scope { region: "us-east-1", service: "service" };
+const SUITE: Scope<'static> = Scope { scheme: &AWS, region: "us-east-1", service: "service" };
 const TOKEN: &str = "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
 
 #[test]
@@ -129,4 +129,30 @@ fn no_secret_is_shown() {
         text.contains("AKIDEXAMPLE") && !text.contains("wJalr") && !text.contains("AQoD") && !text.contains("AWS4")
     );
     assert!(text.contains("\"x-amz-security-token\"") && text.ends_with("Signer { .. }"), "{text}");
+}
+
+/// Made apart from this code, from the rules that Google documents.
+#[test]
+fn signatures_are_those_of_google() {
+    let session = objects::Session::new(objects::Service::Gcs, "/locks", "leasehold/").with_xml();
+    let resource = leasehold_core::Resource::new("invoice/42").unwrap();
+    let ops = [leasehold_core::op::LockOp {
+        lock: leasehold_core::LockId::new(1),
+        resource,
+        op: leasehold_core::op::Op::Read,
+    }];
+    let exchange = session.begin(&objects::Memory::default(), &ops, 0);
+    let key = Credentials {
+        access_key_id: "GOOGEXAMPLE".into(),
+        secret_access_key: suite_key(None).secret_access_key.clone(),
+        session_token: None,
+    };
+    let request = &exchange.requests()[0];
+    let host = "storage.googleapis.com";
+    let headers = Signer::new().sign_google_object(request, host, "auto", &key, 1_700_000_000_000);
+    let authorization = headers.iter().find(|(name, _)| *name == "authorization").unwrap().1;
+    assert!(
+        authorization.starts_with("GOOG4-HMAC-SHA256 Credential=GOOGEXAMPLE/20231114/auto/storage/goog4_request, ")
+    );
+    assert!(authorization.ends_with("=d3de7e5d032a3a52dfd05b26d2c1e3d68011b6b2cf9a05d2cec5eaa02de2f603"));
 }

@@ -198,7 +198,7 @@ pub(crate) fn aws(id: &str, expires_unix_ms: Option<u64>) -> Credentials {
 }
 
 pub(crate) fn bearer(token: &str) -> Credentials {
-    Credentials::Token(BearerToken { token: token.into() })
+    Credentials::Token(BearerToken { token: token.into(), expires_unix_ms: None })
 }
 
 pub(crate) fn header<'a>(request: &'a HttpRequest, name: &str) -> Option<&'a str> {

@@ -7,6 +7,7 @@ mod common;
 mod credentials;
 mod dynamodb;
 mod hostile;
+mod objects;
 mod redis;
 mod redis_server;
 mod refusals;

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_wire::client::{
-    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpRequest, HttpResponse, Input,
-    Output, PasswordLogin, Plaintext, RedisCommands, RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
+    HttpRequest, HttpResponse, Input, ObjectsService, ObjectsStore, Output, PasswordLogin, Plaintext, RedisCommands,
+    RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
 };
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4::Credentials as Keys;
@@ -25,10 +26,20 @@ mirrored! { own:
     struct DynamodbStore { table, region, url, key, sort_key, expires, plaintext }
     struct EtcdStore { url, prefix, access, plaintext }
     struct SortKey { name, value }
-    enum Store { Operations, Redis(RedisStore), RedisHttp(RedisHttpStore), Dynamodb(DynamodbStore), Etcd(EtcdStore) }
-    struct BearerToken { token }
+    struct ObjectsStore { service, url, place, prefix, region, access, plaintext }
+    enum ObjectsService { S3, AzureBlob, Gcs, GcsXml, CosmosDb }
+    enum Store {
+        Operations, Redis(RedisStore), RedisHttp(RedisHttpStore), Dynamodb(DynamodbStore), Etcd(EtcdStore),
+        Objects(ObjectsStore),
+    }
+    struct BearerToken { token, expires_unix_ms }
+    struct AccountKey { key }
+    struct AccessSignature { query, expires_unix_ms }
     struct PasswordLogin { user, password }
-    enum Credentials { Aws(AwsCredentials), Token(BearerToken), Password(PasswordLogin) }
+    enum Credentials {
+        Aws(AwsCredentials), Token(BearerToken), Password(PasswordLogin), AccountKey(AccountKey),
+        AccessSignature(AccessSignature),
+    }
     struct HttpRequest { id, node, deadline, method, url, headers, body }
     struct RedisCommands { id, node, deadline, commands }
     struct HttpResponse { status, headers, body }
@@ -47,7 +58,7 @@ fn what_stores_are_told_has_its_counterpart() {
     found.extend(differences("AwsCredentials", both, &names_of(wit.fields("aws-credentials").expect("a record"))));
     assert_none(&found);
     let cases: Vec<&str> = wit.cases("credentials").into_keys().collect();
-    assert_eq!(cases, ["aws", "password", "token"]);
+    assert_eq!(cases, ["access-signature", "account-key", "aws", "password", "token"]);
 }
 
 /// The variants that both clients share have the cases of both.

@@ -48,6 +48,7 @@ __all__ = [
     "Membership",
     "NodeConfig",
     "Now",
+    "ObjectsService",
     "Op",
     "Outcome",
     "Output",

@@ -400,9 +400,9 @@ class Output:
         deadline_ns: int
         """When the host may stop waiting; from then on the client counts the request as unknown."""
         method: str
-        """Always ``POST``."""
+        """``GET``, ``PUT`` or ``POST``. A ``GET`` has no body."""
         url: str
-        """The complete URL."""
+        """The complete URL. A response from a cache is none."""
         headers: Sequence[tuple[str, str]] = field(repr=False)
         """In lowercase, each name once. They contain secrets."""
         body: bytes = field(repr=False)

@@ -10,6 +10,21 @@ from typing import ClassVar, Literal, TypeAlias
 
 from leasehold.protocol._values.types import Seconds
 
+ObjectsService: TypeAlias = Literal["s3", "azure_blob", "gcs", "gcs_xml", "cosmos_db"]
+"""A storage service, by its API.
+
+s3: Amazon S3, R2, and others that honour ``If_Match``. Takes ``Credentials.Aws``.
+
+azure_blob: Azure Blob Storage. Takes ``Credentials.AccountKey``, ``access_signature`` and ``token``.
+
+gcs: Google Cloud Storage by its JSON API. Takes ``Credentials.Token``.
+
+gcs_xml: Google Cloud Storage by its XML API. Takes an HMAC key as ``Credentials.Aws``, and ``token``.
+
+cosmos_db: Azure Cosmos DB for NoSQL, in a container with the partition key ``/id``. Takes ``Credentials.AccountKey``
+and ``token``. It cannot be a node of a quorum.
+"""
+
 Dialect: TypeAlias = Literal["upstash", "webdis"]
 """The format of a Redis over HTTP.
 
@@ -123,18 +138,40 @@ class Store:
         plaintext: Plaintext | None = None
         """Permission to send the token over ``http:`` to other machines. Default ``refused``."""
 
-    Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb | Etcd
+    @dataclass(frozen=True, slots=True)
+    class Objects:
+        """Objects in a bucket or container of a cloud."""
+
+        _of: ClassVar[str] = "store.objects"
+        service: ObjectsService
+        """The service and its API."""
+        url: str
+        """The endpoint: ``https://host`` or ``http://host:port``, without a path."""
+        place: str
+        """The bucket; empty for S3 if the host names it. The container of Azure; ``ACCOUNT/CONTAINER`` if the host does
+        not name the account. ``DATABASE/CONTAINER`` of Cosmos DB.
+        """
+        prefix: str | None
+        """The prefix of the objects' names, with a slash at its end. Default ``leasehold/``."""
+        region: str | None
+        """The region in the signatures of requests to S3, ``auto`` for R2. Absent for other services."""
+        access: Access
+        """True if the service requires credentials; emulators may not."""
+        plaintext: Plaintext | None = None
+        """Permission to send credentials over ``http:`` to other machines. Default ``refused``."""
+
+    Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb | Etcd | Objects
 
 
 class Credentials:
-    """Credentials. Of the client's outputs, only headers of requests contain secrets. The client overwrites its copies
-    when it drops them: when they are replaced and no pending request uses them, and with the client. The host must
-    erase its own copies and the requests that it got.
+    """Credentials. Of the client's outputs, only headers of requests contain secrets, and the URLs of requests with an
+    access signature. The client overwrites its copies when it drops them: when they are replaced and no pending request
+    uses them, and with the client. The host must erase its own copies and the requests that it got.
     """
 
     @dataclass(frozen=True, slots=True)
     class Aws:
-        """For ``Store.Dynamodb``."""
+        """For ``Store.Dynamodb``; for ``Store.Objects`` on S3 or by Google's XML API."""
 
         _of: ClassVar[str] = "credentials.aws"
         access_key_id: str
@@ -151,11 +188,13 @@ class Credentials:
 
     @dataclass(frozen=True, slots=True)
     class Token:
-        """For ``Store.RedisHttp``, usual for Upstash; for ``Store.Etcd``."""
+        """For ``Store.RedisHttp``, usual for Upstash; for ``Store.Etcd`` and ``Store.Objects``."""
 
         _of: ClassVar[str] = "credentials.token"
         token: str = field(repr=False)
         """The secret."""
+        expires_unix_ms: int | None = None
+        """When it expires, as in ``aws_credentials``. Absent if that is not known."""
 
     @dataclass(frozen=True, slots=True)
     class Password:
@@ -167,7 +206,25 @@ class Credentials:
         password: str = field(repr=False)
         """The secret."""
 
-    Case: TypeAlias = Aws | Token | Password
+    @dataclass(frozen=True, slots=True)
+    class AccountKey:
+        """For ``Store.Objects`` on Azure Blob Storage and Cosmos DB."""
+
+        _of: ClassVar[str] = "credentials.account-key"
+        key: str
+        """The secret, in base64."""
+
+    @dataclass(frozen=True, slots=True)
+    class AccessSignature:
+        """For ``Store.Objects`` on Azure Blob Storage."""
+
+        _of: ClassVar[str] = "credentials.access-signature"
+        query: str
+        """The secret, such as ``sv=...&sig=...``."""
+        expires_unix_ms: int | None = None
+        """When it expires, as in ``aws_credentials``. Absent if that is not known."""
+
+    Case: TypeAlias = Aws | Token | Password | AccountKey | AccessSignature
 
 
 CLASSES: dict[str, type] = {
@@ -177,15 +234,19 @@ CLASSES: dict[str, type] = {
     "store.redis-http": Store.RedisHttp,
     "store.dynamodb": Store.Dynamodb,
     "store.etcd": Store.Etcd,
+    "store.objects": Store.Objects,
     "credentials.aws": Credentials.Aws,
     "credentials.token": Credentials.Token,
     "credentials.password": Credentials.Password,
+    "credentials.account-key": Credentials.AccountKey,
+    "credentials.access-signature": Credentials.AccessSignature,
 }
 
 __all__ = [
     "Access",
     "Credentials",
     "Dialect",
+    "ObjectsService",
     "Plaintext",
     "SortKey",
     "Store",

@@ -8,7 +8,9 @@ mod wire;
 
 pub use print::pretty;
 pub use vector::{Call, Fresh, Start, Step, TakesEntropy, Vector, difference};
-pub use wire::{Access, Credentials, Dialect, Store, WireInput, WireOutput, WireRequest, WireVector, Wired};
+pub use wire::{
+    Access, Credentials, Dialect, ObjectsService, Store, WireInput, WireOutput, WireRequest, WireVector, Wired,
+};
 
 /// The version of the format; stands as `format` in the head of every file.
 pub const FORMAT: u32 = 1;

@@ -108,6 +108,58 @@ pub enum Store {
         /// The access.
         access: Access,
     },
+    /// Requests read and write objects.
+    Objects {
+        /// The service and its API.
+        service: ObjectsService,
+        /// The address.
+        url: String,
+        /// The bucket or container.
+        place: String,
+        /// The prefix of the objects' names.
+        prefix: String,
+        /// The region that is signed for.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        region: String,
+        /// The access.
+        access: Access,
+    },
+}
+
+/// A storage service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names are those of the services")]
+pub enum ObjectsService {
+    S3,
+    AzureBlob,
+    Gcs,
+    GcsXml,
+    CosmosDb,
+}
+
+impl From<ObjectsService> for wire::ObjectsService {
+    fn from(service: ObjectsService) -> Self {
+        match service {
+            ObjectsService::S3 => Self::S3,
+            ObjectsService::AzureBlob => Self::AzureBlob,
+            ObjectsService::Gcs => Self::Gcs,
+            ObjectsService::GcsXml => Self::GcsXml,
+            ObjectsService::CosmosDb => Self::CosmosDb,
+        }
+    }
+}
+
+impl From<wire::ObjectsService> for ObjectsService {
+    fn from(service: wire::ObjectsService) -> Self {
+        match service {
+            wire::ObjectsService::S3 => Self::S3,
+            wire::ObjectsService::AzureBlob => Self::AzureBlob,
+            wire::ObjectsService::Gcs => Self::Gcs,
+            wire::ObjectsService::GcsXml => Self::GcsXml,
+            wire::ObjectsService::CosmosDb => Self::CosmosDb,
+        }
+    }
 }
 
 impl From<&Store> for wire::Store {
@@ -137,6 +189,15 @@ impl From<&Store> for wire::Store {
             Store::Etcd { url, prefix, access } => {
                 Self::Etcd(wire::EtcdStore { url, prefix, access: access.into(), plaintext: wire::Plaintext::Refused })
             }
+            Store::Objects { service, url, place, prefix, region, access } => Self::Objects(wire::ObjectsStore {
+                service: service.into(),
+                url,
+                place,
+                prefix,
+                region,
+                access: access.into(),
+                plaintext: wire::Plaintext::Refused,
+            }),
         }
     }
 }
@@ -167,6 +228,14 @@ impl From<&wire::Store> for Store {
             wire::Store::Etcd(store) => {
                 Self::Etcd { url: store.url, prefix: store.prefix, access: store.access.into() }
             }
+            wire::Store::Objects(store) => Self::Objects {
+                service: store.service.into(),
+                url: store.url,
+                place: store.place,
+                prefix: store.prefix,
+                region: store.region,
+                access: store.access.into(),
+            },
         }
     }
 }
@@ -186,10 +255,20 @@ pub enum Credentials {
     },
     Token {
         token: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_unix_ms: Option<u64>,
     },
     Password {
         user: String,
         password: String,
+    },
+    AccountKey {
+        key: String,
+    },
+    AccessSignature {
+        query: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_unix_ms: Option<u64>,
     },
 }
 
@@ -200,8 +279,12 @@ impl From<&Credentials> for wire::Credentials {
                 let keys = sigv4::Credentials { access_key_id, secret_access_key, session_token };
                 Self::Aws(wire::AwsCredentials { keys, expires_unix_ms })
             }
-            Credentials::Token { token } => Self::Token(wire::BearerToken { token }),
+            Credentials::Token { token, expires_unix_ms } => Self::Token(wire::BearerToken { token, expires_unix_ms }),
             Credentials::Password { user, password } => Self::Password(wire::PasswordLogin { user, password }),
+            Credentials::AccountKey { key } => Self::AccountKey(wire::AccountKey { key }),
+            Credentials::AccessSignature { query, expires_unix_ms } => {
+                Self::AccessSignature(wire::AccessSignature { query, expires_unix_ms })
+            }
         }
     }
 }

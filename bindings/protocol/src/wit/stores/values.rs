@@ -13,6 +13,18 @@ impl Read for RedisStore {
     }
 }
 
+impl Read for ObjectsService {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["s3", "azure-blob", "gcs", "gcs-xml", "cosmos-db"])? {
+            0 => Self::S3,
+            1 => Self::AzureBlob,
+            2 => Self::Gcs,
+            3 => Self::GcsXml,
+            _ => Self::CosmosDb,
+        })
+    }
+}
+
 impl Read for Dialect {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         Ok(match from.name(&["upstash", "webdis"])? {
@@ -65,6 +77,21 @@ impl Read for EtcdStore {
     }
 }
 
+impl Read for ObjectsStore {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["service", "url", "place", "prefix", "region", "access", "plaintext"])?;
+        Ok(Self {
+            service: field(from, "service")?,
+            url: field(from, "url")?,
+            place: field(from, "place")?,
+            prefix: field(from, "prefix")?,
+            region: field(from, "region")?,
+            access: field(from, "access")?,
+            plaintext: field(from, "plaintext")?,
+        })
+    }
+}
+
 impl Read for SortKey {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["name", "value"])?;
@@ -92,13 +119,14 @@ impl Read for DynamodbStore {
 
 impl Read for Store {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb", "etcd"])?;
+        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb", "etcd", "objects"])?;
         Ok(match case {
             0 => { from.only(&[])?; Self::Operations }
             1 => Self::Redis(Read::read(from)?),
             2 => Self::RedisHttp(Read::read(from)?),
             3 => Self::Dynamodb(Read::read(from)?),
-            _ => Self::Etcd(Read::read(from)?),
+            4 => Self::Etcd(Read::read(from)?),
+            _ => Self::Objects(Read::read(from)?),
         })
     }
 }
@@ -117,9 +145,29 @@ impl Read for AwsCredentials {
 
 impl Read for BearerToken {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        from.only(&["token"])?;
+        from.only(&["token", "expires-unix-ms"])?;
         Ok(Self {
             token: field(from, "token")?,
+            expires_unix_ms: field(from, "expires-unix-ms")?,
+        })
+    }
+}
+
+impl Read for AccountKey {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["key"])?;
+        Ok(Self {
+            key: field(from, "key")?,
+        })
+    }
+}
+
+impl Read for AccessSignature {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["query", "expires-unix-ms"])?;
+        Ok(Self {
+            query: field(from, "query")?,
+            expires_unix_ms: field(from, "expires-unix-ms")?,
         })
     }
 }
@@ -136,11 +184,13 @@ impl Read for PasswordLogin {
 
 impl Read for Credentials {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("credentials", &["aws", "token", "password"])?;
+        let case = from.case("credentials", &["aws", "token", "password", "account-key", "access-signature"])?;
         Ok(match case {
             0 => Self::Aws(Read::read(from)?),
             1 => Self::Token(Read::read(from)?),
-            _ => Self::Password(Read::read(from)?),
+            2 => Self::Password(Read::read(from)?),
+            3 => Self::AccountKey(Read::read(from)?),
+            _ => Self::AccessSignature(Read::read(from)?),
         })
     }
 }

@@ -4,8 +4,8 @@ use leasehold_wasmtime::client::{
     HttpHeader, HttpRequest, HttpResponse, NewCredentials, RedisCommands, RedisReplies, Response,
 };
 use leasehold_wasmtime::stores::{
-    Access, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, EtcdStore, PasswordLogin, RedisHttpStore,
-    RedisStore, SortKey, Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, EtcdStore,
+    ObjectsService, ObjectsStore, PasswordLogin, RedisHttpStore, RedisStore, SortKey, Store,
 };
 use serde_json::{Value, json};
 
@@ -50,6 +50,22 @@ pub(super) fn store(value: &Value) -> Store {
             access: access(&value["access"]),
             plaintext: None,
         }),
+        "objects" => Store::Objects(ObjectsStore {
+            service: match text(&value["service"]) {
+                "s3" => ObjectsService::S3,
+                "azure-blob" => ObjectsService::AzureBlob,
+                "gcs" => ObjectsService::Gcs,
+                "gcs-xml" => ObjectsService::GcsXml,
+                "cosmos-db" => ObjectsService::CosmosDb,
+                other => panic!("service: {other}"),
+            },
+            url: owned(&value["url"]),
+            place: owned(&value["place"]),
+            prefix: Some(owned(&value["prefix"])),
+            region: value.get("region").map(owned),
+            access: access(&value["access"]),
+            plaintext: None,
+        }),
         other => panic!("store: {other}"),
     }
 }
@@ -70,7 +86,15 @@ pub(super) fn credentials(value: &Value) -> NewCredentials {
             session_token: aws.get("session_token").map(owned),
             expires_unix_ms: optional(aws, "expires_unix_ms"),
         }),
-        ("token", bearer) => Credentials::Token(BearerToken { token: owned(&bearer["token"]) }),
+        ("token", bearer) => Credentials::Token(BearerToken {
+            token: owned(&bearer["token"]),
+            expires_unix_ms: optional(bearer, "expires_unix_ms"),
+        }),
+        ("account_key", account) => Credentials::AccountKey(AccountKey { key: owned(&account["key"]) }),
+        ("access_signature", signature) => Credentials::AccessSignature(AccessSignature {
+            query: owned(&signature["query"]),
+            expires_unix_ms: optional(signature, "expires_unix_ms"),
+        }),
         ("password", login) => {
             Credentials::Password(PasswordLogin { user: owned(&login["user"]), password: owned(&login["password"]) })
         }

@@ -28,7 +28,7 @@ fn table() -> DynamodbStore {
     }
 }
 
-fn keys(access_key_id: &str, expires_unix_ms: Option<u64>) -> Credentials {
+pub(super) fn keys(access_key_id: &str, expires_unix_ms: Option<u64>) -> Credentials {
     Credentials::Aws {
         access_key_id: access_key_id.to_owned(),
         secret_access_key: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".to_owned(),

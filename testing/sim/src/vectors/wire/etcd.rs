@@ -30,7 +30,7 @@ fn etcd(access: Access) -> Store {
 }
 
 fn token(token: &str) -> Credentials {
-    Credentials::Token { token: token.to_owned() }
+    Credentials::Token { token: token.to_owned(), expires_unix_ms: None }
 }
 
 fn header() -> Json {

@@ -164,7 +164,7 @@ fn upstash_requests() -> WireVector {
         &[http(Dialect::Upstash, Access::WithCredentials)],
     );
     s.acquire(9, "first", Wait::Once).pass(20);
-    s.give(0, Credentials::Token { token: "the-token".to_owned() });
+    s.give(0, Credentials::Token { token: "the-token".to_owned(), expires_unix_ms: None });
     s.says(Form::Upstash, &["granted", "1700000000000000"]).release(9).says(Form::Upstash, &["released"]);
     s.lives(Form::Upstash);
     s.acquire(4, "a", Wait::Forever).says(Form::Upstash, &["granted", "5"]);
