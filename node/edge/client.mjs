@@ -9,7 +9,8 @@ import shownAs from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
 import { config, credentials, kindOf, lockOptions, runOptions, runSlot } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
-import { parsed, shown } from "./urls.mjs";
+import { shown } from "./parameters.mjs";
+import { parsed } from "./urls.mjs";
 
 const { LOCK, RUN, TRY, options, text, texts } = shared;
 const { ConfigError, LockBusyError, LockTimeoutError, StoreRefusedError, StoreUnavailableError } = errors;
@@ -54,8 +55,8 @@ function sourceOf({ kinds }, all, given) {
 }
 
 /** A node of the machine: the contents of the url, with the credentials of the url or of the option. */
-async function node({ url, name, store, durability, credentials: own, needsCredentials, kinds, login }, given, fetch) {
-  const made = (access, credentials, source) => ({ name, durability, store: store(access), credentials, source });
+async function node({ url, name, store, durability, credentials: own, needsCredentials, isDecidedByKind, kinds, login }, given, fetch) {
+  const made = (access, credentials, source) => ({ name, durability, store: store(access, credentials?.tag), credentials, source });
   const fixed = own ?? (typeof given === "function" ? undefined : given);
   const loggedIn = async (given) => {
     const checked = credentials(given, kinds);
@@ -71,11 +72,11 @@ async function node({ url, name, store, durability, credentials: own, needsCrede
   }
   if (given === undefined) return made("anonymous");
   const source = async () => loggedIn(await given(name));
-  if (needsCredentials) return made("with-credentials", undefined, source);
+  if (needsCredentials && !isDecidedByKind) return made("with-credentials", undefined, source);
   // The first request depends on the credentials, so they are fetched before it.
   try {
     const first = await given(name);
-    if (first === undefined || first === null) return made("anonymous");
+    if (!needsCredentials && (first === undefined || first === null)) return made("anonymous");
     const checked = credentials(first, kinds);
     const isReady = login === undefined || checked.tag !== "password";
     return made("with-credentials", isReady ? checked : undefined, source);

@@ -8,6 +8,8 @@ const MOST_TEXT = 400;
 const NOTHING_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
 /** Runtimes without cookies reject the option that disables them. */
 const COOKIES = "credentials" in Request.prototype ? { credentials: "omit" } : {};
+/** An answer out of a cache would show an old lock. */
+const FRESH = "cache" in Request.prototype ? { cache: "no-store" } : {};
 
 /**
  * Performs one request within `patienceMs`, and returns a response for the component. It is `unknown` unless the request
@@ -23,10 +25,11 @@ export async function perform(fetch, { url, method, headers, body }, patienceMs)
       fetch(url, {
         method,
         headers: headers.map(({ name, value }) => [name, value]),
-        body,
+        body: method === "GET" ? undefined : body,
         redirect: "manual",
         signal: cut.signal,
         ...COOKIES,
+        ...FRESH,
       }),
     );
     // A browser's result for a redirection.
@@ -40,7 +43,9 @@ export async function perform(fetch, { url, method, headers, body }, patienceMs)
   } catch (error) {
     if (cut.signal.aborted) return unknown("timeout");
     const code = error?.cause?.code;
-    const detail = String(code ?? error?.cause?.message ?? error?.message ?? error).slice(0, MOST_TEXT);
+    const said = String(code ?? error?.cause?.message ?? error?.message ?? error);
+    // With a shared access signature the url is a secret.
+    const detail = said.replaceAll(url, "the url").slice(0, MOST_TEXT);
     if (NOTHING_SENT.has(code)) return { tag: "not-sent", val: { kind: "unreachable", detail } };
     return unknown("reset", detail);
   } finally {

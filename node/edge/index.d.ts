@@ -14,7 +14,7 @@ import type { AlreadyDone, Mark, OccurrenceOptions, Ran } from "../lib/runs.js";
 
 export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
 
-/** Keys for DynamoDB. */
+/** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
 export interface AwsCredentials {
   accessKeyId: string;
   secretAccessKey: string;
@@ -24,9 +24,27 @@ export interface AwsCredentials {
   expiration?: Date | number | null | undefined;
 }
 
-/** The token of a Redis with a REST interface, or of a user of etcd. */
+/**
+ * The token of a Redis with a REST interface or of a user of etcd, or an OAuth token for Azure Blob Storage, Google Cloud
+ * Storage or Cosmos DB.
+ */
 export interface TokenCredentials {
   token: string;
+  /** When it expires, as in {@link AwsCredentials}. */
+  expiration?: Date | number | null | undefined;
+}
+
+/** The key of an account of Azure Blob Storage or Cosmos DB. */
+export interface AccountKeyCredentials {
+  accountKey: string;
+}
+
+/** A shared access signature for a container of Azure Blob Storage. */
+export interface AccessSignatureCredentials {
+  /** `sv=...&sig=...`, with or without a question mark. */
+  sas: string;
+  /** When it expires, as in {@link AwsCredentials}. */
+  expiration?: Date | number | null | undefined;
 }
 
 /** The login for a Webdis or an etcd. */
@@ -35,7 +53,12 @@ export interface PasswordCredentials {
   password: string;
 }
 
-export type Credentials = AwsCredentials | TokenCredentials | PasswordCredentials;
+export type Credentials =
+  | AwsCredentials
+  | TokenCredentials
+  | PasswordCredentials
+  | AccountKeyCredentials
+  | AccessSignatureCredentials;
 
 /** The result of a function for credentials: nothing for a Webdis without a login. */
 export type MaybeCredentials = Credentials | null | undefined;
@@ -111,7 +134,8 @@ export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere;
 export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere));
 
 /**
- * Makes a client of `dynamodb://TABLE?region=REGION`, `etcd://HOST:2379`, `upstash+https://:TOKEN@HOST` or
+ * Makes a client of `dynamodb://TABLE?region=REGION`, `s3://BUCKET?region=REGION`, `azblob://ACCOUNT/CONTAINER`,
+ * `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER`, `etcd://HOST:2379`, `upstash+https://:TOKEN@HOST` or
  * `webdis+http://HOST`. An array of urls is a quorum of independent stores. No request is made yet.
  *
  * In Cloudflare's workers a client belongs to the request that made it: make one for each, and keep none in a global.

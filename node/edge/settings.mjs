@@ -93,7 +93,9 @@ function id(text) {
 
 const FORMS = {
   aws: "{ accessKeyId, secretAccessKey, sessionToken?, expiration? }",
-  token: "{ token }",
+  token: "{ token, expiration? }",
+  "account-key": "{ accountKey }",
+  "access-signature": "{ sas, expiration? }",
   password: "{ user, password }",
 };
 
@@ -103,15 +105,21 @@ export function credentials(given, kinds) {
   if (kind === undefined || !kinds.includes(kind)) {
     throw new ConfigError(`credentials for this store must be ${kinds.map((kind) => FORMS[kind]).join(" or ")}, as texts`);
   }
-  if (kind !== "aws") return { tag: kind, val: given };
-  const { accessKeyId, secretAccessKey, sessionToken, expiration } = given;
+  const { accessKeyId, secretAccessKey, sessionToken, token, user, password, accountKey, sas, expiration } = given;
   if (typeof (sessionToken ?? "") !== "string") throw new ConfigError("the sessionToken of credentials must be a string");
   const expires = expiration === undefined || expiration === null ? undefined : Number(expiration);
   if (expires !== undefined && !(expires >= 0)) {
     throw new ConfigError("the expiration of credentials must be a Date, or ms since 1970");
   }
   const expiresUnixMs = expires === undefined ? undefined : BigInt(Math.floor(expires));
-  return { tag: "aws", val: { accessKeyId, secretAccessKey, sessionToken: sessionToken ?? undefined, expiresUnixMs } };
+  const values = {
+    aws: { accessKeyId, secretAccessKey, sessionToken: sessionToken ?? undefined, expiresUnixMs },
+    token: { token, expiresUnixMs },
+    password: { user, password },
+    "account-key": { key: accountKey },
+    "access-signature": { query: sas, expiresUnixMs },
+  };
+  return { tag: kind, val: values[kind] };
 }
 
 /** The form of given credentials. */
@@ -119,5 +127,7 @@ export function kindOf(given) {
   const has = (...names) => names.every((name) => typeof given?.[name] === "string");
   if (has("accessKeyId", "secretAccessKey")) return "aws";
   if (has("token")) return "token";
+  if (has("accountKey")) return "account-key";
+  if (has("sas")) return "access-signature";
   return has("user", "password") ? "password" : undefined;
 }

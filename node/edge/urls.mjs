@@ -2,6 +2,8 @@
 // with repeated or empty parameters and with control characters, and has further parameters.
 
 import { loginOf } from "./etcd.mjs";
+import { FORMS, objects } from "./objects.mjs";
+import { UNFIT, allowed, durable, isDoubtful, isLoopback, named, shown } from "./parameters.mjs";
 import errors from "./shared/errors.mjs";
 
 const { ConfigError } = errors;
@@ -21,8 +23,6 @@ const DYNAMODB = [
 const REST = ["durable", "plaintext"];
 const ETCD = ["prefix", "user", "password", "durable", "plaintext"];
 const ETCD_FORM = "write etcd://host:2379, or etcds://host:2379 with TLS";
-/** URL parsers silently drop some of these, and read the last one as a slash. */
-const UNFIT = /[\u0000-\u001f\u007f\\]/;
 const TABLE_SIGNS = "3 to 255 letters, digits, dots, dashes and underscores";
 const TABLE_FORM = "write dynamodb://TABLE?region=eu-west-1";
 
@@ -44,9 +44,10 @@ export function parsed(url) {
     case "etcds":
       return etcd(url, scheme);
     default:
+      if (scheme in FORMS) return objects(url, scheme);
       throw new ConfigError(
-        `store url ${shown(url)}: use dynamodb://, etcd://, upstash+https:// or webdis+http://; other stores ` +
-          "need native code, and the package leasehold",
+        `store url ${shown(url)}: use dynamodb://, s3://, azblob://, gs://, cosmos://, etcd://, upstash+https:// or ` +
+          "webdis+http://; other stores need native code, and the package leasehold",
       );
   }
 }
@@ -158,38 +159,6 @@ function domain(region, wrong) {
   return "amazonaws.com";
 }
 
-function named(search, known, wrong) {
-  const given = {};
-  for (const [name, value] of new URLSearchParams(search)) {
-    // Without its name, which may be the rest of a token with a question mark.
-    if (!known.includes(name)) throw wrong(`it has an unknown parameter; there are ${known.join(", ")}`);
-    if (name in given) throw wrong(`${name} is given twice`);
-    if (value === "") throw wrong(`${name} is empty; give it a value, or leave it out`);
-    given[name] = value;
-  }
-  return given;
-}
-
-function allowed({ plaintext }, protocol, wrong) {
-  if (plaintext === undefined) return undefined;
-  if (plaintext !== "allow") throw wrong("write plaintext=allow, or leave plaintext out");
-  if (protocol === "https:") throw wrong("plaintext=allow is for http only; leave it out");
-  return "allowed";
-}
-
-function durable(parameters, usual, wrong) {
-  switch (parameters.durable) {
-    case undefined:
-      return usual;
-    case "yes":
-      return "declared";
-    case "no":
-      return "not-declared";
-    default:
-      throw wrong("write durable=yes for a store that loses nothing in a restart, or leave it out");
-  }
-}
-
 function token(user, secret, wrong) {
   if (user !== "") throw wrong("a token stands alone, behind a colon; write upstash+https://:TOKEN@host");
   return secret === "" ? undefined : { token: secret };
@@ -218,24 +187,3 @@ function literalPort(address) {
   return port && String(Number(port));
 }
 
-function isLoopback(url, wrong) {
-  try {
-    const { hostname } = new URL(url);
-    return /^(localhost|.*\.localhost|127\.[0-9.]+|\[::1\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]+\])$/.test(hostname);
-  } catch {
-    throw wrong("endpoint is not a url; write it like https://dynamodb.eu-west-1.amazonaws.com");
-  }
-}
-
-/** True if an apparent path or parameters may be the rest of a token or password with unescaped characters. */
-function isDoubtful(url) {
-  return /[/?#\\].*@/s.test(url.replace(/^[^:]*:\/\//, ""));
-}
-
-/** A url without secrets: its scheme, and its host if its start and end are certain. */
-export function shown(url) {
-  const [, scheme, authority] = /^([a-z][a-z0-9+.-]*):\/\/([^/?#\\]*)/i.exec(url) ?? [];
-  if (scheme === undefined) return '"..."';
-  const [, host] = /^(?:.*@)?((?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?)$/is.exec(authority) ?? [];
-  return JSON.stringify(`${scheme}://${isDoubtful(url) || host === undefined ? "..." : host}`);
-}

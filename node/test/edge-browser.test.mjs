@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { told } from "./helpers/chromium.mjs";
 import { folder } from "./helpers/edge.mjs";
+import { startAzure } from "./helpers/objects.mjs";
 import { startProxy } from "./helpers/proxy.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { startWebdis } from "./helpers/webdis.mjs";
@@ -13,12 +14,15 @@ import { checkWork, sources } from "./helpers/worker.mjs";
 test("a worker in a browser holds a lock, loses one, and is seen by native code", async (t) => {
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
-  const proxy = await startProxy(t, webdis.url);
+  const azure = await startAzure(t);
+  Object.assign(process.env, azure.env);
+  const [{ url }, behind] = await Promise.all([webdis.url, azure.url].map((url) => startProxy(t, url)));
+  const stores = [{ url }, { url: behind.url, credentials: azure.credentials }];
   const seen = await told(async (path) => {
-    if (path === "store.json") return JSON.stringify({ url: proxy.url });
+    if (path === "stores.json") return JSON.stringify(stores);
     const [place, ...rest] = path.split("/");
     if (place === "leasehold") return readFile(join(folder, "..", ...rest));
     return readFile(new URL(place === "worker" ? rest.join("/") : path, sources));
   });
-  await checkWork(seen, redis.url, "browser");
+  await checkWork(seen, [redis.url, azure.url], "browser");
 });

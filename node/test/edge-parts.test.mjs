@@ -12,7 +12,8 @@ const { connector } = await part("client");
 const { perform } = await part("http");
 const { load } = await part("inline");
 const { lockOptions } = await part("settings");
-const { parsed, shown } = await part("urls");
+const { shown } = await part("parameters");
+const { parsed } = await part("urls");
 
 const STORE = "webdis+http://127.0.0.1:1";
 const KEYS = { accessKeyId: "a", secretAccessKey: "b" };

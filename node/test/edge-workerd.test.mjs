@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { folder as edge } from "./helpers/edge.mjs";
 import { folder } from "./helpers/folder.mjs";
+import { startAzure } from "./helpers/objects.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { startServer } from "./helpers/server.mjs";
 import { startWebdis } from "./helpers/webdis.mjs";
@@ -25,7 +26,7 @@ function program() {
   return require.resolve(`@cloudflare/workerd-linux-${process.arch === "x64" ? "64" : "arm64"}/bin/workerd`);
 }
 
-async function settings(place, port, store) {
+async function settings(place, port, stores) {
   const names = (await readdir(place, { recursive: true })).filter((name) => /\.(mjs|wasm)$/.test(name));
   const modules = [WORKER, ...names.filter((name) => name !== WORKER && !ELSEWHERE.includes(name))];
   const kind = (name) => (name.endsWith(".wasm") ? "wasm" : "esModule");
@@ -40,7 +41,7 @@ const config :Workerd.Config = (
 );
 const main :Workerd.Worker = (
   compatibilityDate = "2026-11-01",
-  bindings = [(name = "STORE", text = "${store}")],
+  bindings = [(name = "STORES", text = ${JSON.stringify(JSON.stringify(stores))})],
   modules = [${embedded.join(", ")}],
 );
 `;
@@ -49,17 +50,19 @@ const main :Workerd.Worker = (
 test("a worker in workerd holds a lock, and loses one", { skip: !isLinux && "workerd is installed on Linux" }, async (t) => {
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
+  const azure = await startAzure(t);
+  Object.assign(process.env, azure.env);
   const place = folder(t);
   await cp(edge, join(place, "edge"), { recursive: true });
   for (const name of [WORKER, SHARED]) await cp(new URL(name, sources), join(place, name));
   const server = await startServer(
     t,
     async (port) => {
-      await writeFile(join(place, "config.capnp"), await settings(place, port, webdis.url));
+      await writeFile(join(place, "config.capnp"), await settings(place, port, [{ url: webdis.url }, { url: azure.url, credentials: azure.credentials }]));
       return [program(), ["serve", "config.capnp"], { cwd: place, stdio: ["ignore", "ignore", "inherit"] }];
     },
     async (port) => (await fetch(`http://127.0.0.1:${port}/ready`)).ok,
   );
   const seen = await (await fetch(`http://127.0.0.1:${server.port}/`)).json();
-  await checkWork(seen, redis.url, "workerd");
+  await checkWork(seen, [redis.url, azure.url], "workerd");
 });

@@ -3,6 +3,9 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 
+/** Headers that a proxy does not pass on. */
+const OF_A_CONNECTION = ["host", "connection", "content-length", "transfer-encoding", "content-encoding", "keep-alive"];
+
 /** Longer than any accepted response. */
 const TOO_LONG = Buffer.alloc(2 << 20, "1");
 
@@ -23,32 +26,34 @@ export const FAULT_NAMES = [...Object.keys(FAULTS), "answer lost"];
  * counts these requests.
  */
 export async function startProxy(t, url) {
-  const [, scheme, target] = /^([a-z]+)\+(.*)$/.exec(url);
+  const [, target] = /(?:^[a-z]+\+|endpoint=)(https?:\/\/[^/]+)/.exec(url);
   const proxy = { fault: undefined, broken: 0 };
   const server = createServer(async (request, response) => {
     response.setHeader("access-control-allow-origin", "*");
+    response.setHeader("access-control-allow-methods", "*");
     response.setHeader("access-control-allow-headers", "*, authorization");
-    response.setHeader("access-control-expose-headers", "date");
+    response.setHeader("access-control-expose-headers", "*");
     if (request.method === "OPTIONS") return response.end();
     const { fault } = proxy;
     if (fault !== undefined) proxy.broken += 1;
     if (fault in FAULTS) return FAULTS[fault](response);
     const parts = [];
     for await (const part of request) parts.push(part);
-    const { "content-type": type, authorization } = request.headers;
-    const headers = Object.fromEntries(Object.entries({ "content-type": type, authorization }).filter(([, value]) => value));
+    const headers = Object.fromEntries(Object.entries(request.headers).filter(([name]) => !OF_A_CONNECTION.includes(name)));
+    const body = request.method === "GET" ? undefined : Buffer.concat(parts);
     // A server may close a kept connection just when it is used again.
-    const asked = fetch(new URL(request.url, target), { method: "POST", headers, body: Buffer.concat(parts) });
+    const asked = fetch(`${target}${request.url}`, { method: request.method, headers, body });
     const answer = await asked.catch(() => undefined);
     if (answer === undefined) return response.socket.destroy();
-    const body = Buffer.from(await answer.arrayBuffer());
+    const content = Buffer.from(await answer.arrayBuffer());
     if (fault === "answer lost") return response.socket.destroy();
-    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "text/plain" }).end(body);
+    for (const [name, value] of answer.headers) if (!OF_A_CONNECTION.includes(name)) response.setHeader(name, value);
+    response.writeHead(answer.status).end(content);
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   t.after(() => {
     server.close();
     server.closeAllConnections();
   });
-  return Object.assign(proxy, { url: `${scheme}+http://127.0.0.1:${server.address().port}` });
+  return Object.assign(proxy, { url: url.replace(target, `http://127.0.0.1:${server.address().port}`) });
 }

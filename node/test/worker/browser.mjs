@@ -1,8 +1,8 @@
 // A web worker with a lock. It tells the page what it has seen.
 
 import * as edge from "/leasehold/edge/index.mjs";
-import { failed, work } from "./work.mjs";
+import { failed, workAll } from "./work.mjs";
 
-const seen = async () => work(edge, (await (await fetch("/store.json")).json()).url, "browser");
+const seen = async () => workAll(edge, await (await fetch("/stores.json")).json(), "browser");
 
 postMessage(await seen().catch(failed));
