@@ -6,7 +6,7 @@ const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases, Run, finish } = require("./lease.cjs");
 const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
-const { deliver } = require("./observe.cjs");
+const { deliver, isHeard } = require("./observe.cjs");
 const { LockAny, RwLock, Semaphore } = require("./permits.cjs");
 const {
   ALL,
@@ -41,10 +41,19 @@ function end() {
 async function connect(stores, given) {
   const { urls, taken } = connecting(stores, given);
   if (native.elder !== undefined) refuseFiles(urls);
-  const client = new Connected(await run(native.connect(urls, options(taken, CONNECT))));
+  const connected = new Connected(await run(native.connect(urls, options(taken, CONNECT))));
   if (open.size === 0) process.on("exit", end);
-  open.add(client);
-  return new Client(client);
+  open.add(connected);
+  const client = new Client(connected);
+  if (!urls.join("") && !process.env.LEASEHOLD_STORE && !isHeard()) warnOfDefault(client.stores[0]);
+  return client;
+}
+
+/** A program without an observer would not hear of `store.default`. */
+function warnOfDefault(store) {
+  const scope = "they exclude only processes of this user on this machine";
+  const message = `no store is named, so locks are kept in ${store}: ${scope}; name a store, in LEASEHOLD_STORE for example`;
+  process.emitWarning(message, { type: "LeaseholdWarning" });
 }
 
 function connecting(stores, given) {

@@ -1,8 +1,13 @@
 // Events and metrics: their contents, their observers, and that they delay nothing.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 
 import { connect, observe } from "leasehold";
@@ -169,4 +174,20 @@ test("an invalid observer is refused with advice", () => {
   ]) {
     assert.throws(() => observe(given), (error) => error instanceof TypeError && says.test(error.message));
   }
+});
+
+test("a program without a store is warned of the default one, unless it observes", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const said = (before, store) => {
+    const program = `import { connect, observe } from "leasehold"; ${before}; await (await connect()).close();`;
+    const env = { ...process.env, XDG_STATE_HOME: folder, LEASEHOLD_STORE: store };
+    const cwd = fileURLToPath(new URL(".", import.meta.url)); // beside the package, which it imports by name
+    const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { cwd, env, encoding: "utf8" });
+    assert.equal(status, 0, stderr);
+    return stderr;
+  };
+  assert.match(said("", ""), /LeaseholdWarning: no store is named, so locks are kept in sqlite:/);
+  assert.equal(said("", "memory:"), "");
+  assert.equal(said("observe({ event: () => {} })", ""), "");
 });

@@ -25,6 +25,7 @@ from leasehold._options import (
     sharing,
     shown_as,
     trying,
+    warn,
 )
 from leasehold._permits import LockAny, Requests, RwLock, Semaphore
 
@@ -88,10 +89,22 @@ def _connector(stores: Stores | None, **options: Unpack[ConnectOptions]) -> _nat
     _refuse_greenlets()
     _callbacks.look_now()
     try:
-        return _native.Connector(stores, **options)
+        connector = _native.Connector(stores, **options)
     except TypeError:
         refuse_unknown("connect", connecting, options)
         raise
+    if stores in (None, "") and not os.environ.get("LEASEHOLD_STORE"):
+        _warn_of_default()
+    return connector
+
+
+def _warn_of_default() -> None:
+    """A program without `logging` would not hear of `store.default`."""
+    if "logging" not in sys.modules and os.environ.get("LEASEHOLD_REQUIRE_STORE") != "1":
+        warn(
+            "no store is named, so locks are kept in a file that only processes of this user on this machine see; name a store, "
+            "in LEASEHOLD_STORE for example"
+        )
 
 
 def _refuse_greenlets() -> None:
