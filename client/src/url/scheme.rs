@@ -47,6 +47,9 @@ pub(super) fn unknown(scheme: &str, url: &str) -> String {
     let url = without_secrets(url);
     match meant(scheme) {
         Some(meant) => format!("store url {url:?} has the unknown scheme {scheme:?}; did you mean {meant}?"),
+        None if is_host_and_port(&url) => {
+            format!("store url {url:?} has no scheme; write the kind of store before the host, such as redis://{url}")
+        }
         None => {
             let [most @ .., last] = &KNOWN;
             let most = most.join(", ");
@@ -55,10 +58,16 @@ pub(super) fn unknown(scheme: &str, url: &str) -> String {
     }
 }
 
+fn is_host_and_port(url: &str) -> bool {
+    url.split_once(':').is_some_and(|(_, port)| port.starts_with(|first: char| first.is_ascii_digit()))
+}
+
 fn meant(scheme: &str) -> Option<&'static str> {
     let scheme = scheme.to_ascii_lowercase();
+    // SQLAlchemy names the driver after the database.
+    let scheme = scheme.strip_prefix("postgresql+").map_or(scheme.as_str(), |_| "pg");
     let other = OTHER_NAMES.iter().find_map(|(name, known)| (*name == scheme).then_some(*known));
-    let typos = |known: &&str| strsim::osa_distance(&scheme, known.trim_end_matches(['/', ':']));
+    let typos = |known: &&str| strsim::osa_distance(scheme, known.trim_end_matches(['/', ':']));
     // In a short name, so many wrong letters would make it any other.
     let most = MOST_TYPOS.min(scheme.chars().count() / 2);
     let nearest = || KNOWN.iter().copied().min_by_key(typos).filter(|known| (1..=most).contains(&typos(known)));
@@ -79,6 +88,7 @@ mod tests {
             ("sqlite3", Some("sqlite:")),
             ("postgre", Some("postgres://")),
             ("pg", Some("postgres://")),
+            ("postgresql+psycopg2", Some("postgres://")),
             ("gcs", Some("gs://")),
             ("dynamdb", Some("dynamodb://")),
             ("consul", None),
@@ -88,6 +98,12 @@ mod tests {
         ] {
             assert_eq!(meant(scheme), known, "{scheme}");
         }
+    }
+
+    #[test]
+    fn a_host_and_a_port_lack_a_scheme() {
+        let message = unknown("localhost", "localhost:6379");
+        assert!(message.ends_with("such as redis://localhost:6379"), "{message}");
     }
 
     #[test]
