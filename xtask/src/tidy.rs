@@ -12,6 +12,7 @@ mod quoted;
 mod rules;
 mod samples;
 mod threats;
+mod troubles;
 mod words;
 
 use crate::named::Named;
@@ -81,6 +82,7 @@ pub fn tidy() -> Result {
     let index = format!("{}/README.md", index::EXAMPLES);
     let examples = below(index::EXAMPLES, &files);
     findings.extend(index::check_examples(&index, &read(&root.join(&index))?, &examples));
+    findings.extend(troubles::check(&read(&root.join(troubles::PATH))?, |path| read(&root.join(path)).ok()));
     findings.extend(threats::check(&read(&root.join(threats::PATH))?, &root));
 
     for finding in &findings {
