@@ -9,6 +9,7 @@ import os
 import posixpath
 import re
 import shutil
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SITE = ROOT / "site"
 INDEX = DOCS / "README.md"
+LANDING = SITE / "landing.md"
 PLAYGROUND = "playground/index.md"
 NODE = "reference/node"
 
@@ -36,6 +38,13 @@ PYTHON_MODULES = {
     "leasehold.contrib.django": "runs for commands of Django",
     "leasehold.contrib.prometheus": "an exporter for Prometheus",
     "leasehold.compat.redis_py": "redis-py's Lock over leasehold",
+}
+# The first program of each page, which its tests run.
+QUICKSTARTS = {
+    "Python": ("start-python.md", "python"),
+    "Node": ("start-node.md", "js"),
+    "Rust": ("start-rust.md", "rust"),
+    "Command line": ("start-command.md", "console"),
 }
 PLAYGROUND_PAGE = """---
 hide: [toc, navigation]
@@ -75,6 +84,8 @@ def on_files(files: Files, config: Any) -> Files:
     pages = {INDEX} | {Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path}
     for path in sorted(outside(pages)):
         add(files, config, site_path(path), path.read_text() if path.suffix == ".md" else path.read_bytes())
+    files.remove(next(file for file in files if file.src_uri == "README.md"))
+    add(files, config, "README.md", landing_page())
     add(files, config, "assets/site.css", (SITE / "site.css").read_text())
     add(files, config, PLAYGROUND, PLAYGROUND_PAGE)
     for name, about in PYTHON_MODULES.items():
@@ -86,6 +97,21 @@ def on_files(files: Files, config: Any) -> Files:
         text = path.read_text().replace("[index](index.md)", "[leasehold](index.md)")
         add(files, config, f"{NODE}/{path.relative_to(made).as_posix()}", re.sub("^# index$", "# leasehold", text, flags=re.M))
     return files
+
+
+def landing_page() -> str:
+    """The index of docs/ below an introduction with the first program of each language."""
+    tabs = [f'=== "{name}"\n\n{textwrap.indent(first_program(*place), "    ")}\n' for name, place in QUICKSTARTS.items()]
+    introduction = LANDING.read_text().replace("<!-- tabs -->", "\n".join(tabs)).replace("](../docs/", "](")
+    index = INDEX.read_text()
+    return f"---\nhide: [navigation, toc]\n---\n{introduction}\n{index[index.index('## '):].replace('## ', '### ')}"
+
+
+def first_program(page: str, language: str) -> str:
+    _, _, program = (DOCS / page).read_text().partition("\n## The first lock\n")
+    found = re.search(rf"^```{language}\n.*?^```$", program, re.MULTILINE | re.DOTALL)
+    assert found, f"{page} has no first program"
+    return found[0]
 
 
 def reference_page() -> str:
