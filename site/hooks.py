@@ -5,6 +5,7 @@ The pages stay as they are read on a code host. A link that leaves docs/ leads t
 
 from __future__ import annotations
 
+import ast
 import os
 import posixpath
 import re
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -202,5 +204,20 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 def on_post_build(config: Any) -> None:
     site = Path(config["site_dir"])
+    missing = [name for module in PYTHON_MODULES for name in undocumented(module, site)]
+    if missing:
+        raise PluginError(f"the reference for Python has no entry for {', '.join(missing)}: write a docstring")
     shutil.copytree(os.environ["LEASEHOLD_RUSTDOC"], site / "reference/rust", dirs_exist_ok=True)
     shutil.copy(os.environ["LEASEHOLD_PLAYGROUND"], site / "playground/app.html")
+
+
+def undocumented(module: str, site: Path) -> Iterator[str]:
+    """The public names that the page of a module does not have."""
+    path = ROOT / "python" / module.replace(".", "/")
+    source = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
+    page = (site / f"reference/{module}.html").read_text()
+    for statement in source.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
+            for name in ast.literal_eval(statement.value):
+                if not name.startswith("_") and f'id="{module}.{name}"' not in page:
+                    yield f"{module}.{name}"
