@@ -553,6 +553,7 @@ export class Leases implements Iterable<Lease> {
   readonly size: number;
   /** The lease of this resource. */
   get(resource: string): Lease | undefined;
+  /** The leases, in the order of their names. */
   [Symbol.iterator](): IterableIterator<Lease>;
   /** As {@link Lease.check}, of each. */
   check(min?: number): void;

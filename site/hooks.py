@@ -25,6 +25,7 @@ INDEX = DOCS / "README.md"
 LANDING = SITE / "landing.md"
 PLAYGROUND = "playground/index.md"
 NODE = "reference/node"
+TYPEDOC = Path(os.environ["LEASEHOLD_TYPEDOC"])
 
 LINK = re.compile(r"(\]\(|\b(?:src|srcset|href)=\")([^)\s#\":]+)(?=[)#\s\"])")
 PICTURES = {".svg", ".png"}
@@ -79,7 +80,8 @@ def menu(text: str) -> list[dict[str, list[Any]]]:
 
 def reference() -> list[Any]:
     python = [{name: f"reference/{name}.md"} for name in PYTHON_MODULES]
-    return ["reference/index.md", {"Python": python}, {"Node": f"{NODE}/modules.md"}, {"Rust": "reference/rust.md"}]
+    node = [{node_name(module): f"{NODE}/{module}.md"} for module in node_modules()]
+    return ["reference/index.md", {"Python": python}, {"Node": node}, {"Rust": "reference/rust.md"}]
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -94,11 +96,23 @@ def on_files(files: Files, config: Any) -> Files:
         add(files, config, f"reference/{name}.md", f"# {name}\n\n::: {name}\n    options:\n      show_root_heading: false\n")
     add(files, config, "reference/index.md", reference_page())
     add(files, config, "reference/rust.md", "# Rust\n\n[Open the reference of the crate](rust/leasehold/index.html)\n")
-    made = Path(os.environ["LEASEHOLD_TYPEDOC"])
-    for path in sorted(made.rglob("*.md")):
-        text = path.read_text().replace("[index](index.md)", "[leasehold](index.md)")
-        add(files, config, f"{NODE}/{path.relative_to(made).as_posix()}", re.sub("^# index$", "# leasehold", text, flags=re.M))
+    for module in node_modules():
+        # Another dialect of Markdown: here, a backslash before < would be shown.
+        text = (TYPEDOC / f"{module}.md").read_text().replace("\\<", "&lt;")
+        text = re.sub("^# .*$", f"# {node_name(module)}", text, count=1, flags=re.MULTILINE)
+        add(files, config, f"{NODE}/{module}.md", text)
     return files
+
+
+def node_modules() -> list[str]:
+    """The pages that TypeDoc has made, the package itself first."""
+    found = {path.relative_to(TYPEDOC).with_suffix("").as_posix() for path in TYPEDOC.rglob("*.md")}
+    return ["index", *sorted(found - {"index", "modules"})]
+
+
+def node_name(module: str) -> str:
+    """What programs import."""
+    return "leasehold" if module == "index" else f"leasehold/{module}"
 
 
 def landing_page() -> str:
@@ -118,6 +132,7 @@ def first_program(page: str, language: str) -> str:
 
 def reference_page() -> str:
     rows = "\n".join(f"| [`{name}`]({name}.md) | {about} |" for name, about in PYTHON_MODULES.items())
+    node = ", ".join(f"[`{node_name(module)}`](node/{module}.md)" for module in node_modules())
     return f"""# References
 
 Made from the source of each package.
@@ -130,7 +145,7 @@ Made from the source of each package.
 
 ## Node
 
-[`leasehold` and its modules](node/modules.md): `fence`, `testing`, `edge`, `protocol` and the adapters.
+{node}
 
 ## Rust
 

@@ -16,7 +16,9 @@ export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
 
 /** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
 export interface AwsCredentials {
+  /** The public part. */
   accessKeyId: string;
+  /** The secret part. */
   secretAccessKey: string;
   /** Comes with keys that expire. */
   sessionToken?: string | null | undefined;
@@ -29,6 +31,7 @@ export interface AwsCredentials {
  * Storage or Cosmos DB.
  */
 export interface TokenCredentials {
+  /** The token, without `Bearer`. */
   token: string;
   /** When it expires, as in {@link AwsCredentials}. */
   expiration?: Date | number | null | undefined;
@@ -36,6 +39,7 @@ export interface TokenCredentials {
 
 /** The key of an account of Azure Blob Storage or Cosmos DB. */
 export interface AccountKeyCredentials {
+  /** The key as the portal shows it, in Base64. */
   accountKey: string;
 }
 
@@ -49,10 +53,13 @@ export interface AccessSignatureCredentials {
 
 /** The login for a Webdis or an etcd. */
 export interface PasswordCredentials {
+  /** The name of the user. */
   user: string;
+  /** The password of that user. */
   password: string;
 }
 
+/** The credentials of a store, by its kind. */
 export type Credentials =
   | AwsCredentials
   | TokenCredentials
