@@ -24,7 +24,7 @@ fn error(code: &str) -> String {
 }
 
 fn missing() -> Reply {
-    Reply::new(404, error("NoSuchKey"))
+    with(404, &[("x-ms-error-code", "BlobNotFound")], &error("NoSuchKey"))
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn answers_that_are_cut_short_or_foreign_are_no_success() {
     }
 }
 
-#[test]
-fn a_clock_that_is_wrong_is_corrected_by_the_answer() {
-    on_objects::set_keys();
+/// A service of 2031 that keeps objects. `is_on_time` judges the date of a request, and `skewed` says that it is wrong.
+fn of_2031(is_on_time: impl Fn(&Request) -> bool + Send + Sync + 'static, skewed: &'static str) -> Server {
     let objects = Mutex::new(std::collections::HashMap::<String, (usize, Vec<u8>)>::new());
-    let server = Server::start(move |request: &Request| {
-        if !request.header("x-amz-date").unwrap().starts_with("20310203T") {
-            let date = [("Date", "Mon, 03 Feb 2031 04:05:06 GMT")];
-            return with(403, &date, &error("RequestTimeTooSkewed"));
+    Server::start(move |request: &Request| {
+        if !is_on_time(request) {
+            let date = ("Date", "Mon, 03 Feb 2031 04:05:06 GMT");
+            // Azure says it there as well.
+            return with(403, &[date, ("x-ms-error-code", "AuthenticationFailed")], skewed);
         }
         let mut objects = objects.lock().unwrap();
         let is = objects.get(&request.path).cloned();
@@ -110,15 +110,32 @@ fn a_clock_that_is_wrong_is_corrected_by_the_answer() {
         }
         let wanted = request.header("if-match").map(|etag| etag.trim_matches('"').parse::<usize>().unwrap());
         if wanted != is.as_ref().map(|(version, _)| *version) {
-            return Reply::new(412, error("PreconditionFailed"));
+            return with(412, &[("x-ms-error-code", "ConditionNotMet")], &error("PreconditionFailed"));
         }
+        let is_new = is.is_none();
         let version = is.map_or(1, |(version, _)| version + 1);
         objects.insert(request.path.clone(), (version, request.body.clone()));
-        with(200, &[("ETag", &format!("\"{version}\""))], "")
-    });
-    let client = within(&s3(&server), ms(10_000));
-    client.lock("a").acquire().unwrap().release().unwrap();
-    let late =
-        server.asked().iter().filter(|request| !request.header("x-amz-date").unwrap().starts_with("2031")).count();
-    assert_eq!(late, 1, "later requests are signed by the service's clock");
+        with(if is_new { 201 } else { 200 }, &[("ETag", &format!("\"{version}\""))], "")
+    })
+}
+
+#[test]
+fn a_clock_that_is_wrong_is_corrected_by_the_answer() {
+    on_objects::set_keys();
+    let by_aws = |request: &Request| request.header("x-amz-date").unwrap().starts_with("20310203T");
+    let by_azure = |request: &Request| request.header("x-ms-date").unwrap().starts_with("Mon, 03 Feb 2031");
+    let of_aws = "<Error><Code>RequestTimeTooSkewed</Code></Error>";
+    let of_azure = "<Error><Code>AuthenticationFailed</Code><AuthenticationErrorDetail>Request date header too old: 'Tue, 24 Nov \
+                    2026 00:00:00 GMT'</AuthenticationErrorDetail></Error>";
+    let aws = of_2031(by_aws, of_aws);
+    let azure = of_2031(by_azure, of_azure);
+    let azure_url = format!("azblob://acme/locks?endpoint={}", azure.url());
+    for (server, url, is_on_time) in
+        [(&aws, s3(&aws), &by_aws as &dyn Fn(&Request) -> bool), (&azure, azure_url, &by_azure)]
+    {
+        let client = within(&url, ms(10_000));
+        client.lock("a").acquire().unwrap().release().unwrap();
+        let late = server.asked().iter().filter(|request| !is_on_time(request)).count();
+        assert_eq!(late, 1, "later requests are signed by the service's clock: {url}");
+    }
 }

@@ -3,7 +3,7 @@
 use leasehold::ErrorKind;
 use leasehold::Severity;
 use leasehold::blocking::Once;
-use leasehold_servers::objects::Api;
+use leasehold_servers::objects::{Api, Server, azure_signature};
 use leasehold_servers::proxy::{Fault, Proxy, Request};
 
 use crate::common::{PATIENCE, eventually, ms};
@@ -112,6 +112,24 @@ fn keys_that_are_wrong_are_refused_at_once_and_not_repeated() {
     let error = leasehold::blocking::Client::connect(&url).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
     assert!(!error.to_string().contains(leasehold_servers::objects::AZURE_KEY), "{error}");
+}
+
+/// Without a key of the account: this process has none.
+#[test]
+fn a_shared_access_signature_is_enough_if_it_may_read_and_write() {
+    let server = Server::start(Api::AzureBlob);
+    let sign = |permissions: &str| {
+        // SAFETY: this process has one test, and its client reads the environment later.
+        unsafe { std::env::set_var("AZURE_STORAGE_SAS_TOKEN", azure_signature(permissions)) };
+    };
+    sign("rwlc");
+    let client = within(&server.url("p"), ms(10_000));
+    lease(&client, "a").release().unwrap();
+    assert_eq!(client.list("").count(), 0);
+    sign("rl");
+    let error = leasehold::blocking::Client::connect(server.url("q")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+    assert!(!error.to_string().contains("sig="), "{error}");
 }
 
 #[test]

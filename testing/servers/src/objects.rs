@@ -139,12 +139,7 @@ impl Server {
     fn make_container(&self) {
         match self.api {
             Api::AzureBlob => {
-                let folder = folder();
-                write_file(folder.path(), "container.mjs", include_str!("objects/container.mjs"));
-                let mut command = NODE.command();
-                command.arg(folder.path().join("container.mjs")).args([&self.port.to_string(), CONTAINER]);
-                let output = command.output().unwrap_or_else(|error| panic!("{}", NODE.complaint(&error)));
-                assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                run_node(include_str!("objects/container.mjs"), &[&self.port.to_string(), CONTAINER]);
             }
             Api::S3 => assert_eq!(self.request("PUT", &format!("/{CONTAINER}"), "").status, 200),
             Api::Gcs => {
@@ -168,6 +163,24 @@ impl Server {
     fn daemon(&self) -> MutexGuard<'_, Daemon> {
         self.daemon.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A shared access signature for Azurite with these permissions, such as `rwlc`.
+#[track_caller]
+pub fn azure_signature(permissions: &str) -> String {
+    run_node(include_str!("objects/signature.mjs"), &[permissions]).trim().to_owned()
+}
+
+/// Runs a script, and returns what it prints.
+#[track_caller]
+fn run_node(script: &str, args: &[&str]) -> String {
+    let folder = folder();
+    write_file(folder.path(), "script.mjs", script);
+    let mut command = NODE.command();
+    command.arg(folder.path().join("script.mjs")).args(args);
+    let output = command.output().unwrap_or_else(|error| panic!("{}", NODE.complaint(&error)));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[track_caller]

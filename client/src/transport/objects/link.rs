@@ -14,7 +14,7 @@ use reqwest::{Client, Url};
 use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
-use super::auth::{Auth, Used};
+use super::auth::{Auth, Signed, Used};
 use crate::clock;
 use crate::error::Error;
 use crate::sync::Mutex;
@@ -144,11 +144,11 @@ impl ObjectsLink {
         let Some(_turn) = until(deadline, self.room.acquire()).await else {
             return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
         };
-        let separator = if request.query.is_empty() { "" } else { "?" };
-        let uri = format!("{}{}{separator}{}", self.access.url.base, request.path, request.query);
-        let signed = self.access.auth.headers(request, &self.access.host, &uri, self.access.unix_ms());
+        let signed = self.access.auth.sign(request, &self.access.host, self.access.unix_ms());
         let signed = until(deadline, signed).await.unwrap_or_else(|| Err(no_keys_in_time()));
-        let (headers, used) = signed.map_err(Outcome::NotApplied)?;
+        let Signed { headers, query, used } = signed.map_err(Outcome::NotApplied)?;
+        let separator = if query.is_empty() { "" } else { "?" };
+        let uri = format!("{}{}{separator}{query}", self.access.url.base, request.path);
         let unwritable = |_| not_sent(&Fault::new(FaultKind::Protocol, "the request cannot be written"));
         let mut written = HeaderMap::new();
         for (name, value) in &headers {

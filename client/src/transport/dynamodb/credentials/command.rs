@@ -23,6 +23,8 @@ const GLANCE: Duration = Duration::from_millis(5);
 #[derive(Clone)]
 pub(super) struct Program {
     words: Vec<String>,
+    /// The folders to look for it in, if not those of this process.
+    path: Option<String>,
     patience: Duration,
 }
 
@@ -31,7 +33,7 @@ impl Program {
     /// The command line cannot be parsed.
     pub(super) fn parse(line: &str, patience: Duration) -> Result<Self, String> {
         let words = words(line)?;
-        if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self { words, patience }) }
+        if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self { words, path: None, patience }) }
     }
 
     #[cfg(feature = "fuzzing")]
@@ -43,6 +45,9 @@ impl Program {
     fn run(&self) -> Result<CommandOutput, String> {
         let (name, args) = self.words.split_first().ok_or("it is empty")?;
         let mut command = Command::new(name);
+        if let Some(path) = &self.path {
+            command.env("PATH", path);
+        }
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The processes that it starts are killed with it.
         #[cfg(unix)]
@@ -77,6 +82,15 @@ impl Program {
             }
         }
     }
+}
+
+/// Runs a program of a cloud, and kills it when it takes too long.
+///
+/// # Errors
+/// It cannot be started, or did not end in time.
+#[cfg(feature = "objects")]
+pub(crate) fn run_tool(words: Vec<String>, path: Option<&str>, patience: Duration) -> Result<CommandOutput, String> {
+    Program { words, path: path.map(str::to_owned), patience }.run()
 }
 
 impl CommandExecute for Program {
@@ -177,7 +191,7 @@ mod tests {
 
     fn run(script: &str, patience: Duration) -> Result<CommandOutput, String> {
         let words = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-        Program { words, patience }.run()
+        Program { words, path: None, patience }.run()
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod roles;
 mod tests;
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -25,6 +26,8 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use zeroize::Zeroizing;
 
+#[cfg(feature = "objects")]
+pub(crate) use self::command::run_tool;
 pub(crate) use self::environment::Environment;
 use crate::clock;
 use crate::fork;
@@ -41,6 +44,49 @@ const LATE: Duration = Duration::from_secs(10);
 /// The pause between searches, unless the keys were refused meanwhile. Also the time for which keys are used that seem
 /// to have expired on arrival: more likely this machine's clock is wrong.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// Credentials that may expire.
+pub(crate) trait Expiring: Send + Sync + 'static {
+    /// In milliseconds since 1970, by the clock of their source; `None` where they do not expire.
+    fn expires_unix_ms(&self) -> Option<u64>;
+    /// Returns true if a service would judge both alike.
+    fn are_the_same_as(&self, other: &Self) -> bool;
+    /// The source of the credentials, for messages.
+    fn source(&self) -> &str;
+}
+
+/// A search for credentials.
+pub(crate) trait Source: Send + Sync + 'static {
+    type Keys: Expiring;
+    /// The cloud, for messages.
+    const CLOUD: &'static str;
+    /// The longest search.
+    fn patience(&self) -> Duration;
+    /// The place that is asked now, for messages.
+    fn waiting_for(&self) -> String;
+    /// Searches once.
+    ///
+    /// # Errors
+    /// No source has credentials.
+    fn search(&self) -> impl Future<Output = Result<Self::Keys, NoKeys>>;
+}
+
+impl Source for Environment {
+    type Keys = Keys;
+    const CLOUD: &'static str = "AWS";
+
+    fn patience(&self) -> Duration {
+        self.patience()
+    }
+
+    fn waiting_for(&self) -> String {
+        self.waiting_for().to_string()
+    }
+
+    fn search(&self) -> impl Future<Output = Result<Keys, NoKeys>> {
+        chain::search(self)
+    }
+}
 
 /// The keys that requests are signed with.
 #[derive(Clone, PartialEq, Eq)]
@@ -75,10 +121,20 @@ impl Keys {
         let expires_unix_ms = expires_in.map(|at| u64::try_from(at.as_second()).unwrap_or(0).saturating_mul(1_000));
         Ok(Self { access_key_id, secret_access_key, session_token, expires_unix_ms, source: source.into() })
     }
+}
+
+impl Expiring for Keys {
+    fn expires_unix_ms(&self) -> Option<u64> {
+        self.expires_unix_ms
+    }
 
     fn are_the_same_as(&self, other: &Self) -> bool {
         (&self.access_key_id, &self.secret_access_key, &self.session_token)
             == (&other.access_key_id, &other.secret_access_key, &other.session_token)
+    }
+
+    fn source(&self) -> &str {
+        &self.source
     }
 }
 
@@ -110,7 +166,7 @@ enum Missing {
 }
 
 impl NoKeys {
-    fn missing(detail: impl Into<String>) -> Self {
+    pub(crate) fn missing(detail: impl Into<String>) -> Self {
         Self { missing: Missing::NotFound, detail: detail.into() }
     }
 
@@ -130,36 +186,41 @@ impl fmt::Display for NoKeys {
 }
 
 /// The keys of one store.
-#[derive(Clone)]
-pub(crate) struct CredentialCache {
-    shared: Arc<Shared>,
+pub(crate) struct CredentialCache<S: Source = Environment> {
+    shared: Arc<Shared<S>>,
 }
 
-struct Shared {
-    environment: Environment,
-    state: Mutex<State>,
+struct Shared<S: Source> {
+    environment: S,
+    state: Mutex<State<S::Keys>>,
     /// The number of searches that have ended.
     ended: watch::Sender<u64>,
 }
 
-#[derive(Default)]
-struct State {
-    held: Option<Held>,
+struct State<K> {
+    held: Option<Held<K>>,
     search: Search,
     /// The end of the last search, and its error if it failed.
     last: Option<(Monotonic, Option<NoKeys>)>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Search {
-    #[default]
-    Idle,
-    /// Only in this process: threads do not survive a fork.
-    UnderWay { generation: u64 },
+impl<K> Default for State<K> {
+    fn default() -> Self {
+        Self { held: None, search: Search::Idle, last: None }
+    }
 }
 
-struct Held {
-    keys: Arc<Keys>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Search {
+    Idle,
+    /// Only in this process: threads do not survive a fork.
+    UnderWay {
+        generation: u64,
+    },
+}
+
+struct Held<K> {
+    keys: Arc<K>,
     /// The time from which new keys are searched.
     early: Option<Monotonic>,
     /// The time from which these keys are not used.
@@ -167,9 +228,9 @@ struct Held {
     refused: bool,
 }
 
-impl Held {
-    fn new(keys: Keys, now: Monotonic, unix_ms: u64) -> Self {
-        let left = keys.expires_unix_ms.map(|at| Duration::from_millis(at.saturating_sub(unix_ms)));
+impl<K: Expiring> Held<K> {
+    fn new(keys: K, now: Monotonic, unix_ms: u64) -> Self {
+        let left = keys.expires_unix_ms().map(|at| Duration::from_millis(at.saturating_sub(unix_ms)));
         let early = left.map(|left| now.plus(left.saturating_sub(EARLY).max(left / 2).max(PAUSE)));
         let late = left.map(|left| now.plus(left.saturating_sub(LATE).max(PAUSE)));
         Self { keys: Arc::new(keys), early, late, refused: false }
@@ -177,17 +238,17 @@ impl Held {
 }
 
 /// The use of the current keys.
-enum Verdict {
-    Use(Arc<Keys>),
+enum Verdict<K> {
+    Use(Arc<K>),
     /// They are valid, and are to be replaced.
-    UseAndSearch(Arc<Keys>),
+    UseAndSearch(Arc<K>),
     Search,
     Fail(NoKeys),
 }
 
-impl CredentialCache {
+impl<S: Source> CredentialCache<S> {
     /// Makes an empty cache; searches nothing yet.
-    pub(crate) fn new(environment: Environment) -> Self {
+    pub(crate) fn new(environment: S) -> Self {
         let shared = Shared { environment, state: Mutex::default(), ended: watch::Sender::new(0) };
         Self { shared: Arc::new(shared) }
     }
@@ -196,11 +257,11 @@ impl CredentialCache {
     ///
     /// # Errors
     /// No source has keys.
-    pub(crate) async fn keys(&self) -> Result<Arc<Keys>, NoKeys> {
+    pub(crate) async fn keys(&self) -> Result<Arc<S::Keys>, NoKeys> {
         self.keys_at(clock::monotonic()).await
     }
 
-    async fn keys_at(&self, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
+    pub(crate) async fn keys_at(&self, now: Monotonic) -> Result<Arc<S::Keys>, NoKeys> {
         self.decide(|state| state.verdict(now), now).await
     }
 
@@ -209,19 +270,23 @@ impl CredentialCache {
     ///
     /// # Errors
     /// There are no others.
-    pub(crate) async fn other_than(&self, refused: &Arc<Keys>) -> Result<Arc<Keys>, NoKeys> {
+    pub(crate) async fn other_than(&self, refused: &Arc<S::Keys>) -> Result<Arc<S::Keys>, NoKeys> {
         self.other_than_at(refused, clock::monotonic()).await
     }
 
-    async fn other_than_at(&self, refused: &Arc<Keys>, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
+    async fn other_than_at(&self, refused: &Arc<S::Keys>, now: Monotonic) -> Result<Arc<S::Keys>, NoKeys> {
         let found = self.decide(|state| state.verdict_on_refused(refused, now), now).await?;
         if found.are_the_same_as(refused) {
-            return Err(same_again(refused));
+            return Err(same_again(refused.source()));
         }
         Ok(found)
     }
 
-    async fn decide(&self, decide: impl FnOnce(&mut State) -> Verdict, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
+    async fn decide(
+        &self,
+        decide: impl FnOnce(&mut State<S::Keys>) -> Verdict<S::Keys>,
+        now: Monotonic,
+    ) -> Result<Arc<S::Keys>, NoKeys> {
         let (verdict, mut ended) = {
             let mut state = self.shared.state.lock();
             let verdict = decide(&mut state);
@@ -240,74 +305,82 @@ impl CredentialCache {
         let patience = self.shared.environment.patience() + GRACE;
         if tokio::time::timeout(patience, ended.changed()).await.is_err() {
             return Err(NoKeys::missing(format!(
-                "no AWS credentials: the search for them did not end within {patience:?}"
+                "no {} credentials: the search for them did not end within {patience:?}",
+                S::CLOUD
             )));
         }
-        self.shared.state.lock().outcome()
+        self.shared.state.lock().outcome::<S>()
     }
 
     /// Starts a search, unless one is under way.
-    fn begin(&self, state: &mut State, now: Monotonic) {
+    fn begin(&self, state: &mut State<S::Keys>, now: Monotonic) {
         let generation = fork::generation();
         if state.search == (Search::UnderWay { generation }) {
             return;
         }
         state.search = Search::UnderWay { generation };
         let shared = Arc::clone(&self.shared);
-        let spawned = thread::Builder::new().name("leasehold-aws".to_owned()).spawn(move || {
+        let spawned = thread::Builder::new().name("leasehold-keys".to_owned()).spawn(move || {
             // A panic must not look like a search under way.
             let searching = std::panic::AssertUnwindSafe(|| search(&shared.environment));
-            let broken = |_| Err(NoKeys::missing("no AWS credentials: the search for them failed"));
+            let broken = |_| Err(none::<S>("the search for them failed"));
             let found = std::panic::catch_unwind(searching).unwrap_or_else(broken);
             shared.end(found, clock::monotonic().max(now), clock::unix_ms());
         });
         if let Err(error) = spawned {
-            let why = NoKeys::missing(format!("no AWS credentials: cannot start a thread to look for them: {error}"));
+            let why = none::<S>(&format!("cannot start a thread to look for them: {error}"));
             state.end(Err(why), now, clock::unix_ms());
             self.shared.ended.send_modify(|count| *count += 1);
         }
     }
 }
 
-impl fmt::Debug for CredentialCache {
+impl<S: Source> Clone for CredentialCache<S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: Source> fmt::Debug for CredentialCache<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("CredentialCache")
     }
 }
 
-fn search(environment: &Environment) -> Result<Keys, NoKeys> {
+fn none<S: Source>(why: &str) -> NoKeys {
+    NoKeys::missing(format!("no {} credentials: {why}", S::CLOUD))
+}
+
+fn search<S: Source>(environment: &S) -> Result<S::Keys, NoKeys> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    let runtime = runtime.map_err(|error| {
-        NoKeys::missing(format!("no AWS credentials: cannot create a runtime to look for them: {error}"))
-    })?;
+    let runtime = runtime.map_err(|error| none::<S>(&format!("cannot create a runtime to look for them: {error}")))?;
     let patience = environment.patience();
     runtime.block_on(async {
-        let found = tokio::time::timeout(patience, chain::search(environment)).await;
+        let found = tokio::time::timeout(patience, environment.search()).await;
         found.unwrap_or_else(|_| {
             let at = environment.waiting_for();
-            Err(NoKeys::missing(format!("no AWS credentials: {at} gave none within {patience:?}")))
+            Err(none::<S>(&format!("{at} gave none within {patience:?}")))
         })
     })
 }
 
-fn same_again(keys: &Keys) -> NoKeys {
+fn same_again(source: &str) -> NoKeys {
     NoKeys::missing(format!(
-        "the store refuses the keys of {}, which has no others; renew them there, or check that they belong to the \
-         right account and are not revoked",
-        keys.source
+        "the store refuses the keys of {source}, which has no others; renew them there, or check that they belong to the \
+         right account and are not revoked"
     ))
 }
 
-impl Shared {
-    fn end(&self, found: Result<Keys, NoKeys>, now: Monotonic, unix_ms: u64) {
+impl<S: Source> Shared<S> {
+    fn end(&self, found: Result<S::Keys, NoKeys>, now: Monotonic, unix_ms: u64) {
         let mut state = self.state.lock();
         state.end(found, now, unix_ms);
         self.ended.send_modify(|count| *count += 1);
     }
 }
 
-impl State {
-    fn end(&mut self, found: Result<Keys, NoKeys>, now: Monotonic, unix_ms: u64) {
+impl<K: Expiring> State<K> {
+    fn end(&mut self, found: Result<K, NoKeys>, now: Monotonic, unix_ms: u64) {
         self.search = Search::Idle;
         match found {
             Ok(keys) => {
@@ -319,7 +392,7 @@ impl State {
         }
     }
 
-    fn verdict(&self, now: Monotonic) -> Verdict {
+    fn verdict(&self, now: Monotonic) -> Verdict<K> {
         let is_past = |at: Option<Monotonic>| at.is_some_and(|at| now >= at);
         match &self.held {
             Some(held) if !is_past(held.early) => Verdict::Use(Arc::clone(&held.keys)),
@@ -334,14 +407,14 @@ impl State {
         }
     }
 
-    fn verdict_on_refused(&mut self, refused: &Keys, now: Monotonic) -> Verdict {
+    fn verdict_on_refused(&mut self, refused: &K, now: Monotonic) -> Verdict<K> {
         let paused = self.paused(now);
         match &mut self.held {
             Some(held) if !held.keys.are_the_same_as(refused) => Verdict::Use(Arc::clone(&held.keys)),
             // All requests that were under way with these keys come here; one search is enough for them.
             Some(held) if held.refused && paused => {
                 let why = self.last.as_ref().and_then(|(_, why)| why.clone());
-                Verdict::Fail(why.unwrap_or_else(|| same_again(&held.keys)))
+                Verdict::Fail(why.unwrap_or_else(|| same_again(held.keys.source())))
             }
             Some(held) => {
                 held.refused = true;
@@ -357,11 +430,11 @@ impl State {
     }
 
     /// The result of the search that has just ended.
-    fn outcome(&self) -> Result<Arc<Keys>, NoKeys> {
+    fn outcome<S: Source<Keys = K>>(&self) -> Result<Arc<K>, NoKeys> {
         match (&self.last, &self.held) {
             (Some((_, Some(why))), _) => Err(why.clone()),
             (_, Some(held)) => Ok(Arc::clone(&held.keys)),
-            (_, None) => Err(NoKeys::missing("no AWS credentials")),
+            (_, None) => Err(none::<S>("nobody has any")),
         }
     }
 }
