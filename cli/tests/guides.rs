@@ -15,8 +15,6 @@ use common::{Place, Ran, wait_for};
 use leasehold_servers::redis::Server;
 
 const README: &str = include_str!("../../README.md");
-const LIGHT: &str = include_str!("../../docs/images/promises-light.svg");
-const DARK: &str = include_str!("../../docs/images/promises-dark.svg");
 const RUNS: &str = include_str!("../../docs/once.md");
 const NODE: &str = include_str!("../../docs/recipes-node.md");
 const SERVICE: &str = include_str!("../../docs/infra/nightly-report.service");
@@ -169,12 +167,6 @@ fn comments_excuse_blocks() {
 #[test]
 fn the_first_example_of_the_readme_is_true() {
     assert_eq!(run_all(consoles(README).take(1)), 2);
-}
-
-#[test]
-fn the_picture_is_the_same_in_both_themes() {
-    let drawn = |picture: &'static str| picture.split_once("</style>").unwrap().1;
-    assert_eq!(drawn(LIGHT), drawn(DARK));
 }
 
 #[test]
