@@ -1,5 +1,5 @@
 // The programs of the pages below docs, and the commands of those pages that start them. A comment in a page says of other
-// blocks which test runs them, or why none does.
+// blocks which test runs them, or why none does; or it has the code that makes a block whole.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -22,7 +22,8 @@ function blocks(text, language) {
   const marks = [...text.matchAll(new RegExp(`^<!-- ${language} (.*) -->$`, "gm"))].map(([, mark]) => mark);
   if (marks.some(isMark) && !(language === "console" && text.includes(HERE))) return [];
   const found = [...text.matchAll(BLOCK)].map(({ groups }) => groups);
-  return found.filter((block) => block.language === language && !isMark(block.mark ?? "")).map(({ code }) => code);
+  const own = found.filter((block) => block.language === language && !isMark(block.mark ?? ""));
+  return own.map(({ mark, code }) => (mark?.startsWith("after: ") ? `${mark.slice("after: ".length)}\n${code}` : code));
 }
 
 const PAGES = readdirSync(docs, { recursive: true }).filter((name) => name.endsWith(".md")).sort();

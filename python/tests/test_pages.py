@@ -1,6 +1,6 @@
 """The programs of the pages in ``docs``, and the commands of those pages that start them.
 
-A comment in a page says of other blocks which test runs them, or why none does.
+A comment in a page says of other blocks which test runs them, or why none does; or it has the code that makes a block whole.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from conftest import PATIENCE
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = re.compile("run by|not run|from")
+AFTER = "after: "
 FILE = re.compile(r"# (\w+\.py)\n")
 HERE = "<!-- console run by python/tests/test_pages.py -->"
 
@@ -28,7 +29,11 @@ def blocks(page: Path, language: str) -> list[str]:
     if any(MARK.match(mark) for mark in marks) and not (language == "console" and HERE in text):
         return []
     found = (block for block in BLOCK.finditer(text) if block["language"] == language)
-    return [block["code"] for block in found if not MARK.match(block["mark"] or "")]
+    return [before(block["mark"] or "") + block["code"] for block in found if not MARK.match(block["mark"] or "")]
+
+
+def before(mark: str) -> str:
+    return mark.removeprefix(AFTER) + "\n" if mark.startswith(AFTER) else ""
 
 
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if blocks(page, "python")]

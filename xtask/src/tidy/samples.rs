@@ -2,7 +2,7 @@
 //!
 //! A comment before a block, or one with the language's name anywhere in the page, says so: `<!-- run by PATH -->` names the
 //! test, `<!-- from PATH -->` the file that has these lines, `<!-- not run: REASON -->` the reason. Suites find all other
-//! blocks in `python`, `js` and `console` by themselves.
+//! blocks in `python`, `js` and `console` by themselves. `<!-- after: CODE -->` is code that makes a part of a program whole.
 
 use super::Finding;
 
