@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Lost,
     /// Nothing is held that could be released.
     NotOwned,
-    /// The acquisition was given up by the caller.
+    /// The call was interrupted by its caller.
     Cancelled,
     /// The store cannot be reached, does not answer, or asks for patience. It may pass.
     StoreUnavailable,
@@ -41,7 +41,7 @@ pub enum ErrorKind {
     StoreRefused,
     /// A setting, url or use of the client that cannot work.
     Config,
-    /// The client was closed before the call.
+    /// The client was closed, before the call or during it.
     Closed,
     /// The protected resource has seen a later holder.
     StaleToken,
@@ -268,7 +268,12 @@ impl Error {
                  mark was lost, run `leasehold once --trust-quorum`",
             ),
             Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
-            Failure::Cancelled => Self::new(ErrorKind::Cancelled, "the acquisition was cancelled"),
+            // One that its caller gave up is told to nobody.
+            Failure::Cancelled => Self::new(
+                ErrorKind::Closed,
+                "the client was closed during the call, which has acquired nothing: close a client after its last call, or \
+                 connect again",
+            ),
         }
         .on(resource)
     }

@@ -54,7 +54,7 @@ export function failed(resource, { tag, val }) {
     case "refused":
       return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
     case "cancelled":
-      return new LeaseholdError(on(resource, "the acquisition was cancelled"), { code: "cancelled", resource });
+      return new ClosedError(on(resource, "the client was closed during the call, which has acquired nothing: connect again"), { resource });
     default:
       return new LeaseholdError(on(resource, val?.message ?? tag), { resource });
   }

@@ -15,7 +15,7 @@ class LeaseholdError(Exception):
     # As users import it, in tracebacks as well.
     __module__ = "leasehold"
     code: str = "other"
-    """The stable name of the kind, the same in every language. Here ``cancelled``: the client was closed meanwhile."""
+    """The stable name of the kind, the same in every language."""
     temporary: ClassVar[bool] = False
     """True if the same call may succeed later by itself."""
     resource: str | None = None
@@ -96,7 +96,7 @@ class ConfigError(LeaseholdError, ValueError):
 
 
 class ClosedError(LeaseholdError, ValueError):
-    """The client was closed before the call."""
+    """The client was closed, before the call or while it waited. It acquires nothing any more: connect again."""
 
     __module__ = "leasehold"
     code = "closed"

@@ -204,6 +204,26 @@ fn many_tasks_never_hold_one_lock_together() {
 }
 
 #[test]
+fn a_call_that_waits_while_the_client_is_closed_says_so() {
+    runtime().block_on(async {
+        let other = Client::connect("memory:closed-meanwhile").await.unwrap();
+        let client = Client::connect("memory:closed-meanwhile").await.unwrap();
+        let held = other.lock("job").await.unwrap();
+        let mut waiting = std::pin::pin!(client.lock("job").wait(PATIENCE).into_future());
+        std::future::poll_fn(|context| {
+            assert!(waiting.as_mut().poll(context).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        client.clone().close().await.unwrap();
+        let error = waiting.await.unwrap_err();
+        assert_eq!((error.kind(), error.resource()), (ErrorKind::Closed, Some("job")));
+        assert!(error.to_string().contains("closed during the call"), "{error}");
+        held.release().await.unwrap();
+    });
+}
+
+#[test]
 fn a_closed_client_says_so() {
     runtime().block_on(async {
         let client = Client::connect("memory:").await.unwrap();

@@ -200,7 +200,7 @@ impl fmt::Display for Error {
                  data is in doubt about marks for so long: make keep, cooldown or the period shorter"
             ),
             Self::NotARun => f.write_str("this is a plain lock, which has no mark; release it, or acquire it as a run"),
-            Self::Closed => f.write_str("the client is closed"),
+            Self::Closed => f.write_str("the client is closed: connect again"),
         }
     }
 }
