@@ -408,6 +408,13 @@ export class Lease {
   check(min?: number): void;
 
   /**
+   * Throws, with advice: a lease renews itself until it is released, so there is nothing to extend.
+   *
+   * @throws {@link ConfigError}
+   */
+  extend(ms?: number): never;
+
+  /**
    * Releases the lock. The lease ends here at once; the call waits up to 2,000 ms for the store's confirmation.
    *
    * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was no longer ours;

@@ -257,6 +257,13 @@ export class Lease {
   check(min?: number): void;
 
   /**
+   * Throws, with advice: a lease renews itself until it is released, so there is nothing to extend.
+   *
+   * @throws {@link ConfigError}
+   */
+  extend(ms?: number): never;
+
+  /**
    * Releases the lock. The lease ends here at once; the call waits up to 2,000 ms for the store's confirmation.
    *
    * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was no longer ours;
@@ -349,7 +356,7 @@ export class FinishUnconfirmedError extends LeaseholdError {}
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
 export class StoreRefusedError extends LeaseholdError {}
-/** The client was closed before the call. Code `closed`. */
+/** The client was closed, before the call or while it waited. It acquires nothing any more: connect again. Code `closed`. */
 export class ClosedError extends LeaseholdError {}
 /** An invalid setting, url or use of the client. Code `config`. */
 export class ConfigError extends LeaseholdError {}

@@ -8,7 +8,7 @@ import ending from "./shared/under.mjs";
 import { length } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
 
-const { LeaseLostError } = errors;
+const { ConfigError, LeaseLostError, NOTHING_TO_EXTEND } = errors;
 
 /** Finishes a run at the end of its body. */
 export const finish = Symbol("finish");
@@ -52,6 +52,10 @@ export class Lease {
     const left = this.#slot.remaining();
     if (left > 0 && left >= wanted) return;
     throw left > 0 ? this.#slot.tooShort(left, wanted) : this.#over();
+  }
+
+  extend() {
+    throw new ConfigError(NOTHING_TO_EXTEND, { resource: this.resource });
   }
 
   async release() {

@@ -37,6 +37,11 @@ const classes = {
   StaleTokenError: kind("StaleTokenError", "stale_token"),
   InternalError: kind("InternalError", "internal"),
 };
+/** Advice for users of libraries whose locks end unless they are extended. */
+const NOTHING_TO_EXTEND =
+  "a lease is renewed in the background until it is released, so there is nothing to extend: call check(ms) before a step that " +
+  "takes so long, pass a longer ttl to outlast longer stalls, or maxHold to end renewals";
+
 // For leasehold/protocol only.
 const CommandRejectedError = kind("CommandRejectedError", "rejected");
 const byCode = new Map([CommandRejectedError, ...Object.values(classes)].map((made) => [made.code, made]));
@@ -52,4 +57,4 @@ function errorOf(failure) {
   return error;
 }
 
-module.exports = { LeaseholdError, ...classes, CommandRejectedError, errorOf };
+module.exports = { LeaseholdError, ...classes, CommandRejectedError, NOTHING_TO_EXTEND, errorOf };

@@ -67,7 +67,7 @@ export class TooManyConflictsError extends LeaseholdError {}
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
 export class StoreRefusedError extends LeaseholdError {}
-/** The client was closed before the call. Code `closed`. */
+/** The client was closed, before the call or while it waited. It acquires nothing any more: connect again. Code `closed`. */
 export class ClosedError extends LeaseholdError {}
 /** An invalid setting, url or use of the client. Code `config`. */
 export class ConfigError extends LeaseholdError {}

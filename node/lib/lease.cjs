@@ -1,6 +1,6 @@
 "use strict";
 
-const { errorOf } = require("./errors.cjs");
+const { ConfigError, NOTHING_TO_EXTEND, errorOf } = require("./errors.cjs");
 const { run } = require("./loop.cjs");
 const { number } = require("./options.cjs");
 const { shows } = require("./shown.cjs");
@@ -57,6 +57,10 @@ class Lease {
   check(min = 0) {
     if (this.#loss !== undefined && number("check", min) >= 0) throw this.#loss;
     told(this.#native.check(number("check", min)));
+  }
+
+  extend() {
+    throw new ConfigError(NOTHING_TO_EXTEND, { resource: this.resource });
   }
 
   release() {

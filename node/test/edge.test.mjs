@@ -209,6 +209,7 @@ test("a lease is renewed for as long as it is held, and lost by the clock when i
   const client = await connect(webdis.url);
   const rival = await connectNative(redis.url);
   const lease = await client.acquire("a", { ttl: 6_000 });
+  assert.throws(() => lease.extend(1_000), { name: "ConfigError", message: /nothing to extend/ });
   // Only a renewal increases the validity.
   let left = lease.remaining();
   await until(() => {

@@ -130,6 +130,12 @@ testEach("a waiter gets the lock when it is free", async (client) => {
   assert.ok((await waiting).token > lease.token);
 });
 
+testEach("extending a lease names the renewal", async (client) => {
+  const lease = await client.acquire("job", OPTIONS);
+  assert.throws(() => lease.extend(1_000), { name: "ConfigError", resource: "job", message: /renewed in the background.*nothing to extend/ });
+  await lease.release();
+});
+
 testEach("an abort ends a wait with its reason and leaves no record", async (client) => {
   const lease = await client.acquire("slow", OPTIONS);
   const controller = new AbortController();
@@ -207,7 +213,7 @@ test("closing a client ends its leases and waiters", async () => {
   const client = await connect("memory:");
   const lease = await client.acquire("a");
   const { signal } = lease;
-  const waiting = assert.rejects(client.acquire("a"), leasehold.LeaseholdError);
+  const waiting = assert.rejects(client.acquire("a"), { name: "ClosedError", code: "closed", message: /closed during the call/ });
   const body = client.using("b", ({ signal }) => aborted(signal));
   const told = assert.rejects(body, NotOwnedError);
   await client.close();
