@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import leasehold
 import pytest
 from conftest import PATIENCE
 from leasehold import cas
+from lossy import LossyProxy
 
 TRIES = 1_000
 
@@ -152,6 +154,46 @@ def test_on_asyncio_the_function_may_be_async(url: str, item: str) -> None:
             await items.update("", one_more)
 
     asyncio.run(main())
+
+
+Updates = Callable[..., "cas.Item | None"]
+
+
+def blocking(url: str, tries: int = 10) -> Updates:
+    return cas.connect(url, tries=tries).update
+
+
+def awaited(url: str, tries: int = 10) -> Updates:
+    async def update(item: str, new: Callable[[bytes | None], bytes]) -> cas.Item | None:
+        return await (await cas.connect_async(url, tries=tries)).update(item, new)
+
+    return lambda item, new: asyncio.run(update(item, new))
+
+
+@pytest.mark.parametrize("connected", [blocking, awaited])
+def test_a_write_whose_answer_is_lost_counts_once(connected: Callable[..., Updates], redis: str, item: str) -> None:
+    direct, asked = cas.connect(redis), 0
+
+    def counted(old: bytes | None) -> bytes:
+        nonlocal asked
+        asked += 1
+        return one_more(old)
+
+    # A part of the script that writes, and of no other.
+    with LossyProxy(int(redis.rpartition(":")[2]), b"'raced'").running() as proxy:
+        url = f"redis://127.0.0.1:{proxy.port}"
+        update = connected(url)
+        assert update(item, one_more) == cas.Item(b"1", 1)
+        proxy.loses = 1
+        assert update(item, counted) == cas.Item(b"2", 2)
+        assert (proxy.lost, asked, direct.read(item)) == (1, 1, cas.Item(b"2", 2))
+        proxy.loses = 1_000
+        with pytest.raises(leasehold.StoreUnavailableError) as raised:
+            connected(url, tries=2)(item, one_more)
+        assert (raised.value.fate, raised.value.tries, raised.value.resource) == ("unknown", 2, item)
+        assert direct.read(item) == cas.Item(b"3", 3), "and it was written"
+        proxy.loses = 0
+        assert update(item, one_more) == cas.Item(b"4", 4)
 
 
 def test_a_function_that_never_ends_delays_no_renewal_and_can_be_cancelled(redis: str, item: str) -> None:
