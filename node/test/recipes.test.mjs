@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { before, test } from "node:test";
 import { Queue } from "bullmq";
 import { Redis } from "ioredis";
-import { StaleTokenError } from "leasehold";
+import { StaleTokenError, connect } from "leasehold";
 import pg from "pg";
 import { start } from "./helpers/child.mjs";
 import { lockTable, startPostgres } from "./helpers/postgres.mjs";
@@ -24,7 +24,7 @@ before(() => {
   mkdirSync(folder, { recursive: true });
   const modules = [...page.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)];
   for (const [, name, code] of modules) writeFileSync(new URL(name, folder), code);
-  assert.deepEqual(modules.map(([, name]) => name), ["express.mjs", "cron.mjs", "bullmq.mjs", "pg.mjs", "pg-once.mjs"]);
+  assert.deepEqual(modules.map(([, name]) => name), ["sigterm.mjs", "express.mjs", "cron.mjs", "bullmq.mjs", "pg.mjs", "pg-once.mjs"]);
   const commands = page.match(/^```console$/gm).length; // the tests of the command line run them
   assert.equal(page.match(/^```/gm).length, 2 * (modules.length + commands), "all code is run");
 });
@@ -38,6 +38,23 @@ async function load(t, name) {
   undo(t, module.close);
   return { ...module, url };
 }
+
+test("SIGTERM frees locks, of steps that end and of those that do not", async (t) => {
+  const { url } = await startRedis(t);
+  const client = await connect(url);
+  undo(t, () => client.close());
+  const elsewhere = await client.acquire("held elsewhere");
+  for (const [names, graceMs, code] of [[["ends", "held elsewhere"], 600_000, 0], [["ends", "hangs"], 1, 1]]) {
+    process.env.LEASEHOLD_STORE = url;
+    const { child, ended, until } = start("sigterm.mjs", recipe("sigterm"), graceMs, ...names);
+    delete process.env.LEASEHOLD_STORE;
+    for (const name of names) if (name !== "held elsewhere") await until(`holds ${name}\n`);
+    child.kill("SIGTERM");
+    assert.deepEqual({ ...(await ended), stdout: "" }, { code, signal: null, stdout: "", stderr: "" });
+    for (const name of ["ends", "hangs"]) assert.equal(await client.inspect(name), null);
+  }
+  await elsewhere.release();
+});
 
 test("Express: the second caller is rejected immediately", async (t) => {
   const { serve, url } = await load(t, "express");

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import io
@@ -13,7 +14,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +26,7 @@ import redis as redis_py
 from conftest import PATIENCE, TTL, connect, eventually
 
 import leasehold
+import leasehold.aio
 import leasehold.metrics
 from leasehold import _observe
 
@@ -304,7 +308,7 @@ def test_gunicorn(preload: list[str], its_store: str, tmp_path: Path) -> None:
         with running("gunicorn", "-c", "settings.py", *preload, "site_of:observed", cwd=tmp_path) as arbiter:
             assert arbiter.stdout is not None
             port = int(next(line for line in arbiter.stdout if line.startswith("listens on")).split()[2])
-            token = held_token(client)
+            token = held_token(client, "arbiters")
             seen: dict[int, dict[str, Any]] = {}
 
             def have_answered(workers: int) -> bool:
@@ -329,15 +333,106 @@ def test_gunicorn(preload: list[str], its_store: str, tmp_path: Path) -> None:
                 assert pid != arbiter.pid
                 assert {key: answer[key] for key in expected} == expected
             assert len({answer["token"] for answer in seen.values()}) == 4
-            assert held_token(client) == token
+            assert held_token(client, "arbiters") == token
             arbiter.terminate()
             arbiter.wait(PATIENCE)
         # Released at the arbiter's end.
         eventually("the arbiter's lock is free", lambda: client.inspect("arbiters") is None)
 
 
-def held_token(client: leasehold.Client) -> int:
-    info = client.inspect("arbiters")
+def test_fastapi(its_store: str) -> None:
+    from fastapi.testclient import TestClient
+
+    names = worker("FastAPI")
+    entered, leave = threading.Event(), threading.Event()
+    leaders: list[int] = []
+
+    async def charge(number: int, token: int) -> dict[str, int]:
+        entered.set()
+        await asyncio.to_thread(leave.wait, PATIENCE)
+        return {"invoice": number, "token": token}
+
+    async def refresh(lease: leasehold.aio.Lease) -> None:
+        leaders.append(lease.token)
+        await asyncio.Event().wait()
+
+    names.pay.__globals__.update(charge=charge, refresh=refresh)
+    with connect(its_store) as observer, ThreadPoolExecutor() as pool:
+        with TestClient(names.app) as app:
+            eventually("it leads", lambda: leaders != [])
+            assert leaders == [held_token(observer, "refresher")]
+            first = pool.submit(app.post, "/invoices/42/charge")
+            assert entered.wait(PATIENCE)
+            second = app.post("/invoices/42/charge")
+            assert (second.status_code, second.json(), second.headers["retry-after"]) == (409, {"error": "busy"}, "1")
+            leave.set()
+            assert (first.result(PATIENCE).status_code, first.result().json()["invoice"]) == (200, 42)
+            assert observer.inspect("invoice/42") is None
+            # A lock that was lost during a request is no success.
+            entered.clear()
+            leave.clear()
+            lost = pool.submit(app.post, "/invoices/43/charge")
+            assert entered.wait(PATIENCE)
+            assert observer.release_if("invoice/43", token=held_token(observer, "invoice/43"))
+            leave.set()
+            assert (lost.result(PATIENCE).status_code, lost.result().json()) == (503, {"error": "lost"})
+        assert observer.inspect("refresher") is None, "the leader has resigned"
+
+
+SIGTERM = "Kubernetes and systemd: free locks on SIGTERM"
+THREADS = """
+import sys, threading
+names = {"__name__": "worker", "never": threading.Event()}
+exec(compile(open("recipe.py").read(), "recipe", "exec"), names)
+
+def step(lease):
+    print("holds", lease.resource, flush=True)
+    (names["never"] if lease.resource == "hangs" else names["stop"]).wait()
+
+names["GRACE"] = float(sys.argv[1])
+names["main"](sys.argv[2:], step)
+"""
+TASKS = """
+import asyncio
+names = {"__name__": "worker"}
+exec(compile(open("recipe.py").read(), "recipe", "exec"), names)
+
+async def work(lease):
+    print("holds", lease.resource, flush=True)
+    await asyncio.Event().wait()
+
+names["run"](work)
+"""
+
+
+@pytest.mark.parametrize("grace, locks", [(PATIENCE, ["ends", "held elsewhere"]), (0, ["ends", "hangs"])], ids=str)
+def test_sigterm_frees_the_locks_of_threads(grace: float, locks: list[str], its_store: str, tmp_path: Path) -> None:
+    with connect(its_store) as client, client.lock("held elsewhere"):
+        terminated(blocks(SIGTERM)[0], THREADS, [str(grace), *locks], locks[: 1 + (grace == 0)], tmp_path)
+        for lock in ("ends", "hangs"):
+            assert client.inspect(lock) is None
+
+
+def test_sigterm_frees_the_locks_of_tasks(its_store: str, tmp_path: Path) -> None:
+    with connect(its_store) as client:
+        terminated(blocks(SIGTERM)[1], TASKS, [], ["leader"], tmp_path)
+        assert client.inspect("leader") is None
+
+
+def terminated(code: str, program: str, arguments: list[str], held: list[str], folder: Path) -> None:
+    """Runs a program with this recipe, and sends SIGTERM once it holds these locks."""
+    (folder / "recipe.py").write_text(code)
+    (folder / "program.py").write_text(program)
+    with running("program", *arguments, cwd=folder) as process:
+        assert process.stdout is not None
+        said = {process.stdout.readline() for _ in held}
+        assert said == {f"holds {lock}\n" for lock in held}
+        process.terminate()
+        assert (process.wait(PATIENCE), process.stdout.read()) == (0, "")
+
+
+def held_token(client: leasehold.Client, name: str) -> int:
+    info = client.inspect(name)
     assert info is not None and info.token is not None
     return info.token
 
