@@ -17,7 +17,7 @@ async def add_one(client: leasehold.aio.Client) -> None:
 
 
 async def main() -> None:
-    async with await leasehold.aio.connect("memory:") as client:
+    async with leasehold.aio.connect("memory:") as client:
         await asyncio.gather(*(add_one(client) for _ in range(20)))
         print("20 tasks counted to", count)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from leasehold._aio_loop import perform
+from leasehold._misuse import AsyncOnly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,11 +49,28 @@ class Lost:
         return self._native.lost.reason
 
 
-class Lease:
+class _Held(AsyncOnly):
+    """A lease or several, held for the body of ``async with``."""
+
+    _native: Any
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await perform(self._native._begin_exit(kind is not None))
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+class Lease(_Held):
     """A held lock; see :class:`leasehold.Lease`. Dropping the last reference to it releases it."""
 
     def __init__(self, native: _native.Lease) -> None:
-        self._native = native
+        self._native: _native.Lease = native
 
     @property
     def token(self) -> int:
@@ -82,6 +100,10 @@ class Lease:
         """Raises LeaseLostError unless at least ``min`` seconds of validity are left, NotOwnedError after a release."""
         self._native.check(min)
 
+    def extend(self, seconds: Seconds | None = None) -> NoReturn:
+        """Raises ConfigError, with advice; see :meth:`leasehold.Lease.extend`."""
+        self._native.extend(seconds)
+
     def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
         """Calls ``callback(error)`` once, on the running event loop, if the lease is lost. It may be a coroutine
         function, which then runs as a separate task.
@@ -109,19 +131,8 @@ class Lease:
         """Releases the lock; see :meth:`leasehold.Lease.release`. Cancelling does not stop the release."""
         await perform(self._native._begin_release())
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await perform(self._native._begin_exit(kind is not None))
-
     def __reduce__(self) -> NoReturn:
         raise TypeError("a lease belongs to the process that took it: pass its token on, not the lease")
-
-    def __repr__(self) -> str:
-        return repr(self._native)
 
 
 class Permit(Lease):
@@ -151,11 +162,11 @@ class Run(Lease):
         return self._native.mark_in(paramstyle=paramstyle)
 
 
-class Leases:
+class Leases(_Held):
     """Several leases that were taken together, in the order of their names; see :class:`leasehold.Leases`."""
 
     def __init__(self, native: _native.Leases) -> None:
-        self._native = native
+        self._native: _native.Leases = native
 
     def __len__(self) -> int:
         return len(self._native)
@@ -170,14 +181,3 @@ class Leases:
     async def release(self) -> None:
         """Releases all of them, the last one taken first."""
         await perform(self._native._begin_release())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await perform(self._native._begin_exit(kind is not None))
-
-    def __repr__(self) -> str:
-        return repr(self._native)

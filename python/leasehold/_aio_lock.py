@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 
-from leasehold import _native
 from leasehold._aio_lease import Lease, Permit, Run
 from leasehold._aio_loop import cancel, perform, start, task_number
 from leasehold._client import _request, _run_request
 from leasehold._errors import ConfigError, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError
 from leasehold._functions import refuse_generator, refuse_plain
+from leasehold._misuse import AsyncOnly
 from leasehold._names import namer
 from leasehold._once import NOT_A_CONDITION, requester
-from leasehold._runs import Ran
+from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal, NoReturn, ParamSpec, TypeVar
 
+    from leasehold import _native
     from leasehold._lock import Namer
-    from leasehold._runs import AlreadyDone, RunningElsewhere
     from leasehold._types import LockOptions, OnceOptions
     from leasehold.aio import Client
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     OnLost = Literal["cancel"] | None
 
 
-class Acquirable:
+class Acquirable(AsyncOnly):
     """A lock, or what is made of locks, with its settings; nothing is held until it is entered.
 
     ``async with`` holds it for a body, a decorator for each call of a coroutine function; ``acquire`` and ``release`` are those
@@ -98,7 +98,7 @@ class Acquirable:
     async def _enter(self, on_lost: OnLost) -> Lease:
         loop = asyncio.get_running_loop()
         native = await perform(self._request.begin_acquire(task_number(loop)), loop)
-        lease = Permit(native) if isinstance(native, _native.Permit) else Lease(native)
+        lease = Permit(native) if hasattr(native, "index") else Lease(native)
         task = asyncio.current_task(loop)
         watch = _Watch(lease, task) if on_lost == "cancel" and task is not None else None
         self._held.append((task, lease, watch))
@@ -143,7 +143,7 @@ class Lock(Acquirable):
         return await self._client.inspect(self._name) is not None
 
 
-class Once:
+class Once(AsyncOnly):
     """A job that is done once, with its settings; made by :meth:`Client.once`, and nothing runs until it is entered.
 
     ``async with once as run:`` gives the run, or None if there is nothing to do; ``once.outcome`` says why then. ``@once``
@@ -170,7 +170,11 @@ class Once:
 
     async def __aenter__(self) -> Run | None:
         begun: _native.Run | AlreadyDone | RunningElsewhere = await perform(self._request.begin_begin())
-        run, self._outcome = (Run(begun), None) if isinstance(begun, _native.Run) else (None, begun)
+        run = None
+        if isinstance(begun, (AlreadyDone, RunningElsewhere)):
+            self._outcome = begun
+        else:
+            run, self._outcome = Run(begun), None
         self._entered.append((asyncio.current_task(), run))
         return run
 

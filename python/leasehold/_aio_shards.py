@@ -6,10 +6,11 @@ import asyncio
 
 from leasehold._aio_lease import Lease, refuse_uncallable
 from leasehold._aio_loop import on_loop, reactor_of
+from leasehold._misuse import AsyncOnly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from types import TracebackType
 
     from typing_extensions import Self
@@ -33,8 +34,10 @@ class Shard(Lease):
         return self._native.index
 
 
-class Shards:
-    """A worker's part in the shards of a name; see :class:`leasehold.Shards`."""
+class Shards(AsyncOnly):
+    """A worker's part in the shards of a name; see :class:`leasehold.Shards`. It works from the call on, and may be awaited, which
+    takes no time.
+    """
 
     def __init__(self, native: _native.Shards) -> None:
         self._native = native
@@ -63,6 +66,10 @@ class Shards:
         """Leaves; see :meth:`leasehold.Shards.stop`. In a callback of these shards it returns at once."""
         # The callbacks need the loop while this waits for them.
         await asyncio.to_thread(self._native.stop)
+
+    def __await__(self) -> Generator[None, None, Self]:
+        yield from ()
+        return self
 
     async def __aenter__(self) -> Self:
         return self

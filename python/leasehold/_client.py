@@ -10,6 +10,7 @@ import threading
 from leasehold import _callbacks, _native
 from leasehold._errors import ConfigError
 from leasehold._lock import Lock
+from leasehold._misuse import SyncOnly
 from leasehold._once import Once
 from leasehold._options import (
     acquiring,
@@ -124,7 +125,7 @@ def _refuse_greenlets() -> None:
             )
 
 
-class Client:
+class Client(SyncOnly):
     """A connection to a store, and everything that keeps its leases alive; made by :func:`connect`.
 
     Any number of threads may use it. As a context manager, it is closed at the end.

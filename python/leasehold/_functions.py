@@ -37,9 +37,10 @@ def refuse_plain(function: Callable[..., object]) -> None:
 def refuse_result(result: object, why: str) -> None:
     """Raises TypeError for a result that has not run yet, such as a coroutine, and closes it."""
     import inspect
+    from collections.abc import Coroutine
     from types import AsyncGeneratorType, GeneratorType
 
-    if isinstance(result, GeneratorType) or inspect.iscoroutine(result):
+    if isinstance(result, (GeneratorType, Coroutine)):
         result.close()
     elif not isinstance(result, AsyncGeneratorType) and not inspect.isawaitable(result):
         return

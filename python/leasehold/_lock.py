@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from leasehold._functions import refuse_deferred, refuse_result
+from leasehold._misuse import SyncOnly
 from leasehold._names import namer
 from leasehold._native import LockBase
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _LATER = "a coroutine would run after the lock is released: use a client of leasehold.aio, or take the lock inside of it"
 
 
-class Acquirable(LockBase):
+class Acquirable(LockBase, SyncOnly):
     """A lock, or what is made of locks, with its settings; nothing is held until it is entered.
 
     ``with`` holds it for a body, a decorator for each call of a function; ``acquire`` and ``release`` are those of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from leasehold._functions import refuse_deferred, refuse_result
+from leasehold._misuse import SyncOnly
 from leasehold._names import namer
 from leasehold._native import OnceBase
 
@@ -35,7 +36,7 @@ def requester(
     return lambda args, kwargs: (name_of(args, kwargs), {**options, "slot": slot_of(args, kwargs)})
 
 
-class Once(OnceBase):
+class Once(OnceBase, SyncOnly):
     """A job that is done once, with its settings; made by :meth:`Client.once`, and nothing runs until it is entered.
 
     ``with once as run:`` gives the run, or None if there is nothing to do; ``once.outcome`` says why then. ``@once`` decorates a

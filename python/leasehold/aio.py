@@ -2,7 +2,7 @@
 
 >>> import asyncio, leasehold.aio
 >>> async def main():
-...     async with await leasehold.aio.connect("memory:") as client:
+...     async with leasehold.aio.connect("memory:") as client:
 ...         async with client.lock("invoice/42", ttl=30, wait=10, on_lost="cancel") as lease:
 ...             print("fencing token", lease.token)
 >>> asyncio.run(main())
@@ -21,9 +21,11 @@ from leasehold import _aio_shards
 from leasehold._aio_lease import Lease, Leases, Lost, Permit, Run, refuse_uncallable
 from leasehold._aio_lock import Acquirable, Lock, Once
 from leasehold._aio_loop import on_loop, perform, reactor_of, task_number
+from leasehold._aio_pending import Pending
 from leasehold._aio_permits import LockAny, RwLock, Semaphore
 from leasehold._aio_shards import Shard, Shards
 from leasehold._client import _begin_acquire, _connector, _end_with_child, _refuse_wait, _request, _several
+from leasehold._misuse import AsyncOnly
 from leasehold._options import (
     acquiring,
     acquiring_all,
@@ -43,7 +45,7 @@ from leasehold._options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
     from types import TracebackType
     from typing import NoReturn
 
@@ -75,10 +77,14 @@ __all__ = [
     "Lease",
     "Leases",
     "Lock",
+    "LockAny",
     "Lost",
     "Once",
+    "Pending",
     "Permit",
     "Run",
+    "RwLock",
+    "Semaphore",
     "Shard",
     "Shards",
     "connect",
@@ -86,12 +92,18 @@ __all__ = [
 
 
 @shown_as(connecting)
-async def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
-    """Opens a store; see :func:`leasehold.connect`."""
+def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Pending[Client]:
+    """Opens a store; see :func:`leasehold.connect`. ``await`` it for the client, or write ``async with connect(...) as client``,
+    which closes it at the end.
+    """
+    return Pending(_connect(stores, options))
+
+
+async def _connect(stores: Stores | None, options: ConnectOptions) -> Client:
     return Client(await perform(_connector(stores, **options).begin_connect()))
 
 
-class Client:
+class Client(AsyncOnly):
     """A connection to a store, and everything that keeps its leases alive; made by :func:`connect`.
 
     Any number of tasks and event loops may use it. Its methods are those of :class:`leasehold.Client`, awaited.
@@ -112,8 +124,11 @@ class Client:
         return Lock(self, name, on_lost, options)
 
     @shown_as(acquiring)
-    async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lease:
-        """See :meth:`leasehold.Client.acquire`."""
+    def acquire(self, name: str, **options: Unpack[LockOptions]) -> Pending[Lease]:
+        """See :meth:`leasehold.Client.acquire`; awaited, or entered by ``async with``."""
+        return Pending(self._acquire(name, options))
+
+    async def _acquire(self, name: str, options: LockOptions) -> Lease:
         loop = asyncio.get_running_loop()
         return Lease(await perform(_begin_acquire(self._native, name, task_number(loop), options), loop))
 
@@ -130,8 +145,11 @@ class Client:
         return Once(self, name, options)
 
     @shown_as(acquiring_all)
-    async def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
-        """See :meth:`leasehold.Client.lock_all`; used as ``async with await client.lock_all(...)``."""
+    def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Pending[Leases]:
+        """See :meth:`leasehold.Client.lock_all`; awaited, or entered by ``async with``."""
+        return Pending(self._lock_all(names, options))
+
+    async def _lock_all(self, names: Iterable[str], options: AllOptions) -> Leases:
         names = _several(names)
         try:
             operation = self._native.begin_acquire_all(names, **options)
@@ -287,8 +305,10 @@ async def _changed(changes: _native.Changes) -> AsyncGenerator[Change, None]:
         yield await perform(changes.begin_next())
 
 
-class Election:
-    """A candidacy; see :class:`leasehold.Election`."""
+class Election(AsyncOnly):
+    """A candidacy; see :class:`leasehold.Election`. It campaigns from the call on: it may be awaited, which takes no time, or be
+    entered by ``async with``, which resigns at the end.
+    """
 
     def __init__(self, native: _native.Election) -> None:
         self._native = native
@@ -314,6 +334,10 @@ class Election:
         """
         # The callbacks need the loop while this waits for them.
         await asyncio.to_thread(self._native.resign)
+
+    def __await__(self) -> Generator[None, None, Self]:
+        yield from ()
+        return self
 
     async def __aenter__(self) -> Self:
         return self

@@ -11,10 +11,14 @@ use pyo3::prelude::*;
 
 use crate::callback;
 use crate::convert::{Kept, Seconds};
-use crate::errors::raised;
+use crate::errors::{self, raised};
 use crate::info::LockInfo;
 use crate::reactor::{Operation, Outcome};
 use crate::signals::{self, Signals};
+
+const NOTHING_TO_EXTEND: &str = "a lease is renewed in the background until it is released, so there is nothing to \
+    extend: call check(seconds) before a step that takes so long, pass a longer ttl to outlast longer stalls, or max_hold to \
+    end renewals";
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
@@ -101,6 +105,13 @@ impl Lease {
     /// goes on in the background.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| ffi::release(&self.0)).map_err(|error| raised(py, &error))
+    }
+
+    /// Raises ConfigError, with advice: a lease renews itself, so there is nothing to extend.
+    #[pyo3(signature = (seconds = None))]
+    fn extend(&self, py: Python<'_>, seconds: Option<Py<PyAny>>) -> PyResult<()> {
+        drop(seconds);
+        Err(errors::config(py, NOTHING_TO_EXTEND))
     }
 
     /// Ends the lease this many seconds from now; each call starts the time anew. Returns whether there was a lease to
