@@ -67,11 +67,21 @@ def reactor_of(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
     return reactor
 
 
-def start(loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter: asyncio.Future[Any]) -> int:
-    return reactor_of(loop).start(operation, waiter)
+def start(
+    loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter: asyncio.Future[Any]
+) -> int | asyncio.Task[Any]:
+    if isinstance(operation, _native.Operation):
+        return reactor_of(loop).start(operation, waiter)
+    # Fakes have coroutines in place of operations.
+    task: asyncio.Task[Any] = loop.create_task(operation)
+    task.add_done_callback(lambda done: done.cancelled() or waiter.done() or waiter.set_result(done.result()))
+    return task
 
 
-def cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
+def cancel(loop: asyncio.AbstractEventLoop, task: int | asyncio.Task[Any]) -> None:
+    if not isinstance(task, int):
+        task.cancel()
+        return
     reactor = _known_reactor(loop)
     # Without a reactor, the task was dropped with the loop.
     if reactor is not None:
@@ -81,6 +91,8 @@ def cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
 async def perform(operation: _native.Operation, loop: asyncio.AbstractEventLoop | None = None) -> Any:
     """Runs an operation on the running loop, which is given where it is known, since asking for it takes long on some versions
     of Python. If the wait ends early, the operation is cancelled."""
+    if not isinstance(operation, _native.Operation):
+        return await operation
     if loop is None:
         loop = asyncio.get_running_loop()
     waiter: asyncio.Future[Any] = loop.create_future()

@@ -54,6 +54,13 @@ class FakeClock:
             self._until(self._ns + to_ns(seconds), lambda: False)
             self._balance()
 
+    def _set_up(self, is_up: bool) -> None:
+        """Lets requests reach the store, or not."""
+        with self._mutex:
+            self._store.is_up = is_up
+            if is_up:
+                self._balance()
+
     def _balance(self) -> None:
         if self._workers:
             from leasehold import _fake_shards

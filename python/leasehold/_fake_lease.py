@@ -97,6 +97,10 @@ class FakeLease:
         if left <= 0 or left < least:
             raise about(LeaseLostError(f"{self.resource!r} has only {left:.3f} s left"), self.resource)
 
+    def extend(self, seconds: Seconds | None = None) -> NoReturn:
+        """Raises ConfigError; see :meth:`leasehold.Lease.extend`."""
+        raise about(ConfigError("a lease is renewed in the background, so there is nothing to extend"), self.resource)
+
     @property
     def lost(self) -> FakeLost:
         """The loss of the lease, as an event."""
@@ -149,6 +153,25 @@ class FakeLease:
             if kind is None:
                 raise
 
+    async def _begin_release(self) -> None:
+        self.release()
+
+    async def _begin_exit(self, has_raised: bool) -> None:
+        self.__exit__(BaseException if has_raised else None, None, None)
+
+    async def _begin_lost(self) -> LeaseholdError:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        lost: asyncio.Future[LeaseholdError] = loop.create_future()
+
+        def tell(error: LeaseholdError) -> None:
+            if not lost.done():
+                lost.set_result(error)
+
+        self.on_lost(lambda error: loop.call_soon_threadsafe(tell, error) and None)
+        return await lost
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a lease belongs to the process that took it: pass its token on, not the lease")
 
@@ -200,6 +223,9 @@ class FakeRun(FakeLease):
         if self._is_unconfirmed or not self._is_free:
             message = f"the work of {self.resource!r} was done, and the store has not confirmed that its mark stands"
             raise about(FinishUnconfirmedError(message), self.resource)
+
+    async def _begin_finish(self) -> None:
+        self.finish()
 
     def mark_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> NoReturn:
         """Raises ConfigError, as every store but PostgreSQL: there is no database for the mark."""

@@ -14,10 +14,15 @@ from leasehold.protocol import Failure, Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from leasehold._fake_process import Process
     from leasehold._fakes import FakeInfo
     from leasehold._types import Kind, LockOptions, Seconds
     from leasehold.protocol import LockOptions as Settings
+
+TURNS = 20
+"""Turns of an event loop in which tasks that are ready may run, before a wait moves the clock."""
 
 _MOST = 64
 _READERS = 16
@@ -197,6 +202,9 @@ class FakePages:
         self._prefix = prefix
         self._is_over = False
 
+    async def begin_next(self) -> list[FakeInfo] | None:
+        return self.next()
+
     def next(self) -> list[FakeInfo] | None:
         if self._is_over:
             return None
@@ -220,22 +228,43 @@ class FakeChanges:
 
     def next(self) -> Change:
         clock = self._process.clock
+        for _ in self._readings():
+            with clock._mutex:
+                if (change := self._changed()) is not None:
+                    return change
+        raise RuntimeError(f"nobody took or released {self._name!r} within an hour of the fake clock")
+
+    async def begin_next(self) -> Change:
+        import asyncio
+
+        for _ in self._readings():
+            if (change := self._changed()) is not None:
+                return change
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+        raise RuntimeError(f"nobody took or released {self._name!r} within an hour of the fake clock")
+
+    def _readings(self) -> Iterator[None]:
         if self._every < to_ns(0.1):
             raise about(ConfigError(f"{self._every / 1e9} s between two readings is too short; the shortest is 0.1 s"), self._name)
         self._process.request(self._name)
+        clock = self._process.clock
         end = clock._ns + to_ns(ENDLESS)
-        with clock._mutex:
-            while clock._ns < end:
-                if self._told is not None:
-                    clock._until(clock._ns + self._every, lambda: False)
-                if self._process._is_closed:
-                    raise about(ClosedError("the client was closed"), self._name)
-                change = self._read()
-                told = (change.kind, change.holder and change.holder.token)
-                if told != self._told:
-                    self._told = told
-                    return change
-        raise RuntimeError(f"nobody took or released {self._name!r} within an hour of the fake clock")
+        while clock._ns < end:
+            yield
+
+    def _changed(self) -> Change | None:
+        clock = self._process.clock
+        if self._told is not None:
+            clock._until(clock._ns + self._every, lambda: False)
+        if self._process._is_closed:
+            raise about(ClosedError("the client was closed"), self._name)
+        change = self._read()
+        told = (change.kind, change.holder and change.holder.token)
+        if told == self._told:
+            return None
+        self._told = told
+        return change
 
     def _read(self) -> Change:
         try:

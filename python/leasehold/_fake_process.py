@@ -18,6 +18,7 @@ from leasehold._errors import (
     StoreUnavailableError,
 )
 from leasehold._fake_clock import ENDLESS
+from leasehold._fake_election import FakeElection
 from leasehold._fake_lease import PATIENCE, FakeLease, FakeRun, about
 from leasehold._fake_permits import FakeChanges, FakeComposed, FakePages, set_number
 from leasehold._fake_runs import FakeRunRequest, forget_run, inspect_run
@@ -42,8 +43,6 @@ from leasehold.protocol import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
-
     from typing_extensions import Unpack
 
     from leasehold import _types
@@ -282,7 +281,7 @@ class Process:
         with self.clock._mutex:
             return forget_run(self, name, slot)
 
-    def release_if(self, name: str, *, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
+    def release_if(self, name: str, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
         with self.clock._mutex:
             holder = self.inspect(name)
             has_token, has_owner = (None, None) if holder is None else (holder.token, holder.owner)
@@ -291,7 +290,7 @@ class Process:
                 self.clock._store.free(name)
             return FakeReleaseIfOutcome(released, holder)
 
-    def revoke(self, name: str, token: int, *, owner: str | None) -> FakeRevokeOutcome:
+    def revoke(self, name: str, token: int, owner: str | None) -> FakeRevokeOutcome:
         clock = self.clock
         with clock._mutex:
             holder = self.inspect(name)
@@ -302,8 +301,18 @@ class Process:
                 holder = self.inspect(name)
             return FakeRevokeOutcome(revoked, holder)
 
-    def elect(self, name: str, **_: object) -> NoReturn:
-        raise ConfigError(f"a fake client has no elections: acquire {name!r} instead")
+    def elect(
+        self,
+        name: str,
+        *,
+        ttl: Seconds | None = None,
+        owner: str | None = None,
+        on_start: Callable[..., object] | None = None,
+        on_stop: Callable[..., object] | None = None,
+    ) -> FakeElection:
+        if self._is_closed:
+            raise about(ClosedError("the client was closed"), name)
+        return FakeElection(self, name, ttl=ttl, owner=owner, on_start=on_start, on_stop=on_stop)
 
     def release_revoked(self, lock: int) -> None:
         with contextlib.suppress(CommandRejectedError):

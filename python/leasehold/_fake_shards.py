@@ -40,6 +40,8 @@ class FakeShards:
     leaves, a shard ends, or the clock moves. The callbacks run there, one after the other.
     """
 
+    _over = "the {} of shards has raised: the shards are let go, and the worker works no more"
+
     def __init__(
         self,
         process: Process,
@@ -67,7 +69,7 @@ class FakeShards:
         self._is_stopping = False
         clock = process.clock
         with clock._mutex:
-            clock._workers.setdefault(name, []).append(self)
+            clock._workers.setdefault(self._key, []).append(self)
             balance(clock)
 
     @property
@@ -78,7 +80,7 @@ class FakeShards:
     @property
     def members(self) -> int:
         """The number of workers, this one among them; 0 while it stands by."""
-        members = _members(self._process.clock._workers.get(self.name, ()))
+        members = _members(self._process.clock._workers.get(self._key, ()))
         return len(members) if self in members else 0
 
     def stop(self) -> None:
@@ -97,9 +99,16 @@ class FakeShards:
         self.stop()
 
     def __repr__(self) -> str:
-        if self not in self._process.clock._workers.get(self.name, ()):
+        if self not in self._process.clock._workers.get(self._key, ()):
             return f"<FakeShards {self.name!r} over>"
         return f"<FakeShards {self.name!r} held={','.join(str(shard.index) for shard in self.held)}>"
+
+    @property
+    def _key(self) -> str:
+        return self.name
+
+    def _resource(self, index: int) -> str:
+        return f"{self.name}#shard{index}"
 
     def _agrees(self) -> bool:
         """Compares the number of shards with that of the other clients."""
@@ -126,7 +135,7 @@ class FakeShards:
             self.last_error = about(StoreUnavailableError("the test has taken the store down"), self.name)
             return False
         for index in range(self._count):
-            shard = self._process.attempt(f"{self.name}#shard{index}", self._options, FakeShard)
+            shard = self._process.attempt(self._resource(index), self._options, FakeShard)
             if isinstance(shard, FakeShard):
                 self.last_error = None
                 shard.index = index
@@ -152,8 +161,7 @@ class FakeShards:
     def _call(self, name: str, *arguments: object) -> None:
         callback = self._callbacks[name]
         if callback is not None and not call(callback, *arguments):
-            message = f"the {name} of shards has raised: the shards are let go, and the worker works no more"
-            self.last_error = about(ConfigError(message), self.name)
+            self.last_error = about(ConfigError(self._over.format(name)), self.name)
             self._is_stopping = True
 
 

@@ -94,6 +94,12 @@ class FakeLeases:
         if first is not None:
             raise first
 
+    async def _begin_release(self) -> None:
+        self.release()
+
+    async def _begin_exit(self, has_raised: bool) -> None:
+        self.__exit__(BaseException if has_raised else None, None, None)
+
     def __enter__(self) -> Self:
         return self
 

@@ -21,7 +21,7 @@ Traceback (most recent call last):
     ...
 leasehold.FinishUnconfirmedError: ...
 
-A fake client has the interface of :class:`leasehold.Client`, without elections. It runs the real protocol with the clock of
+A fake client has the interface of :class:`leasehold.Client`. It runs the real protocol with the clock of
 the test, over the reference store. All clients of one clock share one store, each as a separate process. A wait
 moves the clock, so ``acquire("job", wait=10)`` takes no real time, and each run of a test gives the same result.
 Callbacks run in the call that moves the clock, after everything that is due has happened. Threads may share a clock, but a
@@ -33,27 +33,49 @@ from __future__ import annotations
 
 from leasehold._client import Client
 from leasehold._fake_clock import FakeClock
+from leasehold._fake_election import FakeElection
+from leasehold._fake_items import FakeItemStore, Native
 from leasehold._fake_lease import FakeLease, FakePermit, FakeRun
 from leasehold._fake_process import Process
 from leasehold._fake_shards import FakeShard, FakeShards
 from leasehold._fakes import FakeInfo
+from leasehold.cas import AsyncItems, Items
 from leasehold.protocol import Config, NodeConfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from leasehold._fake_aio import FakeAsyncClient, FakeAsyncElection
     from leasehold._types import Seconds
 
 __all__ = [
+    "FakeAsyncClient",
+    "FakeAsyncElection",
     "FakeClient",
     "FakeClock",
+    "FakeElection",
     "FakeInfo",
+    "FakeItemStore",
     "FakeLease",
     "FakePermit",
     "FakeRun",
     "FakeShard",
     "FakeShards",
     "connect",
+    "connect_async",
+    "connect_items",
+    "connect_items_async",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        # It needs asyncio, which takes long to import.
+        if name not in ("FakeAsyncClient", "FakeAsyncElection"):
+            raise AttributeError(f"module 'leasehold.testing' has no attribute {name!r}")
+        from leasehold import _fake_aio
+
+        return getattr(_fake_aio, name)
+
 
 
 def connect(
@@ -65,6 +87,31 @@ def connect(
 ) -> FakeClient:
     """A client of the clock's store. Without a clock, the client has its own, in ``client.clock``."""
     return FakeClient(clock or FakeClock(), owner, Config([NodeConfig()], drift_ppm, request_timeout))
+
+
+def connect_async(
+    clock: FakeClock | None = None,
+    *,
+    owner: str = "fake",
+    drift_ppm: int | None = None,
+    request_timeout: Seconds | None = None,
+) -> FakeAsyncClient:
+    """The same for asyncio, with the interface of :class:`leasehold.aio.Client`. It is not awaited. Before a wait moves the clock,
+    other tasks that are ready run.
+    """
+    from leasehold._fake_aio import FakeAsyncClient
+
+    return FakeAsyncClient(clock or FakeClock(), owner, Config([NodeConfig()], drift_ppm, request_timeout))
+
+
+def connect_items(store: FakeItemStore | None = None, *, tries: int = 10) -> Items:
+    """Items as those of :func:`leasehold.cas.connect`, without pauses. Tests of several clients give them one store."""
+    return Items(Native(store or FakeItemStore()), tries)  # type: ignore[arg-type]
+
+
+def connect_items_async(store: FakeItemStore | None = None, *, tries: int = 10) -> AsyncItems:
+    """As :func:`connect_items`, for asyncio. It is not awaited."""
+    return AsyncItems(Native(store or FakeItemStore()), tries)  # type: ignore[arg-type]
 
 
 class FakeClient(Client):
@@ -87,11 +134,8 @@ class FakeClient(Client):
 
     def store_down(self) -> None:
         """From now on no request of any client of this clock reaches the store. Leases last until they expire."""
-        with self.clock._mutex:
-            self.clock._store.is_up = False
+        self.clock._set_up(False)
 
     def store_up(self) -> None:
         """Requests reach the store again; its records are still there."""
-        with self.clock._mutex:
-            self.clock._store.is_up = True
-            self.clock._balance()
+        self.clock._set_up(True)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from conftest import PATIENCE
@@ -372,7 +375,93 @@ def test_threads_may_share_a_clock(client: testing.FakeClient, clock: testing.Fa
     assert errors == []
 
 
-def test_a_fake_has_no_elections(client: testing.FakeClient) -> None:
+def test_a_candidate_leads_until_it_resigns_or_loses(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+    told: list[tuple[str, object]] = []
+    done = threading.Event()
+
+    def started(lease: leasehold.Lease) -> None:
+        lease.check()
+        told.append(("start", lease.resource))
+        done.set()
+
+    def stopped(error: leasehold.LeaseholdError | None) -> None:
+        told.append(("stop", error and error.code))
+
+    election = client.elect("leader", ttl=TTL, on_start=started, on_stop=stopped)
+    assert done.wait(PATIENCE) and election.resource == "leader" and election.last_error is None
+    info = rival.inspect("leader")
+    assert info is not None and election.term == info.token
+    with rival.elect("leader") as other:
+        assert other.term is None
+    assert rival.try_acquire("leader") is None
+    election.resign()
+    assert told == [("start", "leader"), ("stop", None)] and election.term is None
+    rival.acquire("leader", wait=0).release()
+    with pytest.raises(TypeError):
+        client.elect("leader", on_start=5)  # type: ignore[arg-type]
     with pytest.raises(leasehold.ConfigError):
-        client.elect("leader")
+        client.elect("leader", ttl=0)
+
+
+def test_code_can_be_tested_for_a_lost_election(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+    told: list[str] = []
+
+    def candidate(who: testing.FakeClient, name: str) -> leasehold.Election:
+        return who.elect(
+            "leader",
+            on_start=lambda lease: told.append(f"{name} leads"),
+            on_stop=lambda error: told.append(f"{name} stops: {error and error.code}"),
+        )
+
+    mine, theirs = candidate(client, "I"), candidate(rival, "they")
+    client.lose("leader")
+    assert told == ["I leads", "I stops: lost", "they leads"] and mine.term is None and theirs.term is not None
+    client.store_down()
+    client.clock.advance(2 * TTL)
+    assert told[3:] == ["they stops: lost"] and isinstance(mine.last_error, leasehold.StoreUnavailableError)
+    client.store_up()
+    assert told[4:] == ["I leads"] and "leading" in repr(mine)
+    mine.resign()
+    assert told[5:] == ["I stops: None", "they leads"] and "over" in repr(mine)
+    rival.close()
+    assert told[7:] == ["they stops: None"] and theirs.term is None
+
+
+def test_a_callback_that_raises_ends_a_fake_candidacy(
+    client: testing.FakeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
+    election = client.elect("leader", on_start=lambda lease: 1 / 0)
+    assert isinstance(election.last_error, leasehold.ConfigError) and client.inspect("leader") is None
     assert "fake" in repr(client) and "token=" in repr(client.acquire("job"))
+
+
+FIXTURES_IN_USE = """
+import asyncio
+import leasehold
+
+pytest_plugins = ["leasehold.contrib.pytest"]
+
+def test_fakes(leasehold_client, leasehold_async_client, leasehold_clock):
+    lease = leasehold_client.acquire("job")
+    assert asyncio.run(leasehold_async_client.inspect("job")).token == lease.token
+    leasehold_clock.advance(3600)
+    lease.check()
+
+def test_store(leasehold_store):
+    with leasehold.connect() as client:
+        assert client.stores == [leasehold_store]
+        client.acquire("job", ttl=600)
+
+def test_each_test_has_its_own(leasehold_store, leasehold_client):
+    with leasehold.connect() as client, client.lock("job", wait=0), leasehold_client.lock("job", wait=0):
+        pass
+"""
+
+
+def test_fixtures_for_pytest(tmp_path: Path) -> None:
+    (tmp_path / "test_fixtures.py").write_text(FIXTURES_IN_USE)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:anyio", "test_fixtures.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert "3 passed" in ran.stdout, ran.stdout + ran.stderr
