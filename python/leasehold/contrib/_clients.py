@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 
 from leasehold._client import connect
 from leasehold._functions import refuse_deferred, refuse_result
 from leasehold._once import Once, requester
+from leasehold._options import running
 from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
 
 TYPE_CHECKING = False
@@ -20,11 +22,21 @@ if TYPE_CHECKING:
 
     P = ParamSpec("P")
     R = TypeVar("R")
+    F = TypeVar("F", bound=Callable[..., object])
 
 _LATER = "a coroutine would run after the mark is written: use leasehold.aio for it"
 
 # A forked child connects by itself.
 _clients: dict[tuple[int, str], Client] = {}
+
+
+def shows_options(function: F) -> F:
+    """Makes ``help()``, ``inspect.signature`` and editors show the options of a run instead of ``**options``."""
+    own = inspect.signature(function)
+    named = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    options = [each for each in inspect.signature(running).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    function.__signature__ = own.replace(parameters=named + options)  # type: ignore[attr-defined]
+    return function
 
 
 def client_of(stores: Stores | None) -> Client:

@@ -24,6 +24,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from leasehold._client import connect
 from leasehold._errors import ConfigError
 from leasehold._runs import AlreadyDone
+from leasehold.contrib._clients import shows_options
 from leasehold.protocol import period_slot
 
 TYPE_CHECKING = False
@@ -44,6 +45,7 @@ class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
     A job that raises leaves no mark, and neither does a scheduler that dies: another one that stands by runs the job then.
     """
 
+    @shows_options
     def __init__(
         self,
         stores: Stores | None = None,

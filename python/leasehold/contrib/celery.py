@@ -31,7 +31,7 @@ from celery.schedules import crontab
 from leasehold._errors import ConfigError, LockBusyError
 from leasehold._once import requester
 from leasehold._runs import Ran, RunningElsewhere
-from leasehold.contrib._clients import client_of, runs_once
+from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ _TTL = 10.0
 """Sending a message takes less than that."""
 
 
+@shows_options
 def once(
     name: str | None = None, *, retry_in: float = 5.0, **options: Unpack[OnceOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, R | None]]:

@@ -23,7 +23,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from leasehold._runs import AlreadyDone
-from leasehold.contrib._clients import client_of, runs_once
+from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ _TRY_LATER = 75
 """The exit status of a command that another machine runs, as that of ``leasehold exec``."""
 
 
+@shows_options
 def once(
     name: str, **options: Unpack[OnceOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]]:

@@ -46,10 +46,10 @@ class LockNotOwnedError(LockError, _LockNotOwnedError):
 class LockConnectionError(StoreUnavailableError, _ConnectionError):
     """The server cannot be reached or does not answer. A later call may succeed."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
         # OSError is in between, and does not call the next constructor.
-        _ConnectionError.__init__(self, *args)
+        _ConnectionError.__init__(self, message)
 
 
 def unreachable(error: StoreUnavailableError) -> LockConnectionError:
