@@ -11,6 +11,7 @@ import os
 import weakref
 
 from leasehold import _native
+from leasehold._callbacks import Cancelled
 from leasehold._errors import LeaseholdError
 
 TYPE_CHECKING = False
@@ -141,4 +142,6 @@ def run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 coroutine.close()
             return
+    if running.cancelled():
+        raise Cancelled
     running.result()

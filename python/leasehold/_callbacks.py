@@ -51,6 +51,10 @@ def look_now() -> None:
     looked.acquire()
 
 
+class Cancelled(BaseException):
+    """A callback was cancelled, as at the end of its event loop. As with any task, nobody is told."""
+
+
 class Call:
     """One call of a callback, on a separate thread. Its stack has only frames of Python and C, which the exit of
     the interpreter can unwind. The interpreter prints its exceptions with the name of the callback.
@@ -65,6 +69,8 @@ class Call:
         except BaseException as error:
             # Somebody may keep the traceback with this frame, but dropping `done` signals the end of the call.
             del done
+            if isinstance(error, Cancelled):
+                return
             if isinstance(error, SystemExit):
                 # A thread would end silently.
                 raise RuntimeError("a callback has raised SystemExit, which ends nothing but the callback") from error

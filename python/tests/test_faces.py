@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -139,3 +141,32 @@ def test_a_wait_that_ends_with_the_client_says_so(memory: str) -> None:
                 await waiting
 
     run(body())
+
+
+ENDS_IN_A_CALLBACK = """
+import asyncio, sys, time
+import leasehold.aio
+
+async def main(what):
+    client = await leasehold.aio.connect("memory:")
+    started = asyncio.Event()
+
+    async def work(lease):
+        started.set()
+        await asyncio.Event().wait()
+
+    made = client.shards("queue", on_gain=work) if what == "shards" else client.elect("leader", on_start=work)
+    await started.wait()
+    return made
+
+made = asyncio.run(main(sys.argv[1]))
+while made.last_error is None:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("what", ["election", "shards"])
+def test_a_loop_that_ends_cancels_callbacks_in_silence(what: str) -> None:
+    command = [sys.executable, "-W", "error", "-c", ENDS_IN_A_CALLBACK, what]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
