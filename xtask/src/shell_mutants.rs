@@ -81,11 +81,16 @@ const GROUPS: [Group; 9] = [
         package: CLIENT,
         files: &[
             "client/src/aws/**",
+            "client/src/transport/credentials/**",
             "client/src/transport/dynamodb/credentials/**",
             "client/src/transport/http/**",
+            "client/src/transport/objects/auth/**",
             "client/src/url/**",
         ],
-        tests: &["--lib", "-E=test(/^(aws|url|transport::dynamodb|transport::http)::/)"],
+        tests: &[
+            "--lib",
+            "-E=test(/^(aws|url|transport::credentials|transport::dynamodb|transport::http|transport::objects)::/)",
+        ],
         minutes: 10,
     },
     Group {

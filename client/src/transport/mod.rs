@@ -14,6 +14,8 @@ mod callers;
     allow(dead_code, reason = "callers of PostgreSQL share the connections of the background")
 )]
 mod connections;
+#[cfg(feature = "dynamodb")]
+mod credentials;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod durability;
 #[cfg(feature = "dynamodb")]

@@ -8,6 +8,7 @@ mod common;
 
 mod answers;
 mod cosmos;
+mod credentials;
 mod faults;
 mod fence;
 mod items;

@@ -1,12 +1,11 @@
 //! The right to use a bucket or container: who signs requests, and with what.
 //!
 //! Keys of AWS come from the same search as those for DynamoDB. Keys and tokens of Azure and Google are found by
-//! `reqsign`'s crates, in the order of each cloud's own tools, and kept as those of AWS are: one search at a time, on a
-//! thread of its own, while what is still valid is used.
+//! `reqsign`'s crates, in the order of each cloud's own tools, and kept as those of AWS are.
 
 mod azure;
 mod google;
-mod sender;
+mod oauth;
 
 use std::sync::Arc;
 
@@ -19,14 +18,15 @@ use zeroize::Zeroizing;
 use self::azure::Azure;
 use self::google::Google;
 use crate::sync::Mutex;
-use crate::transport::dynamodb::credentials::{CredentialCache, Environment, Expiring, Keys, NoKeys};
+use crate::transport::credentials::{CredentialCache, Expiring, NoKeys};
+use crate::transport::dynamodb::credentials::{self as aws, Environment, Keys};
 use crate::url::Reach;
 use crate::url::objects::ObjectsUrl;
 
 /// Signs requests, with the keys or tokens that it keeps.
 pub(super) enum Auth {
     Aws {
-        keys: CredentialCache,
+        keys: aws::CredentialCache,
         signer: Mutex<sigv4::Signer>,
         region: String,
     },
@@ -57,11 +57,11 @@ pub(super) struct Signed {
     pub(super) used: Used,
 }
 
-/// The result of a search in Azure or Google.
-pub(crate) struct Found {
+/// Credentials of Azure or Google.
+pub(super) struct Found {
     secret: Secret,
     expires_unix_ms: Option<u64>,
-    source: &'static str,
+    source: String,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Expiring for Found {
     }
 
     fn source(&self) -> &str {
-        self.source
+        &self.source
     }
 }
 
@@ -180,7 +180,8 @@ fn for_azure(
             Some(None)
         }
     };
-    let authorization = authorization.ok_or_else(|| NoKeys::missing("the key of the account is not base64"))?;
+    let authorization = authorization
+        .ok_or_else(|| NoKeys::refused(format!("{} is no key of an account: it is not base64", found.source)))?;
     Ok(Signed::new(&request, authorization, Used::Found(found)))
 }
 

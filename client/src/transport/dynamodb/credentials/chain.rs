@@ -9,11 +9,12 @@ use std::pin::Pin;
 use reqsign_aws_v4::{Credential, ECSCredentialProvider, IMDSv2CredentialProvider, ProcessCredentialProvider};
 use reqsign_core::ProvideCredential;
 
-use super::command::Program;
-use super::environment::{Environment, printable};
+use super::environment::Environment;
 use super::roles;
-use super::{Keys, Missing, NoKeys};
+use super::{Keys, NoKeys};
 use crate::aws::profiles::{self, Profiles, Section};
+use crate::transport::credentials::command::Program;
+use crate::transport::credentials::sender::printable;
 
 const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or \
                       AWS_PROFILE, or give the machine, task or pod a role";
@@ -46,9 +47,10 @@ pub(super) async fn search(environment: &Environment) -> Result<Keys, NoKeys> {
         None => (list, ADVICE),
     };
     // A refusal ends the search, so it was the last answer.
-    let (missing, advice) =
-        if environment.was_refused() { (Missing::Refused, REFUSED) } else { (Missing::NotFound, advice) };
-    Err(NoKeys { missing, detail: format!("no AWS credentials: {what}{advice}") })
+    Err(match environment.was_refused() {
+        true => NoKeys::refused(format!("no AWS credentials: {what}{REFUSED}")),
+        false => NoKeys::missing(format!("no AWS credentials: {what}{advice}")),
+    })
 }
 
 async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<Result<Keys, String>> {

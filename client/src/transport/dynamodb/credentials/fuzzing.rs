@@ -7,21 +7,21 @@ use bytes::Bytes;
 use http::Response;
 use tokio::runtime::Builder;
 
-use super::command::Program;
 use super::environment::{self, Environment};
 use super::{PATIENCE, chain};
 use crate::aws::EnvVars;
 use crate::sync::Mutex;
+use crate::transport::credentials::command::Program;
 
 /// Status and body.
 type Answer = (u16, Vec<u8>);
 
 /// Answers for the requests, in order, and then none.
 #[derive(Clone, Default)]
-pub(super) struct Answers(Arc<Mutex<VecDeque<Answer>>>);
+pub(in crate::transport) struct Answers(Arc<Mutex<VecDeque<Answer>>>);
 
 impl Answers {
-    pub(super) fn next(&self) -> Result<Response<Bytes>, String> {
+    pub(in crate::transport) fn next(&self) -> Result<Response<Bytes>, String> {
         let next = self.0.lock().pop_front();
         let (status, body) = next.ok_or("nobody answers")?;
         Response::builder().status(status).body(Bytes::from(body)).map_err(|error| error.to_string())

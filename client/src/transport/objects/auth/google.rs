@@ -2,28 +2,42 @@
 
 use std::time::Duration;
 
-use reqsign_core::{Context, Env, ProvideCredential};
+use reqsign_core::time::Timestamp;
+use reqsign_core::{Context, Env, ProvideCredential, ProvideCredentialDyn};
 use reqsign_google as google;
 use zeroize::Zeroizing;
 
-use super::sender::{PATIENCE, context};
+use super::oauth::{RULES, context};
 use super::{Found, Secret};
-use crate::transport::dynamodb::credentials::{NoKeys, Source};
+use crate::transport::credentials::sender::Sender;
+use crate::transport::credentials::{NoKeys, PATIENCE, Source};
+
+const FILE: &str = "GOOGLE_APPLICATION_CREDENTIALS";
+const ADVICE: &str = "; name a file in GOOGLE_APPLICATION_CREDENTIALS, give the machine a service account, or run \
+                      `gcloud auth application-default login`";
+const REFUSED: &str = "; this is a refusal, and waiting does not help: renew the file, or the right of its account";
 
 /// Searches where Google's own tools do.
-#[derive(Debug)]
-pub(crate) struct Google {
-    pub(super) context: Context,
+pub(in crate::transport::objects) struct Google {
+    sender: Sender,
+    context: Context,
 }
+
+type Provider = Box<dyn ProvideCredentialDyn<Credential = google::Credential>>;
 
 impl Google {
     pub(super) fn new(env: impl Env) -> Self {
-        Self { context: context(env, None) }
+        Self::with(env, Sender::new(RULES))
     }
 
-    async fn token(&self) -> reqsign_core::Result<Option<google::Token>> {
-        let found = google::DefaultCredentialProvider::new().provide_credential(&self.context).await?;
+    pub(super) fn with(env: impl Env, sender: Sender) -> Self {
+        Self { context: context(env, sender.clone()), sender }
+    }
+
+    async fn token(&self, provider: &Provider) -> reqsign_core::Result<Option<google::Token>> {
+        let found = provider.provide_credential_dyn(&self.context).await?;
         match found {
+            // Its signer would get a token for each request.
             Some(google::Credential { service_account: Some(account), token: None, .. }) => {
                 let exchange = google::ServiceAccountTokenCredentialProvider::new(account);
                 Ok(exchange.provide_credential(&self.context).await?.and_then(|found| found.token))
@@ -42,25 +56,43 @@ impl Source for Google {
     }
 
     fn waiting_for(&self) -> String {
-        "a source of tokens".to_owned()
+        self.sender.waiting_for()
     }
 
     async fn search(&self) -> Result<Found, NoKeys> {
-        // Not the context of an error, where tokens may stand.
-        let token = self.token().await.map_err(|error| {
-            NoKeys::missing(format!("no Google credentials: the source of tokens has failed ({})", error.kind()))
-        })?;
-        let token = token.ok_or_else(|| {
-            NoKeys::missing(
-                "no Google credentials: name a file in GOOGLE_APPLICATION_CREDENTIALS, or give the machine a service \
-                 account, or run `gcloud auth application-default login`",
-            )
-        })?;
-        let unix_ms = |at: reqsign_core::time::Timestamp| u64::try_from(at.as_second()).unwrap_or(0) * 1_000;
-        Ok(Found {
-            secret: Secret::Token(Zeroizing::new(token.access_token)),
-            expires_unix_ms: token.expires_at.map(unix_ms),
-            source: "Google's environment and tools",
-        })
+        self.sender.reset();
+        let providers: [(&str, Provider); 3] = [
+            (FILE, Box::new(google::EnvCredentialProvider::new())),
+            ("gcloud's login", Box::new(google::WellKnownCredentialProvider::new())),
+            ("the machine's service account", Box::new(google::VmMetadataCredentialProvider::new())),
+        ];
+        let mut tried = Vec::new();
+        for (name, provider) in providers {
+            let why = match self.token(&provider).await {
+                Ok(Some(token)) => return Ok(found(token, name)),
+                Ok(None) if name == FILE => format!("{FILE} is not set"),
+                Ok(None) => format!("{name}: there is none"),
+                // A file that is named and does not serve ends the search: going on would mean asking as somebody else.
+                Err(error) if name == FILE => {
+                    let what = format!("no Google credentials: {FILE}: {}", self.sender.describe(&error));
+                    return Err(match self.sender.was_refused() {
+                        true => NoKeys::refused(what + REFUSED),
+                        false => NoKeys::missing(what),
+                    });
+                }
+                Err(error) => format!("{name}: {}", self.sender.describe(&error)),
+            };
+            tried.push(why);
+        }
+        Err(NoKeys::missing(format!("no Google credentials: {}{ADVICE}", tried.join("; "))))
+    }
+}
+
+fn found(token: google::Token, source: &str) -> Found {
+    let unix_ms = |at: Timestamp| u64::try_from(at.as_second()).unwrap_or(0).saturating_mul(1_000);
+    Found {
+        secret: Secret::Token(Zeroizing::new(token.access_token)),
+        expires_unix_ms: token.expires_at.map(unix_ms),
+        source: source.to_owned(),
     }
 }

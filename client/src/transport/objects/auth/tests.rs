@@ -1,24 +1,17 @@
 //! Every source of tokens, each against a made-up endpoint.
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use leasehold_servers::answers::{Reply, Request as Asked, Server};
 use leasehold_wire::objects::Session;
-use reqsign_core::{Context, HttpSend, StaticEnv};
+use reqsign_core::StaticEnv;
 use tempfile::TempDir;
 
-use super::sender::{Sender, context};
 use super::*;
-
-/// A private key and its certificate.
-const KEY: &str = include_str!("test-key.pem");
-/// The addresses of clouds that no variable changes.
-const FIXED: [&str; 2] = ["https://oauth2.googleapis.com", "https://login.microsoftonline.com"];
+use crate::clock;
+use crate::transport::credentials::sender::Sender;
 
 /// An environment, and the endpoint that it names.
 struct World {
@@ -46,21 +39,24 @@ impl World {
     }
 
     fn env(&self) -> StaticEnv {
-        StaticEnv { home_dir: Some(PathBuf::from(self.folder.path())), envs: self.variables.clone() }
+        let mut envs = self.variables.clone();
+        // Not the tools of who runs the tests.
+        envs.entry("PATH".to_owned()).or_insert_with(|| self.folder.path().display().to_string());
+        StaticEnv { home_dir: Some(PathBuf::from(self.folder.path())), envs }
+    }
+
+    fn source_of_azure(&self, service: Service) -> CredentialCache<Azure> {
+        let sender = Sender::new(oauth::RULES).with_detour(self.server.address());
+        CredentialCache::new(Azure::with(service, "acme", self.env(), sender))
+    }
+
+    fn source_of_google(&self) -> CredentialCache<Google> {
+        let sender = Sender::new(oauth::RULES).with_detour(self.server.address());
+        CredentialCache::new(Google::with(self.env(), sender))
     }
 
     fn auth_of_azure(&self, service: Service) -> Auth {
-        let found = CredentialCache::new(Azure::new(service, "acme", self.env()));
-        Auth::Azure { service, account: "acme".into(), found }
-    }
-
-    fn auth_of_google(&self) -> Auth {
-        Auth::Google { found: CredentialCache::new(Google::new(self.env())) }
-    }
-
-    /// The same, where the addresses of the clouds are those of the server.
-    fn rerouted(&self) -> Context {
-        context(self.env(), None).with_http_send(Rerouted(self.server.url()))
+        Auth::Azure { service, account: "acme".into(), found: self.source_of_azure(service) }
     }
 
     /// The header `authorization` of a read.
@@ -69,19 +65,7 @@ impl World {
     }
 
     fn google(&self) -> Result<String, Refusal> {
-        signed(&self.auth_of_google(), Service::Gcs).map(|signed| authorization(&signed))
-    }
-}
-
-#[derive(Debug)]
-struct Rerouted(String);
-
-impl HttpSend for Rerouted {
-    async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
-        let (mut parts, body) = request.into_parts();
-        let uri = FIXED.iter().fold(parts.uri.to_string(), |uri, fixed| uri.replace(fixed, &self.0));
-        parts.uri = uri.parse().unwrap();
-        Sender { account: None }.http_send(http::Request::from_parts(parts, body)).await
+        signed(&Auth::Google { found: self.source_of_google() }, Service::Gcs).map(|signed| authorization(&signed))
     }
 }
 
@@ -126,6 +110,19 @@ fn a_machine_of_azure_has_an_identity() {
     }
 }
 
+#[test]
+fn an_app_of_azure_has_an_identity() {
+    for (service, audience) in OF_AZURE {
+        let world = World::new(entra).set("IDENTITY_ENDPOINT", "SERVER/msi/token").set("IDENTITY_HEADER", "hunter2");
+        assert_eq!(world.azure(service).unwrap(), shown(service));
+        let asked = world.server.asked().remove(0);
+        assert_eq!(asked.header("x-identity-header"), Some("hunter2"));
+        for part in ["/msi/token?", "api-version=2019-08-01", &format!("resource={audience}")] {
+            assert!(asked.path.contains(part), "{part}: {}", asked.path);
+        }
+    }
+}
+
 /// The file is the token of any issuer that Entra ID trusts: a pod's in AKS, or in EKS at AWS.
 #[test]
 fn a_token_of_another_cloud_is_exchanged_by_entra() {
@@ -157,96 +154,6 @@ fn a_service_principal_has_a_secret() {
         let asked = world.server.asked().remove(0).text();
         assert!(asked.contains("client_secret=hunter2") && asked.contains(&format!("scope={audience}%2F")), "{asked}");
     }
-}
-
-/// The words of a JSON Web Token, which is the value of this field of a form.
-fn claims(form: &str, field: &str) -> String {
-    let token = form.split('&').find_map(|pair| pair.strip_prefix(field)?.strip_prefix('=')).unwrap();
-    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
-    String::from_utf8(claims).unwrap()
-}
-
-#[test]
-fn a_service_principal_has_a_certificate() {
-    let world = World::new(entra)
-        .write("principal.pem", KEY)
-        .set("AZURE_TENANT_ID", "tenant")
-        .set("AZURE_CLIENT_ID", "worker")
-        .set("AZURE_CLIENT_CERTIFICATE_PATH", "HOME/principal.pem");
-    let mut azure = Azure::new(Service::AzureBlob, "acme", world.env());
-    azure.context = world.rerouted();
-    let found = CredentialCache::new(azure);
-    let auth = Auth::Azure { service: Service::AzureBlob, account: "acme".into(), found };
-    assert_eq!(authorization(&signed(&auth, Service::AzureBlob).unwrap()), "Bearer of-entra");
-    let asked = world.server.asked().remove(0);
-    assert_eq!(asked.path, "/tenant/oauth2/v2.0/token");
-    let claims = claims(&asked.text(), "client_assertion");
-    assert!(claims.contains(r#""sub":"worker""#), "{claims}");
-}
-
-#[test]
-fn a_pipeline_of_azure_exchanges_its_token() {
-    let world = World::new(|asked| match asked.path.starts_with("/oidc") {
-        true => Reply::new(200, r#"{"oidcToken":"of-pipelines"}"#),
-        false => entra(asked),
-    });
-    let world = world
-        .set("SYSTEM_ACCESSTOKEN", "of-the-job")
-        .set("SYSTEM_OIDCREQUESTURI", "SERVER/oidc")
-        .set("ARM_TENANT_ID", "tenant")
-        .set("ARM_CLIENT_ID", "worker")
-        .set("ARM_OIDC_AZURE_SERVICE_CONNECTION_ID", "connection");
-    let mut azure = Azure::new(Service::AzureBlob, "acme", world.env());
-    azure.context = world.rerouted();
-    let found = CredentialCache::new(azure);
-    let auth = Auth::Azure { service: Service::AzureBlob, account: "acme".into(), found };
-    assert_eq!(authorization(&signed(&auth, Service::AzureBlob).unwrap()), "Bearer of-entra");
-    let asked = world.server.asked();
-    assert_eq!(asked[0].header("authorization"), Some("Bearer of-the-job"));
-    assert!(asked[1].text().contains("client_assertion=of-pipelines"), "{}", asked[1].text());
-}
-
-/// A program `az`, in a folder that `PATH` has, which writes down its arguments.
-fn with_az(world: World, script: &str) -> World {
-    let bin = world.folder.path().join("bin");
-    std::fs::create_dir(&bin).unwrap();
-    let script = script.replace("HOME", world.folder.path().to_str().unwrap());
-    let made = std::fs::write(
-        bin.join("az.new"),
-        format!("#!/bin/sh\necho \"$@\" >> {}/asked\n{script}", world.folder.path().display()),
-    );
-    made.unwrap();
-    std::fs::set_permissions(bin.join("az.new"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    std::fs::rename(bin.join("az.new"), bin.join("az")).unwrap();
-    world.set("PATH", "HOME/bin:/bin:/usr/bin").set("AZURE_IMDS_ENDPOINT", "http://127.0.0.1:1/")
-}
-
-#[test]
-fn the_login_of_a_person_comes_last() {
-    let token = r#"echo '{"accessToken":"of-az","expiresOn":"2100-01-01 00:00:00","expires_on":4102444800,"tokenType":"Bearer"}'"#;
-    for (service, resource) in
-        [(Service::AzureBlob, "https://storage.azure.com/"), (Service::CosmosDb, "https://acme.documents.azure.com")]
-    {
-        let world = with_az(World::new(entra), token);
-        assert!(world.azure(service).unwrap().contains("of-az"));
-        let asked = std::fs::read_to_string(world.folder.path().join("asked")).unwrap();
-        assert_eq!(asked, format!("account get-access-token --resource {resource} --output json\n"));
-    }
-    let world = with_az(World::new(entra), "echo 'ERROR: hunter2: run az login' >&2; exit 1");
-    let refusal = world.azure(Service::AzureBlob).unwrap_err();
-    assert!(format!("{refusal:?}").contains("az login") && !format!("{refusal:?}").contains("hunter2"), "{refusal:?}");
-    // A machine's identity is asked first.
-    let world = with_az(World::new(entra), token).set("AZURE_IMDS_ENDPOINT", "SERVER/token");
-    assert_eq!(world.azure(Service::AzureBlob).unwrap(), "Bearer of-entra");
-    assert!(!world.folder.path().join("asked").exists());
-}
-
-#[test]
-fn a_shared_access_signature_is_a_part_of_the_url() {
-    let world = World::new(entra).set("AZURE_STORAGE_SAS_TOKEN", "?sv=2021&sig=a%2Fb%3D");
-    let signed = signed(&world.auth_of_azure(Service::AzureBlob), Service::AzureBlob).unwrap();
-    assert!(signed.query.ends_with("sv=2021&sig=a%2Fb%3D") && !signed.query.contains("?"), "{}", signed.query);
-    assert_eq!(authorization(&signed), "");
 }
 
 #[test]
@@ -281,58 +188,6 @@ fn google(asked: &Asked) -> Reply {
     let body = r#"{"access_token":"of-google","issued_token_type":"urn:ietf:params:oauth:token-type:access_token",
         "token_type":"Bearer","expires_in":3600}"#;
     Reply::new(200, body)
-}
-
-#[test]
-fn a_machine_of_google_has_an_account() {
-    let world = World::new(google);
-    let address = world.server.url().replace("http://", "");
-    let world = world.set("GCE_METADATA_HOST", &address);
-    assert_eq!(world.google().unwrap(), "Bearer of-google");
-    let asked = world.server.asked().remove(0);
-    assert_eq!(asked.header("metadata-flavor"), Some("Google"));
-    assert!(asked.path.starts_with("/computeMetadata/v1/instance/service-accounts/default/token"), "{}", asked.path);
-}
-
-#[test]
-fn a_key_of_a_service_account_is_exchanged_once_for_many_requests() {
-    let [key, ..] = KEY.split("-----BEGIN CERTIFICATE").collect::<Vec<_>>()[..] else { unreachable!() };
-    let account = serde_json::json!({
-        "type": "service_account",
-        "client_email": "worker@acme.iam.gserviceaccount.com",
-        "private_key": &key[key.find("-----BEGIN").unwrap()..],
-    });
-    let world = World::new(google).write("account.json", &account.to_string());
-    let world = world.set("GOOGLE_APPLICATION_CREDENTIALS", "HOME/account.json");
-    let mut source = Google::new(world.env());
-    source.context = world.rerouted();
-    let auth = Auth::Google { found: CredentialCache::new(source) };
-    for _ in 0..5 {
-        assert_eq!(authorization(&signed(&auth, Service::Gcs).unwrap()), "Bearer of-google");
-    }
-    let asked = world.server.asked();
-    assert_eq!(asked.len(), 1, "{asked:?}");
-    let claims = claims(&asked[0].text(), "assertion");
-    assert!(claims.contains(r#""iss":"worker@acme.iam.gserviceaccount.com""#), "{claims}");
-}
-
-#[test]
-fn a_token_that_is_valid_is_used_while_its_successor_is_not_there() {
-    let answers = std::sync::atomic::AtomicUsize::new(0);
-    let world = World::new(move |asked| match answers.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-        0 => google(asked),
-        _ => Reply::Hang,
-    });
-    let address = world.server.url().replace("http://", "");
-    let world = world.set("GCE_METADATA_HOST", &address);
-    let found = CredentialCache::new(Google::new(world.env()));
-    let now = crate::clock::monotonic();
-    let at = |seconds: u64| now.plus(std::time::Duration::from_secs(seconds));
-    let first = block_on(found.keys_at(at(0))).unwrap();
-    // The token lasts an hour. Nothing here waits for the endpoint, or this test would last as long as its patience.
-    for seconds in [3_400, 3_410, 3_500, 3_580] {
-        assert!(block_on(found.keys_at(at(seconds))).unwrap().are_the_same_as(&first), "after {seconds} s");
-    }
 }
 
 const EXTERNAL: &str = r#"{"type":"external_account","audience":"//iam.googleapis.com/pools/p","token_url":"SERVER/v1/token",
@@ -386,4 +241,217 @@ fn refusals_are_no_credentials_and_show_no_secret() {
     wrong(&World::new(|_| Reply::Close).set("AZURE_IMDS_ENDPOINT", "SERVER/token"));
     // Tokens are secrets: they come by plain HTTP from this machine and from a machine's own service only.
     wrong(&World::new(entra).set("AZURE_IMDS_ENDPOINT", "http://192.0.2.1/token"));
+}
+
+/// A key of 512 bits, for nothing else.
+const SERVICE_ACCOUNT: &str = r#"{"type":"service_account","client_email":"worker@acme.iam","private_key":"KEY"}"#;
+const KEY: &str = "-----BEGIN PRIVATE KEY-----
+MIIBVQIBADANBgkqhkiG9w0BAQEFAASCAT8wggE7AgEAAkEA66Lb8fHeZT3kGl1O
+hNp1OHWr9tjLp+JTo5A41aTpX4u9LHlCTiabDvNx3+T9zV+FxYUyL8raMjNGO1JT
+Mblh9QIDAQABAkEAybhZ4f3VDYa2R3upREJgJz1VQbTGY6p1P4ivnvXWc1tgmE29
+jvO9EN+T4ktu0yTJwpwobn5/6FTVbjYkHRosAQIhAP06Hu8azLDKuLetwYSsSigL
+mGK2cWT7eADXGlEvq8xhAiEA7jds4Ow8eY8KaUuVsBw2RSAlDHWhhflrmAWVxmtW
+XhUCIDafp/aaCFeGk0wD7j+pTqHOxoNcqZ9H434C6IlkyCFhAiBUY9w1flsaMTtd
+/AHmZsgvCuk1FcMIBElCjM/3f/UT1QIhANpsKpGddwDWzRz2n2dcvtmQX1kfEE6m
+vR4crxvix4HQ
+-----END PRIVATE KEY-----
+";
+
+fn service_account(answering: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> World {
+    let file = SERVICE_ACCOUNT.replace("KEY", &KEY.replace('\n', "\\n"));
+    World::new(answering).write("account.json", &file).set("GOOGLE_APPLICATION_CREDENTIALS", "HOME/account.json")
+}
+
+#[test]
+fn a_service_account_gets_one_token_for_many_requests() {
+    let world = service_account(google);
+    let auth = Auth::Google { found: world.source_of_google() };
+    for _ in 0..3 {
+        assert_eq!(authorization(&signed(&auth, Service::Gcs).unwrap()), "Bearer of-google");
+    }
+    let asked = world.server.asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert_eq!(asked[0].header("x-meant-for"), Some("oauth2.googleapis.com"));
+    assert!(asked[0].text().contains("jwt-bearer"), "{asked:?}");
+}
+
+/// The first answer, and then none.
+fn once(first: impl Fn() -> Reply + Send + Sync + 'static) -> impl Fn(&Asked) -> Reply + Send + Sync + 'static {
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    move |_| match is_first.swap(false, std::sync::atomic::Ordering::SeqCst) {
+        true => first(),
+        false => Reply::Hang,
+    }
+}
+
+#[test]
+fn a_token_is_used_while_the_next_one_is_waited_for() {
+    let of_machine = || Reply::new(200, format!(r#"{{"access_token":"first","expires_on":"{}"}}"#, seconds() + 3_600));
+    let azure = World::new(once(of_machine)).set("AZURE_IMDS_ENDPOINT", "SERVER/token");
+    let google = World::new(once(|| Reply::new(200, r#"{"access_token":"first","expires_in":3600}"#)))
+        .set("GCE_METADATA_HOST", &"SERVER".replace("SERVER", "169.254.169.254"));
+    still_used(&azure.source_of_azure(Service::AzureBlob), &azure);
+    still_used(&google.source_of_google(), &google);
+}
+
+fn seconds() -> u64 {
+    clock::unix_ms() / 1_000
+}
+
+fn still_used<S: crate::transport::credentials::Source<Keys = Found>>(found: &CredentialCache<S>, world: &World) {
+    let now = clock::monotonic();
+    block_on(found.keys_at(now)).unwrap_or_else(|why| panic!("{why}"));
+    let soon = now.plus(Duration::from_secs(3_600 - 200));
+    block_on(found.keys_at(soon)).unwrap_or_else(|why| panic!("{why}"));
+    leasehold_servers::wait_until("the next one is asked for", || world.server.asked().len() == 2);
+    // The source hangs, and nobody waits for it: that would end with an error.
+    let Ok(still) = block_on(found.keys_at(soon)) else { panic!("nothing is wrong with the token") };
+    assert!(still.secret == Secret::Token("first".to_owned().into()));
+}
+
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nQ2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n";
+
+fn of_client(world: World) -> World {
+    world.set("AZURE_TENANT_ID", "tenant").set("AZURE_CLIENT_ID", "worker")
+}
+
+#[test]
+fn a_service_principal_has_a_certificate() {
+    for (service, audience) in OF_AZURE {
+        let world = of_client(World::new(entra)).write("both.pem", &format!("{KEY}{CERTIFICATE}"));
+        let world = world.set("AZURE_CLIENT_CERTIFICATE_PATH", "HOME/both.pem");
+        assert_eq!(world.azure(service).unwrap(), shown(service));
+        let asked = world.server.asked().remove(0);
+        assert_eq!(asked.header("x-meant-for"), Some("login.microsoftonline.com"));
+        assert_eq!(asked.path, "/tenant/oauth2/v2.0/token");
+        for part in ["client_assertion=ey", "client_id=worker", &format!("scope={audience}%2F.default")] {
+            assert!(asked.text().contains(part), "{part}: {}", asked.text());
+        }
+    }
+}
+
+#[test]
+fn a_job_of_azure_pipelines_has_a_service_connection() {
+    for (service, audience) in OF_AZURE {
+        let answering = |asked: &Asked| match asked.path.starts_with("/oidc") {
+            true => Reply::new(200, r#"{"oidcToken":"of-pipelines"}"#),
+            false => entra(asked),
+        };
+        let world = of_client(World::new(answering))
+            .set("SYSTEM_ACCESSTOKEN", "hunter2")
+            .set("SYSTEM_OIDCREQUESTURI", "SERVER/oidc")
+            .set("AZURE_SERVICE_CONNECTION_ID", "connection");
+        assert_eq!(world.azure(service).unwrap(), shown(service));
+        let [first, second] = world.server.asked().try_into().unwrap();
+        assert_eq!(first.header("authorization"), Some("Bearer hunter2"));
+        assert!(first.path.contains("serviceConnectionId=connection"), "{}", first.path);
+        assert_eq!(second.header("x-meant-for"), Some("login.microsoftonline.com"));
+        for part in ["client_assertion=of-pipelines", &format!("scope={audience}%2F.default")] {
+            assert!(second.text().contains(part), "{part}: {}", second.text());
+        }
+    }
+}
+
+/// A machine without an identity, and a program `az`.
+#[cfg(unix)]
+fn with_az(script: &str) -> World {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new(|_| Reply::new(400, r#"{"error":"invalid_request"}"#)).set("PATH", "HOME:/usr/bin:/bin");
+    let world = world.write("az", &format!("#!/bin/sh\n{script}\n"));
+    std::fs::set_permissions(world.folder.path().join("az"), PermissionsExt::from_mode(0o755)).unwrap();
+    world
+}
+
+#[cfg(unix)]
+#[test]
+fn a_person_has_a_login_of_azures_command_line() {
+    let script = r#"echo "$@" > HOME/arguments
+        echo '{"accessToken":"of-entra","expires_on":4102444800,"expiresOn":"2100-01-01 00:00:00.000000","tokenType":"Bearer"}'"#;
+    for (service, resource) in
+        [(Service::AzureBlob, "https://storage.azure.com/"), (Service::CosmosDb, "https://acme.documents.azure.com/")]
+    {
+        let world = with_az(script);
+        assert_eq!(world.azure(service).unwrap(), shown(service));
+        let arguments = std::fs::read_to_string(world.folder.path().join("arguments")).unwrap();
+        assert_eq!(arguments.trim_end(), format!("account get-access-token --resource {resource} --output json"));
+    }
+    let out = with_az("echo \"ERROR: Please run 'az login' to setup account.\" >&2; exit 1");
+    let said = said(&out.azure(Service::AzureBlob).unwrap_err());
+    assert!(said.contains("Please run 'az login'") && said.contains("HTTP status 400, invalid_request"), "{said}");
+}
+
+#[test]
+fn a_machine_of_google_has_a_service_account() {
+    let world = World::new(google);
+    let host = world.server.address().to_string();
+    let named = World { variables: HashMap::from([("GCE_METADATA_HOST".to_owned(), host)]), ..world };
+    let usual = World::new(google);
+    for (world, host) in [(named, None), (usual, Some("metadata.google.internal"))] {
+        assert_eq!(world.google().unwrap(), "Bearer of-google");
+        let asked = world.server.asked().remove(0);
+        assert_eq!((asked.header("metadata-flavor"), asked.header("x-meant-for")), (Some("Google"), host));
+        assert!(
+            asked.path.starts_with("/computeMetadata/v1/instance/service-accounts/default/token"),
+            "{}",
+            asked.path
+        );
+    }
+}
+
+fn said(refusal: &Refusal) -> String {
+    let said = format!("{refusal:?}");
+    assert!(!said.contains("hunter2"), "{said}");
+    said
+}
+
+#[test]
+fn credentials_that_are_expired_or_wrong_end_the_search_with_advice() {
+    let expired = r#"{"error":"invalid_client","error_description":"AADSTS7000222: The keys of hunter2 are expired."}"#;
+    let entra = move |_: &Asked| Reply::new(401, expired);
+    let secret = of_client(World::new(entra)).set("AZURE_CLIENT_SECRET", "hunter2");
+    let refusal = secret.azure(Service::AzureBlob).unwrap_err();
+    assert!(matches!(refusal, Refusal::Denied(_)), "{refusal:?}");
+    for part in ["the client secret", "login.microsoftonline.com", "401, invalid_client, AADSTS7000222", "renew"] {
+        assert!(said(&refusal).contains(part), "{part}: {refusal:?}");
+    }
+    assert_eq!(secret.server.asked().len(), 1, "nobody else is asked");
+    let account = service_account(|_| Reply::new(400, r#"{"error":"invalid_grant","error_description":"hunter2"}"#));
+    let refusal = account.google().unwrap_err();
+    assert!(matches!(refusal, Refusal::Denied(_)), "{refusal:?}");
+    for part in ["GOOGLE_APPLICATION_CREDENTIALS", "invalid_grant", "renew"] {
+        assert!(said(&refusal).contains(part), "{part}: {refusal:?}");
+    }
+    let key = World::new(google).set("AZURE_STORAGE_KEY", "hunter2!").azure(Service::AzureBlob).unwrap_err();
+    assert!(said(&key).contains("AZURE_STORAGE_KEY is no key"), "{key:?}");
+}
+
+#[test]
+fn what_is_meant_and_not_there_is_named() {
+    let file = |name: &str| World::new(entra).set(name, "HOME/none");
+    let google = file("GOOGLE_APPLICATION_CREDENTIALS");
+    assert!(said(&google.google().unwrap_err()).contains("GOOGLE_APPLICATION_CREDENTIALS: "));
+    for name in ["AZURE_FEDERATED_TOKEN_FILE", "AZURE_CLIENT_CERTIFICATE_PATH"] {
+        let azure = of_client(file(name));
+        let said = said(&azure.azure(Service::AzureBlob).unwrap_err());
+        assert!(said.contains("certificate") || said.contains(name), "{said}");
+        assert!(azure.server.asked().is_empty() && google.server.asked().is_empty());
+    }
+    let nothing = World::new(|_| Reply::new(404, ""));
+    let (azure, google) = (nothing.azure(Service::AzureBlob).unwrap_err(), nothing.google().unwrap_err());
+    assert!(matches!((&azure, &google), (Refusal::NeedsCredentials(_), Refusal::NeedsCredentials(_))));
+    assert!(
+        said(&azure).contains("run `az login`") && said(&google).contains("run `gcloud auth"),
+        "{azure:?} {google:?}"
+    );
+}
+
+#[test]
+fn a_key_is_of_the_account_that_is_named() {
+    let key = "QWNjb3VudEtleU9mVGVzdHM=";
+    let world = |account: &str| {
+        let world = World::new(entra).set("AZURE_STORAGE_KEY", key).set("AZURE_STORAGE_ACCOUNT", account);
+        world.azure(Service::AzureBlob).unwrap()
+    };
+    assert!(world("acme").starts_with("SharedKey acme:"));
+    assert_eq!(world("other"), "Bearer of-entra");
 }

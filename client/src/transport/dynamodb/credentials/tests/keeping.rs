@@ -136,7 +136,7 @@ fn a_failed_search_is_not_repeated_at_once_and_keeps_the_keys() {
     *broken.lock().unwrap() = true;
     let early = later(3600 - 200);
     assert_eq!(block_on(credentials.keys_at(early)).unwrap().access_key_id, "GOOD");
-    wait_until("the search has failed", || credentials.shared.state.lock().search == Search::Idle);
+    wait_until("the search has failed", || !credentials.is_searching());
     assert_eq!(world.asked().len(), 3);
     assert_eq!(block_on(credentials.keys_at(early)).unwrap().access_key_id, "GOOD");
     assert_eq!(world.asked().len(), 3);

@@ -5,12 +5,17 @@ mod providers;
 mod refusals;
 
 use std::sync::{Arc, Mutex};
+use std::thread;
 
+use leasehold_core::Monotonic;
+use leasehold_core::op::{DenialKind, Refusal};
 use leasehold_servers::answers::{Reply, Request, Server};
 use tempfile::TempDir;
+use tokio::runtime::Builder;
 
 use super::*;
 use crate::aws::EnvVars;
+use crate::clock;
 
 /// A home folder, an environment, and everybody who could be asked for keys.
 pub(super) struct World {

@@ -1,4 +1,4 @@
-//! `credential_process`: a program of the user that prints keys.
+//! A program of the user that prints keys, such as `credential_process` of AWS or Azure's command line.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use reqsign_core::{CommandExecute, CommandOutput, Error};
 
-use super::environment::printable;
+use super::sender::printable;
 use crate::clock;
 
 /// The most output of a program.
@@ -21,7 +21,7 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// A command line, split here because the library would split it in another way.
 #[derive(Clone)]
-pub(super) struct Program {
+pub(in crate::transport) struct Program {
     words: Vec<String>,
     /// The folders to look for it in, if not those of this process.
     path: Option<String>,
@@ -31,18 +31,24 @@ pub(super) struct Program {
 impl Program {
     /// # Errors
     /// The command line cannot be parsed.
-    pub(super) fn parse(line: &str, patience: Duration) -> Result<Self, String> {
+    pub(in crate::transport) fn parse(line: &str, patience: Duration) -> Result<Self, String> {
         let words = words(line)?;
         if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self { words, path: None, patience }) }
     }
 
     #[cfg(feature = "fuzzing")]
-    pub(super) fn into_words(self) -> Vec<String> {
+    pub(in crate::transport) fn into_words(self) -> Vec<String> {
         self.words
     }
 
+    /// The program of a cloud, with its arguments.
+    #[cfg(feature = "objects")]
+    pub(in crate::transport) fn of_words(words: Vec<String>, path: Option<String>, patience: Duration) -> Self {
+        Self { words, path, patience }
+    }
+
     /// Runs it without a shell, and kills it when it takes too long.
-    fn run(&self) -> Result<CommandOutput, String> {
+    pub(in crate::transport) fn run(&self) -> Result<CommandOutput, String> {
         let (name, args) = self.words.split_first().ok_or("it is empty")?;
         let mut command = Command::new(name);
         if let Some(path) = &self.path {
@@ -82,15 +88,6 @@ impl Program {
             }
         }
     }
-}
-
-/// Runs a program of a cloud, and kills it when it takes too long.
-///
-/// # Errors
-/// It cannot be started, or did not end in time.
-#[cfg(feature = "objects")]
-pub(crate) fn run_tool(words: Vec<String>, path: Option<&str>, patience: Duration) -> Result<CommandOutput, String> {
-    Program { words, path: path.map(str::to_owned), patience }.run()
 }
 
 impl CommandExecute for Program {

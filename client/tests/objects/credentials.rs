@@ -1,0 +1,21 @@
+//! Credentials that only the service can judge: they open a container, or the message says what to do.
+
+use leasehold::ErrorKind;
+use leasehold::blocking::Client;
+use leasehold_servers::objects::{Api, Server};
+
+/// A signature for the container of Azurite, made with its key, that has ended.
+const ENDED: &str =
+    "sp=rcwl&se=2020-01-01T00%3A00%3A00Z&sv=2021-12-02&sr=c&sig=RQaIvXadgiU5UL5oHV0tLTioI5vv67FZ8cR8fImSCg8%3D";
+
+#[test]
+fn a_signature_that_has_ended_is_told_without_it() {
+    // SAFETY: this is before the first client, and nextest gives each test a process of its own.
+    unsafe { std::env::set_var("AZURE_STORAGE_SAS_TOKEN", ENDED) };
+    let server = Server::start(Api::AzureBlob);
+    let error = Client::connect(server.url("p")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+    // Azurite gives Azure's code for a firewall, where Azure says AuthenticationFailed.
+    assert!(error.to_string().contains("AuthorizationFailure"), "{error}");
+    assert!(!error.to_string().contains("RQaIv"), "{error}");
+}
