@@ -1,11 +1,12 @@
-# A container for locks in Azure Blob Storage, and the right to take them for one identity.
+# A container for locks in Azure Blob Storage, and the right to take them for one identity. The provider needs
+# `storage_use_azuread = true`, since the account takes no keys.
 
 terraform {
   required_version = ">= 1.5"
   required_providers {
     azurerm = {
       source  = "hashicorp/azurerm"
-      version = ">= 4.0"
+      version = ">= 4.9"
     }
   }
 }
@@ -16,7 +17,8 @@ variable "account" {
 }
 
 variable "resource_group" {
-  type = string
+  description = "A resource group that exists."
+  type        = string
 }
 
 variable "location" {

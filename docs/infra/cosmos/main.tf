@@ -16,7 +16,8 @@ variable "account" {
 }
 
 variable "resource_group" {
-  type = string
+  description = "A resource group that exists."
+  type        = string
 }
 
 variable "location" {

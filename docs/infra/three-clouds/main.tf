@@ -1,5 +1,8 @@
 # One lock over three clouds: a table of DynamoDB, a container of Azure and a bucket of Google. Its stores make a quorum: a lock
 # is held where two of the three say so, and one cloud may be away.
+#
+# Log in to each cloud first: `aws sso login` or AWS_PROFILE, `az login`, `gcloud auth application-default login`. The login of
+# Azure needs the role `Owner` or `User Access Administrator` on the resource group, since it grants a role.
 
 terraform {
   required_version = ">= 1.5"
@@ -10,11 +13,11 @@ terraform {
     }
     azurerm = {
       source  = "hashicorp/azurerm"
-      version = ">= 4.0"
+      version = ">= 4.9"
     }
     google = {
       source  = "hashicorp/google"
-      version = ">= 5.0"
+      version = ">= 6.0"
     }
   }
 }
@@ -22,6 +25,11 @@ terraform {
 variable "name" {
   description = "The name of the table, the account and the bucket: lowercase letters and digits, unused by anybody else."
   type        = string
+
+  validation {
+    condition     = can(regex("^[a-z0-9]{3,24}$", var.name))
+    error_message = "A storage account of Azure has a name of 3 to 24 lowercase letters and digits."
+  }
 }
 
 variable "aws_region" {
@@ -29,8 +37,18 @@ variable "aws_region" {
   default = "eu-west-1"
 }
 
-variable "azure_resource_group" {
+variable "aws_role" {
+  description = "The name of the role of the workers in AWS."
+  type        = string
+}
+
+variable "azure_subscription_id" {
   type = string
+}
+
+variable "azure_resource_group" {
+  description = "A resource group that exists."
+  type        = string
 }
 
 variable "azure_location" {
@@ -41,6 +59,10 @@ variable "azure_location" {
 variable "azure_principal_id" {
   description = "The object id of the identity of the workers in Entra."
   type        = string
+}
+
+variable "google_project" {
+  type = string
 }
 
 variable "google_location" {
@@ -57,9 +79,15 @@ provider "aws" {
   region = var.aws_region
 }
 
+# The account takes no keys, so that Terraform makes its container with the login, too.
 provider "azurerm" {
   features {}
+  subscription_id     = var.azure_subscription_id
   storage_use_azuread = true
+}
+
+provider "google" {
+  project = var.google_project
 }
 
 resource "aws_dynamodb_table" "locks" {
@@ -75,7 +103,6 @@ resource "aws_dynamodb_table" "locks" {
   deletion_protection_enabled = true
 }
 
-# Attach it to the roles of the workers.
 resource "aws_iam_policy" "locks" {
   name = "${var.name}-locks"
   policy = jsonencode({
@@ -86,6 +113,11 @@ resource "aws_iam_policy" "locks" {
       Resource = aws_dynamodb_table.locks.arn
     }]
   })
+}
+
+resource "aws_iam_role_policy_attachment" "locks" {
+  role       = var.aws_role
+  policy_arn = aws_iam_policy.locks.arn
 }
 
 module "azure" {
