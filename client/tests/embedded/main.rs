@@ -16,6 +16,8 @@ mod ffi;
 mod holding;
 #[cfg(feature = "sqlite")]
 mod hung;
+#[cfg(feature = "sqlite")]
+mod pages;
 mod permits;
 mod processes;
 mod runs;
