@@ -280,6 +280,11 @@ impl Version {
         (bytes.len() <= Self::MAX_BYTES).then(|| Self(bytes.into()))
     }
 
+    /// The version of several records together, which no store shows.
+    pub(crate) fn of_several(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+
     /// The version of a record that names its attempt and send.
     pub fn of(nonce: &Nonce, seq: Seq) -> Self {
         let mut bytes = [0; 20];

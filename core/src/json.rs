@@ -105,6 +105,7 @@ impl<'de> Deserialize<'de> for Config {
         if let Some(quorum) = given.quorum() {
             config = config.with_quorum(*quorum);
         }
+        config = config.with_observed(given.observed());
         if let Some(session) = given.session() {
             config = config.with_session(session.clone());
         }

@@ -22,6 +22,7 @@ pub mod op;
 mod prf;
 pub mod quorum;
 mod run;
+pub mod session;
 mod sip;
 pub mod store;
 pub mod time;

@@ -12,6 +12,7 @@ use core::time::Duration;
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, SessionLabel, Token, Version};
 use crate::member::{Durability, LossId, Membership};
+use crate::prf::IS_RECORD;
 use crate::time::Format;
 
 /// One operation on one resource, on behalf of one lock.
@@ -71,6 +72,14 @@ pub struct Session {
     pub nonce: Nonce,
     /// Its name for people.
     pub label: SessionLabel,
+}
+
+impl Session {
+    /// Returns true if the session is a record of its own, which is renewed in the place of its leases; else it is only a
+    /// name. See [`session`](crate::session).
+    pub fn is_record(&self) -> bool {
+        self.nonce.as_bytes()[0] & IS_RECORD != 0
+    }
 }
 
 /// Arguments of [`Op::Acquire`].
@@ -481,6 +490,14 @@ impl Seen {
 }
 
 impl Holding {
+    /// The attempt that wrote the record, if it is one of ours.
+    pub(crate) fn nonce(&self) -> Option<Nonce> {
+        match self.holder {
+            Holder::Lease { nonce, .. } => Some(nonce),
+            Holder::Foreign => None,
+        }
+    }
+
     /// Returns true if this attempt wrote the record.
     pub fn is_of(&self, nonce: &Nonce) -> bool {
         matches!(&self.holder, Holder::Lease { nonce: theirs, .. } if theirs == nonce)

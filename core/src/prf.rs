@@ -26,6 +26,7 @@ pub(crate) enum Domain {
     Retry = 5,
     LossId = 6,
     Session = 7,
+    SessionRecord = 8,
 }
 
 /// The nonce of a new attempt: unique as long as `fresh` is.
@@ -42,11 +43,25 @@ pub(crate) fn loss_id(seed: &Seed, nonce: &Nonce, node: NodeId, seq: Seq) -> Los
     LossId(bytes_of(sip128(words(nonce.as_bytes()), &message)))
 }
 
-/// The nonce of the client's session.
+/// The nonce of the client's session where that is a name and no record.
 pub(crate) fn session(seed: &Seed) -> Nonce {
     let [a, b, c, d] = words(seed);
-    Nonce::from_bytes(bytes_of(sip128([a, b], &[c, d, Domain::Session as u64])))
+    let mut bytes = bytes_of(sip128([a, b], &[c, d, Domain::Session as u64]));
+    bytes[0] &= !IS_RECORD;
+    Nonce::from_bytes(bytes)
 }
+
+/// The nonce of a session that is a record of a node, from that of the attempt which first needs it.
+pub(crate) fn session_nonce(seed: &Seed, nonce: &Nonce, node: NodeId, begun: u32) -> Nonce {
+    let [a, b, c, d] = words(seed);
+    let message = [a, b, c, d, Domain::SessionRecord as u64, u64::from(node.get()), u64::from(begun)];
+    let mut bytes = bytes_of(sip128(words(nonce.as_bytes()), &message));
+    bytes[0] |= IS_RECORD;
+    Nonce::from_bytes(bytes)
+}
+
+/// The bit in the first byte of a session's nonce that tells sessions with a record from those that are only a name.
+pub(crate) const IS_RECORD: u8 = 1;
 
 /// A fraction of `2^32`, uniform, for jitter.
 pub(crate) fn fraction(seed: &Seed, domain: Domain, lock: LockId, attempt: u32, n: u32) -> u32 {

@@ -130,6 +130,44 @@ pub fn batch_window(ttl: Ttl) -> Duration {
     ttl.get() / 12
 }
 
+/// How long the row of a lock stands by itself if it belongs to a session: a hundred and twenty times as long as the lease, at
+/// most 24 h. Those who know of no sessions wait for so long, and so does everybody where the session lives, but nobody in it
+/// believes in the row.
+pub fn row_ttl(ttl: Duration) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(24 * 3600);
+    ttl.saturating_mul(120).min(LONGEST).max(ttl)
+}
+
+/// When such a row is written anew: a third of its ttl after it was written.
+pub fn row_due(written: Monotonic, row_ttl: Duration) -> Monotonic {
+    written.plus(row_ttl / 3)
+}
+
+/// The instant from which a lease counts that is kept by the heartbeat of its session: the send of that, unless the row
+/// would then run out before the lease: `written + (row_ttl - ttl) (1 - 2 rho)`.
+pub fn counted_from(
+    heartbeat: Monotonic,
+    written: Monotonic,
+    row_ttl: Duration,
+    ttl: Duration,
+    drift: Drift,
+) -> Monotonic {
+    let longer = u128::from(ns(row_ttl.saturating_sub(ttl)));
+    let margin = 2_u128.saturating_mul(share_up(longer, drift));
+    heartbeat.min(written.plus(from_ns(longer.saturating_sub(margin))))
+}
+
+/// Until when the last heartbeat of a session also renews its locks: for a sixth of their ttl. Their own renewals, every third
+/// of it, then come together, and one heartbeat serves them all.
+pub fn heartbeat_serves_until(heartbeat: Monotonic, ttl: Duration) -> Monotonic {
+    heartbeat.plus(ttl / 6)
+}
+
+/// Until when a new lock can be taken without another heartbeat: for a third of its ttl.
+pub fn heartbeat_grants_until(heartbeat: Monotonic, ttl: Duration) -> Monotonic {
+    heartbeat.plus(ttl / 3)
+}
+
 /// The start of the period that an instant lies in, in milliseconds since 1970. Periods follow one another from `offset`
 /// after the start of 1970 in UTC; those before it are not counted.
 pub fn period_start(unix_ms: u64, every_ms: u64, offset_ms: u64) -> u64 {
@@ -185,6 +223,21 @@ mod tests {
         let foreign = observed_until(AT, length, Drift::default(), Format::Foreign);
         assert_eq!(ours.since(AT), Duration::from_millis(20_200));
         assert_eq!(foreign.since(AT), Duration::from_nanos(20_404_040_405) + Duration::from_millis(2));
+    }
+
+    #[test]
+    fn a_lease_of_a_session_ends_before_its_row_does() {
+        let (drift, lease) = (Drift::default(), ttl(30_000));
+        let row = row_ttl(lease.get());
+        assert_eq!(row, Duration::from_secs(3600));
+        assert_eq!(row_ttl(Duration::from_secs(48 * 3600)), Duration::from_secs(48 * 3600));
+        let of_row = deadline_of(AT, Ttl::new(row).unwrap(), drift);
+        for late in [0, 600, 1_200, 3_500, 3_540, 3_600, 40_000] {
+            let heartbeat = AT.plus(Duration::from_secs(late));
+            let since = counted_from(heartbeat, AT, row, lease.get(), drift);
+            assert!(since <= heartbeat && deadline_of(since, lease, drift) <= of_row, "{late}");
+        }
+        assert_eq!(counted_from(AT, AT, row, lease.get(), drift), AT);
     }
 
     #[test]

@@ -19,11 +19,12 @@ use locks::{Lock, Locks, Place};
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum, Wait};
 use crate::event::{Event, Failure};
 use crate::ids::{LockId, NodeId, Nonce, RequestId, Resource, Seq, Version};
-use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send};
+use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send, node_ids};
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
+use crate::session::{JobId, Sessions};
 use crate::time::{Monotonic, Now};
 use crate::timers::{Entry, Timers};
 
@@ -50,6 +51,8 @@ pub struct Client {
     scratch: Effects,
     ignored_responses: u64,
     timed_out_requests: u64,
+    sessions: Sessions<Target>,
+    sweep: Entry,
 }
 
 /// All acquisitions of one resource: the first contends, the others wait in order.
@@ -91,6 +94,7 @@ struct Request {
 enum Target {
     Lock { place: Place, generation: u64 },
     Orphan(OrphanId),
+    Session(JobId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,6 +102,7 @@ enum Timer {
     Lock(Place),
     Orphan(OrphanId),
     Request(RequestId),
+    Sessions,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +117,11 @@ impl Client {
     /// A client of the configured nodes. `seed` serves jitter and names the session; other nonces take fresh entropy with
     /// every call that may start an attempt.
     pub fn new(config: Config, seed: Seed, now: Now) -> Self {
+        let observed = node_ids(config.nodes().len()).map(|node| config.is_observed(node));
+        let sessions = Sessions::new(config.session().cloned(), observed, config.limits().observations);
         Self {
+            sessions,
+            sweep: None,
             env: Env::new(config, seed, now),
             closed: false,
             locks: Locks::default(),
@@ -277,12 +286,12 @@ impl Client {
                 let missing = Outcome::Unknown(Fault::of(FaultKind::Protocol));
                 let outcomes = outcomes.into_iter().chain(core::iter::repeat(missing));
                 for ((target, seq), outcome) in request.targets.into_iter().zip(outcomes) {
-                    self.settle(target, request.node, seq, outcome);
+                    self.settle(target, request.node, seq, outcome, None);
                 }
             }
             Err(fault) => {
                 for (target, seq) in request.targets {
-                    self.settle(target, request.node, seq, fault.outcome());
+                    self.settle(target, request.node, seq, fault.outcome(), None);
                 }
             }
         }
@@ -332,6 +341,7 @@ impl Client {
     /// Replaces the seed, for embedders that know that they were copied.
     pub fn reseed(&mut self, seed: Seed) {
         self.env.seed = seed;
+        self.sessions.forget();
     }
 
     /// The next thing for the embedder to do. [`Output::WakeAt`] means that there is nothing more.
@@ -340,6 +350,7 @@ impl Client {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
+        self.end_sessions();
         if let Some(transmit) = self.next_transmit() {
             return Output::Transmit(transmit);
         }
@@ -391,6 +402,7 @@ impl Client {
             && self.outputs.is_empty()
             && self.sends.is_empty()
             && self.departures.is_empty()
+            && (!self.closed || self.sessions.is_over())
     }
 
     /// The counters of the client.
@@ -410,6 +422,15 @@ impl Client {
     /// The settings.
     pub const fn config(&self) -> &Config {
         &self.env.config
+    }
+
+    /// Once a closed client has let go of all its locks, its sessions end.
+    fn end_sessions(&mut self) {
+        let is_through = self.closed && self.locks.is_empty() && self.orphans.is_empty() && self.sends.is_empty();
+        if is_through && !self.sessions.is_over() {
+            let patience = self.env.config.request_timeout();
+            self.with_sessions(|sessions, _, out| sessions.end(patience, out));
+        }
     }
 
     fn find(&self, lock: LockId) -> Option<&Lock> {

@@ -6,10 +6,11 @@ use core::time::Duration;
 use super::{Client, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
 use crate::event::Event;
 use crate::ids::{NodeId, RequestId, Resource, Seq};
-use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
+use crate::lease::{Effects, Input as LeaseInput, Machine, Send, node_ids};
 use crate::one_or_many::OneOrMany;
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
+use crate::session::{Moment, Sessions, Step as SessionStep, Work};
 use crate::time::{Monotonic, Now, batch_window, retry_cap};
 
 /// The consequence of an input for the local queue.
@@ -40,6 +41,10 @@ impl Client {
                     self.drive_orphan(id, LeaseInput::Timeout);
                 }
                 Timer::Request(id) => self.time_out(id),
+                Timer::Sessions => {
+                    self.sweep = None;
+                    self.with_sessions(Sessions::sweep);
+                }
             }
         }
         let Some(fresh) = fresh else { return };
@@ -169,7 +174,7 @@ impl Client {
         let until = self.env.now.monotonic.plus(within);
         let near = |timer| match timer {
             Timer::Lock(near) if near != place => Some(near),
-            Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) => None,
+            Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) | Timer::Sessions => None,
         };
         // In a quorum, some of those that are near are only due to ask a node that fails, and queue nothing.
         let candidates = most.saturating_mul(self.env.config.nodes().len());
@@ -188,7 +193,15 @@ impl Client {
         }
     }
 
-    pub(super) fn settle(&mut self, target: Target, node: NodeId, seq: Seq, outcome: Outcome) {
+    /// Passes an outcome to whom it concerns. A lease counts from `since`, if that is earlier than its send.
+    pub(super) fn settle(
+        &mut self,
+        target: Target,
+        node: NodeId,
+        seq: Seq,
+        outcome: Outcome,
+        since: Option<Monotonic>,
+    ) {
         if matches!(outcome, Outcome::NotApplied(Refusal::NeedsCredentials(_)))
             && let Some(state) = self.env.node_mut(node).filter(|state| !state.lacks_credentials)
         {
@@ -201,7 +214,7 @@ impl Client {
                     let failing =
                         |env: &super::Env| env.nodes.get(node.index()).is_some_and(|node| node.breaker.failures() > 0);
                     let was_failing = failing(&self.env);
-                    self.drive(place, LeaseInput::Outcome { node, seq, outcome });
+                    self.drive(place, LeaseInput::Outcome { node, seq, outcome, since });
                     if was_failing && !failing(&self.env) {
                         self.catch_up(place);
                     }
@@ -209,8 +222,42 @@ impl Client {
                     self.tell_orphans(generation, node, seq, &outcome);
                 }
             }
-            Target::Orphan(id) => self.drive_orphan(id, LeaseInput::Outcome { node, seq, outcome }),
+            Target::Orphan(id) => self.drive_orphan(id, LeaseInput::Outcome { node, seq, outcome, since }),
+            Target::Session(job) => self.with_sessions(|sessions, moment, out| {
+                sessions.answered(job, outcome, moment, out);
+            }),
         }
+    }
+
+    /// Has the layer of sessions do something, and carries out what it wants.
+    pub(super) fn with_sessions(
+        &mut self,
+        act: impl FnOnce(&mut Sessions<Target>, Moment<'_>, &mut Vec<SessionStep<Target>>),
+    ) {
+        let mut steps = Vec::new();
+        let moment = Moment { now: self.env.now.monotonic, seed: &self.env.seed, drift: self.env.config.drift() };
+        act(&mut self.sessions, moment, &mut steps);
+        self.timers.set(Timer::Sessions, &mut self.sweep, self.sessions.sweep_at());
+        for step in steps {
+            match step {
+                SessionStep::Ask { job, node, lock, resource, op, patience } => {
+                    // Only for renewals does the number of a send matter to us, and sessions keep theirs.
+                    let deadline = self.env.now.monotonic.plus(patience);
+                    let send = Send { node, seq: Seq::new(0), op, deadline };
+                    self.sends.push_back(Queued { target: Target::Session(job), lock, resource, send });
+                }
+                SessionStep::Answer { target, node, seq, outcome, since } => {
+                    self.settle(target, node, seq, outcome, since);
+                }
+            }
+        }
+    }
+
+    /// Gives a send to the layer of sessions.
+    fn send_in_session(&mut self, Queued { target, lock, resource, send }: Queued) {
+        let patience = send.deadline.since(self.env.now.monotonic);
+        let work = Work::new(target, lock, resource, (send.seq, send.op), patience);
+        self.with_sessions(|sessions, moment, out| sessions.send(send.node, work, moment, out));
     }
 
     /// Passes a late answer to the releases that its lock has left behind.
@@ -227,7 +274,7 @@ impl Client {
         let Some(request) = self.requests.remove(&id) else { return };
         self.timed_out_requests += 1;
         for (target, seq) in request.targets {
-            self.settle(target, request.node, seq, Outcome::Unknown(Fault::of(FaultKind::Timeout)));
+            self.settle(target, request.node, seq, Outcome::Unknown(Fault::of(FaultKind::Timeout)), None);
         }
     }
 
@@ -241,7 +288,11 @@ impl Client {
             if self.env.now.monotonic >= first.send.deadline {
                 let fault = Fault::new(FaultKind::Timeout, "the request could not leave in time");
                 let never_sent = Outcome::NotApplied(Refusal::Unavailable(fault));
-                self.settle(first.target, first.send.node, first.send.seq, never_sent);
+                self.settle(first.target, first.send.node, first.send.seq, never_sent, None);
+                continue;
+            }
+            if self.is_for_session(&first) {
+                self.send_in_session(first);
                 continue;
             }
             return Some(self.request(first));
@@ -257,7 +308,12 @@ impl Client {
                 None => true,
             },
             Target::Orphan(id) => !self.orphans.contains_key(&id),
+            Target::Session(_) => false,
         }
+    }
+
+    fn is_for_session(&self, queued: &Queued) -> bool {
+        !matches!(queued.target, Target::Session(_)) && self.sessions.takes(queued.send.node, &queued.send.op)
     }
 
     fn request(&mut self, first: Queued) -> Transmit {
@@ -287,6 +343,7 @@ impl Client {
                     && matches!(next.send.op, Op::Renew(_))
                     && next.send.deadline > self.env.now.monotonic
                     && !self.is_stale(next)
+                    && !self.is_for_session(next)
             };
             if !is_other && !fits() {
                 break;

@@ -11,7 +11,7 @@ pub use error::ConfigError;
 pub use options::{LockOptions, LockOptionsBuilder, RunOptions};
 pub use ttl::{Drift, MAX_KEEP, MAX_RECORD_TTL, Ttl};
 
-use crate::ids::SessionLabel;
+use crate::ids::{NodeId, SessionLabel};
 use crate::member::{Durability, QuorumId, RETENTION};
 use crate::op::Session;
 use crate::prf::{self, Seed};
@@ -150,6 +150,8 @@ pub struct Config {
     lines: bool,
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     session: Option<SessionLabel>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
+    observed: Vec<NodeId>,
 }
 
 impl Config {
@@ -177,6 +179,7 @@ impl Config {
             limits: Limits::default(),
             lines: false,
             session: None,
+            observed: Vec::new(),
         })
     }
 
@@ -202,6 +205,26 @@ impl Config {
     /// The name of the client's session.
     pub const fn session(&self) -> Option<&SessionLabel> {
         self.session.as_ref()
+    }
+
+    /// Tells which nodes expire nothing, so that only those who observe a record can declare it dead. On them a session is a
+    /// record: it is renewed in the place of its leases, one write for all. See [`session`](crate::session).
+    ///
+    /// Of the clients of one store, all should say the same: one that does not know sees the row of a lock only, and waits
+    /// much longer for a holder that is gone.
+    #[must_use]
+    pub fn with_observed(self, nodes: impl IntoIterator<Item = NodeId>) -> Self {
+        Self { observed: nodes.into_iter().collect(), ..self }
+    }
+
+    /// Those nodes.
+    pub fn observed(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.observed.iter().copied()
+    }
+
+    /// Returns true if that node expires nothing.
+    pub fn is_observed(&self, node: NodeId) -> bool {
+        self.observed.contains(&node)
     }
 
     /// The session of a client with this seed.

@@ -14,8 +14,8 @@ use crate::lease::releasing::{NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::waiting::NodeWait;
 use crate::lease::{
-    Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, misfit, node_ids,
-    unknown_send,
+    Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, counted, misfit,
+    node_ids, unknown_send,
 };
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
@@ -190,9 +190,9 @@ impl Acquiring {
 
     pub(crate) fn handle(mut self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
-            Input::Outcome { node: id, seq, outcome } => {
+            Input::Outcome { node: id, seq, outcome, since } => {
                 match self.nodes.iter().position(|node| node.id == id && node.in_flight == Some(seq)) {
-                    Some(at) => self.answered(at, seq, outcome, ctx),
+                    Some(at) => self.answered(at, (seq, since), outcome, ctx),
                     None => (Machine::Acquiring(self), None),
                 }
             }
@@ -243,7 +243,13 @@ impl Acquiring {
         ctx.send(node.id, seq, op);
     }
 
-    fn answered(mut self: Box<Self>, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn answered(
+        mut self: Box<Self>,
+        at: usize,
+        (seq, since): (Seq, Option<Monotonic>),
+        outcome: Outcome,
+        ctx: &mut Ctx<'_>,
+    ) -> Step {
         self.nodes[at].in_flight = None;
         let is_raise = self.nodes[at].deadline.is_some();
         match outcome {
@@ -253,14 +259,20 @@ impl Acquiring {
             ) => self.unknown(at, no_token(), ctx),
             Outcome::Applied(applied) if is_raise => self.raise_applied(at, &applied, ctx),
             Outcome::NotApplied(refusal) if is_raise => self.raise_refused(at, refusal, ctx),
-            Outcome::Applied(applied) => self.acquire_applied(at, seq, &applied, ctx),
-            Outcome::NotApplied(refusal) => self.acquire_refused(at, seq, refusal, ctx),
+            Outcome::Applied(applied) => self.acquire_applied(at, (seq, since), &applied, ctx),
+            Outcome::NotApplied(refusal) => self.acquire_refused(at, (seq, since), refusal, ctx),
         }
     }
 
-    fn acquire_applied(mut self: Box<Self>, at: usize, seq: Seq, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
+    fn acquire_applied(
+        mut self: Box<Self>,
+        at: usize,
+        (seq, since): (Seq, Option<Monotonic>),
+        applied: &Applied,
+        ctx: &mut Ctx<'_>,
+    ) -> Step {
         let node = &mut self.nodes[at];
-        let sent = node.sends.sent_at(seq);
+        let sent = node.sends.sent_at(seq).map(|sent| counted(sent, since));
         match *applied {
             Applied::Acquired { counter } => {
                 node.sends.settle_through(seq);
@@ -294,7 +306,13 @@ impl Acquiring {
         self.count(ctx)
     }
 
-    fn acquire_refused(mut self: Box<Self>, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
+    fn acquire_refused(
+        mut self: Box<Self>,
+        at: usize,
+        (seq, since): (Seq, Option<Monotonic>),
+        refusal: Refusal,
+        ctx: &mut Ctx<'_>,
+    ) -> Step {
         if let Refusal::Done(mark) = refusal {
             // Any node's mark shows that the work was done, whatever the others have seen of it.
             self.nodes[at].sends.settle(seq);
@@ -310,14 +328,20 @@ impl Acquiring {
                 self.granted_for_nothing(at, BlockReason::Unavailable(revoked()));
                 return self.count(ctx);
             }
-            return self.recovered(at, holding, ctx);
+            return self.recovered(at, holding, since, ctx);
         }
         self.refused(at, seq, refusal, ctx);
         self.count(ctx)
     }
 
     /// The node shows a record of this attempt: an earlier acquire took effect, and its reply was lost.
-    fn recovered(mut self: Box<Self>, at: usize, holding: &Holding, ctx: &mut Ctx<'_>) -> Step {
+    fn recovered(
+        mut self: Box<Self>,
+        at: usize,
+        holding: &Holding,
+        since: Option<Monotonic>,
+        ctx: &mut Ctx<'_>,
+    ) -> Step {
         let node = &self.nodes[at];
         ctx.note_vote(node.id, None);
         let sent = match holding.seq() {
@@ -328,7 +352,7 @@ impl Acquiring {
             (Some(_), Some(Token::ZERO)) => return self.unknown(at, no_token(), ctx),
             (Some(sent), Some(counter)) => {
                 self.recovered = true;
-                self.granted(at, Some(sent), (counter, Trust::Trusted), ctx);
+                self.granted(at, Some(counted(sent, since)), (counter, Trust::Trusted), ctx);
             }
             // A node in doubt shows no counter.
             (Some(_), None) if ctx.config.quorum().is_some() => {

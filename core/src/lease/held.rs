@@ -9,7 +9,7 @@ use crate::lease::acquiring::NodeAttempt;
 use crate::lease::node_state::known_losses;
 use crate::lease::releasing::{NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
-use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, misfit, unknown_send};
+use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, counted, misfit, unknown_send};
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
 use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
@@ -197,15 +197,15 @@ impl Held {
             }
             Input::Timeout => self.ask_due_nodes(now, ctx),
             Input::RenewAlong(until) => self.ask_due_nodes(until, ctx),
-            Input::Outcome { node: id, seq, outcome } => {
+            Input::Outcome { node: id, seq, outcome, since } => {
                 let request = self.nodes.iter().enumerate().find_map(|(at, node)| match node.in_flight {
                     Some((open, request)) if node.id == id && open == seq => Some((at, request)),
                     Some(_) | None => None,
                 });
                 match request {
-                    Some((at, Request::Renew)) => self.renewed(at, seq, outcome, ctx),
+                    Some((at, Request::Renew)) => self.renewed(at, (seq, since), outcome, ctx),
                     Some((at, Request::Acquire)) => {
-                        self.joined(at, seq, outcome, ctx);
+                        self.joined(at, (seq, since), outcome, ctx);
                         (Machine::Held(self), Some(Row::HeldJoined))
                     }
                     Some((at, Request::Raise)) => {
@@ -291,12 +291,18 @@ impl Held {
         (Machine::Held(self), row)
     }
 
-    fn renewed(mut self: Box<Self>, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn renewed(
+        mut self: Box<Self>,
+        at: usize,
+        (seq, since): (Seq, Option<Monotonic>),
+        outcome: Outcome,
+        ctx: &mut Ctx<'_>,
+    ) -> Step {
         self.nodes[at].in_flight = None;
         self.nodes[at].note(seq, &outcome, ctx);
         match outcome {
             Outcome::Applied(Applied::Renewed) => match self.nodes[at].sends.sent_at(seq) {
-                Some(sent) => self.confirmed(at, seq, sent, false, ctx),
+                Some(sent) => self.confirmed(at, (seq, sent, since), false, ctx),
                 None => self.delayed(at, Fault::of(FaultKind::Protocol), ctx),
             },
             Outcome::NotApplied(Refusal::Conflict(seen)) => match &seen.holding {
@@ -304,7 +310,7 @@ impl Held {
                 Some(holding) if holding.is_of(&self.nonce) && !holding.released => {
                     let took_effect = holding.seq().and_then(|seq| Some((seq, self.nodes[at].sends.sent_at(seq)?)));
                     match took_effect {
-                        Some((seq, sent)) => self.confirmed(at, seq, sent, true, ctx),
+                        Some((seq, sent)) => self.confirmed(at, (seq, sent, since), true, ctx),
                         None => self.delayed(at, unknown_send(), ctx),
                     }
                 }
@@ -336,17 +342,19 @@ impl Held {
     fn confirmed(
         mut self: Box<Self>,
         at: usize,
-        seq: Seq,
-        sent: Monotonic,
+        (seq, sent, since): (Seq, Monotonic, Option<Monotonic>),
         recovered: bool,
         ctx: &mut Ctx<'_>,
     ) -> Step {
-        let due = self.next_renewal(sent, ctx);
+        let counted = counted(sent, since);
+        // What was sent before this renewal keeps pace with others, unless they are too slow for this lease.
+        let due = Some(self.next_renewal(counted, ctx)).filter(|due| *due > ctx.now.monotonic);
+        let due = due.unwrap_or_else(|| self.next_renewal(sent, ctx));
         let node = &mut self.nodes[at];
         node.failures = 0;
         node.sends.settle_through(seq);
         let RecordState::Ours { deadline } = node.record else { return (Machine::Held(self), None) };
-        let deadline = deadline.max(deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
+        let deadline = deadline.max(deadline_of(counted, ctx.options.ttl, ctx.config.drift()));
         node.record = RecordState::Ours { deadline };
         node.due = due;
         self.extend(recovered, ctx);
@@ -412,7 +420,7 @@ impl Held {
     }
 
     /// Notes the answer of a node to an acquire that left after the majority was reached, or was answered after that.
-    fn joined(&mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) {
+    fn joined(&mut self, at: usize, (seq, since): (Seq, Option<Monotonic>), outcome: Outcome, ctx: &mut Ctx<'_>) {
         let id = self.nodes[at].id;
         self.nodes[at].in_flight = None;
         self.nodes[at].note(seq, &outcome, ctx);
@@ -437,6 +445,7 @@ impl Held {
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => None,
         };
+        let sent = sent.map(|sent| counted(sent, since));
         let shows_ours = ours.is_some();
         if shows_ours {
             ctx.note_vote(id, None);

@@ -75,6 +75,7 @@ pub(crate) use acquisition::{Acquisition, BlockReason, Idle, NodeHealth};
 pub(crate) use held::Held;
 pub(crate) use node_state::NodeState;
 pub(crate) use releasing::Releasing;
+pub(crate) use sends::Sends;
 pub(crate) use waiting::Waiting;
 
 use crate::config::{Config, LockOptions};
@@ -179,8 +180,8 @@ pub(crate) enum Input<'a> {
     Turn,
     /// A renewal of another lock leaves now, and those that are due by then may travel with it.
     RenewAlong(Monotonic),
-    /// The answer to one send.
-    Outcome { node: NodeId, seq: Seq, outcome: Outcome },
+    /// The answer to one send. A lease that it confirms counts from `since`, if that is earlier than the send.
+    Outcome { node: NodeId, seq: Seq, outcome: Outcome, since: Option<Monotonic> },
     /// The answer to one send of a lock that has ended, for the releases that the lock has left behind.
     Late { node: NodeId, seq: Seq, outcome: Outcome },
     /// The lock may have been released.
@@ -419,6 +420,11 @@ impl Ctx<'_> {
     pub(crate) fn after(&self, duration: Duration) -> Monotonic {
         self.now.monotonic.plus(duration)
     }
+}
+
+/// The instant from which a confirmed send counts.
+pub(crate) fn counted(sent: Monotonic, since: Option<Monotonic>) -> Monotonic {
+    since.map_or(sent, |since| since.min(sent))
 }
 
 /// The fault of an answer to an operation that was not asked for.

@@ -206,7 +206,7 @@ impl Releasing {
 
     pub(crate) fn handle(mut self: Box<Self>, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
-            Input::Outcome { node: id, seq, outcome } => {
+            Input::Outcome { node: id, seq, outcome, .. } => {
                 match self.nodes.iter().position(|node| node.id == id && node.in_flight == Some(seq)) {
                     Some(at) => self.answered(at, &outcome, ctx),
                     None => self.acquire_answered(id, seq, &outcome, ctx),

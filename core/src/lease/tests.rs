@@ -69,7 +69,7 @@ impl Bench {
                 let node = NodeId::new(node);
                 let sends: Vec<&Send> = self.sent.iter().filter(|send| send.node == node).collect();
                 let last = sends.last().expect("the node was asked");
-                let input = Input::Outcome { node, seq: last.seq, outcome: outcome(answer, &sends) };
+                let input = Input::Outcome { node, seq: last.seq, outcome: outcome(answer, &sends), since: None };
                 self.handle(input, &mut taken);
             }
             Do::Release => self.handle(Input::Release, &mut taken),
@@ -109,7 +109,7 @@ impl Bench {
         for (node, answer) in (0..self.nodes.len()).flat_map(|node| [(node, Answer::Throttled), (node, Answer::Reset)])
         {
             let (node, seq) = (NodeId::new(u16::try_from(node).unwrap()), Seq::new(u32::MAX));
-            self.handle(Input::Outcome { node, seq, outcome: outcome(answer, &[]) }, &mut taken);
+            self.handle(Input::Outcome { node, seq, outcome: outcome(answer, &[]), since: None }, &mut taken);
         }
         if self.machine.start_at().is_none_or(|at| at > self.now.monotonic) {
             self.handle(Input::Start { fresh: &[8; 16], floor: Token::ZERO }, &mut taken);

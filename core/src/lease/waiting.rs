@@ -71,7 +71,7 @@ impl Waiting {
             Input::Start { fresh, floor } if !self.must_look(self.next_try) && now >= self.next_try => {
                 (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, floor, ctx)), Some(Row::WaitingStarted))
             }
-            Input::Outcome { node: id, seq, outcome } => {
+            Input::Outcome { node: id, seq, outcome, .. } => {
                 match self.nodes.iter().position(|node| node.id == id && node.looking == Some(seq)) {
                     Some(at) => self.saw(at, outcome, ctx),
                     None => {

@@ -30,6 +30,7 @@ mod release_and_cancel;
 mod renewal;
 mod revoke;
 mod runs;
+mod sessions;
 mod step;
 mod storm;
 mod takeover;

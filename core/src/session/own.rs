@@ -1,0 +1,260 @@
+//! Our own session on one node: it is started under the first free name, renewed when a lock needs it, and over once a
+//! renewal is refused.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::{Job, Moment, Sessions, Step, answer, resource_of};
+use crate::ids::{NodeId, Nonce, Owner, Seq, SessionLabel};
+use crate::lease::Sends;
+use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Refusal, Renew, Seen};
+use crate::prf::session_nonce;
+use crate::time::Monotonic;
+
+/// The names `W`, `W/2`, ... that are tried one after the other; then follows one that nobody else has.
+const MOST_NAMES: u32 = 16;
+
+/// A session of ours.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Own {
+    nonce: Nonce,
+    label: SessionLabel,
+    /// How many names were tried before this one.
+    name: u32,
+    /// The number of the last send. Ours are even.
+    seq: u32,
+    sends: Sends,
+    /// Its record is ours.
+    stands: bool,
+    /// The ttl that all remembered sends carry: the longest of its locks.
+    ttl: Duration,
+    /// The last send that was confirmed, and the ttl that it carried.
+    confirmed: Option<(Monotonic, Duration)>,
+}
+
+/// The meaning of an answer about our session.
+enum Heard {
+    Stands,
+    /// Others have changed a row of it.
+    Told,
+    /// Its name is taken.
+    Taken(Seen),
+    Over,
+    Revoked,
+    Failed(Outcome),
+}
+
+impl Own {
+    pub(super) fn nonce(&self) -> Nonce {
+        self.nonce
+    }
+
+    pub(super) fn label(&self) -> &SessionLabel {
+        &self.label
+    }
+
+    pub(super) fn stands(&self) -> bool {
+        self.stands
+    }
+
+    /// The instant from which locks of that ttl are valid.
+    pub(super) fn since(&self, ttl: Duration) -> Option<Monotonic> {
+        self.confirmed.filter(|(_, covered)| *covered >= ttl).map(|(sent, _)| sent)
+    }
+
+    fn begin(base: &SessionLabel, name: u32, nonce: Nonce) -> Self {
+        let ttl = Duration::ZERO;
+        let label = label_of(base, name, &nonce);
+        Self { nonce, label, name, seq: 0, sends: Sends::default(), stands: false, ttl, confirmed: None }
+    }
+
+    fn confirm(&mut self, seq: Seq) -> Heard {
+        let Some(sent) = self.sends.sent_at(seq) else {
+            // It was started for a shorter ttl, by a send without an answer: the next renewal counts.
+            if !self.stands && seq < Seq::new(self.seq) {
+                self.stands = true;
+                return Heard::Stands;
+            }
+            let fault = Fault::new(FaultKind::Protocol, "the record of our session shows a send that we never made");
+            return Heard::Failed(Outcome::Unknown(fault));
+        };
+        self.sends.settle_through(seq);
+        let confirmed = (sent, self.ttl);
+        self.confirmed = Some(self.confirmed.map_or(confirmed, |before| match before.1 < self.ttl {
+            true => confirmed,
+            false => before.max(confirmed),
+        }));
+        self.stands = true;
+        Heard::Stands
+    }
+
+    fn heard(&mut self, outcome: Outcome) -> Heard {
+        let seen = match outcome {
+            Outcome::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed) => {
+                return self.confirm(Seq::new(self.seq));
+            }
+            Outcome::Applied(_) => {
+                return Heard::Failed(Outcome::Unknown(Fault::of(FaultKind::Protocol)));
+            }
+            Outcome::NotApplied(Refusal::Conflict(seen)) => seen,
+            Outcome::NotApplied(refusal) => {
+                self.sends.settle(Seq::new(self.seq));
+                return Heard::Failed(Outcome::NotApplied(refusal));
+            }
+            Outcome::Unknown(fault) => return Heard::Failed(Outcome::Unknown(fault)),
+        };
+        match seen.holding.as_deref() {
+            Some(holding) if holding.is_of(&self.nonce) => {
+                if holding.released {
+                    return Heard::Over;
+                }
+                match holding.seq() {
+                    _ if holding.is_revoked() => Heard::Revoked,
+                    // Its numbers would run out.
+                    Some(seq) if seq.get() > u32::MAX / 2 => Heard::Over,
+                    Some(seq) if seq.get() % 2 == 1 => {
+                        self.seq = self.seq.max(seq.get().saturating_add(1));
+                        self.stands = true;
+                        Heard::Told
+                    }
+                    Some(seq) => self.confirm(seq),
+                    None => Heard::Failed(Outcome::Unknown(Fault::of(FaultKind::Protocol))),
+                }
+            }
+            _ if self.stands => Heard::Over,
+            Some(holding) if !holding.released => Heard::Taken(seen),
+            _ => Heard::Failed(Outcome::Unknown(Fault::of(FaultKind::Busy))),
+        }
+    }
+}
+
+/// The label of the record with that number.
+fn label_of(base: &SessionLabel, name: u32, nonce: &Nonce) -> SessionLabel {
+    let suffix = match name {
+        0 => return base.clone(),
+        _ if name < MOST_NAMES => format!("/{}", name + 1),
+        _ => nonce.as_bytes().iter().take(8).fold("/".into(), |text: String, byte| format!("{text}{byte:02x}")),
+    };
+    let room = SessionLabel::MAX_BYTES - suffix.len();
+    let kept = &base.as_str()[..base.as_str().floor_char_boundary(room)];
+    SessionLabel::new(&format!("{kept}{suffix}")).unwrap_or_else(|_| base.clone())
+}
+
+impl<T: Copy> Sessions<T> {
+    /// Starts or renews our session, if something waits for it.
+    pub(super) fn pulse(&mut self, at: NodeId, moment: Moment<'_>, out: &mut Vec<Step<T>>) {
+        let node = &mut self.nodes[at.index()];
+        let Some(base) = &self.label else { return };
+        if node.is_asking {
+            return;
+        }
+        let acquire = node.parked.iter().find_map(|work| match &work.op {
+            Op::Acquire(acquire) => Some(acquire),
+            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
+        });
+        if let (None, Some(acquire)) = (&node.own, acquire) {
+            node.own = Some(Own::begin(base, 0, session_nonce(moment.seed, &acquire.nonce, at, self.begun)));
+            self.begun = self.begun.wrapping_add(1);
+        }
+        let (Some(own), Some(first)) = (&mut node.own, node.parked.first()) else { return };
+        let longest = node.parked.iter().map(|work| work.ttl).max().unwrap_or_default();
+        if longest > own.ttl {
+            (own.ttl, own.sends) = (longest, Sends::default());
+        }
+        own.seq = own.seq.saturating_add(2);
+        let (nonce, seq, record_ttl) = (own.nonce, Seq::new(own.seq), own.ttl);
+        let Some(resource) = resource_of(&own.label) else { return };
+        own.sends.push(seq, moment.now);
+        let op = match acquire {
+            Some(acquire) if !own.stands => Op::Acquire(Box::new(Acquire {
+                nonce,
+                seq,
+                record_ttl,
+                expect: node.seen.ran_out(at, &resource, moment.now),
+                owner: Owner::new(own.label.as_str()).unwrap_or_default(),
+                data: None,
+                session: None,
+                unless_done: false,
+                in_line: false,
+                ..(**acquire).clone()
+            })),
+            _ => {
+                let quorum = if let Op::Renew(renew) = &first.op {
+                    renew.quorum
+                } else {
+                    acquire.and_then(|acquire| acquire.member.as_ref()).map(|member| member.durability)
+                };
+                Op::Renew(Renew { nonce, seq, record_ttl, quorum })
+            }
+        };
+        let patience = node.parked.iter().map(|work| work.patience).min().unwrap_or_default();
+        let lock = first.lock;
+        node.is_asking = true;
+        self.ask(at, Job::Own, lock, resource, op, patience, out);
+    }
+
+    pub(super) fn own_answered(&mut self, at: NodeId, outcome: Outcome, moment: Moment<'_>, out: &mut Vec<Step<T>>) {
+        let node = &mut self.nodes[at.index()];
+        node.is_asking = false;
+        let parked = core::mem::take(&mut node.parked);
+        let heard = node.own.as_mut().map_or(Heard::Over, |own| own.heard(outcome));
+        match heard {
+            Heard::Stands => {
+                for work in parked {
+                    let is_covered =
+                        self.nodes[at.index()].own.as_ref().is_some_and(|own| own.since(work.ttl).is_some());
+                    if !is_covered {
+                        self.nodes[at.index()].parked.push(work);
+                    } else if matches!(work.op, Op::Renew(_)) {
+                        self.serve(at, work, moment, out);
+                    } else {
+                        self.write_row(at, work, moment, out);
+                    }
+                }
+                return self.pulse(at, moment, out);
+            }
+            Heard::Failed(outcome) => {
+                for work in parked {
+                    let outcome = match (&work.op, &outcome) {
+                        // The row was not touched.
+                        (Op::Acquire(_), Outcome::Unknown(fault)) => {
+                            Outcome::NotApplied(Refusal::Unavailable(fault.clone()))
+                        }
+                        _ => outcome.clone(),
+                    };
+                    answer(at, &work, outcome, None, out);
+                }
+                return;
+            }
+            Heard::Told => {
+                let nonce = node.own.as_ref().map(Own::nonce);
+                node.rows.values_mut().filter(|row| Some(row.session) == nonce).for_each(|row| row.is_doubtful = true);
+            }
+            Heard::Taken(seen) => {
+                if let (Some(own), Some(base), Some(holding)) = (&mut node.own, &self.label, seen.held()) {
+                    if let Some(resource) = resource_of(&own.label) {
+                        node.seen.note(at, &resource, holding, moment.now, moment.drift);
+                    }
+                    let nonce = session_nonce(moment.seed, &own.nonce, at, self.begun);
+                    self.begun = self.begun.wrapping_add(1);
+                    *own = Own::begin(base, own.name + 1, nonce);
+                }
+            }
+            Heard::Revoked => {
+                let nonce = node.own.take().map(|own| own.nonce);
+                node.rows.values_mut().filter(|row| Some(row.session) == nonce).for_each(|row| row.is_revoked = true);
+            }
+            Heard::Over => node.own = None,
+        }
+        for work in parked {
+            match node.lost(&work) {
+                Some(outcome) => answer(at, &work, outcome, None, out),
+                None => node.parked.push(work),
+            }
+        }
+        self.pulse(at, moment, out);
+    }
+}

@@ -1,0 +1,143 @@
+//! The sessions of others: where their records are, and whether they live.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+
+use crate::ids::{Nonce, Resource, Seq, SessionLabel, Version};
+use crate::op::{Denial, DenialKind, Holder, Holding, Op, Outcome, Refusal, Renew, Seen, Session};
+
+/// The resource whose record a session is.
+pub fn resource_of(label: &SessionLabel) -> Option<Resource> {
+    Resource::new(&format!("session:{}", label.as_str())).ok()
+}
+
+/// More sends than fail in a row before every lock of a session is lost.
+const AHEAD: u32 = 1 << 16;
+
+/// Tells the holder of a session that a row which names it was changed: the operation for the session's record, which was
+/// read just now. `None` if the session is over, so that there is nobody to tell. If it is refused, the record is to be read
+/// again.
+///
+/// The number is odd: the holder sends even ones, so it never takes this one for its own. It is far ahead of the holder's, even
+/// if many sends of that have failed: the next renewal is older than the record and is refused, and then the holder reads its
+/// rows.
+pub fn tell(session: &Session, seen: &Seen) -> Option<Op> {
+    let holding = seen.held().filter(|holding| holding.is_of(&session.nonce) && !holding.is_revoked())?;
+    let seq = holding.seq()?.get();
+    let odd = seq.saturating_add(AHEAD).min(Seq::LAST.get() - 2) | 1;
+    Some(Op::Renew(Renew {
+        nonce: session.nonce,
+        seq: Seq::new(odd),
+        record_ttl: holding.record_ttl.unwrap_or_default(),
+        quorum: None,
+    }))
+}
+
+/// The session's record that a row stands and falls with, if it was read just now and is held.
+pub fn stands_by(row: &Seen) -> Option<Resource> {
+    let holding = row.held().filter(|holding| holding.holder != Holder::Foreign)?;
+    resource_of(&holding.session.as_ref().filter(|session| session.is_record())?.label)
+}
+
+/// The row as it is worth: it lasts as long as its session, and is free once that is over.
+///
+/// # Errors
+/// Nobody can tell whether the session lives.
+pub fn shown(mut row: Seen, session: &Seen) -> Result<Seen, Denial> {
+    let Some(holding) = row.holding.as_mut() else { return Ok(row) };
+    match standing(holding, session) {
+        Standing::Alive(shown) => *holding = shown,
+        Standing::Over => holding.released = true,
+        Standing::Unreadable(denial) => return Err(denial),
+    }
+    Ok(row)
+}
+
+/// The two versions that a rival observes as one, and where the second belongs.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Pair {
+    pub(super) resource: Resource,
+    pub(super) row: Version,
+    pub(super) session: Version,
+}
+
+/// No version of a record begins with it: ours are 20 bytes long, and those of others are text.
+const PAIR: [u8; 4] = [0xFF, 0xFE, b'2', 0xFF];
+
+impl Pair {
+    fn version(label: &SessionLabel, row: &Version, session: &Version) -> Version {
+        let mut bytes = Vec::from(PAIR);
+        for part in [label.as_str().as_bytes(), row.as_bytes()] {
+            // Both are shorter than 2^16.
+            bytes.extend(u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());
+            bytes.extend_from_slice(part);
+        }
+        bytes.extend_from_slice(session.as_bytes());
+        Version::of_several(&bytes)
+    }
+
+    /// `None` for the version of one record.
+    pub(super) fn read(version: &Version) -> Option<Self> {
+        let rest = version.as_bytes().strip_prefix(&PAIR)?;
+        let (label, rest) = part(rest)?;
+        let (row, session) = part(rest)?;
+        Some(Self {
+            resource: resource_of(&SessionLabel::new(core::str::from_utf8(label).ok()?).ok()?)?,
+            row: Version::new(row)?,
+            session: Version::new(session)?,
+        })
+    }
+}
+
+fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))
+}
+
+/// The state of a session that a row names.
+pub(super) enum Standing {
+    /// It lives, as far as is known: this is what the machine is shown of the row.
+    Alive(Box<Holding>),
+    Over,
+    Unreadable(Denial),
+}
+
+pub(super) fn standing(row: &Holding, session: &Seen) -> Standing {
+    let Some(named) = &row.session else { return Standing::Over };
+    let Some(holding) = session.held() else { return Standing::Over };
+    // Another library has written in its place: it is waited out, as its records are.
+    let is_foreign = holding.holder == Holder::Foreign;
+    if !is_foreign && !holding.is_of(&named.nonce) {
+        return Standing::Over;
+    }
+    if holding.record_ttl.is_none() {
+        let detail =
+            format!("the record of the session {} has no ttl; remove it by hand if nobody holds it", named.label);
+        return Standing::Unreadable(Denial::new(DenialKind::CorruptRecord, &detail));
+    }
+    Standing::Alive(Box::new(Holding {
+        holder: if is_foreign { Holder::Foreign } else { row.holder },
+        version: Pair::version(&named.label, &row.version, &holding.version),
+        record_ttl: holding.record_ttl,
+        left: holding.left,
+        ..row.clone()
+    }))
+}
+
+/// The answer to a renewal of a lock whose session was revoked.
+pub(super) fn revoked(nonce: &Nonce) -> Outcome {
+    let holding = Holding {
+        holder: Holder::Lease { nonce: *nonce, seq: Some(Seq::LAST) },
+        version: Version::of(nonce, Seq::LAST),
+        released: false,
+        counter: None,
+        owner: None,
+        record_ttl: None,
+        left: None,
+        since_unix_ms: None,
+        data: None,
+        session: None,
+    };
+    Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()), done: None }))
+}
