@@ -154,12 +154,13 @@ fn first_failure(said: &str) -> Option<&str> {
     })
 }
 
-/// Tells if a suite that lives in a file of its own is there.
+/// Tells if a suite that lives in a file or a folder of its own is there.
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
         Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races | Suite::Wire => true,
         Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions | Suite::Lines => {
-            root.join("testing/sim/tests").join(suite.name()).with_extension("rs").exists()
+            let suite = root.join("testing/sim/tests").join(suite.name());
+            suite.with_extension("rs").exists() || suite.join("main.rs").exists()
         }
     }
 }
