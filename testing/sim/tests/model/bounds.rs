@@ -147,6 +147,26 @@ const REVOKES_FOR_LONG: [Bounds; 4] = [
     bounds("a revoke and a stop", Budget { pauses: 1, revokes: 1, ..CALM }, 150, Clocks::Drifting, 5_000),
 ];
 
+/// Of sessions: each lock takes two records, so the bounds are closer.
+const SESSIONS: [Bounds; 8] = [
+    bounds("a loss", Budget { losses: 1, ..CALM }, 130, Clocks::Drifting, 500),
+    bounds("a loss and a release", Budget { losses: 1, ..A_RELEASE }, 60, Clocks::Exact, 500),
+    bounds("a delay", Budget { delays: 1, ..CALM }, 120, Clocks::Drifting, 500),
+    bounds("a copy and a release", Budget { copies: 1, ..A_RELEASE }, 60, Clocks::Exact, 500),
+    bounds("a stop", Budget { pauses: 1, ..CALM }, 170, Clocks::Drifting, 500),
+    bounds("a crash", Budget { crashes: 1, ..CALM }, 130, Clocks::Drifting, 500),
+    bounds("cut off once", Budget { cuts: 1, ..CALM }, 230, Clocks::Drifting, 500),
+    bounds("a revoke and a loss", Budget { losses: 1, ..A_REVOKE }, 70, Clocks::Exact, 500),
+];
+
+const SESSIONS_FOR_LONG: [Bounds; 1] = [bounds(
+    "taken again by an old heartbeat",
+    Budget { acquires: [2, 1], pauses: 1, ..A_RELEASE },
+    150,
+    Clocks::Exact,
+    500,
+)];
+
 fn setting(bounds: &Bounds, store: Kind) -> Setting {
     let mut setting = Setting::new(store, bounds.budget, bounds.horizon_ms);
     if let Clocks::Drifting = bounds.clocks {
@@ -216,6 +236,25 @@ fn every_promise_holds_on_a_store_without_send_numbers() {
 #[test]
 fn every_promise_holds_on_a_store_that_expires_nothing() {
     all(&SHORT, Kind::Observed);
+}
+
+fn sessions(bounds: &[Bounds]) {
+    for bounds in bounds {
+        let found = search(bounds.name, setting(bounds, Kind::Sessions));
+        assert!(found.broken.is_none(), "{}: see above", bounds.name);
+        assert!(found.unique >= bounds.least, "{}: only {} states", bounds.name, found.unique);
+    }
+}
+
+#[test]
+fn every_promise_holds_with_sessions() {
+    sessions(&SESSIONS);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_promise_holds_with_sessions_for_long() {
+    sessions(&SESSIONS_FOR_LONG);
 }
 
 #[test]

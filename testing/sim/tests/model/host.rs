@@ -192,7 +192,8 @@ impl Host {
     }
 
     fn sends(&mut self, transmit: &Transmit, (answered, finished): (Token, bool), doings: &mut Doings) {
-        for op in &transmit.ops {
+        // What is sent about a session is part of no attempt.
+        for op in transmit.ops.iter().filter(|op| op.resource.as_str() == LOCK) {
             let id = usize::try_from(op.lock.get()).expect("few locks");
             let watched = &mut self.watched[id];
             match &op.op {
@@ -324,9 +325,15 @@ pub(crate) fn lock(id: usize) -> LockId {
     LockId::new(id as u64)
 }
 
+/// The name of the lock.
+pub(crate) const LOCK: &str = "r";
+
+pub(crate) fn resource() -> Resource {
+    Resource::new(LOCK).expect("a good name")
+}
+
 pub(crate) fn acquire(client: &mut Client, id: usize, options: &LockOptions, fresh: &Entropy, now: Now) {
-    let resource = Resource::new("r").expect("a good name");
-    client.acquire(lock(id), resource, options.clone(), fresh, now).expect("a new lock id");
+    client.acquire(lock(id), resource(), options.clone(), fresh, now).expect("a new lock id");
 }
 
 /// The request that an answer belongs to.

@@ -1,12 +1,14 @@
 //! One store, of three kinds, and the mistakes that a store can be given on purpose.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Holder, Holding, Mark, Op, Outcome, Refusal, Release, Renew, Seen};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply};
-use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
+use leasehold_core::{Monotonic, Nonce, Owner, Resource, Seq, Token, Version};
 use leasehold_sim::clock::TrueTime;
 
+use crate::host::LOCK;
 use crate::world::{KEEP, WALL_MS};
 
 /// The kind of store between the two clients.
@@ -18,6 +20,8 @@ pub(crate) enum Kind {
     Redis,
     /// Expires nothing: who waits must watch a record stand still.
     Observed,
+    /// The same, and the clients renew their sessions in the place of their locks.
+    Sessions,
 }
 
 /// A mistake of the store, which the search has to find.
@@ -57,7 +61,13 @@ pub(crate) enum Bug {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Store {
     Records(Option<Record>),
-    Redis { value: Option<Value>, counter: Token, mark: Option<Nonce> },
+    /// By the names of the resources: the lock, and the sessions.
+    Rows(BTreeMap<String, Record>),
+    Redis {
+        value: Option<Value>,
+        counter: Token,
+        mark: Option<Nonce>,
+    },
 }
 
 /// The value under a key of Redis.
@@ -80,6 +90,7 @@ impl Store {
     pub(crate) fn new(kind: Kind) -> Self {
         match kind {
             Kind::Reference | Kind::Observed => Self::Records(None),
+            Kind::Sessions => Self::Rows(BTreeMap::new()),
             Kind::Redis => Self::Redis { value: None, counter: Token::ZERO, mark: None },
         }
     }
@@ -87,6 +98,14 @@ impl Store {
     /// The attempt whose record stands at that instant.
     pub(crate) fn holder(&self, at: TrueTime) -> Option<Nonce> {
         match self {
+            Self::Rows(rows) => {
+                let stands = |name: &str| rows.get(name)?.lease.as_ref().filter(|lease| !lease.released);
+                let lease = stands(LOCK)?;
+                // It stands and falls with its session.
+                let session = lease.session.as_ref()?;
+                let record = stands(leasehold_core::session::resource_of(&session.label)?.as_str())?;
+                (record.nonce == session.nonce).then_some(lease.nonce)
+            }
             Self::Records(record) => {
                 let lease = record.as_ref()?.lease.as_ref().filter(|lease| !lease.released)?;
                 (lease.boot == ELSEWHERE || lease.expires.ns() > at.0).then_some(lease.nonce)
@@ -103,6 +122,7 @@ impl Store {
     /// The attempt whose mark says that the work is done. Marks never end here, since wall clocks stand still.
     pub(crate) fn done_by(&self) -> Option<Nonce> {
         match self {
+            Self::Rows(rows) => rows.get(LOCK)?.mark.as_ref().map(|mark| mark.nonce),
             Self::Records(record) => record.as_ref()?.mark.as_ref().map(|mark| mark.nonce),
             Self::Redis { mark, .. } => *mark,
         }
@@ -111,6 +131,7 @@ impl Store {
     /// The time when the record runs out by itself.
     pub(crate) fn expires(&self) -> Option<TrueTime> {
         match self {
+            Self::Rows(_) => None,
             Self::Records(record) => {
                 let lease = record.as_ref()?.lease.as_ref()?;
                 (lease.boot == HERE && !lease.released).then_some(TrueTime(lease.expires.ns()))
@@ -119,8 +140,21 @@ impl Store {
         }
     }
 
-    pub(crate) fn perform(&mut self, op: &Op, at: TrueTime, kind: Kind, bug: Option<Bug>) -> Outcome {
+    pub(crate) fn perform(
+        &mut self,
+        resource: &Resource,
+        op: &Op,
+        at: TrueTime,
+        kind: Kind,
+        bug: Option<Bug>,
+    ) -> Outcome {
         match self {
+            Self::Rows(rows) => {
+                let mut record = rows.remove(resource.as_str());
+                let outcome = on_records(&mut record, op, at, kind, bug);
+                rows.extend(record.map(|record| (resource.as_str().to_owned(), record)));
+                outcome
+            }
             Self::Records(record) => on_records(record, op, at, kind, bug),
             Self::Redis { value, counter, mark } => on_redis(value, counter, mark, op, at, bug),
         }
@@ -136,7 +170,7 @@ fn on_records(record: &mut Option<Record>, op: &Op, at: TrueTime, kind: Kind, bu
     }
     let decision = apply(before.as_ref(), &op, &now);
     if let Some(mut written) = decision.write {
-        if let Some(lease) = written.lease.as_mut().filter(|_| kind == Kind::Observed) {
+        if let Some(lease) = written.lease.as_mut().filter(|_| matches!(kind, Kind::Observed | Kind::Sessions)) {
             lease.boot = ELSEWHERE;
         }
         if let (Some(Bug::FreesWhatIsRevoked), Op::Revoke(_), Some(lease)) = (bug, &op, written.lease.as_mut()) {

@@ -6,13 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::{Drift, Poll, RunOptions};
-use leasehold_core::op::{Op, Outcome, Revoke};
-use leasehold_core::{Client, Config, Entropy, LockOptions, NodeConfig, Nonce, Now, Token, Transmit};
+use leasehold_core::op::{Applied, Op, Outcome, Revoke, Seen};
+use leasehold_core::{
+    Client, Config, Entropy, LockOptions, NodeConfig, NodeId, Nonce, Now, Resource, SessionLabel, Token, Transmit,
+    session,
+};
 use leasehold_sim::clock::{Clock, TrueTime};
 use stateright::{Model, Property};
 
 use crate::frozen::Frozen;
-use crate::host::{Doings, Host, Manner, Phase, Reply, Watched, acquire, lock};
+use crate::host::{Doings, Host, Manner, Phase, Reply, Watched, acquire, lock, resource};
 use crate::stores::{Bug, Kind, Store};
 
 /// The time of the wall clocks, which stand still.
@@ -64,6 +67,11 @@ pub(crate) struct Budget {
 impl Setting {
     pub(crate) fn new(store: Kind, budget: Budget, horizon_ms: u64) -> Self {
         let poll = if store == Kind::Redis { Poll::Acquire } else { Poll::Read };
+        let mut config = Config::new(vec![NodeConfig { poll, ..NodeConfig::default() }]).expect("one node");
+        if store == Kind::Sessions {
+            let label = SessionLabel::new("s").expect("a good label");
+            config = config.with_observed([NodeId::new(0)]).with_session(label);
+        }
         Self {
             store,
             bug: None,
@@ -73,7 +81,7 @@ impl Setting {
             budget,
             horizon: Duration::from_millis(horizon_ms),
             grid: None,
-            config: Config::new(vec![NodeConfig { poll, ..NodeConfig::default() }]).expect("one node"),
+            config,
             options: LockOptions::builder().ttl(TTL).build().expect("good options"),
         }
     }
@@ -323,7 +331,19 @@ impl World {
                 state.budget.revokes -= 1;
                 let at = state.store_time();
                 let op = Op::Revoke(Revoke { nonce: state.store.holder(at)? });
-                state.store.perform(&op, at, self.setting.store, self.setting.bug);
+                let mut perform = |resource: &Resource, op| {
+                    state.store.perform(resource, &op, at, self.setting.store, self.setting.bug)
+                };
+                perform(&resource(), op);
+                if let Outcome::Applied(Applied::Read(Seen { holding: Some(holding), .. })) =
+                    perform(&resource(), Op::Read)
+                    && let Some(session) = &holding.session
+                    && let Some(record) = session::resource_of(&session.label)
+                    && let Outcome::Applied(Applied::Read(seen)) = perform(&record, Op::Read)
+                    && let Some(tell) = session::tell(session, &seen)
+                {
+                    perform(&record, tell);
+                }
             }
             Action::Run { host } => {
                 self.run(state, host, Manner::Orderly, Client::handle_timeout);
@@ -386,6 +406,7 @@ impl World {
                     let before = state.store.last();
                     let (holder, done) = (state.store.holder(state.store_time()), state.store.done_by());
                     outcomes.push(state.store.perform(
+                        &op.resource,
                         &op.op,
                         state.store_time(),
                         self.setting.store,
