@@ -81,4 +81,5 @@ pub mod postgres;
 pub mod redis;
 pub mod resp;
 pub mod rest;
+pub mod session_text;
 pub mod sigv4;

@@ -41,10 +41,11 @@ const RENAMED_TYPES: [(&str, &str); 3] = [
 ];
 
 /// Fields and parameters of a type or method that are called otherwise, or (an empty name) stand elsewhere.
-const RENAMED_FIELDS: [(&str, &str, &str); 15] = [
+const RENAMED_FIELDS: [(&str, &str, &str); 16] = [
     // A component has no session yet.
     ("Acquire", "session", ""),
     ("Config", "session", ""),
+    ("Config", "observed", ""),
     ("Holding", "session", ""),
     // A component asks for no line of waiters.
     ("Acquire", "in_line", ""),

@@ -8,6 +8,7 @@ use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome};
 use leasehold_core::store::{self, BootId, LeaseRecord, MarkRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
 use leasehold_wire::listing::{PAGE, Page};
+use leasehold_wire::session_text;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -93,7 +94,7 @@ pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: 
         lease.boot.0,
         integer(lease.expires.ns()),
         integer(lease.since_unix_ms),
-        lease.owner.as_str(),
+        session_text::write_owner(&lease.owner, lease.session.as_ref()),
         lease.data.as_ref().map(Payload::as_bytes),
         mark.map(|mark| mark.nonce.as_bytes()),
         mark.map(|mark| integer(mark.token.get())),
@@ -128,7 +129,8 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
     }
     let counter = number(row, "counter", Token::MAX.get())?;
     let seq = number(row, "seq", u32::MAX.into())?;
-    let owner = column(row, "owner")?.as_str().ok().and_then(|label| Owner::new(label).ok());
+    let holder = column(row, "owner")?.as_str().ok().and_then(session_text::read_owner);
+    let (owner, session) = holder.ok_or_else(|| corrupt("owner", "text that is long or not printable"))?;
     let data = column(row, "data")?;
     let data = match data.as_blob_or_null() {
         Ok(bytes) => bytes.map(Payload::new).transpose().map_err(|error| corrupt("data", &error.to_string()))?,
@@ -144,9 +146,9 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
             boot: BootId(bytes(row, "boot")?),
             expires: Monotonic::from_ns(number(row, "expires_ns", u64::MAX)?),
             since_unix_ms: number(row, "since_ms", u64::MAX)?,
-            owner: owner.ok_or_else(|| corrupt("owner", "text that is long or not printable"))?,
+            owner,
             data,
-            session: None,
+            session,
         }),
         mark: if column(row, "done_until")? == ValueRef::Null { None } else { Some(mark(row)?) },
     })

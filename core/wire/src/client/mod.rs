@@ -131,8 +131,20 @@ impl WireClient {
         }
         let is_single = stores.len() == 1;
         let nodes = node_ids(stores.len()).zip(stores).zip(configs);
-        let nodes =
-            nodes.map(|((id, store), config)| Node::new(id, store, config, is_single)).collect::<Result<_, _>>()?;
+        let nodes = nodes
+            .map(|((id, store), config)| Node::new(id, store, config, is_single))
+            .collect::<Result<Vec<_>, _>>()?;
+        let named = || node_ids(nodes.len()).zip(&nodes);
+        if config.session().is_some()
+            && let Some((node, _)) = named().find(|(_, node)| node.may_be_stale())
+        {
+            let detail = "nobody has checked that the reads of this Cosmos DB are not stale, and then a session that \
+                          lives could be taken for one that is over: leave the session out";
+            return Err(SetupError::Store { node, denial: Denial::new(DenialKind::Other, detail) });
+        }
+        let observed: Vec<NodeId> =
+            config.observed().chain(named().filter(|(_, node)| node.is_observed()).map(|(id, _)| id)).collect();
+        let config = config.with_observed(observed);
         Ok(Self {
             inner: leasehold_core::Client::new(config, seed, now),
             nodes,

@@ -14,7 +14,8 @@ use super::endpoint::{Endpoint, Paths};
 use super::face::HttpResponse;
 use super::keys::{Carried, Keys};
 use super::objects::{Objects, is_region};
-use super::store::{Access, Credentials, DynamodbStore, EtcdStore, PasswordLogin, RedisHttpStore, SetupError, Store};
+use super::store::{Access, Credentials, DynamodbStore, EtcdStore, ObjectsService, PasswordLogin, RedisHttpStore};
+use super::store::{SetupError, Store};
 use crate::dynamodb::{ErrorClass, Repeat, classify};
 use crate::redis::Command;
 use crate::rest::{self, Dialect};
@@ -119,6 +120,19 @@ impl Node {
             }
         };
         Ok(Self { kind, keys: Keys::new(), shown: None, held: BTreeSet::new() })
+    }
+
+    /// Nothing expires by itself in the store. Of [`Kind::Operations`], the host says so.
+    pub(super) const fn is_observed(&self) -> bool {
+        match self.kind {
+            Kind::Operations | Kind::Redis(_) | Kind::RedisHttp(_) => false,
+            Kind::Dynamodb(_) | Kind::Etcd(_) | Kind::Objects(_) => true,
+        }
+    }
+
+    /// A read may miss a write that was answered before.
+    pub(super) fn may_be_stale(&self) -> bool {
+        matches!(&self.kind, Kind::Objects(objects) if objects.service == ObjectsService::CosmosDb)
     }
 
     pub(super) fn check(&self, credentials: &Credentials) -> Result<(), Denial> {

@@ -23,7 +23,7 @@ pub(super) struct Objects {
     pub(super) session: Session,
     pub(super) memory: Memory,
     pub(super) access: Access,
-    service: ObjectsService,
+    pub(super) service: ObjectsService,
     endpoint: Endpoint,
     region: String,
     /// The account of Azure, which signatures name.

@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde_json::{Map, Value as Json, json};
 
 use super::json::{bytes, number, text};
-use super::record::{self, own, rvn, version_text};
+use super::record::{self, own, rvn, session_text, version_text};
 use super::{Request, Settings, Target};
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::member::RETENTION;
@@ -25,13 +25,14 @@ pub(super) enum Form {
 }
 
 /// Placeholders for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 16] = [
+const PLACEHOLDERS: [(&str, &str); 17] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
     ("#ir", record::RELEASED),
     ("#d", record::DATA),
     ("#dn", record::DATA_OF),
+    ("#se", record::SESSION),
     ("#ft", record::COUNTER),
     ("#ga", record::GRANTED_AT),
     ("#qt", record::TRUST),
@@ -208,6 +209,10 @@ pub(super) fn acquire(
     if let Some(data) = &op.data {
         update.set("#d = :d, #dn = :own");
         update.value(":d", bytes(data.as_bytes()));
+    }
+    if let Some(session) = &op.session {
+        update.set("#se = :se");
+        update.value(":se", text(&session_text(&op.nonce, session)));
     }
     update.keep_until(unix_ms);
     update.condition = alloc::format!("({free}) AND ({counter})");

@@ -10,9 +10,10 @@ use serde_json::{Map, Value as Json};
 
 use super::Settings;
 use super::json::{as_bytes, as_number, as_text, digits};
+use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::LossId;
-use leasehold_core::op::{Acquire, Denial, DenialKind, Holder, Holding, Mark, Seen};
+use leasehold_core::op::{Acquire, Denial, DenialKind, Holder, Holding, Mark, Seen, Session};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 
 pub(super) const OWNER: &str = "ownerName";
@@ -22,6 +23,9 @@ pub(super) const RELEASED: &str = "isReleased";
 pub(super) const DATA: &str = "data";
 /// The attempt that wrote the data, if it is one of ours: another one of ours that wrote none leaves it, and has none.
 pub(super) const DATA_OF: &str = "dataNonce";
+/// The attempt that wrote it, its session's nonce, and the label: `<nonce>:<nonce>:<label>`. It says nothing of a row of another
+/// attempt.
+pub(super) const SESSION: &str = "leaseSession";
 pub(super) const COUNTER: &str = "fencingToken";
 /// Java's clients drop it with the row, or leave it as it was: it says something of rows that are ours only.
 pub(super) const GRANTED_AT: &str = "grantedAt";
@@ -38,9 +42,9 @@ pub(super) const DONE_AT: &str = "doneAt";
 pub(super) const DONE_UNTIL: &str = "doneUntil";
 
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 16] = [
-    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER, DONE_TOKEN, DONE_OWNER,
-    DONE_NONCE, DONE_AT, DONE_UNTIL,
+pub(super) const OURS: [&str; 17] = [
+    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, SESSION, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER, DONE_TOKEN,
+    DONE_OWNER, DONE_NONCE, DONE_AT, DONE_UNTIL,
 ];
 
 /// A row as far as it matters here.
@@ -58,6 +62,7 @@ pub(super) struct Row {
     record_ttl: Duration,
     granted_at: Option<u64>,
     data: Option<Payload>,
+    session: Option<Session>,
     /// The last mark of finished work, standing or not. Only runs care if it can be read.
     pub(super) done: Result<Option<Done>, Denial>,
 }
@@ -122,6 +127,20 @@ pub(super) enum Rvn {
 /// The prefix of every version of an attempt.
 pub(super) fn own(nonce: &Nonce) -> String {
     alloc::format!("{:032x}:", u128::from_be_bytes(*nonce.as_bytes()))
+}
+
+/// A session as the row of an attempt names it.
+pub(super) fn session_text(nonce: &Nonce, session: &Session) -> String {
+    own(nonce) + &session_text::write(session)
+}
+
+/// The session that a row of this attempt names.
+///
+/// # Errors
+/// It names one that cannot be read, so that nobody can tell if it lives.
+fn session_of(nonce: &Nonce, attribute: Option<&Json>) -> Result<Option<Session>, ()> {
+    let Some(text) = attribute.and_then(as_text) else { return Ok(None) };
+    text.strip_prefix(&own(nonce)).map(|session| session_text::read(session).ok_or(())).transpose()
 }
 
 /// The version that a send writes. Seqs have equal lengths, so that they are ordered as text as they are as numbers.
@@ -221,6 +240,13 @@ impl Row {
             Rvn::Ours { nonce, .. } => item.get(DATA_OF).and_then(as_text) == Some(own(nonce).as_str()),
             Rvn::Foreign(_) => true,
         };
+        let session = match &rvn {
+            Rvn::Ours { nonce, .. } => session_of(nonce, item.get(SESSION)),
+            Rvn::Foreign(_) => Ok(None),
+        };
+        let Ok(session) = session else {
+            return unreadable(SESSION, "a session as leasehold writes it");
+        };
         let undone = item.get(UNDONE).and_then(as_text).is_some_and(|text| Rvn::parse(text).as_ref() == Some(&rvn));
         Ok(Self {
             released,
@@ -239,6 +265,7 @@ impl Row {
                 )
             }),
             data: item.get(DATA).filter(|_| has_data).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
+            session,
             rvn,
         })
     }
@@ -279,7 +306,7 @@ impl Row {
             left: None,
             since_unix_ms: self.granted_at,
             data: self.data,
-            session: None,
+            session: self.session,
         };
         Seen { holding: Some(Box::new(holding)), done: None }
     }

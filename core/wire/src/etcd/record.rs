@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value as Json, json};
 
 use leasehold_core::member::LossId;
-use leasehold_core::op::{Denial, DenialKind};
+use leasehold_core::op::{Denial, DenialKind, Session};
 use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record};
-use leasehold_core::{Monotonic, Nonce, Owner, Payload, Seq, Token};
+use leasehold_core::{Monotonic, Nonce, Owner, Payload, Seq, SessionLabel, Token};
 
 use crate::dynamodb::json::object;
 
@@ -66,12 +66,16 @@ impl Row {
 }
 
 fn written(lease: &LeaseRecord) -> Json {
-    json!({
+    let mut fields = json!({
         "nonce": hex(&lease.nonce), "seq": lease.seq.get(), "released": lease.released,
         "ttl_ns": u64::try_from(lease.record_ttl.as_nanos()).unwrap_or(u64::MAX),
         "since_ms": lease.since_unix_ms, "owner": lease.owner.as_str(),
         "data": lease.data.as_ref().map(|data| STANDARD.encode(data.as_bytes())),
-    })
+    });
+    if let Some(session) = &lease.session {
+        fields["session"] = json!({ "nonce": hex(&session.nonce), "label": session.label.as_str() });
+    }
+    fields
 }
 
 fn lease_in(lease: &Json) -> Option<LeaseRecord> {
@@ -90,7 +94,13 @@ fn lease_in(lease: &Json) -> Option<LeaseRecord> {
         since_unix_ms: number(lease, "since_ms")?,
         owner: Owner::new(lease.get("owner")?.as_str()?).ok()?,
         data,
-        session: None,
+        session: match lease.get("session") {
+            None => None,
+            Some(session) => Some(Session {
+                nonce: nonce(session)?,
+                label: SessionLabel::new(session.get("label")?.as_str()?).ok()?,
+            }),
+        },
     })
 }
 

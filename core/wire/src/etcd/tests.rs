@@ -8,8 +8,9 @@ use core::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use leasehold_core::op::Op;
+use leasehold_core::SessionLabel;
 use leasehold_core::op::{Acquire, Applied, DenialKind, Finish, Refusal, Release, Renew};
+use leasehold_core::op::{Op, Session as LeaseSession};
 use leasehold_core::{LockId, Nonce, Owner, Seq, Token, Version};
 
 const TTL: Duration = Duration::from_secs(30);
@@ -139,6 +140,26 @@ fn a_lock_is_granted_held_renewed_and_released() {
     assert!(matches!(etcd.ask(release(1)), Outcome::NotApplied(Refusal::Conflict(_))));
     assert_eq!(etcd.ask(release(2)), Outcome::Applied(Applied::Released));
     assert_eq!(etcd.ask(acquire(3, None, false)), granted(3));
+}
+
+#[test]
+fn a_lock_names_its_session_until_the_next_one() {
+    let mut etcd = Etcd::default();
+    let session = LeaseSession { nonce: nonce(9), label: SessionLabel::new("worker:7").unwrap() };
+    let Op::Acquire(op) = acquire(1, None, false) else { panic!("an acquire") };
+    etcd.ask(Op::Acquire(Box::new(Acquire { session: Some(session.clone()), ..*op })));
+    let named = |outcome| match outcome {
+        Outcome::Applied(Applied::Read(seen)) => seen.holding.unwrap().session,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(named(etcd.ask(Op::Read)), Some(session.clone()));
+    etcd.ask(release(1));
+    assert_eq!(named(etcd.ask(Op::Read)), Some(session), "who breaks a lock tells its session afterwards");
+    etcd.ask(acquire(2, None, false));
+    assert_eq!(named(etcd.ask(Op::Read)), None);
+    let broken = br#"{"counter":1,"lease":{"nonce":"09090909090909090909090909090909","seq":1,"released":false,
+        "ttl_ns":1,"since_ms":1,"owner":"w","data":null,"session":{"nonce":"09"}}}"#;
+    assert!(record::Row::parse(broken).is_err(), "nobody could tell if the session lives");
 }
 
 #[test]

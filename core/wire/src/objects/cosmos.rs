@@ -44,6 +44,11 @@ impl Properties {
     pub const NO_NODE: &str = "reads of this account may be stale, so it cannot be a node of a quorum: give it the \
                                consistency Strong or Bounded staleness";
 
+    /// Said to a client with a session: a session that lives would look like one that is over.
+    pub const NO_SESSIONS: &str = "reads of this account may be stale, so that a session that lives could be taken for one \
+                                   that is over: leave the session out, or give the account the consistency Strong or \
+                                   Bounded staleness";
+
     /// Tells if a read may miss a write that was answered before: with every consistency but `Strong` and `BoundedStaleness`.
     pub fn reads_may_be_stale(&self) -> bool {
         !["Strong", "BoundedStaleness"].contains(&self.consistency.as_str())

@@ -29,6 +29,7 @@ use super::membership::{self, Verdict, conditions, doubt, judge};
 use super::rows::{self, Found, Memory, Misfit, Row};
 use super::statements::Texts;
 use super::{Answer, Field, Param, Statement};
+use crate::session_text;
 
 /// How often an operation is sent whose refusal shows no reason, or whose marker others write at the same time.
 const MOST_TRIES: u32 = 3;
@@ -337,7 +338,7 @@ fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec
                 nonce(&acquire.nonce),
                 Param::Int8(acquire.seq.get().into()),
                 Param::Int8(micros(acquire.record_ttl)),
-                Param::Text(Some(acquire.owner.as_str().to_string())),
+                Param::Text(Some(session_text::write_owner(&acquire.owner, acquire.session.as_ref()))),
                 Param::Bytea(acquire.data.as_ref().map(|data| data.as_bytes().to_vec())),
                 Param::Bool(acquire.unless_done),
             ]);

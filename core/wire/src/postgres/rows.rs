@@ -7,10 +7,11 @@ use core::time::Duration;
 
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::{LossId, RunId};
-use leasehold_core::op::{Denial, DenialKind, Holder, Holding, Mark, Seen};
+use leasehold_core::op::{Denial, DenialKind, Holder, Holding, Mark, Seen, Session};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 
 use super::Field;
+use crate::session_text;
 
 /// The most that the server's clock may move between the two readings of one finish: 60 s, since it may be set then. A mark
 /// of the longest time would otherwise be taken for one that no honest client writes.
@@ -29,6 +30,7 @@ pub(super) struct Found {
     since_unix_ms: u64,
     owner: Owner,
     data: Option<Payload>,
+    session: Option<Session>,
     /// The loss since which the counter was raised.
     pub(super) trust: Option<LossId>,
     /// The last mark of finished work, with its attempt.
@@ -70,7 +72,7 @@ impl Found {
                 left: Some(self.left),
                 since_unix_ms: Some(self.since_unix_ms),
                 data: self.data.clone(),
-                session: None,
+                session: self.session.clone(),
             })
         });
         Seen { holding, done: self.standing().map(|(_, mark)| Box::new(mark.clone())) }
@@ -125,6 +127,8 @@ fn found(columns: &[Field]) -> Result<Found, Denial> {
         return Err(corrupt("(all)"));
     };
     let Field::Bool(released) = released else { return Err(corrupt("released")) };
+    let holder = if let Field::Text(text) = owner { session_text::read_owner(text) } else { None };
+    let (owner, session) = holder.ok_or_else(|| corrupt("owner"))?;
     Ok(Found {
         counter: token(counter).ok_or_else(|| corrupt("counter"))?,
         nonce: attempt(nonce).ok_or_else(|| corrupt("nonce"))?,
@@ -133,7 +137,8 @@ fn found(columns: &[Field]) -> Result<Found, Denial> {
         left: micros(left).ok_or_else(|| corrupt("expires_at"))?,
         record_ttl: micros(ttl).ok_or_else(|| corrupt("ttl_us"))?,
         since_unix_ms: number(since).ok_or_else(|| corrupt("since"))?,
-        owner: label(owner).ok_or_else(|| corrupt("owner"))?,
+        owner,
+        session,
         data: match data {
             Field::Null => None,
             Field::Bytes(bytes) => Some(Payload::new(bytes).map_err(|_| corrupt("data"))?),

@@ -38,6 +38,8 @@ pub fn quoted(name: &str) -> String {
 /// Names are sorted by their bytes: an index in the order of the C library is silently wrong after an upgrade of that
 /// library, and a lock that is not found is free. The free room in each page lets updates leave the index alone.
 ///
+/// The column of the owner holds the session as well: see [`session_text`](crate::session_text).
+///
 /// The second table only tells who is alive, so a crash may empty it.
 pub fn create(schema: &str) -> [String; 2] {
     let locks = format!(

@@ -258,8 +258,8 @@ impl Session {
         let line = if has_line { keys::line(&op.resource) } else { keys::Beside::default() };
         let script: &'static Script = match &op.op {
             Op::Acquire(acquire) => {
-                let (owner, data) = (&acquire.owner, acquire.data.as_ref());
-                args.push_with(|value| value::write(&acquire.nonce, owner, unix_ms, data, value));
+                let (owner, beside) = (&acquire.owner, (acquire.data.as_ref(), acquire.session.as_ref()));
+                args.push_with(|value| value::write(&acquire.nonce, owner, unix_ms, beside, value));
                 args.push_number(ttl(acquire.record_ttl)?);
                 args.push_number(retention);
                 let least = if acquire.member.is_none() { least } else { Token::ZERO };

@@ -222,7 +222,7 @@ fn read_mark(mark: &Value, left: &Value) -> Option<Result<Mark, Denial>> {
 }
 
 fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<Holding> {
-    let Some(LockValue { nonce, owner, since_unix_ms, data, revoked }) = value::parse(value) else {
+    let Some(LockValue { nonce, owner, since_unix_ms, data, session, revoked }) = value::parse(value) else {
         return foreign(&value[..value.len().min(Version::MAX_BYTES)], left);
     };
     Some(Holding {
@@ -236,7 +236,7 @@ fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<
         left,
         since_unix_ms: Some(since_unix_ms),
         data,
-        session: None,
+        session,
     })
 }
 

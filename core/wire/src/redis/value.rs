@@ -1,4 +1,5 @@
-//! The value of a lock key: `<nonce>@<owner>;<since>` and, with data, `;<data>`, in printable ASCII.
+//! The value of a lock key: `<nonce>@<owner>;<since>`, with data `;<data>`, and in a session `;=<session>`, in printable
+//! ASCII.
 //!
 //! A revoked lock has `!<nonce>` in the place of `<nonce>@`: as many bytes, of which no client takes the lock for its own.
 //!
@@ -15,8 +16,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::resp::Digits;
+use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
-use leasehold_core::op::Mark;
+use leasehold_core::op::{Mark, Session};
 use leasehold_core::{Nonce, Owner, Payload, Token};
 
 /// A lock value of ours, taken apart.
@@ -26,11 +28,18 @@ pub(super) struct LockValue {
     pub(super) owner: Owner,
     pub(super) since_unix_ms: u64,
     pub(super) data: Option<Payload>,
+    pub(super) session: Option<Session>,
     pub(super) revoked: bool,
 }
 
 /// Appends the value to write for a grant.
-pub(super) fn write(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>, out: &mut Vec<u8>) {
+pub(super) fn write(
+    nonce: &Nonce,
+    owner: &Owner,
+    since_unix_ms: u64,
+    (data, session): (Option<&Payload>, Option<&Session>),
+    out: &mut Vec<u8>,
+) {
     out.extend_from_slice(&hex(nonce));
     out.push(b'@');
     for byte in owner.as_str().bytes() {
@@ -47,11 +56,15 @@ pub(super) fn write(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Opti
         out.push(b';');
         out.extend_from_slice(URL_SAFE_NO_PAD.encode(data.as_bytes()).as_bytes());
     }
+    if let Some(session) = session {
+        out.extend_from_slice(b";=");
+        out.extend_from_slice(session_text::write(session).as_bytes());
+    }
 }
 
 /// Appends the value to write for a mark of finished work.
 pub(super) fn write_mark(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, token: Token, out: &mut Vec<u8>) {
-    write(nonce, owner, at_unix_ms, None, out);
+    write(nonce, owner, at_unix_ms, (None, None), out);
     out.push(b';');
     out.extend_from_slice(Digits::of(token.get()).as_bytes());
 }
@@ -59,7 +72,8 @@ pub(super) fn write_mark(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, token: T
 /// A mark that stands for `left`; `None` for everything that this crate does not write.
 pub(super) fn parse_mark(value: &[u8], left: Duration) -> Option<Mark> {
     let (rest, token) = core::str::from_utf8(value).ok()?.rsplit_once(';')?;
-    let LockValue { owner, since_unix_ms, data: None, revoked: false, .. } = parse(rest.as_bytes())? else {
+    let LockValue { owner, since_unix_ms, data: None, session: None, revoked: false, .. } = parse(rest.as_bytes())?
+    else {
         return None;
     };
     if !token.bytes().all(|byte| byte.is_ascii_digit()) || left > MAX_KEEP {
@@ -81,6 +95,10 @@ pub(super) fn parse(value: &[u8]) -> Option<LockValue> {
         Some(marked) => marked.split_at_checked(32)?,
         None => text.split_once('@')?,
     };
+    let (rest, session) = match rest.split_once(";=") {
+        Some((rest, session)) => (rest, Some(session_text::read(session)?)),
+        None => (rest, None),
+    };
     let mut parts = rest.splitn(3, ';');
     let owner = unpercent(parts.next()?)?;
     let since = parts.next()?;
@@ -96,6 +114,7 @@ pub(super) fn parse(value: &[u8]) -> Option<LockValue> {
         owner: Owner::new(&owner).ok()?,
         since_unix_ms: since.parse().ok()?,
         data,
+        session,
         revoked: text.starts_with('!'),
     })
 }
@@ -137,6 +156,7 @@ fn unpercent(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use alloc::format;
+    use leasehold_core::SessionLabel;
     use proptest::prelude::*;
 
     const NONCE: Nonce = Nonce::from_bytes([0xab; 16]);
@@ -144,12 +164,17 @@ mod tests {
 
     fn written(owner: &str, data: Option<&[u8]>) -> String {
         let data = data.map(|data| Payload::new(data).unwrap());
-        text_of(&NONCE, &Owner::new(owner).unwrap(), 1_700_000_000_000, data.as_ref())
+        text_of(&NONCE, &Owner::new(owner).unwrap(), 1_700_000_000_000, (data.as_ref(), None))
     }
 
-    fn text_of(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>) -> String {
+    fn text_of(
+        nonce: &Nonce,
+        owner: &Owner,
+        since_unix_ms: u64,
+        beside: (Option<&Payload>, Option<&Session>),
+    ) -> String {
         let mut bytes = Vec::new();
-        write(nonce, owner, since_unix_ms, data, &mut bytes);
+        write(nonce, owner, since_unix_ms, beside, &mut bytes);
         String::from_utf8(bytes).unwrap()
     }
 
@@ -188,6 +213,11 @@ mod tests {
             format!("{HEX}@host;1;Z+"),
             format!("{HEX}@host;1;Zg;"),
             format!("{HEX}@host;1;{}", "A".repeat(5464)),
+            format!("{HEX}@host;1;="),
+            format!("{HEX}@host;1;=w"),
+            format!("{HEX}@host;1;={HEX}:"),
+            format!("{HEX}@host;1;={HEX}:a b"),
+            format!("{HEX}@host;1;={HEX}:a;b"),
             format!("{}@host;1", HEX.to_uppercase()),
             format!("{}@host;1", &HEX[1..]),
             format!("{HEX}0@host;1"),
@@ -208,15 +238,20 @@ mod tests {
             owner in "[^\\p{Cc}]{0,60}",
             since: u64,
             data in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..100)),
+            session in proptest::option::of((any::<[u8; 16]>(), "[-a-zA-Z0-9_.:@/]{1,64}")),
         ) {
             let expected = LockValue {
                 nonce: Nonce::from_bytes(nonce),
                 owner: Owner::new(&owner).unwrap(),
                 since_unix_ms: since,
                 data: data.map(|data| Payload::new(&data).unwrap()),
+                session: session.map(|(nonce, label)| Session {
+                    nonce: Nonce::from_bytes(nonce),
+                    label: SessionLabel::new(&label).unwrap(),
+                }),
                 revoked: false,
             };
-            let text = text_of(&expected.nonce, &expected.owner, since, expected.data.as_ref());
+            let text = text_of(&expected.nonce, &expected.owner, since, (expected.data.as_ref(), expected.session.as_ref()));
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
             prop_assert_eq!(parse(text.as_bytes()), Some(expected.clone()));
             let marked = format!("!{}{}", &text[..32], &text[33..]);

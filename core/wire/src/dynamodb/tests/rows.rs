@@ -1,6 +1,8 @@
 //! Rows of ours, of Java's clients, and of others.
 
 use super::*;
+use leasehold_core::SessionLabel;
+use leasehold_core::op::Session as LeaseSession;
 
 fn read(row: &Json) -> Outcome {
     answered(Op::Read, reads(row))
@@ -33,6 +35,27 @@ fn a_row_of_ours_is_shown_whole() {
     let mut java = row(JAVA_RVN);
     java["data"] = json!({ "B": "Zm9v" });
     assert!(holding(&read(&java)).data.is_some());
+}
+
+#[test]
+fn a_row_names_the_session_of_its_own_attempt() {
+    let named = LeaseSession { nonce: NONCE, label: SessionLabel::new("worker:7").unwrap() };
+    let op = Acquire { nonce: RIVAL, session: Some(named.clone()), ..an_acquire() };
+    let sent = body(&begun(Op::Acquire(Box::new(op))).requests()[0]);
+    assert_eq!(sent["ExpressionAttributeNames"]["#se"], "leaseSession");
+    let attribute = sent["ExpressionAttributeValues"][":se"].clone();
+    let ours = with(row(RIVAL_RVN), "leaseSession", attribute.clone());
+    assert_eq!(holding(&read(&ours)).session.as_ref(), Some(&named));
+    assert!(holding(&read(&released(ours))).session.is_some(), "who breaks a lock tells its session afterwards");
+    for other in [row(&alloc::format!("{HEX}:0000000007")), row(JAVA_RVN)] {
+        let left = with(other, "leaseSession", attribute.clone());
+        assert_eq!(holding(&read(&left)).session, None, "what another has left says nothing");
+    }
+    let odd = with(row(RIVAL_RVN), "leaseSession", json!({ "N": "7" }));
+    assert_eq!(holding(&read(&odd)).session, None, "it may be an attribute of the users'");
+    let broken = attribute["S"].as_str().unwrap().replace("worker", "work er");
+    let broken = with(row(RIVAL_RVN), "leaseSession", json!({ "S": broken }));
+    assert!(refusals(&broken).iter().all(|(kind, _)| *kind == DenialKind::CorruptRecord));
 }
 
 #[test]
