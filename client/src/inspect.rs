@@ -103,6 +103,13 @@ impl Client {
     }
 
     pub(crate) async fn break_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+        let sessions = self.named_sessions(resource).await?;
+        let broken = self.break_untold(resource, caller).await;
+        self.tell_sessions(resource, sessions).await?;
+        broken
+    }
+
+    async fn break_untold(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
         if let Some(quorum) = self.shared.quorum() {
             return self.break_on_all(quorum, resource).await;
         }

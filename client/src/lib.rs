@@ -151,6 +151,7 @@ mod revoke;
 mod rw_lock;
 #[cfg(feature = "postgres")]
 pub mod schema;
+mod session_news;
 mod shards;
 mod sizes;
 mod stores;

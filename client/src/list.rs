@@ -178,14 +178,23 @@ impl Listing {
     async fn of_one(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<LockInfo>, Error> {
         let unread: Vec<Resource> =
             records.iter().filter(|(_, seen)| seen.is_none()).map(|(name, _)| name.clone()).collect();
-        let mut read = self.read(0..1, &unread).await?.pop().unwrap_or_default().into_iter();
+        let mut read = match unread.is_empty() {
+            true => Vec::new(),
+            false => self.client.driver().read_records(0..1, &unread).await?.pop().unwrap_or_default(),
+        }
+        .into_iter();
         let mut locks = Vec::with_capacity(records.len());
+        let (mut names, mut outcomes) = (Vec::new(), Vec::new());
         for (name, seen) in records {
-            let seen = match seen {
-                Some(seen) => Some(seen),
-                None => read.next().map_or(Ok(None), answered)?,
-            };
-            let seen = seen.unwrap_or_default();
+            names.push(name);
+            outcomes.push(match seen {
+                Some(seen) => Outcome::Applied(Applied::Read(seen)),
+                None => read.next().unwrap_or_else(|| Outcome::Applied(Applied::Read(Seen::default()))),
+            });
+        }
+        self.client.driver().look_at_sessions(0, &mut outcomes).await?;
+        for (name, outcome) in names.iter().zip(outcomes) {
+            let seen = answered(outcome)?.unwrap_or_default();
             locks.extend(seen.held().map(|holding| LockInfo::shown(name.as_str(), holding)));
         }
         Ok(locks)
@@ -196,7 +205,11 @@ impl Listing {
     async fn of_all(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<LockInfo>, Error> {
         let nodes = self.client.driver().transports().len();
         let names: Vec<Resource> = records.into_iter().map(|(name, _)| name).collect();
-        let mut outcomes: Vec<_> = self.read(0..nodes, &names).await?.into_iter().map(Vec::into_iter).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let outcomes = self.client.driver().read_all(0..nodes, &names).await?;
+        let mut outcomes: Vec<_> = outcomes.into_iter().map(Vec::into_iter).collect();
         let mut locks = Vec::with_capacity(names.len());
         for name in &names {
             let (mut shown, mut failed) = (Vec::with_capacity(nodes), None);
@@ -218,13 +231,6 @@ impl Listing {
             }
         }
         Ok(locks)
-    }
-
-    async fn read(&self, nodes: std::ops::Range<usize>, names: &[Resource]) -> Result<Vec<Vec<Outcome>>, Error> {
-        if names.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.client.driver().read_all(nodes, names).await
     }
 }
 

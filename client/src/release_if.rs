@@ -153,7 +153,10 @@ impl Client {
         }
         let Some(nonce) = shown.nonce else { return Err(of_another_library(resource)) };
         // The record that was compared, and no other: should the lock have changed hands since, no store finds it.
-        if self.release_nonce(resource, nonce, caller).await? {
+        let sessions = self.named_sessions(resource).await?;
+        let released = self.release_nonce(resource, nonce, caller).await;
+        self.tell_sessions(resource, sessions).await?;
+        if released? {
             return Ok(ReleaseIfOutcome::Released(shown));
         }
         let now = self.inspect_by(resource, caller).await?;

@@ -65,7 +65,10 @@ impl Client {
         }
         let Some(nonce) = shown.nonce else { return Err(of_another_library(resource)) };
         // The lease that was compared, and no other: should the lock have changed hands since, no store finds it.
-        if self.revoke_nonce(resource, nonce, caller).await? {
+        let sessions = self.named_sessions(resource).await?;
+        let revoked = self.revoke_nonce(resource, nonce, caller).await;
+        self.tell_sessions(resource, sessions).await?;
+        if revoked? {
             return Ok(RevokeOutcome::Revoked(LockInfo { revoked: true, ..shown }));
         }
         let now = self.inspect_by(resource, caller).await?;

@@ -1,9 +1,10 @@
 //! Requests beside the core, such as a look at a record.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome};
-use leasehold_core::{LockId, NodeId, OneOrMany, RequestId, Resource, Transmit};
+use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
+use leasehold_core::{LockId, NodeId, OneOrMany, RequestId, Resource, Transmit, session};
 
 use super::route::{Reach, Route};
 use super::{Caller, Driver};
@@ -20,8 +21,12 @@ impl Driver {
         self.check_process()?;
         let resource = op.resource.clone();
         let answer = self.request_on(0, op, caller).await?;
-        outcome(answer)
-            .ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))
+        let outcome = outcome(answer)
+            .ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))?;
+        let mut outcomes = [outcome];
+        self.look_at_sessions(0, &mut outcomes).await?;
+        let [outcome] = outcomes;
+        Ok(outcome)
     }
 
     async fn request_on(&self, node: usize, op: LockOp, caller: Caller) -> Result<Answer, Error> {
@@ -50,16 +55,62 @@ impl Driver {
             (Arc::clone(&self.transports[node]), self.transmit(node, op))
         });
         let requests: Vec<_> = requests.collect();
-        exec::offload(move || {
+        let nodes: Vec<usize> = requests.iter().map(|(_, transmit)| transmit.node.index()).collect();
+        let mut outcomes: Vec<Outcome> = exec::offload(move || {
             let answers =
                 exec::each(&requests, |(transport, transmit)| outcome(transport.perform(transmit, Pool::Caller)));
             answers.into_iter().map(|outcome| outcome.flatten().unwrap_or_else(no_answer)).collect()
         })
-        .await
+        .await?;
+        for (node, outcome) in nodes.into_iter().zip(&mut outcomes) {
+            self.look_at_sessions(node, std::slice::from_mut(outcome)).await?;
+        }
+        Ok(outcomes)
+    }
+
+    /// Reads the sessions that the records of a node name, and shows the records as what they are worth.
+    pub(crate) async fn look_at_sessions(self: &Arc<Self>, node: usize, outcomes: &mut [Outcome]) -> Result<(), Error> {
+        let of = |outcome: &Outcome| match outcome {
+            Outcome::Applied(Applied::Read(seen)) => session::stands_by(seen),
+            Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => None,
+        };
+        let names: BTreeSet<Resource> = outcomes.iter().filter_map(of).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<Resource> = names.into_iter().collect();
+        let read = self.read_records(node..node + 1, &names).await?.pop().unwrap_or_default();
+        let read: BTreeMap<Resource, Outcome> = names.into_iter().zip(read).collect();
+        for outcome in outcomes {
+            let Some(session) = of(outcome).and_then(|name| read.get(&name)) else { continue };
+            match (&mut *outcome, session) {
+                (Outcome::Applied(Applied::Read(row)), Outcome::Applied(Applied::Read(session))) => {
+                    match session::shown(core::mem::take(row), session) {
+                        Ok(shown) => *row = shown,
+                        Err(denial) => *outcome = Outcome::NotApplied(Refusal::Denied(denial)),
+                    }
+                }
+                (outcome, session) => *outcome = session.clone(),
+            }
+        }
+        Ok(())
     }
 
     /// Reads many records of some nodes at the same time: for each node the outcomes of all names, in their order.
     pub(crate) async fn read_all(
+        self: &Arc<Self>,
+        nodes: std::ops::Range<usize>,
+        names: &[Resource],
+    ) -> Result<Vec<Vec<Outcome>>, Error> {
+        let mut read = self.read_records(nodes.clone(), names).await?;
+        for (node, outcomes) in nodes.zip(&mut read) {
+            self.look_at_sessions(node, outcomes).await?;
+        }
+        Ok(read)
+    }
+
+    /// The same, with records as they stand, whatever became of their sessions.
+    pub(crate) async fn read_records(
         self: &Arc<Self>,
         nodes: std::ops::Range<usize>,
         names: &[Resource],

@@ -79,6 +79,7 @@ pub(crate) struct Driver {
     /// How long one of those is awaited.
     request_timeout: Duration,
     pub(crate) drift: Drift,
+    observed: Vec<usize>,
     /// [`fork::generation`] when the client was made; in a forked child it differs, and nothing here may be touched.
     generation: u64,
 }
@@ -89,6 +90,7 @@ impl Driver {
         let mut seed = [0; 32];
         fill(&mut seed)?;
         let (request_timeout, drift) = (config.request_timeout(), config.drift());
+        let observed = config.observed().map(NodeId::index).collect();
         let core = Core::new(config, seed, clock::now());
         let timer_wakeup = Arc::new(TimerWakeup::default());
         let itself: Arc<Mutex<Weak<Self>>> = Arc::default();
@@ -105,6 +107,7 @@ impl Driver {
             direct_requests: AtomicU64::new(0),
             request_timeout,
             drift,
+            observed,
             generation: fork::generation(),
         });
         *itself.lock() = Arc::downgrade(&driver);
@@ -222,6 +225,11 @@ impl Driver {
 
     pub(crate) fn transports(&self) -> &[Arc<dyn Transport>] {
         &self.transports
+    }
+
+    /// The nodes that expire nothing, where a session is a record of its own.
+    pub(crate) fn observed_nodes(&self) -> &[usize] {
+        &self.observed
     }
 
     /// The nodes that did not answer their last request, and why.

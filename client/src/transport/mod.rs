@@ -101,6 +101,11 @@ pub(crate) trait Transport: Send + Sync {
         false
     }
 
+    /// Why a client with a session cannot use the store.
+    fn refuses_sessions(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Gives up the place of an acquisition in the line of waiters, and what is reserved for it. Like
     /// [`Transport::watch`], it only notes that: nobody waits for it.
     fn leave_line(&self, _resource: &Resource, _lock: LockId) {}
@@ -270,5 +275,24 @@ pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
         StoreUrl::Objects(url) => objects::config(url),
         #[cfg(feature = "postgres")]
         StoreUrl::Postgres(url) => postgres::config(url),
+    }
+}
+
+/// Tells if nothing expires by itself in such a store, so that only those who observe a record can declare it dead.
+pub(crate) const fn is_observed(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Memory { .. } | StoreUrl::Sqlite { .. } => false,
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(_) => false,
+        #[cfg(feature = "http")]
+        StoreUrl::Http(_) => false,
+        #[cfg(feature = "dynamodb")]
+        StoreUrl::Dynamodb(_) => true,
+        #[cfg(feature = "etcd")]
+        StoreUrl::Etcd(_) => true,
+        #[cfg(feature = "objects")]
+        StoreUrl::Objects(_) => true,
+        #[cfg(feature = "postgres")]
+        StoreUrl::Postgres(_) => false,
     }
 }

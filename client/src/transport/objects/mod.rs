@@ -91,6 +91,10 @@ impl Transport for Objects {
         Some(&*self.connections)
     }
 
+    fn refuses_sessions(&self) -> Option<&'static str> {
+        self.properties.as_ref().filter(|found| found.reads_may_be_stale()).map(|_| Properties::NO_SESSIONS)
+    }
+
     fn diagnose(&self) -> Vec<Finding> {
         doctor::diagnose(self)
     }
