@@ -33,13 +33,18 @@ fn a_container_that_cannot_keep_locks_is_refused() {
 }
 
 #[test]
-fn a_node_of_a_quorum_shows_all_that_was_written() {
+fn a_node_of_a_quorum_and_a_session_need_reads_that_show_all_that_was_written() {
     let stale = server(Api::Cosmos(Account::Session));
     let strong = [server(Api::Cosmos(Account::Strong)), server(Api::Gcs)];
     let nodes = |first: &str| format!("{first} {} {}", strong[0].url("p"), strong[1].url("p"));
     let build = || leasehold::Client::builder().create_quorum().request_timeout(PATIENCE);
     let error = Client::connect_with(build(), nodes(&stale.url("p"))).unwrap_err();
     assert!(error.to_string().contains("Bounded staleness"), "{error}");
+    let in_session = || leasehold::Client::builder().session("worker-7");
+    let error = Client::connect_with(in_session(), stale.url("p")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "{error}");
+    assert!(error.to_string().contains("leave the session out"), "{error}");
+    Client::connect_with(in_session(), strong[0].url("s")).unwrap();
     let first = server(Api::Gcs);
     let quorum = Client::connect_with(build(), nodes(&first.url("q"))).unwrap();
     let held = quorum.lock("a").try_acquire().unwrap();
