@@ -106,7 +106,7 @@ def code(text: str, language: str = "python") -> str:
 def prose(block: str, place: griffe.Object) -> Iterator[str]:
     lines = block.splitlines()
     if lines and lines[0].startswith(">>>"):
-        yield code(block, "pycon")
+        yield code(re.sub(r" +# doctest: .*", "", block), "pycon")
     elif lines and RULE.fullmatch(lines[0]):
         yield linked(table(lines), place)
     elif sum(PARAMETER.match(line) is not None for line in lines) > 1 and PARAMETER.match(lines[0]):

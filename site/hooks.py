@@ -40,7 +40,10 @@ PYTHON_MODULES = {
     "leasehold.contrib.celery": "runs and a beat for Celery",
     "leasehold.contrib.django": "runs for commands of Django",
     "leasehold.contrib.prometheus": "an exporter for Prometheus",
+    "leasehold.contrib.pytest": "fixtures for pytest",
     "leasehold.compat.redis_py": "redis-py's Lock over leasehold",
+    "leasehold.compat.redis_py.asyncio": "the same for asyncio",
+    "leasehold.protocol": "the protocol without I/O, for other frameworks",
 }
 # The first program of each page, which its tests run.
 QUICKSTARTS = {
@@ -219,9 +222,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
 def on_post_build(config: Any) -> None:
     site = Path(config["site_dir"])
-    missing = [name for module in PYTHON_MODULES for name in undocumented(module, site)]
+    missing = [*unlisted(), *(name for module in PYTHON_MODULES for name in undocumented(module, site))]
     if missing:
-        raise PluginError(f"the reference for Python has no entry for {', '.join(missing)}: write a docstring")
+        raise PluginError(f"the reference for Python lacks {', '.join(missing)}: write a docstring, or list the module here")
     shutil.copytree(os.environ["LEASEHOLD_RUSTDOC"], site / "reference/rust", dirs_exist_ok=True)
     shutil.copy(os.environ["LEASEHOLD_PLAYGROUND"], site / "playground/app.html")
 
@@ -233,6 +236,16 @@ def undocumented(module: str, site: Path) -> Iterator[str]:
     page = (site / f"reference/{module}.html").read_text()
     for statement in source.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
-            for name in ast.literal_eval(statement.value):
+            for name in re.findall(r"'(\w+)'", ast.unparse(statement.value)):
                 if not name.startswith("_") and f'id="{module}.{name}"' not in page:
                     yield f"{module}.{name}"
+
+
+def unlisted() -> Iterator[str]:
+    """The public modules that have no page."""
+    package = ROOT / "python/leasehold"
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package.parent).with_suffix("")
+        module = ".".join(place.parent.parts if place.name == "__init__" else place.parts)
+        if "._" not in module and "\n__all__ = " in path.read_text() and module not in PYTHON_MODULES:
+            yield module
