@@ -96,11 +96,16 @@ fn the_samples_start_it() {
         Err(error) => eprintln!("the unit is not verified, since there is no systemd here: {error}"),
     }
     let container = include_str!("../../docs/infra/Containerfile");
-    let entry = container.lines().find_map(|line| line.strip_prefix("ENTRYPOINT ")).unwrap();
-    let words: Vec<String> = serde_json::from_str(entry).unwrap();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    assert_eq!(words[0], "leasehold");
-    place.run(&words[1..]).expect(64).says("/etc/leasehold/tokens: cannot be read");
+    let words = |instruction: &str| -> Vec<String> {
+        let line = container.lines().find_map(|line| line.strip_prefix(instruction)).unwrap();
+        serde_json::from_str(line).unwrap()
+    };
+    assert_eq!(words("ENTRYPOINT "), ["/usr/local/bin/leasehold"]);
+    let words = words("CMD ");
+    place
+        .run(&words.iter().map(String::as_str).collect::<Vec<_>>())
+        .expect(64)
+        .says("/etc/leasehold/tokens: cannot be read");
 }
 
 #[test]

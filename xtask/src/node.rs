@@ -3,6 +3,7 @@
 //! Everything stays below the target folder: the tools, the package as npm would install it, and the tests beside it.
 
 use crate::interop::{self, Peers};
+use crate::release::Native;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use crate::{component, setup};
@@ -90,11 +91,10 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
 }
 
 /// The packages as they are published, which work alone, with the licences of what is compiled in.
-pub fn release(steps: &mut Steps, folder: &Path, transpiled: &Path, notices: &Path) -> Result {
-    let mut build = run::cargo_dist("build");
-    build.args(["-p", "leasehold-node"]);
-    steps.run("node, addon", build)?;
-    let target = install(steps, &run::distributed()?, transpiled)?;
+pub fn release(steps: &mut Steps, native: &Native, folder: &Path, transpiled: &Path, notices: &Path) -> Result {
+    steps.run("node, addon", native.build("leasehold-node")?)?;
+    let target = install(steps, &native.built()?, transpiled)?;
+    native.check(&target.join("leasehold.node"))?;
     for package in ["package", "platform"] {
         copy(notices, &target.join(package).join(notices.file_name().unwrap_or_default()))?;
     }

@@ -3,6 +3,7 @@
 //! Everything stays below the target folder: an environment with the tools, and the wheel.
 
 use crate::interop::Environment;
+use crate::release::Native;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use crate::{setup, test};
@@ -141,14 +142,16 @@ pub fn install_peers(steps: &mut Steps) -> Result<PathBuf> {
 }
 
 /// The wheel as it is published, which works alone, with the licences of what is compiled in.
-pub fn release(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
+pub fn release(steps: &mut Steps, native: &Native, folder: &Path, notices: &Path) -> Result {
     let python = install_tools(steps)?;
     let target = run::target()?.join(PACKAGE);
     // All that lies in the module's folder becomes a part of the wheel.
     let name = notices.file_name().unwrap_or_default();
     let beside = run::root().join(PACKAGE).join("leasehold").join(name);
     fs::copy(notices, &beside).map_err(|error| Failure::new(format!("cannot write {}: {error}", beside.display())))?;
-    let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--profile", run::DIST]);
+    let wheels = target.join("release-wheels");
+    let build = native.maturin(&python)?;
+    let wheel = build_wheel_by(steps, build, &python, &wheels, &["--profile", run::DIST]);
     let removed = fs::remove_file(&beside);
     let wheel = wheel?;
     removed.map_err(|error| Failure::new(format!("cannot remove {}: {error}", beside.display())))?;
@@ -180,16 +183,33 @@ pub fn install_tools(steps: &mut Steps) -> Result<PathBuf> {
 
 fn maturin(python: &Path, subcommand: &str) -> Command {
     let mut command = Command::new(python);
-    command.args(["-m", "maturin", subcommand, "--manifest-path"]).arg(run::root().join(PACKAGE).join("Cargo.toml"));
-    run::forget_package(&mut command);
-    run::add_lints(&mut command);
+    command.args(["-m", "maturin", subcommand]);
+    for_package(&mut command);
     command
 }
 
+fn for_package(maturin: &mut Command) {
+    maturin.arg("--manifest-path").arg(run::root().join(PACKAGE).join("Cargo.toml"));
+    run::forget_package(maturin);
+    run::add_lints(maturin);
+}
+
 fn build_wheel(steps: &mut Steps, python: &Path, folder: &Path, profile: &[&str]) -> Result<PathBuf> {
+    let mut maturin = Command::new(python);
+    maturin.args(["-m", "maturin", "build"]);
+    build_wheel_by(steps, maturin, python, folder, profile)
+}
+
+fn build_wheel_by(
+    steps: &mut Steps,
+    mut build: Command,
+    python: &Path,
+    folder: &Path,
+    profile: &[&str],
+) -> Result<PathBuf> {
     // Wheels of other versions would be installed as well.
     empty(folder)?;
-    let mut build = maturin(python, "build");
+    for_package(&mut build);
     build.args(["--quiet", "--locked"]).args(profile).arg("--interpreter").arg(python).arg("--out").arg(folder);
     // The target folder that everything else is built in, wherever variables and configuration have moved it.
     build.env("CARGO_TARGET_DIR", run::target()?);

@@ -1,9 +1,13 @@
 //! `cargo xtask release`: everything that is published, as far as this machine can build it, in `target/release-files`.
 //!
-//! Native code that is published is built by `.github/workflows/release.yml`, for every platform and against old C
-//! libraries; what is built here, in `this-machine`, shows that it can be. Nothing is published here or there.
+//! Native code that is published is built by `.github/workflows/release.yml`, for every platform; what is built here, in
+//! `this-machine`, shows that it can be, and installs from an index as users install it. Nothing is published here or there.
 
+mod install;
+mod native;
 mod notices;
+
+pub use native::Native;
 
 use crate::node::LICENSES;
 use crate::run::{self, Failure, Result};
@@ -24,7 +28,7 @@ const NOTICES: &str = "THIRD-PARTY.txt";
 /// Has our version in it, and components are built with what it says.
 const COMPONENTS_LOCK: &str = "bindings/component/Cargo.lock";
 const SUMS: &str = "SHA256SUMS";
-/// Against its C library, which others need not have.
+/// For this machine's platform.
 const HERE: &str = "this-machine";
 /// Stands in documents until the first release.
 const UNRELEASED: [&str; 2] = ["docs/reliability.md", "core/vectors/released/README.md"];
@@ -35,6 +39,9 @@ pub fn release(args: &[String]) -> Result {
         [] => drop(build(&mut steps)?),
         ["--check"] => return check(),
         ["--check", tag] => return check().and_then(|()| ready_for(tag)),
+        // What an earlier run has built.
+        ["install"] => install::install(&mut steps, &files_folder()?)?,
+        ["index", url] => return install::write(&files_folder()?, url),
         ["notices"] => return write_notices().map(|path| println!("{} was written", path.display())),
         // What is the same for all platforms, for the workflow.
         ["portable"] => {
@@ -45,7 +52,7 @@ pub fn release(args: &[String]) -> Result {
         _ => {
             let given = args.join(" ");
             return Err(Failure::new(format!(
-                "`{given}`: only `--check`, `--check TAG`, `notices` or `portable` may follow `release`"
+                "`{given}`: only `--check`, `--check TAG`, `index URL`, `install`, `notices` or `portable` may follow `release`"
             )));
         }
     }
@@ -63,10 +70,12 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     let here = folder.join(HERE);
     fs::create_dir(&here).map_err(|error| fail("make", &here, &error))?;
     let notices = write_notices()?;
-    python::release(steps, &here, &notices)?;
+    let native = Native::install(steps)?;
+    python::release(steps, &native, &here, &notices)?;
     let transpiled = component::transpile(steps, &component)?;
-    node::release(steps, &here, &transpiled, &notices)?;
-    command(steps, &here, &notices)?;
+    node::release(steps, &native, &here, &transpiled, &notices)?;
+    command(steps, &native, &here, &notices)?;
+    install::install(steps, &folder)?;
     for folder in [&here, &folder] {
         steps.timed("checksums", || checksums(folder))?;
     }
@@ -100,14 +109,13 @@ fn portable(steps: &mut Steps, folder: &Path, dirty: &[&str]) -> Result<PathBuf>
 }
 
 /// The program alone.
-fn command(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
-    let mut build = run::cargo_dist("build");
-    build.args(["-p", "leasehold-cli"]);
-    steps.run("command", build)?;
+fn command(steps: &mut Steps, native: &Native, folder: &Path, notices: &Path) -> Result {
+    steps.run("command", native.build("leasehold-cli")?)?;
     let packed = run::target()?.join("release-command");
     fs::create_dir_all(&packed).map_err(|error| fail("make", &packed, &error))?;
     let program = packed.join("leasehold");
-    copy(&run::distributed()?.join("leasehold"), &program)?;
+    copy(&native.built()?.join("leasehold"), &program)?;
+    native.check(&program)?;
     let mut says = Command::new(&program);
     let said = says.arg("--version").output().map_err(|error| fail("run", &program, &error))?;
     if String::from_utf8_lossy(&said.stdout).trim() != format!("leasehold {VERSION}") {
@@ -228,9 +236,13 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+fn files_folder() -> Result<PathBuf> {
+    Ok(run::target()?.join("release-files"))
+}
+
 /// Removes what an earlier run has left.
 fn empty_folder() -> Result<PathBuf> {
-    let folder = run::target()?.join("release-files");
+    let folder = files_folder()?;
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|error| fail("empty", &folder, &error))?;
     }
