@@ -81,6 +81,8 @@ test("every entry of the exports can be imported, and nothing else", () => {
 
 test("npx runs the command", () => {
   assert.match(npm(folder, "exec", "--no", "--", "leasehold", "--help"), /inspect/);
+  const exec = ["exec", "--store", "sqlite:locks.db", "a job", "--", "sh", "-c", "cat; echo done"];
+  assert.equal(npm(folder, "exec", "--no", "--", "leasehold", ...exec), "done\n");
 });
 
 test("without the package of the platform, the error names it", () => {

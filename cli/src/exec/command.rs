@@ -8,11 +8,12 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process_group, test_kill_process_group,
     waitid, waitpgid,
 };
+use rustix::stdio::{stderr, stdin, stdout};
 
 use super::guard::{self, Guard};
 use super::inbox::{Event, tell};
@@ -47,6 +48,7 @@ impl Running {
         let parent = getpid();
         let prepare = move || {
             die_with(parent)?;
+            pass_streams_on();
             if let Some(desk) = &desk {
                 guard::report_to(desk.as_fd())?;
             }
@@ -150,6 +152,14 @@ fn watch(command: Pid, events: &Sender<Event>) {
         // Takes the report of a stop, or it would come again at once.
         let _ = waitid(WaitId::Pid(command), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG);
         tell(events, Event::Stopped(stop));
+    }
+}
+
+/// Leaves the command its standard streams, also in Node, which closes those of its children.
+fn pass_streams_on() {
+    for stream in [stdin(), stdout(), stderr()] {
+        // One that is closed stays closed.
+        let _ = fcntl_setfd(stream, FdFlags::empty());
     }
 }
 
