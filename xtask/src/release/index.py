@@ -90,7 +90,7 @@ def place(name):
 
 
 def entry(package, checksum):
-    """A line of the index, as Cargo's documentation of registries has it. What tests need is left out."""
+    """A line of the index, as Cargo's documentation of registries has it. Features may name what only tests need."""
     dependencies = [
         {
             "name": dependency["rename"] or dependency["name"],
@@ -102,7 +102,7 @@ def entry(package, checksum):
             "target": dependency["target"],
             "kind": dependency["kind"] or "normal",
         }
-        for dependency in package["dependencies"] if dependency["kind"] != "dev"
+        for dependency in package["dependencies"]
     ]
     return {
         "name": package["name"],

@@ -27,17 +27,16 @@ const SETTINGS: [&str; 8] =
 /// Makes the index of the release files in a folder, and installs from it.
 pub fn install(steps: &mut Steps, release: &Path) -> Result {
     let index = release.join(FOLDER);
-    let empty = run::target()?.join("release-users");
-    if empty.exists() {
-        fs::remove_dir_all(&empty).map_err(|error| fail("empty", &empty, &error))?;
-    }
+    // Not below this workspace, whose settings would count there.
+    let empty = made(&std::env::temp_dir().join(format!("leasehold-release-{}", std::process::id())))?;
     fs::create_dir_all(&index).map_err(|error| fail("make", &index, &error))?;
     let server = Server::start(&index.join("npm"))?;
     steps.timed("index", || write(release, &server.url))?;
     steps.timed("pip install leasehold", || with_pip(&index.join("pypi/simple"), &made(&empty.join("pip"))?))?;
     steps.timed("npm install leasehold", || with_npm(&server.url, &made(&empty.join("npm"))?))?;
     drop(server);
-    with_cargo(steps, &index.join("cargo"), &made(&empty.join("cargo"))?)
+    with_cargo(steps, &index.join("cargo"), &made(&empty.join("cargo"))?)?;
+    fs::remove_dir_all(&empty).map_err(|error| fail("remove", &empty, &error))
 }
 
 /// Makes the index of a folder's files, with what crates for all platforms need. npm's part will be served at the url.
