@@ -83,7 +83,8 @@ impl Driver {
         caller_requests: &mut CallerRequests,
     ) -> Option<Transmit> {
         let transport = &self.transports[transmit.node.index()];
-        let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own));
+        // Renewals that are due when the last answer comes would keep the caller here for ever.
+        let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own && !matches!(op.op, Op::Renew(_))));
         let route = Route::choose(caller, own.is_some(), Reach::of(&**transport), self.is_quorum());
         match (route, own, transport.network()) {
             (Route::Inline, _, _) => {
@@ -189,6 +190,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
+    use std::thread::{self, ThreadId};
     use std::time::Duration;
 
     use leasehold_core::{Config, LockOptions, NodeConfig, Resource};
@@ -204,6 +206,16 @@ mod tests {
     struct Awaited {
         memory: Arc<dyn Transport>,
         waits: Mutex<Vec<(bool, Duration)>>,
+        round_trip: Duration,
+        /// The threads that have renewed.
+        renewed_by: Mutex<Vec<ThreadId>>,
+    }
+
+    impl Awaited {
+        fn new(round_trip: Duration) -> Arc<Self> {
+            let memory = transport::open(&"memory:".parse().unwrap()).unwrap();
+            Arc::new(Self { memory, waits: Mutex::default(), round_trip, renewed_by: Mutex::default() })
+        }
     }
 
     impl Transport for Awaited {
@@ -214,6 +226,10 @@ mod tests {
         fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
             let is_release = request.ops.iter().all(|op| matches!(op.op, Op::Release(_)));
             self.waits.lock().push((is_release, request.deadline.since(clock::monotonic())));
+            if request.ops.iter().any(|op| matches!(op.op, Op::Renew(_))) {
+                self.renewed_by.lock().push(thread::current().id());
+            }
+            thread::sleep(self.round_trip);
             self.memory.perform(request, pool)
         }
 
@@ -236,8 +252,7 @@ mod tests {
 
     #[test]
     fn blocking_release_waits_no_longer_for_a_store_than_for_its_confirmation() {
-        let url = "memory:".parse().unwrap();
-        let store = Arc::new(Awaited { memory: transport::open(&url).unwrap(), waits: Mutex::default() });
+        let store = Awaited::new(Duration::ZERO);
         let patience = Duration::from_secs(60);
         let config = Config::new(vec![NodeConfig::default()]).unwrap().with_request_timeout(patience).unwrap();
         let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
@@ -251,5 +266,20 @@ mod tests {
             matches!(waits[..], [(false, acquire), (true, release)] if acquire > RELEASE_WAIT && release <= RELEASE_WAIT),
             "{waits:?}"
         );
+    }
+
+    #[test]
+    fn a_round_trip_longer_than_the_time_between_renewals_holds_up_no_caller() {
+        let every = Duration::from_millis(10);
+        let store = Awaited::new(3 * every);
+        let config = Config::new(vec![NodeConfig::default()]).unwrap();
+        let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
+        let options = LockOptions::builder().ttl(Duration::from_secs(3600)).renew_every(every);
+        let (lease, _) =
+            driver.acquire(Resource::new("a").unwrap(), options.build().unwrap(), Caller::Blocking).unwrap();
+        assert!(lease.is_held());
+        driver.release(&lease, Caller::Blocking, true);
+        driver.close();
+        assert!(!store.renewed_by.lock().contains(&thread::current().id()));
     }
 }
