@@ -3,15 +3,18 @@
 // Locks for tests of your own code: no server, and a clock that the test moves. Documented in testing.d.ts.
 
 const { createHash } = require("node:crypto");
+const { Items } = require("./cas.cjs");
 const { Client } = require("./lib/client.cjs");
 const errors = require("./lib/errors.cjs");
+const { FakeItemStore, FakeItems } = require("./lib/fake-items.cjs");
 const permits = require("./lib/fake-permits.cjs");
+const { FakeElection } = require("./lib/fake-election.cjs");
 const shards = require("./lib/fake-shards.cjs");
 const { Held, Several, nanoseconds } = require("./lib/fake-leases.cjs");
 const { forgotten, markOf, requested } = require("./lib/fake-runs.cjs");
 const { Client: Machine, drive, runs } = require("./lib/machine.cjs");
 const native = require("./lib/native.cjs");
-const { options } = require("./lib/options.cjs");
+const { number, options } = require("./lib/options.cjs");
 const { told } = require("./lib/told.cjs");
 
 /** The wait for a release, in ms, as in the real client. */
@@ -26,6 +29,10 @@ const worlds = new WeakMap();
 function connect({ clock = new FakeClock(), owner = "fake", ...settings } = {}) {
   const taken = options(settings, { driftPpm: "number", requestTimeout: "number" });
   return new FakeClient(new Process(worlds.get(clock), clock, owner, taken));
+}
+
+function connectItems({ store = new FakeItemStore(), tries = 10 } = {}) {
+  return new Items(new FakeItems(store), number("tries", tries));
 }
 
 /** The shared state of the clients of a clock. */
@@ -334,8 +341,8 @@ class Process {
     return { begin };
   }
 
-  elect(name) {
-    return refused(new errors.ConfigError(`a fake client has no elections: acquire "${name}" instead`));
+  elect(name, settings) {
+    return { begin: async () => new FakeElection(this, name, settings) };
   }
 
   inspect(resource) {
@@ -424,14 +431,6 @@ function take(map, key) {
   return value;
 }
 
-function refused(error) {
-  return {
-    begin: () => {
-      throw error;
-    },
-  };
-}
-
 function failed(resource, failure) {
   const holder = failure.holding && info(resource, failure.holding);
   const by = holder?.owner ?? "somebody else";
@@ -455,4 +454,4 @@ function info(resource, { holder, owner, counter, sinceUnixMs, recordTtlMs, left
   return { resource, owner, token: counter, ...times, data: bytes, foreign: false, revoked: holder?.seq === LAST_SEQ, votes: 1, of: 1 };
 }
 
-module.exports = { FakeClock, connect };
+module.exports = { FakeClock, FakeItemStore, connect, connectItems };

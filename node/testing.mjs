@@ -1,3 +1,3 @@
 import testing from "./testing.cjs";
 
-export const { FakeClock, connect } = testing;
+export const { FakeClock, FakeItemStore, connect, connectItems } = testing;

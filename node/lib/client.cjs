@@ -180,14 +180,14 @@ class Client {
   async elect(name, given) {
     const { onStart, onStop, ...settings } = options(given, ELECT);
     // It would end before it starts, without an error.
-    if (!open.has(this.#native)) throw new ClosedError("the client was closed", { resource: name });
+    this.#refuseClosed(name);
     return new Election(await run(this.#native.elect(text("name", name), settings)), name, { onStart, onStop });
   }
 
   async shards(name, given) {
     const { onGain, onLoss, ...settings } = options(given, SHARDS);
     // It would end before it starts, without an error.
-    if (!open.has(this.#native) && this.#native.isClosed !== false) throw new ClosedError("the client was closed", { resource: name });
+    this.#refuseClosed(name);
     return new Shards(await run(this.#native.shards(text("name", name), settings)), name, { onGain, onLoss });
   }
 
@@ -227,6 +227,11 @@ class Client {
 
   toJSON() {
     return { stores: this.stores };
+  }
+
+  #refuseClosed(name) {
+    if (open.has(this.#native) || this.#native.isClosed === false) return;
+    throw new ClosedError("the client was closed: connect again", { resource: name });
   }
 }
 

@@ -7,6 +7,9 @@ const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
 
+/** Fakes have errors in place of failures. */
+const asError = (failure) => (failure instanceof Error ? failure : errorOf(failure));
+
 // The callback within which the current code runs.
 const within = new AsyncLocalStorage();
 
@@ -35,7 +38,7 @@ class Election {
   get lastError() {
     const failure = this.#native.lastError;
     if (!failure) return null;
-    const error = errorOf(failure);
+    const error = asError(failure);
     if (this.#thrown !== undefined) error.cause = this.#thrown.error;
     return error;
   }
@@ -60,10 +63,10 @@ class Election {
   async #call(onStart, onStop) {
     let lease;
     for (let step; (step = await run(this.#native.step())) !== undefined; ) {
-      const begun = leaseOf(step);
+      const begun = step.held === undefined ? leaseOf(step) : step.isGain && step.held;
       try {
         if (begun) lease = new Lease(begun);
-        const loss = step.loss ? errorOf(step.loss) : null;
+        const loss = step.loss ? asError(step.loss) : null;
         this.#running = {};
         await within.run(this.#running, async () => (begun ? onStart?.(lease) : onStop?.(loss)));
         step.done();

@@ -30,13 +30,26 @@ class FakeShards {
     if (!(lookEvery >= SHORTEST_LOOK)) {
       throw new errors.ConfigError(`${lookEvery} ms between two looks are too short`, { resource: name });
     }
-    process.checkLock(`${name}#shard0`, settings);
     this.#process = process;
     this.#name = name;
+    process.checkLock(this.resourceOf(0), settings);
     this.#settings = { ...settings, wait: 0 };
     const { workers } = process.world;
-    workers.set(name, [...(workers.get(name) ?? []), this]);
+    workers.set(this.key, [...(workers.get(this.key) ?? []), this]);
     balance(process.world);
+  }
+
+  get name() {
+    return this.#name;
+  }
+
+  /** What its workers have in common. */
+  get key() {
+    return this.#name;
+  }
+
+  resourceOf(index) {
+    return `${this.#name}#shard${index}`;
   }
 
   get count() {
@@ -52,12 +65,19 @@ class FakeShards {
   }
 
   get held() {
-    const held = [...this.#shards].filter(([, shard]) => !shard.isLeaving && !shard.held.isOver);
-    return held.map(([index]) => index).sort((a, b) => a - b);
+    return this.#kept.map(({ index }) => index).sort((a, b) => a - b);
+  }
+
+  get leases() {
+    return this.#kept.map(({ held }) => held);
+  }
+
+  get #kept() {
+    return [...this.#shards.values()].filter((shard) => !shard.isLeaving && !shard.held.isOver);
   }
 
   get members() {
-    const members = membersOf(this.#process.world.workers.get(this.#name) ?? []);
+    const members = membersOf(this.#process.world.workers.get(this.key) ?? []);
     return members.includes(this) ? members.length : 0;
   }
 
@@ -113,7 +133,7 @@ class FakeShards {
     }
     for (let index = 0; index < this.#count; index++) {
       if (this.#shards.has(index)) continue;
-      const { lease } = await this.#process.attempt([`${this.#name}#shard${index}`], this.#settings);
+      const { lease } = await this.#process.attempt([this.resourceOf(index)], this.#settings);
       if (lease === undefined) continue;
       this.lastError = undefined;
       this.#begin({ index, held: lease, isStarting: true, isLeaving: false });
@@ -136,9 +156,13 @@ class FakeShards {
       if (!shard.held.isOver) shard.held.giveBack();
     } finally {
       this.#shards.delete(shard.index);
+      this.ended(shard.held);
       balance(this.#process.world);
     }
   }
+
+  /** Hears of the end of a shard. */
+  ended() {}
 
   /** Has `Shards` call the callback, and waits for its end. */
   async #call({ index, held }, isGain) {
@@ -147,7 +171,7 @@ class FakeShards {
       this.#give({ index, isGain, loss, held, done: () => resolve(true), threw: () => resolve(false) });
     });
     if (done) return;
-    const message = `the ${isGain ? "onGain" : "onLoss"} of shards has thrown: the worker works no more`;
+    const message = this.callbacks ?? `the ${isGain ? "onGain" : "onLoss"} of shards has thrown: the worker works no more`;
     this.lastError = new errors.ConfigError(message, { resource: this.#name });
     this.isStopping = true;
   }

@@ -204,5 +204,4 @@ test("time passes when the test says so, or somebody waits", async () => {
   assert.ok(clock.now() - from > TTL - 1_000 && clock.now() - from < 2 * TTL);
   assert.throws(() => clock.advance(-1), ConfigError);
   assert.throws(() => clock.advance("1"), TypeError);
-  await assert.rejects(client.elect("leader"), { name: "ClosedError", code: "closed" });
 });
