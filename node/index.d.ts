@@ -107,7 +107,9 @@ export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"
 
 /** Somebody else is at it, who may still fail. */
 export interface RunningElsewhere {
+  /** It was not done now. */
   ran: false;
+  /** Somebody else runs it. */
   reason: "running";
   /** That holder, as far as the store shows it. */
   holder: LockInfo | null;

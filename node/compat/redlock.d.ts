@@ -20,14 +20,19 @@ export type Server = string | Client | { readonly options: object };
 
 /** The outcome of a request. The votes of single servers are not known here: all have the same entry. */
 export interface ExecutionStats {
+  /** The number of servers. */
   readonly membershipSize: number;
+  /** The number of servers that make a majority. */
   readonly quorumSize: number;
+  /** The servers that agreed. */
   readonly votesFor: Set<Server>;
+  /** The servers that did not, with the reason of each. */
   readonly votesAgainst: Map<Server, Error>;
 }
 
 /** The result of a release. */
 export interface ExecutionResult {
+  /** One attempt, with the same entry for all servers. */
   attempts: ReadonlyArray<Promise<ExecutionStats>>;
 }
 
@@ -47,24 +52,30 @@ export interface Settings {
 
 /** One of the resources is locked by somebody else. Its `cause` is the error of leasehold. */
 export class ResourceLockedError extends Error {
+  /** The error of leasehold. */
   readonly cause?: unknown;
   constructor(message: string, options?: { cause?: unknown });
 }
 
 /** A lock could not be acquired, extended or released. Its `cause` is the reason. */
 export class ExecutionError extends Error {
+  /** The error of leasehold. */
   readonly cause?: unknown;
   constructor(message: string, attempts: ReadonlyArray<Promise<ExecutionStats>>, options?: { cause?: unknown });
+  /** One attempt, with the same entry for all servers. */
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
 }
 
 /** Resources that are locked for the requested time. */
 export class Lock {
   constructor(redlock: Redlock, resources: string[], value: string, attempts: ReadonlyArray<Promise<ExecutionStats>>);
+  /** The object that acquired it. */
   readonly redlock: Redlock;
+  /** The names of the locks. */
   readonly resources: string[];
   /** Random, the same after an extension. It is not the value in Redis: compare tokens of {@link Lock.leases}. */
   readonly value: string;
+  /** One attempt, with the same entry for all servers. */
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
   /**
    * The time until which the lock is certain, in ms since 1970; 0 once it is over. It grows with renewals, up to the requested
@@ -100,7 +111,9 @@ export class Redlock extends EventEmitter {
    * an invalid `driftFactor`.
    */
   constructor(clients: Iterable<Server>, settings?: Partial<Settings>);
+  /** The servers, as they were given. */
   readonly clients: Set<Server>;
+  /** The settings, with defaults. */
   readonly settings: Settings;
   /** Shown by `JSON.stringify` and `console.log`: the number of servers, and the settings. */
   toJSON(): { servers: number; settings: Settings };

@@ -46,6 +46,7 @@ export interface Mark {
 
 /** This call has done the work, and its mark stands. */
 export interface Ran<T> {
+  /** It was done now. */
   ran: true;
   /** The result of the function. */
   value: T;
@@ -55,6 +56,8 @@ export interface Ran<T> {
 
 /** The work was done before, by the run of this mark. */
 export interface AlreadyDone extends Mark {
+  /** It was not done now. */
   ran: false;
+  /** A mark stands. */
   reason: "done";
 }
