@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
+mod clouds;
 mod common;
 mod credentials;
 mod dynamodb;
