@@ -76,3 +76,20 @@ fn a_user_that_cannot_delete_is_told_what_follows() {
     assert!(table.severity == Severity::Warning && table.what.contains("never removed"), "{table:?}");
     assert!(table.advice.contains("store show"), "{table:?}");
 }
+
+#[test]
+fn a_table_of_items_that_is_missing_is_told_and_no_fault() {
+    let rig = Rig::new();
+    let items = || found(&rig.url, "postgres.items");
+    assert!(items().severity == Severity::Good && items().what.contains("is there"), "{:?}", items());
+    rig.server.run("CREATE ROLE locker LOGIN PASSWORD 'hunter2'");
+    let url = rig.url.replace("postgres@", "locker:hunter2@");
+    let of_locks = |grant: &&str| grant.starts_with("GRANT") && !grant.contains("leasehold_items");
+    for grant in leasehold::schema::sql(&url).unwrap().split(";\n").filter(of_locks) {
+        rig.server.run(grant);
+    }
+    let found_by_locker = found(&url, "postgres.items");
+    assert!(found_by_locker.what.contains("lacks SELECT, INSERT or UPDATE"), "{found_by_locker:?}");
+    rig.server.run(&format!("DROP TABLE {}_items", table_of(&rig.url)));
+    assert!(items().severity == Severity::Good && items().what.contains("store create"), "{:?}", items());
+}

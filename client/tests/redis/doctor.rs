@@ -71,8 +71,22 @@ fn a_good_server_is_good_and_stays_as_it_was() {
     expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released, and a run was begun and finished");
     expect(&findings, "redis.wakeups", Severity::Good, "are notified");
     expect(&findings, "redis.line", Severity::Good, "in their order");
+    expect(&findings, "redis.items", Severity::Good, "can be kept");
     let version = server.info("redis_version").unwrap();
     expect(&findings, "redis.version", Severity::Good, &format!("Redis {version}"));
+    assert_eq!(server.command(&["DBSIZE"]).integer(), 0);
+}
+
+#[test]
+fn rights_that_only_items_need_are_told_and_no_fault() {
+    let server = Server::start();
+    let sees_names = ["+acl|whoami", "+acl|getuser"];
+    set_sample(&server, None, &sees_names);
+    expect(&doctor(&sample_url(&server)), "redis.items", Severity::Good, "can be kept");
+    for (rule, says) in [("+hmget", "lacks +hmget for"), ("+hset", "lacks +hset for")] {
+        set_sample(&server, Some(rule), &sees_names);
+        expect(&doctor(&sample_url(&server)), "redis.items", Severity::Good, says);
+    }
     assert_eq!(server.command(&["DBSIZE"]).integer(), 0);
 }
 

@@ -1,7 +1,7 @@
 //! Checks if this server and its table can keep locks.
 
 use leasehold_core::member::Durability;
-use leasehold_wire::postgres::schema::{self, TABLE, WAITERS};
+use leasehold_wire::postgres::schema::{self, ITEMS, TABLE, WAITERS};
 use leasehold_wire::postgres::{Field, Param, Statement};
 
 use super::{Postgres, no_rows};
@@ -38,6 +38,7 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
     findings.extend(about_server(store, &server));
     findings.push(table(store));
     findings.push(line(store));
+    findings.push(items(store));
     findings.push(clock(store));
     findings
 }
@@ -212,6 +213,32 @@ fn line(store: &Postgres) -> Finding {
     }
     let what = format!("this user lacks DELETE on {WAITERS}: clients that are gone are never removed from it");
     Finding::warning(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner")
+}
+
+/// Tells if items of compare-and-set can be kept. Locks do not need their table, so a missing one is no fault.
+fn items(store: &Postgres) -> Finding {
+    const CHECK: &str = "postgres.items";
+    let name = Param::Text(Some(schema::items(&store.url.schema)));
+    let sql = "SELECT to_regclass($1::text) IS NOT NULL, coalesce(has_table_privilege(to_regclass($1::text), 'SELECT') AND \
+               has_table_privilege(to_regclass($1::text), 'INSERT') AND has_table_privilege(to_regclass($1::text), 'UPDATE'), \
+               false)";
+    let rows = store.ask(Statement { sql: sql.to_owned(), params: vec![name] });
+    let row = rows.ok().and_then(|rows| rows.into_iter().next()).unwrap_or_default();
+    Finding::good(
+        CHECK,
+        match row.as_slice() {
+            [Field::Bool(true), Field::Bool(true)] => format!("{ITEMS} is there, for items of compare-and-set"),
+            [Field::Bool(true), _] => {
+                format!(
+                    "this user lacks SELECT, INSERT or UPDATE on {ITEMS}, for items of compare-and-set; locks do not need it"
+                )
+            }
+            _ => format!(
+                "there is no table {ITEMS} for items of compare-and-set; `leasehold store create` makes it, and locks do not \
+                 need it"
+            ),
+        },
+    )
 }
 
 fn clock(store: &Postgres) -> Finding {

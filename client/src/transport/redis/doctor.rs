@@ -3,6 +3,7 @@
 //! `server` judges the answers of the server; `rights` tries the user's permissions. A question that is not permitted
 //! costs its own answer and no other.
 
+mod items;
 mod line;
 mod replicas;
 mod rights;

@@ -34,6 +34,11 @@ if (seen[1] or '') ~= ARGV[1] or writes ~= ARGV[2] then return {'raced', ARGV[3]
 redis.call('HSET', KEYS[1], 'version', ARGV[4], 'value', ARGV[5], 'writeIds', ARGV[6])
 return {'written', ARGV[3]}";
 
+/// The key of the item `name`.
+pub fn key(name: &Resource) -> Vec<u8> {
+    keys::item(name).concat()
+}
+
 /// The command that asks this of the item `name`.
 ///
 /// # Errors
@@ -42,7 +47,7 @@ pub fn command(topology: Topology, name: &Resource, ask: Ask<'_>) -> Result<Comm
     if topology == Topology::Cluster {
         keys::check_cluster(name)?;
     }
-    let key = keys::item(name).concat();
+    let key = key(name);
     Ok(match ask {
         Ask::Read => Command::new([&b"EVAL"[..], READ.as_bytes(), b"1", &key, name.as_str().as_bytes()]),
         Ask::Write { seen, new } => {

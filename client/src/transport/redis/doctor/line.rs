@@ -37,7 +37,7 @@ pub(super) async fn examine(asker: &Asker, url: &RedisUrl, key: &[u8], client: C
 
 /// The rule whose lack made a server refuse a command, or its key or channel. A server that does not know the command lacks
 /// it as well.
-fn lacking(name: &str, place: &str, reply: &Value) -> Option<String> {
+pub(super) fn lacking(name: &str, place: &str, reply: &Value) -> Option<String> {
     let error = reply.as_error()?.to_ascii_lowercase();
     let of_place = error.starts_with("noperm") && !error.contains("permissions to run");
     let is_refused = error.starts_with("noperm") || error.contains("unknown command");

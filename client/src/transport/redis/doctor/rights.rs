@@ -13,11 +13,11 @@ use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
 use super::server::Role;
-use super::{Asker, Part, command, line, refused, words};
+use super::{Asker, Part, command, items, line, refused, words};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::transport::connections::until;
-use crate::transport::info::{Fields, items, printable, text};
+use crate::transport::info::{Fields, items as elements, printable, text};
 use crate::url::redis::RedisUrl;
 
 /// `?` stands for the byte 0x1F, which an ACL file cannot have.
@@ -127,6 +127,9 @@ pub(super) async fn examine(
     if can_lock && part == Part::Alone && access.lines().is_some() {
         let key = Session::line_key(&names.resource);
         findings.push(line::examine(asker, url, &key, ClientId::new(random)).await?);
+    }
+    if can_lock && serves && part == Part::Alone {
+        findings.push(items::examine(asker, &names.resource).await?);
     }
     findings.extend(wake_ups(asker, access, url, &names, missing, trial, Nonce::from_bytes(random)).await?);
     Ok(findings)
@@ -375,8 +378,8 @@ async fn key_patterns(asker: &Asker) -> Result<Option<Vec<String>>, String> {
         return Ok(Some(split(keys)));
     }
     // Redis 6 returns a list of patterns.
-    let keys = items(&reply).chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some("keys"));
-    Ok(keys.map(|pair| items(&pair[1]).iter().filter_map(text).collect()))
+    let keys = elements(&reply).chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some("keys"));
+    Ok(keys.map(|pair| elements(&pair[1]).iter().filter_map(text).collect()))
 }
 
 /// The prefix of the names that a pattern such as `~jobs/*` allows.
