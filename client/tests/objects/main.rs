@@ -12,6 +12,7 @@ mod credentials;
 mod faults;
 mod fence;
 mod items;
+mod settings;
 
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Checks if this bucket or container can keep locks.
 
 use leasehold_core::Nonce;
-use leasehold_wire::objects::{Properties, Service, Trial, Verdict};
+use leasehold_wire::objects::{Harm, Properties, Service, Trial, Verdict};
 
-use super::Objects;
+use super::{Objects, settings};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::entropy::fill;
@@ -31,22 +31,26 @@ pub(super) fn diagnose(store: &Objects) -> Vec<Finding> {
     findings.push(Finding::good("objects.server", format!("{} answers, and its objects may be read", store.url)));
     findings.push(latency(took));
     findings.extend(store.properties.as_ref().map(account));
-    findings.push(conditions(store));
+    let mut harms = Vec::new();
+    findings.push(conditions(store, &mut harms));
+    findings.extend(settings::examine(store, harms));
     findings.push(listing(store));
     findings
 }
 
-/// Refuses a store that writes although a condition is false, as several emulators do.
+/// Refuses a store that writes although a condition is false, as several emulators do. `harms` are those that its answers
+/// tell.
 ///
 /// # Errors
 /// It does so, or nobody knows.
-pub(super) fn try_conditions(store: &Objects) -> Result<(), Error> {
+pub(super) fn try_conditions(store: &Objects, harms: &mut Vec<Harm>) -> Result<(), Error> {
     for _ in 0..MOST_TRIALS {
         let mut random = [0; 16];
         fill(&mut random)?;
         let (mut trial, mut request) = Trial::begin(&store.session, Nonce::from_bytes(random));
         loop {
             let answer = store.ask(request);
+            harms.extend(answer.iter().flat_map(|response| store.session.harms_of_write(response)));
             match trial.answer(answer.as_ref().map_err(Clone::clone)) {
                 Verdict::Ask(next) => request = next,
                 Verdict::Sound => return Ok(()),
@@ -67,9 +71,9 @@ pub(super) fn try_conditions(store: &Objects) -> Result<(), Error> {
     Ok(())
 }
 
-fn conditions(store: &Objects) -> Finding {
+fn conditions(store: &Objects, harms: &mut Vec<Harm>) -> Finding {
     const CHECK: &str = "objects.conditions";
-    match try_conditions(store) {
+    match try_conditions(store, harms) {
         Ok(()) => Finding::good(CHECK, "a write is refused once its condition is false; objects may be written"),
         Err(error) => Finding::problem(CHECK, error.to_string(), "name another bucket or service, or mend the rights"),
     }

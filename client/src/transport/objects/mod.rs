@@ -8,6 +8,7 @@ mod cosmos;
 mod doctor;
 mod items;
 mod link;
+mod settings;
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ impl Objects {
         store.look()?;
         // The services of the clouds themselves are known to honour conditions; others have to show it.
         if url.is_named {
-            doctor::try_conditions(&store)?;
+            doctor::try_conditions(&store, &mut Vec::new())?;
         }
         Ok(store)
     }

@@ -100,7 +100,7 @@ impl Session {
     }
 
     /// The service's own name of an error; for Google its reason.
-    fn code(&self, response: &Response) -> String {
+    pub(super) fn code(&self, response: &Response) -> String {
         let code = match self.service {
             Service::S3 => tag(&response.body, "Code").map(ToString::to_string),
             Service::Gcs if self.is_xml => tag(&response.body, "Code").map(ToString::to_string),
@@ -142,6 +142,13 @@ impl Session {
             (404, "NoSuchBucket" | "ContainerNotFound") => denied(DenialKind::Other, self.no_container()),
             (404, _) => denied(DenialKind::Other, self.no_container()),
             (409, "ContainerBeingDeleted") => denied(DenialKind::Other, "the container is being deleted"),
+            (409, "BlobImmutableDueToPolicy") | (403, "retentionPolicyNotMet" | "objectUnderActiveHold") => {
+                denied(DenialKind::Other, RETAINED)
+            }
+            (400, _) if self.service == Service::S3 && is_about_object_lock(response) => {
+                denied(DenialKind::Other, RETAINED)
+            }
+            (403, "InvalidObjectState") | (409, "BlobArchived") => denied(DenialKind::Other, ARCHIVED),
             (401 | 403, _) => denied(DenialKind::Permission, self.no_right()),
             (301 | 307 | 308, _) => denied(DenialKind::Other, &Self::elsewhere(response)),
             (300..400, _) => denied(DenialKind::Other, "a redirect, which no storage service sends here"),
@@ -213,6 +220,15 @@ impl Session {
 /// Something to do before a request that got this response is sent once more; `None` where that would not help.
 pub fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
     session.repeat(response)
+}
+
+const RETAINED: &str = "the bucket or container keeps objects from being written over, by a retention policy, object lock or \
+                        hold: use one without";
+const ARCHIVED: &str =
+    "a rule has archived the object of this lock: restore it, and leave the objects of locks out of the rule";
+
+fn is_about_object_lock(response: &Response) -> bool {
+    tag(&response.body, "Message").is_some_and(|said| said.contains("Object Lock"))
 }
 
 /// Only the service can say that something was applied or refused.

@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    fn xml<'a>(&self, response: &'a Response, root: &str) -> Result<&'a str, Outcome> {
+    pub(super) fn xml<'a>(&self, response: &'a Response, root: &str) -> Result<&'a str, Outcome> {
         core::str::from_utf8(&response.body).ok().filter(|text| text.contains(root)).ok_or_else(misfit)
     }
 }

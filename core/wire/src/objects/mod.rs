@@ -47,6 +47,7 @@ mod exchange;
 mod listing;
 mod memory;
 mod requests;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -68,6 +69,7 @@ pub use errors::{Repeat, repeat};
 pub use exchange::{Exchange, Progress};
 pub use listing::Names;
 pub use memory::Memory;
+pub use settings::{Harm, Question, Setting};
 pub use trial::{Trial, Verdict};
 
 use errors::{Heard, misfit};
@@ -175,13 +177,18 @@ pub struct Response {
 
 impl Response {
     /// The headers that are looked at.
-    pub const HEADERS: [&str; 7] = [
+    pub const HEADERS: [&str; 12] = [
         "etag",
         "x-goog-generation",
         "x-ms-error-code",
         "x-ms-substatus",
         "x-ms-continuation",
+        "x-ms-version-id",
+        "x-ms-has-immutability-policy",
+        "x-ms-has-legal-hold",
         "x-amz-bucket-region",
+        "x-amz-version-id",
+        "x-amz-expiration",
         "date",
     ];
 

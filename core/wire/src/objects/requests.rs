@@ -100,7 +100,7 @@ impl Session {
         format!("{}/{}", self.root, parts.join("/"))
     }
 
-    fn headers(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn headers(&self) -> Vec<(&'static str, String)> {
         match self.service {
             Service::AzureBlob => vec![("x-ms-version", AZURE_API.into())],
             Service::CosmosDb => cosmos::headers(),
