@@ -160,6 +160,72 @@ class DynamodbGuard {
   }
 }
 
+class CosmosGuard {
+  #property;
+
+  constructor(property) {
+    this.#property = text("property", property);
+    this.#pieces(0);
+    Object.freeze(this);
+  }
+
+  claimCondition(token) {
+    return this.#pieces(token).claim;
+  }
+
+  checkCondition(token) {
+    return this.#pieces(token).check;
+  }
+
+  set(token) {
+    return JSON.parse(this.#pieces(token).set);
+  }
+
+  refuse(item, token, found) {
+    this.#refuse("check", item, token, found);
+  }
+
+  refuseClaim(item, token, found) {
+    this.#refuse("claim", item, token, found);
+  }
+
+  #pieces(token) {
+    return told(native.cosmosPieces(this.#property, number("token", token)));
+  }
+
+  #refuse(asked, item, token, found) {
+    const held = found?.[this.#property];
+    const mark = held === undefined ? undefined : JSON.stringify(held);
+    const shown = { exists: found !== undefined && found !== null, mark };
+    told(native.dynamodbRefusal(asked, text("item", item), number("token", token), shown));
+  }
+}
+
+class ObjectGuard {
+  static claim(item, token, seen) {
+    return told(native.objectBody(text("item", item), number("token", token), bytes("seen", seen), undefined));
+  }
+
+  static write(item, token, seen, data) {
+    if (data === undefined || data === null) throw new TypeError("data must be a Uint8Array or a string");
+    return told(
+      native.objectBody(text("item", item), number("token", token), bytes("seen", seen), bytes("data", data)),
+    );
+  }
+
+  static data(body) {
+    return native.objectData(bytes("body", body)) ?? null;
+  }
+}
+
+/** Bytes or text; nothing stays nothing. */
+function bytes(name, value) {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "string") return Buffer.from(value);
+  if (!(value instanceof Uint8Array)) throw new TypeError(`${name} must be a Uint8Array or a string`);
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+}
+
 function digits(token) {
   told(native.checkToken(number("token", token)));
   return String(token);
@@ -177,4 +243,4 @@ function entries(placeholders) {
   return Object.fromEntries(placeholders.map(({ placeholder, standsFor }) => [placeholder, standsFor]));
 }
 
-module.exports = { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard };
+module.exports = { CosmosGuard, DynamodbGuard, Guards, ObjectGuard, PostgresGuard, PostgresRowGuard, RedisGuard };

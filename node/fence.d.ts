@@ -116,3 +116,40 @@ export class DynamodbGuard {
   /** As {@link DynamodbGuard.refuse}, for a claim. */
   refuseClaim(item: string, token: number, old: Record<string, unknown> | undefined): void;
 }
+
+/** Keeps the mark of an item of Cosmos DB in the item itself, and compares tokens in the patch that writes. */
+export class CosmosGuard {
+  /** Marks in this property: a number at the top level. Its name has letters, digits and `_`. */
+  constructor(property: string);
+  /** The condition (`filterPredicate`) of a claim, the first write of a new lease, before the first read. */
+  claimCondition(token: number): string;
+  /** The condition of every other write; ` AND (...)` may follow. */
+  checkCondition(token: number): string;
+  /** The operation that raises the mark, in claims and writes. */
+  set(token: number): { op: "set"; path: string; value: number };
+  /**
+   * Throws the reason of status 412 of a write, given the item as it is then; `undefined` if there is none. Returns if not the
+   * guard but the rest of the condition was false.
+   */
+  refuse(item: string, token: number, found: Record<string, unknown> | undefined): void;
+  /** As {@link CosmosGuard.refuse}, for a claim. */
+  refuseClaim(item: string, token: number, found: Record<string, unknown> | undefined): void;
+}
+
+/**
+ * Keeps the mark of an object in cloud storage in front of its data, as `34 data`. It makes the bodies that you write with your
+ * own client library, on the condition that nobody has written since you read the object (`If-Match`, `ifGenerationMatch`). When
+ * somebody has, read again and make the body anew.
+ */
+export class ObjectGuard {
+  private constructor();
+  /**
+   * The body of a claim, with the data unchanged: with each new lease, before you use the data. `seen` is the object as you read
+   * it. Throws when a later holder has claimed it, and for an object that no guard has written.
+   */
+  static claim(item: string, token: number, seen: Uint8Array | string | null | undefined): Buffer;
+  /** The body of a write. Throws as {@link ObjectGuard.claim} does, and if there is no object. */
+  static write(item: string, token: number, seen: Uint8Array | string | null | undefined, data: Uint8Array | string): Buffer;
+  /** The data of an object; `null` for one that no guard has written. */
+  static data(body: Uint8Array | string): Buffer | null;
+}

@@ -1,3 +1,3 @@
 import fence from "./fence.cjs";
 
-export const { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } = fence;
+export const { CosmosGuard, DynamodbGuard, Guards, ObjectGuard, PostgresGuard, PostgresRowGuard, RedisGuard } = fence;

@@ -20,15 +20,19 @@
 //! | rows in PostgreSQL | [`PostgresGuard`], [`PostgresRowGuard`]: SQL for the driver that you have |
 //! | keys in Redis | [`RedisGuard`]: Lua for the client library that you have |
 //! | items in DynamoDB | [`DynamodbGuard`]: pieces of expressions for the client library that you have |
+//! | items in Cosmos DB | [`CosmosGuard`]: pieces of patches for the client library that you have |
+//! | objects in S3, R2, Azure Blob Storage, Google Cloud Storage | [`ObjectGuard`]: bodies for conditional writes with the client library that you have |
 //!
 //! In a database one kind keeps its marks in a table of its own, where they outlive your rows, and
 //! the other uses a column of your table.
 
 #![allow(clippy::disallowed_types, reason = "fences know SQLite")]
 
+mod cosmos;
 mod dynamodb;
 mod guards;
 mod marks;
+mod objects;
 mod postgres;
 mod redis;
 mod sql;
@@ -40,10 +44,12 @@ pub use leasehold_core::fence::{Guard, Rejected};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
 
+pub use self::cosmos::CosmosGuard;
 pub use self::dynamodb::{DynamodbGuard, Shown};
 pub use self::guards::Guards;
 #[doc(hidden)]
 pub use self::guards::Writing;
+pub use self::objects::ObjectGuard;
 pub use self::postgres::{PostgresGuard, PostgresRowGuard};
 pub use self::redis::RedisGuard;
 #[cfg(feature = "sqlite")]

@@ -2,6 +2,7 @@
 
 use leasehold::fence;
 use napi::Either;
+use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
 use crate::failure::{Failure, either};
@@ -281,6 +282,48 @@ pub fn dynamodb_refusal(asked: Asked, item: String, token: f64, old: Old) -> Out
         Asked::Check | Asked::Refusal => fence::DynamodbGuard::refusal(&item, token, shown),
     };
     error.map(Failure::from)
+}
+
+/// The pieces of a patch with a token: see `fence::CosmosGuard`.
+#[napi(object, object_from_js = false)]
+pub struct CosmosPieces {
+    /// The condition of a claim.
+    pub claim: String,
+    /// The condition of a write.
+    pub check: String,
+    /// The operation that raises the mark, as JSON.
+    pub set: String,
+}
+
+/// See `fence::CosmosGuard`.
+#[napi(catch_unwind)]
+pub fn cosmos_pieces(property: String, token: f64) -> Either<CosmosPieces, Failure> {
+    let pieces = token_of(token).and_then(|token| {
+        let guard = fence::CosmosGuard::new(&property)?;
+        Ok(CosmosPieces {
+            claim: guard.claim_condition(token)?,
+            check: guard.check_condition(token)?,
+            set: guard.set(token)?,
+        })
+    });
+    either(pieces)
+}
+
+/// See `fence::ObjectGuard::claim`, and `write` if there are data.
+#[napi(catch_unwind)]
+pub fn object_body(item: String, token: f64, seen: Option<Buffer>, data: Option<Buffer>) -> Either<Buffer, Failure> {
+    let seen = seen.as_deref();
+    let body = token_of(token).and_then(|token| match &data {
+        None => Ok(fence::ObjectGuard::claim(&item, token, seen)?),
+        Some(data) => Ok(fence::ObjectGuard::write(&item, token, seen, data)?),
+    });
+    either(body.map(Buffer::from))
+}
+
+/// See `fence::ObjectGuard::data`.
+#[napi(catch_unwind)]
+pub fn object_data(body: Buffer) -> Option<Buffer> {
+    fence::ObjectGuard::data(&body).map(|data| data.to_vec().into())
 }
 
 fn placeholder(name: &str, stands_for: &str) -> Placeholder {

@@ -6,7 +6,7 @@ import { ConfigError, StaleTokenError, StoreRefusedError } from "leasehold";
 import * as fence from "leasehold/fence";
 import { startRedis } from "./helpers/redis.mjs";
 
-const { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } = fence;
+const { CosmosGuard, DynamodbGuard, Guards, ObjectGuard, PostgresGuard, PostgresRowGuard, RedisGuard } = fence;
 
 test("import and require give the same guards", () => {
   const required = createRequire(import.meta.url)("leasehold/fence");
@@ -87,6 +87,36 @@ test("parts of DynamoDB's expressions", () => {
   assert.throws(() => guard.refuse("a", 34, { id: { S: "a" } }), ConfigError);
   assert.throws(() => guard.refuseClaim("a", 34, { fence: { S: "35x" } }), StoreRefusedError);
   guard.refuse("a", 34, { fence: { N: "34" } });
+});
+
+test("parts of patches of Cosmos DB", () => {
+  const guard = new CosmosGuard("fence");
+  assert.equal(guard.checkCondition(34), 'FROM c WHERE c["fence"] <= 34');
+  assert.equal(guard.claimCondition(34), 'FROM c WHERE (NOT IS_DEFINED(c["fence"]) OR c["fence"] <= 34)');
+  assert.deepEqual(guard.set(34), { op: "set", path: "/fence", value: 34 });
+  assert.throws(() => new CosmosGuard('a"b'), ConfigError);
+  assert.throws(() => guard.set(-1), ConfigError);
+  assert.throws(() => guard.refuse("a", 34, { id: "a", fence: 35 }), StaleTokenError);
+  assert.throws(() => guard.refuse("a", 34, undefined), StaleTokenError);
+  assert.throws(() => guard.refuse("a", 34, { id: "a" }), ConfigError);
+  assert.throws(() => guard.refuseClaim("a", 34, { fence: "35x" }), StoreRefusedError);
+  guard.refuse("a", 34, { fence: 34 });
+  guard.refuseClaim("a", 34, { id: "a" });
+});
+
+test("a mark in front of the data of an object refuses late writers", () => {
+  const claimed = ObjectGuard.claim("invoice/42", 34, undefined);
+  const written = ObjectGuard.write("invoice/42", 34, claimed, "paid");
+  assert.deepEqual([String(claimed), String(written), String(ObjectGuard.data(written))], ["34 ", "34 paid", "paid"]);
+  const later = ObjectGuard.claim("invoice/42", 35, written);
+  assert.equal(String(later), "35 paid");
+  const stale = { code: "stale_token", resource: "invoice/42" };
+  assert.throws(() => ObjectGuard.write("invoice/42", 34, later, "late"), stale);
+  assert.throws(() => ObjectGuard.claim("invoice/42", 34, later), stale);
+  assert.throws(() => ObjectGuard.write("invoice/42", 35, null, "late"), StaleTokenError);
+  assert.throws(() => ObjectGuard.claim("invoice/42", 35, "{}"), StoreRefusedError);
+  assert.throws(() => ObjectGuard.write("invoice/42", 35, later), TypeError);
+  assert.equal(ObjectGuard.data("{}"), null);
 });
 
 test("the scripts of Redis refuse an older token", async (t) => {

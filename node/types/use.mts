@@ -27,7 +27,7 @@ import { collect } from "leasehold/prometheus";
 import * as protocol from "leasehold/protocol";
 import * as testing from "leasehold/testing";
 import { connect as connectItems, type Item } from "leasehold/cas";
-import { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } from "leasehold/fence";
+import { CosmosGuard, DynamodbGuard, Guards, ObjectGuard, PostgresGuard, PostgresRowGuard, RedisGuard } from "leasehold/fence";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(..._: Same<A, B> extends true ? [] : ["the types differ"]): void {}
@@ -207,6 +207,9 @@ export function guards(token: number): void {
   RedisGuard.outcome("a", token, 34n);
   const values: Record<string, { N: string }> = DynamodbGuard.values(token);
   new DynamodbGuard("fence").refuse("a", token, values);
+  const operation: { op: "set"; value: number } = new CosmosGuard("fence").set(token);
+  const body: Uint8Array = ObjectGuard.claim("a", operation.value, null);
+  ObjectGuard.data(body);
   // @ts-expect-error: it has only static members
   new RedisGuard();
 }

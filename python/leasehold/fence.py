@@ -10,6 +10,8 @@ rows in SQLite                     :class:`SqliteGuard`, :class:`SqliteRowGuard`
 rows in PostgreSQL                 :class:`PostgresGuard`, :class:`PostgresRowGuard`: SQL for your driver
 keys in Redis                      :class:`RedisGuard`: Lua for your client library
 items in DynamoDB                  :class:`DynamodbGuard`: parts of expressions for your client library
+items in Cosmos DB                 :class:`CosmosGuard`: parts of patches for your client library
+objects in cloud storage           :class:`ObjectGuard`: bodies for conditional writes with your client library
 =================================  ==========================================================================
 
 In a database, one kind of guard keeps its marks in a separate table, where they survive the deletion of your rows. The
@@ -21,7 +23,7 @@ from __future__ import annotations
 from leasehold import _native
 from leasehold._fence_sqlite import SqliteGuard, SqliteRowGuard
 from leasehold._functions import refuse_result
-from leasehold._native import DynamodbGuard, PostgresGuard, PostgresRowGuard
+from leasehold._native import CosmosGuard, DynamodbGuard, PostgresGuard, PostgresRowGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 __all__ = [
+    "CosmosGuard",
     "DynamodbGuard",
     "Guard",
     "Guards",
+    "ObjectGuard",
     "PostgresGuard",
     "PostgresRowGuard",
     "RedisGuard",
@@ -115,3 +119,28 @@ class RedisGuard:
         for an item that was never claimed; then the script has written nothing.
         """
         _native.redis_outcome(item, token, reply)
+
+
+class ObjectGuard:
+    """Keeps the mark of an object in front of its data, as ``34 data``. It makes the bodies that you write with your own
+    client library, on the condition that nobody has written since you read the object (``If-Match``, ``ifGenerationMatch``).
+    When somebody has, read again and make the body anew.
+    """
+
+    @staticmethod
+    def claim(item: str, token: int, seen: bytes | None) -> bytes:
+        """The body of a claim, with the data unchanged: with each new lease, before you use the data. ``seen`` is the object
+        as you read it; None if there is none. Raises StaleTokenError when a later holder has claimed it, and
+        StoreRefusedError for an object that no guard has written.
+        """
+        return _native.object_claim(item, token, seen)
+
+    @staticmethod
+    def write(item: str, token: int, seen: bytes | None, data: bytes) -> bytes:
+        """The body of a write. Raises as :meth:`claim` does, and StaleTokenError if there is no object."""
+        return _native.object_write(item, token, seen, data)
+
+    @staticmethod
+    def data(body: bytes) -> bytes | None:
+        """The data of an object; None for one that no guard has written."""
+        return _native.object_data(body)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use leasehold::ffi::Mutex;
 use leasehold::{fence, ffi};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::convert::Natural;
 use crate::errors::raised;
@@ -106,6 +107,65 @@ impl DynamodbGuard {
         let values = fence::DynamodbGuard::values(token.0).map_err(|error| raised(py, &error))?;
         Ok(values.into_iter().collect())
     }
+}
+
+/// Pieces of patches of Cosmos DB that keep the mark in a property of the item.
+#[pyclass(frozen, module = "leasehold.fence")]
+pub(crate) struct CosmosGuard(fence::CosmosGuard);
+
+#[pymethods]
+impl CosmosGuard {
+    #[new]
+    fn new(py: Python<'_>, property: &str) -> PyResult<Self> {
+        fence::CosmosGuard::new(property).map(Self).map_err(|error| raised(py, &error))
+    }
+
+    /// The condition of the claim, the first write of a new lease. Raises ConfigError for an invalid token.
+    fn claim_condition(&self, py: Python<'_>, token: Natural) -> PyResult<String> {
+        self.0.claim_condition(token.0).map_err(|error| raised(py, &error))
+    }
+
+    /// The condition of every other write. Raises ConfigError for an invalid token.
+    fn check_condition(&self, py: Python<'_>, token: Natural) -> PyResult<String> {
+        self.0.check_condition(token.0).map_err(|error| raised(py, &error))
+    }
+
+    /// The operation of every write that raises the mark, beside its own. Raises ConfigError for an invalid token.
+    fn set<'py>(&self, py: Python<'py>, token: Natural) -> PyResult<Bound<'py, PyAny>> {
+        let operation = self.0.set(token.0).map_err(|error| raised(py, &error))?;
+        py.import("json")?.call_method1("loads", (operation,))
+    }
+}
+
+/// The body of a claim of an object.
+#[pyfunction]
+pub(crate) fn object_claim<'py>(
+    py: Python<'py>,
+    item: &str,
+    token: Natural,
+    seen: Option<&[u8]>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let body = fence::ObjectGuard::claim(item, token.0, seen);
+    body.map(|body| PyBytes::new(py, &body)).map_err(|error| raised(py, &error))
+}
+
+/// The body of a write of an object.
+#[pyfunction]
+pub(crate) fn object_write<'py>(
+    py: Python<'py>,
+    item: &str,
+    token: Natural,
+    seen: Option<&[u8]>,
+    data: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
+    let body = fence::ObjectGuard::write(item, token.0, seen, data);
+    body.map(|body| PyBytes::new(py, &body)).map_err(|error| raised(py, &error))
+}
+
+/// The data of an object; None for one that no guard has written.
+#[pyfunction]
+pub(crate) fn object_data<'py>(py: Python<'py>, body: &[u8]) -> Option<Bound<'py, PyBytes>> {
+    fence::ObjectGuard::data(body).map(|data| PyBytes::new(py, data))
 }
 
 /// The check as a Lua function `leasehold_check(mark_key, token)`, to put in front of a script of your own.

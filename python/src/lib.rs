@@ -51,8 +51,8 @@ mod _native {
     use super::election::Election;
     #[pymodule_export]
     use super::fence::{
-        DynamodbGuard, Guards, Writing, redis_check, redis_check_and_set_script, redis_check_script,
-        redis_claim_script, redis_mark_key, redis_outcome,
+        CosmosGuard, DynamodbGuard, Guards, Writing, object_claim, object_data, object_write, redis_check,
+        redis_check_and_set_script, redis_check_script, redis_claim_script, redis_mark_key, redis_outcome,
     };
     #[pymodule_export]
     use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, Statements, token_parameter};

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leasehold
-from leasehold.fence import DynamodbGuard, Guard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard
+from leasehold.fence import (
+    CosmosGuard,
+    DynamodbGuard,
+    Guard,
+    Guards,
+    ObjectGuard,
+    PostgresGuard,
+    PostgresRowGuard,
+    RedisGuard,
+)
 
 
 def test_a_later_claim_refuses_earlier_writers() -> None:
@@ -144,6 +153,36 @@ def test_guards_for_databases_have_their_parts() -> None:
         DynamodbGuard("")
 
 
+def test_patches_of_cosmos_db_have_their_parts() -> None:
+    guard = CosmosGuard("fence")
+    assert guard.check_condition(34) == 'FROM c WHERE c["fence"] <= 34'
+    assert guard.claim_condition(34) == 'FROM c WHERE (NOT IS_DEFINED(c["fence"]) OR c["fence"] <= 34)'
+    assert guard.set(34) == {"op": "set", "path": "/fence", "value": 34}
+    with pytest.raises(leasehold.ConfigError, match="letters"):
+        CosmosGuard('a"b')
+
+
+def test_a_mark_in_front_of_the_data_of_an_object_refuses_late_writers() -> None:
+    claimed = ObjectGuard.claim("invoice/42", 34, None)
+    written = ObjectGuard.write("invoice/42", 34, claimed, b"\xffpaid")
+    assert (claimed, written, ObjectGuard.data(written)) == (b"34 ", b"34 \xffpaid", b"\xffpaid")
+    later = ObjectGuard.claim("invoice/42", 35, written)
+    assert later == b"35 \xffpaid"
+    late_calls: list[Callable[[], object]] = [
+        lambda: ObjectGuard.write("invoice/42", 34, later, b"late"),
+        lambda: ObjectGuard.claim("invoice/42", 34, later),
+    ]
+    for late in late_calls:
+        with pytest.raises(leasehold.StaleTokenError, match="35") as stale:
+            late()
+        assert stale.value.resource == "invoice/42"
+    with pytest.raises(leasehold.StaleTokenError, match="gone"):
+        ObjectGuard.write("invoice/42", 35, None, b"late")
+    with pytest.raises(leasehold.StoreRefusedError):
+        ObjectGuard.claim("invoice/42", 35, b"{}")
+    assert ObjectGuard.data(b"{}") is None
+
+
 def test_numbers_that_no_guard_can_take_are_named() -> None:
     guards = Guards(10)
     guards.claim("item", 1)
@@ -157,6 +196,8 @@ def test_numbers_that_no_guard_can_take_are_named() -> None:
         lambda token: PostgresGuard.outcome("item", token, 1),
         lambda token: PostgresRowGuard.claim_outcome(token, [1]),
         lambda token: DynamodbGuard.values(token),
+        lambda token: CosmosGuard("fence").set(token),
+        lambda token: ObjectGuard.claim("item", token, None),
         lambda token: RedisGuard.outcome("item", token, 1),
     ]
     for call in calls:

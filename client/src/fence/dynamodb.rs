@@ -123,7 +123,7 @@ impl DynamodbGuard {
     }
 }
 
-fn judge(step: Step, item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
+pub(super) fn judge(step: Step, item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
     let token = match number(token) {
         Ok(token) => token,
         Err(error) => return Some(error.on(item)),

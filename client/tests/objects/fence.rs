@@ -3,7 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use leasehold::ErrorKind;
 use leasehold::cas::{Error, Items};
+use leasehold::fence::{CosmosGuard, ObjectGuard, Shown};
+use leasehold_servers::http;
 use leasehold_servers::objects::{Account, Api, COSMOS_KEY, Server};
 use leasehold_servers::proxy::{Proxy, Request};
 use leasehold_wire::objects::{Method, with_key};
@@ -65,6 +68,57 @@ fn a_mark_in_front_of_the_data_refuses_late_writers_of_objects() {
     }
 }
 
+#[test]
+fn bodies_of_the_guard_refuse_late_writers_in_every_cloud() {
+    for api in APIS {
+        let server = server(api);
+        let items = Items::connect(&server.url("p")).unwrap();
+        let name = "invoice/42";
+        let claim = |token: u64| {
+            let claimed = items.update(name, |seen| ObjectGuard::claim(name, token, seen).ok());
+            claimed.unwrap().is_some()
+        };
+        let write = |token: u64, data: &[u8]| {
+            let written = items.update(name, |seen| ObjectGuard::write(name, token, seen, data).ok());
+            written.unwrap().is_some()
+        };
+        assert!(!write(34, b"never claimed"), "{api:?}");
+        assert!(claim(34) && write(34, b"a") && write(34, b"b"), "{api:?}");
+        assert!(!claim(33) && !write(33, b"late"), "{api:?}");
+        assert!(claim(35) && !write(34, b"late"), "{api:?}");
+        let body = items.read(name).unwrap().unwrap().value;
+        assert_eq!((body.as_slice(), ObjectGuard::data(&body)), (&b"35 b"[..], Some(&b"b"[..])), "{api:?}");
+    }
+}
+
+/// The loop of the guide with a client of one's own.
+#[test]
+fn a_late_put_finds_another_etag_and_then_a_higher_mark() {
+    let server = server(Api::S3);
+    // moto does not check it, and serves nobody without.
+    let signature = "AWS4-HMAC-SHA256 Credential=A/20261126/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature=0";
+    let get = || {
+        let signed = [("Authorization", signature)];
+        let found = http::request(server.address(), "GET", "/locks/invoice", &signed, "").unwrap();
+        (found.status == 200).then(|| (found.header("etag").unwrap().to_owned(), found.body))
+    };
+    let put = |condition: (&str, &str), body: &[u8]| {
+        let headers = [("Authorization", signature), condition];
+        http::request(server.address(), "PUT", "/locks/invoice", &headers, body).unwrap().status
+    };
+    assert!(get().is_none());
+    assert_eq!(put(("If-None-Match", "*"), &ObjectGuard::claim("invoice", 33, None).unwrap()), 200);
+    let (etag, seen) = get().unwrap();
+    let late = ObjectGuard::write("invoice", 33, Some(&seen), b"late").unwrap();
+    // A later holder claims between the read and the write.
+    assert_eq!(put(("If-Match", &etag), &ObjectGuard::claim("invoice", 34, Some(&seen)).unwrap()), 200);
+    assert_eq!(put(("If-Match", &etag), &late), 412);
+    let (_, seen) = get().unwrap();
+    let error = ObjectGuard::write("invoice", 33, Some(&seen), b"late").unwrap_err();
+    assert!(error.kind() == ErrorKind::StaleToken && error.to_string().contains("34"), "{error}");
+    assert_eq!(seen, b"34 ");
+}
+
 /// The request in the guide's section on Cosmos DB.
 fn patch_of_the_guide() -> Value {
     let (_, section) = GUIDE.split_once("## Cosmos DB").unwrap();
@@ -109,6 +163,15 @@ fn a_patch_with_a_condition_refuses_late_writers_of_cosmos_db() {
     assert!(GUIDE.contains(condition));
     let claim = json!({ "condition": condition, "operations": [check["operations"][0].clone()] });
     let patch = |patch: &Value, token| ask(&server, "PATCH", DOCUMENT, &with(patch, token)).0;
+    let guard = CosmosGuard::new("fence").unwrap();
+    let guarded = |token: u64, is_claim: bool, total: u64| {
+        let condition = if is_claim { guard.claim_condition(token) } else { guard.check_condition(token) };
+        let set: Value = serde_json::from_str(&guard.set(token).unwrap()).unwrap();
+        let operations =
+            if is_claim { json!([set]) } else { json!([set, { "op": "set", "path": "/total", "value": total }]) };
+        let body = json!({ "condition": condition.unwrap(), "operations": operations });
+        ask(&server, "PATCH", DOCUMENT, &body).0
+    };
     let item = || ask(&server, "GET", DOCUMENT, &json!({})).1;
 
     assert_eq!(patch(&claim, 34), 404, "there is no item");
@@ -120,4 +183,10 @@ fn a_patch_with_a_condition_refuses_late_writers_of_cosmos_db() {
     assert_eq!((patch(&claim, 33), patch(&check, 33)), (412, 412), "a late one");
     assert_eq!((patch(&claim, 35), patch(&check, 34), patch(&check, 35)), (200, 412, 200));
     assert_eq!(item()["fence"].as_u64(), Some(35));
+
+    assert_eq!((guarded(34, true, 0), guarded(34, false, 1)), (412, 412), "the guard refuses late ones as well");
+    assert_eq!((guarded(36, true, 0), guarded(36, false, 120), guarded(35, false, 1)), (200, 200, 412));
+    assert_eq!((item()["fence"].as_u64(), item()["total"].as_u64()), (Some(36), Some(120)));
+    let error = CosmosGuard::refusal("42", 35, Shown::Mark(&item()["fence"].to_string())).unwrap();
+    assert!(error.kind() == ErrorKind::StaleToken && error.to_string().contains("36"), "{error}");
 }
