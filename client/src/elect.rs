@@ -75,10 +75,11 @@ impl ElectionRequest {
     /// Begins to campaign, on a thread of its own, until the election is resigned or dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a name or ttl out of bounds, [`ErrorKind::Internal`] where no thread can be started.
+    /// [`ErrorKind::Config`] for a name or ttl out of bounds, [`ErrorKind::Closed`] after the client was closed,
+    /// [`ErrorKind::Internal`] where no thread can be started.
     pub fn start(self) -> Result<Election, Error> {
         let driver = self.client.driver();
-        driver.check_process()?;
+        driver.check_open()?;
         leasehold_core::Resource::new(&self.resource)?;
         if let Some(ttl) = self.ttl {
             leasehold_core::config::Ttl::new(ttl)?;

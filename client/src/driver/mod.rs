@@ -213,6 +213,13 @@ impl Driver {
         Ok(())
     }
 
+    /// # Errors
+    /// As [`Self::check_process`], or the client was closed.
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
+        self.check_process()?;
+        if self.is_closing() { Err(leasehold_core::Error::Closed.into()) } else { Ok(()) }
+    }
+
     /// Nodes of a quorum that were seen to vote, and since which loss they are in doubt.
     pub(crate) fn note_votes(&self, votes: &[(NodeId, Option<LossId>)]) {
         self.state.lock().note_votes(votes, clock::now());

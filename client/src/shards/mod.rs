@@ -104,10 +104,11 @@ impl ShardsRequest {
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a setting out of bounds,
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) after the client was closed,
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) where no thread can be started. That other workers name another number
     /// of shards is found later, see [`Shards::last_error`].
     pub fn start(self) -> Result<Shards, Error> {
-        self.client.driver().check_process()?;
+        self.client.driver().check_open()?;
         let shards = self.size.resources()?;
         self.request.clone().named(&shards[0]).check()?;
         if self.every < SHORTEST_LOOK {

@@ -231,6 +231,8 @@ fn a_closed_client_says_so() {
         let lease = kept.lock("job").await.unwrap();
         client.close().await.unwrap();
         assert_eq!(kept.lock("job").await.unwrap_err().kind(), ErrorKind::Closed);
+        assert_eq!(kept.elect("leader").start().err().unwrap().kind(), ErrorKind::Closed);
+        assert_eq!(kept.shards("parts").count(2).start().err().unwrap().kind(), ErrorKind::Closed);
         eventually("the lease is over", || lease.remaining().is_zero());
     });
 }
