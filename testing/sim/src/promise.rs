@@ -126,6 +126,8 @@ pub struct Assumptions {
     pub marks: bool,
     /// Nobody else removes the marks of finished runs.
     pub dones: bool,
+    /// Each lock is renewed by itself, as what is known of its requests supposes.
+    pub alone: bool,
 }
 
 impl Assumptions {
@@ -154,6 +156,7 @@ impl Assumptions {
             nonces: all(|host| !host.own_entropy),
             marks: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
             dones: !foreign_puts,
+            alone: !script.world.sessions,
         };
         for fault in &script.faults {
             match fault.what {
@@ -209,8 +212,9 @@ impl Assumptions {
             Promise::Tokens => (self.counters || self.walls) && self.nonces,
             Promise::Fencing => (self.counters || self.walls) && self.nonces && self.marks,
             // A clock that stands still keeps records standing, too, where the store goes by it.
-            Promise::Succession | Promise::Orphans => self.rates && self.suspend && self.manners,
-            Promise::Waiting | Promise::Loss | Promise::Bounds => self.manners,
+            Promise::Succession => self.rates && self.suspend && self.manners,
+            Promise::Orphans => self.rates && self.suspend && self.manners && self.alone,
+            Promise::Waiting | Promise::Loss | Promise::Bounds => self.manners && self.alone,
             Promise::Order | Promise::HandOver => self.rates && self.records,
         }
     }

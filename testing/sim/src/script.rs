@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold_core::config::{Drift, Poll, Quorum, RunOptions};
 use leasehold_core::member::QuorumId;
-use leasehold_core::{Config, ConfigError, LockOptions, NodeConfig, Wait};
+use leasehold_core::{Config, ConfigError, LockOptions, NodeConfig, NodeId, SessionLabel, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::TrueTime;
@@ -81,6 +81,9 @@ pub struct World {
     /// True if waiters stand in line. Needs `watch`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lines: bool,
+    /// True if clients keep their locks by sessions. Only for a store whose records only observers can declare dead.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub sessions: bool,
     /// True if each host has a kernel of its own, and so a boot of its own.
     #[serde(default)]
     pub kernels_apart: bool,
@@ -109,6 +112,9 @@ impl World {
         let mut config = Config::new(self.specs().iter().map(node).collect())?;
         if self.is_quorum() {
             config = config.with_quorum(Quorum::new(QUORUM, Duration::from_nanos(self.max_ttl_ns))?);
+        }
+        if self.sessions {
+            config = config.with_observed([NodeId::new(0)]).with_session(SessionLabel::new("host")?);
         }
         let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?).with_lines(self.lines && self.watch);
         config.with_request_timeout(Duration::from_nanos(self.request_timeout_ns))

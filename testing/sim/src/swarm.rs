@@ -147,6 +147,10 @@ impl Swarm {
             reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
             watch: self.kind == Kind::Redis && draws.one_in(2),
             lines: self.kind == Kind::Redis && self.has("lines"),
+            sessions: self.kind == Kind::Dynamodb
+                && self.broken.is_none()
+                && self.has("sessions")
+                && self.has("heartbeat"),
             kernels_apart: self.kernels_apart,
             resources: self.resources,
             heals_ns: TrueTime(self.heals_ns),

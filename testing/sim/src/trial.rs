@@ -105,6 +105,7 @@ mod tests {
             nonces: true,
             marks: true,
             dones: true,
+            alone: true,
         };
         let lost = BTreeMap::from([(1, TrueTime(500))]);
         let is_due = |promise, resource, at| {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold_core::member::{LossId, Marker};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
-use leasehold_core::op::{Mark as DoneMark, Op, Outcome, Raise, Refusal, Seen};
+use leasehold_core::op::{Mark as DoneMark, Op, Outcome, Raise, Refusal, Seen, Session};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
 use crate::store::{self, Answer, Ask, By, StoredRecord, exhausted, whole_ms};
@@ -43,6 +43,8 @@ pub(super) struct Row {
     pub(super) data: Option<Payload>,
     /// The attempt of ours that wrote the data; `None` also for that of a foreign client.
     pub(super) data_of: Option<Nonce>,
+    /// Of our holder; it says nothing of a row of another client.
+    pub(super) session: Option<Session>,
     /// The last mark of finished work, standing or not; absent after a foreign client has replaced the row.
     pub(super) done: Option<Done>,
 }
@@ -260,6 +262,7 @@ impl Dynamodb {
             granted_at: Some(ask.caller.unix_ms),
             data: op.data.clone().or_else(|| row.and_then(|row| row.data.clone())),
             data_of: op.data.as_ref().map(|_| op.nonce).or_else(|| row.and_then(|row| row.data_of)),
+            session: op.session.clone(),
             done: row.and_then(|row| row.done.clone()),
         };
         self.rows.insert(ask.resource.clone(), row);
@@ -359,7 +362,7 @@ impl Dynamodb {
                 left: None,
                 since_unix_ms: row.granted_at.filter(|_| holder != Holder::Foreign),
                 data: row.data.clone().filter(|_| row.has_data()),
-                session: None,
+                session: row.session.clone().filter(|_| holder != Holder::Foreign),
             })
         });
         Seen { holding, done: None }.checked()

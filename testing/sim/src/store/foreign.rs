@@ -203,6 +203,7 @@ impl Dynamodb {
             granted_at: None,
             data: None,
             data_of: None,
+            session: None,
             done: None,
         };
         self.rows.insert(resource.clone(), row);

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Op, Outcome, Revoke};
+use leasehold_core::op::{Applied, Op, Outcome, Revoke, Seen};
 use leasehold_core::time::abstention;
-use leasehold_core::{LockId, Nonce};
+use leasehold_core::{LockId, Nonce, Resource, session};
 
 use super::host::SimHost;
 use super::nodes::Windows;
@@ -106,7 +106,26 @@ impl World<'_> {
                 self.ledger.landed(self.now, &nonce, node);
                 self.revoked.insert((nonce, node));
                 self.strike_store(Struck::Revoked, node);
+                self.tell_session(node, &name);
             }
+        }
+    }
+
+    /// The supervisor tells the session that the lock's record names.
+    fn tell_session(&mut self, node: usize, name: &Resource) {
+        let (at, caller) = (self.now, self.store_now(0));
+        let mut ask = |resource: &Resource, op: &Op| {
+            let ask = Ask { resource, op, form: Form::Floor, at, caller, ticket: None };
+            match self.nodes[node].store.ask(&ask) {
+                Answer::Done(Outcome::Applied(Applied::Read(seen))) => seen,
+                Answer::Done(_) | Answer::Again(_) => Seen::default(),
+            }
+        };
+        let Some(session) = ask(name, &Op::Read).holding.and_then(|holding| holding.session) else { return };
+        let Some(record) = session::resource_of(&session.label) else { return };
+        let seen = ask(&record, &Op::Read);
+        if let Some(op) = session::tell(&session, &seen) {
+            ask(&record, &op);
         }
     }
 

@@ -162,6 +162,11 @@ impl World<'_> {
         let process = packet.process;
         let store = &self.nodes[node].store;
         let caller = if store.kind() == Kind::Dynamodb { packet.began } else { self.store_now(process.host) };
+        if self.number_of(resource).is_none() {
+            // The record of a session. Its attempts are no attempts of a lock, and those of a burial bear the same nonce.
+            let ask = Ask { resource, op, form: form.clone(), at: self.now, caller, ticket: None };
+            return self.nodes[node].store.ask(&ask);
+        }
         let forgotten = store.counter(resource, self.now).is_none();
         let before = self.phase(node).filter(|_| self.is_quorum());
         let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);

@@ -156,16 +156,19 @@ const SESSIONS: [Bounds; 8] = [
     bounds("a stop", Budget { pauses: 1, ..CALM }, 170, Clocks::Drifting, 500),
     bounds("a crash", Budget { crashes: 1, ..CALM }, 130, Clocks::Drifting, 500),
     bounds("cut off once", Budget { cuts: 1, ..CALM }, 230, Clocks::Drifting, 500),
-    bounds("a revoke and a loss", Budget { losses: 1, ..A_REVOKE }, 70, Clocks::Exact, 500),
+    bounds("a revoke", A_REVOKE, 70, Clocks::Exact, 500),
 ];
 
-const SESSIONS_FOR_LONG: [Bounds; 1] = [bounds(
-    "taken again by an old heartbeat",
-    Budget { acquires: [2, 1], pauses: 1, ..A_RELEASE },
-    150,
-    Clocks::Exact,
-    500,
-)];
+const SESSIONS_FOR_LONG: [Bounds; 2] = [
+    bounds("a revoke and a loss", Budget { losses: 1, ..A_REVOKE }, 70, Clocks::Exact, 500),
+    bounds(
+        "taken again by an old heartbeat",
+        Budget { acquires: [2, 1], pauses: 1, ..A_RELEASE },
+        150,
+        Clocks::Exact,
+        500,
+    ),
+];
 
 fn setting(bounds: &Bounds, store: Kind) -> Setting {
     let mut setting = Setting::new(store, bounds.budget, bounds.horizon_ms);
