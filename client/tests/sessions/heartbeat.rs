@@ -18,7 +18,7 @@ fn a_thousand_locks_are_renewed_by_the_writes_of_one() {
     let client = client(&format!("etcd://{}", proxy.address()), Some("worker-7"));
     let acquire = |caller: usize| {
         let some = (caller..LOCKS).step_by(CALLERS);
-        some.map(|n| lease(&client, &format!("r{n}"), ms(60_000))).collect::<Vec<_>>()
+        some.map(|n| lease(&client, &format!("r{n}"), ms(30_000))).collect::<Vec<_>>()
     };
     let leases: Vec<_> = std::thread::scope(|scope| {
         let acquire = &acquire;
@@ -40,18 +40,18 @@ fn a_row_of_dynamodb_names_its_session_and_tells_java_to_wait() {
     let server = on_dynamodb::server();
     let (dynamodb, url) = (&server, &on_dynamodb::new_table(&server));
     let client = client(url, Some("worker-7"));
-    let held = lease(&client, "a", ms(30_000));
+    let held = lease(&client, "a", ms(12_000));
     let row = on_dynamodb::row(dynamodb, url, "a");
     let attempt = on_dynamodb::attribute(&row, "recordVersionNumber").split(':').next().unwrap();
     let named = on_dynamodb::attribute(&row, "leaseSession");
     assert!(named.starts_with(attempt) && named.ends_with(":worker-7"), "{row}");
     assert_eq!(
         on_dynamodb::attribute(&row, "leaseDuration"),
-        "3600000",
+        "1440000",
         "they wait so long for a row that stands still"
     );
     let session = on_dynamodb::row(dynamodb, url, "session:worker-7");
-    assert_eq!(on_dynamodb::attribute(&session, "leaseDuration"), "30000");
+    assert_eq!(on_dynamodb::attribute(&session, "leaseDuration"), "12000");
     // Java's clients heartbeat every row of theirs; ours stands as it is while the session moves.
     let version =
         |name: &str| on_dynamodb::attribute(&on_dynamodb::row(dynamodb, url, name), "recordVersionNumber").to_owned();
