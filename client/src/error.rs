@@ -97,6 +97,8 @@ pub struct LockInfo {
     pub left: Option<Duration>,
     /// The holder's payload.
     pub data: Option<Vec<u8>>,
+    /// The name of the [session](crate::ClientBuilder::session) that the lease belongs to.
+    pub session: Option<String>,
     /// Written by another lock library.
     pub foreign: bool,
     /// [Revoked](crate::Client::revoke): held until its holder lets go, or until it runs out. Of a quorum, on so many nodes
@@ -111,6 +113,8 @@ pub struct LockInfo {
     pub of: u16,
     /// The attempt, which tells one lease from all others; foreign holders have none. Knowing it is enough to release the lock.
     pub(crate) nonce: Option<Nonce>,
+    /// Tells two sessions of one name apart, where a session is only a name beside each lock.
+    pub(crate) session_nonce: Option<Nonce>,
     /// Another one after each renewal, where only observation tells whether a holder lives.
     pub(crate) version: Version,
 }
@@ -125,6 +129,7 @@ impl LockInfo {
             ttl: holding.record_ttl,
             left: holding.left,
             data: holding.data.as_ref().map(|data| data.as_bytes().to_vec()),
+            session: holding.session.as_ref().map(|session| session.label.as_str().to_owned()),
             foreign: matches!(holding.holder, Holder::Foreign),
             revoked: holding.is_revoked(),
             votes: 1,
@@ -133,6 +138,7 @@ impl LockInfo {
                 Holder::Lease { nonce, .. } => Some(nonce),
                 Holder::Foreign => None,
             },
+            session_nonce: holding.session.as_ref().filter(|session| !session.is_record()).map(|session| session.nonce),
             version: holding.version.clone(),
         }
     }
@@ -153,6 +159,9 @@ impl fmt::Display for LockInfo {
         }
         if let Some(token) = self.token {
             write!(f, ", token {token}")?;
+        }
+        if let Some(session) = &self.session {
+            write!(f, ", session {session}")?;
         }
         if self.revoked {
             f.write_str(", revoked")?;

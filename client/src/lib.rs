@@ -152,6 +152,7 @@ mod rw_lock;
 #[cfg(feature = "postgres")]
 pub mod schema;
 mod session_news;
+mod sessions;
 mod shards;
 mod sizes;
 mod stores;
@@ -181,6 +182,7 @@ pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
 pub use revoke::RevokeOutcome;
 pub use rw_lock::RwLockRequest;
+pub use sessions::SessionInfo;
 pub use shards::{Shard, Shards, ShardsRequest};
 pub use stores::Stores;
 #[cfg(feature = "dynamodb")]

@@ -203,7 +203,7 @@ fn released(outcome: Outcome) -> Result<bool, Error> {
 }
 
 /// Matches a label with a pattern, where `*` stands for any characters.
-fn fits(pattern: &str, label: &str) -> bool {
+pub(crate) fn fits(pattern: &str, label: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == label };
     let Some(mut label) = label.strip_prefix(start) else { return false };
     let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
@@ -232,6 +232,8 @@ mod tests {
             ttl: None,
             left: None,
             data: None,
+            session: None,
+            session_nonce: None,
             foreign: false,
             revoked: false,
             votes,

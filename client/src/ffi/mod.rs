@@ -38,6 +38,7 @@ use crate::permits::Permit;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{LockRequest, none_if_busy};
 use crate::revoke::RevokeOutcome;
+use crate::sessions::SessionInfo;
 use crate::shards::Shard;
 use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
@@ -120,6 +121,22 @@ pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Resu
 /// As there.
 pub fn revoke(client: &Client, resource: &str, holder: &HolderMatch) -> Result<RevokeOutcome, Error> {
     exec::block_on(client.revoke_by(resource, holder, Caller::Blocking))
+}
+
+/// See [`Client::sessions`].
+///
+/// # Errors
+/// As there.
+pub fn sessions(client: &Client) -> Result<Vec<SessionInfo>, Error> {
+    exec::block_on(client.sessions())
+}
+
+/// See [`Client::revoke_session`].
+///
+/// # Errors
+/// As there.
+pub fn revoke_session(client: &Client, label: &str) -> Result<Vec<SessionInfo>, Error> {
+    exec::block_on(client.revoke_session_by(label, Caller::Blocking))
 }
 
 /// Tells if a holder with this token and label matches `holder`, for fake stores in tests.

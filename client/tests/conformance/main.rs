@@ -22,6 +22,7 @@ mod permits;
 mod processes;
 mod revoke;
 mod runs;
+mod sessions;
 mod shards;
 mod waiting;
 
@@ -60,6 +61,8 @@ pub(crate) enum Can {
     EndMarksOnTime,
     /// Keeps items of compare-and-set.
     KeepItems,
+    /// Takes locks in sessions. Cosmos DB with the consistency of most accounts may show a session late.
+    HaveSessions,
 }
 
 impl Store {
@@ -71,6 +74,7 @@ impl Store {
         Self {
             url,
             can: &[
+                Can::HaveSessions,
                 Can::KeepItems,
                 Can::WakeOtherClients,
                 Can::KeepLine,
@@ -89,6 +93,7 @@ impl Store {
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let url = common::url(&folder.path().join("locks.db"));
         let can = &[
+            Can::HaveSessions,
             Can::KeepItems,
             Can::WakeOtherClients,
             Can::KeepLine,
@@ -104,6 +109,7 @@ impl Store {
     fn redis() -> Self {
         let server = RedisServer::start();
         let can = &[
+            Can::HaveSessions,
             Can::KeepItems,
             Can::WakeOtherClients,
             Can::KeepLine,
@@ -123,6 +129,7 @@ impl Store {
         Self {
             url,
             can: &[
+                Can::HaveSessions,
                 Can::KeepItems,
                 Can::ShowLeft,
                 Can::NameTokenInErrors,
@@ -141,6 +148,7 @@ impl Store {
         Self {
             url,
             can: &[
+                Can::HaveSessions,
                 Can::KeepItems,
                 Can::ShowLeft,
                 Can::NameTokenInErrors,
@@ -156,7 +164,8 @@ impl Store {
         let servers = [(); 3].map(|()| RedisServer::start());
         let url = servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(" ");
         Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
-        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses, Can::EndMarksOnTime];
+        let can =
+            &[Can::HaveSessions, Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses, Can::EndMarksOnTime];
         Self { url, can, _behind: Box::new(servers) }
     }
 
@@ -166,7 +175,7 @@ impl Store {
         let url = common::on_dynamodb::new_table(server);
         Self {
             url,
-            can: &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            can: &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
             _behind: Box::new(()),
         }
     }
@@ -176,27 +185,42 @@ impl Store {
     fn etcd(server: &leasehold_servers::etcd::Server) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let url = format!("{}?prefix=test-{}/", server.url(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let can =
-            &[Can::KeepItems, Can::WakeOtherClients, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
+        let can = &[
+            Can::HaveSessions,
+            Can::KeepItems,
+            Can::WakeOtherClients,
+            Can::ShowTtl,
+            Can::NameTokenInErrors,
+            Can::ServeSeveralProcesses,
+        ];
         Self { url, can, _behind: Box::new(()) }
     }
 
     /// One more prefix of an Azurite.
     #[cfg(feature = "objects")]
     fn azure_blob(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(
+            server,
+            &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+        )
     }
 
     /// One more prefix of a moto.
     #[cfg(feature = "objects")]
     fn s3(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(
+            server,
+            &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+        )
     }
 
     /// One more prefix of a fake-gcs-server.
     #[cfg(feature = "objects")]
     fn gcs(server: &leasehold_servers::objects::Server) -> Self {
-        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+        Self::objects(
+            server,
+            &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+        )
     }
 
     /// One more prefix of an emulator of Cosmos DB.
@@ -219,13 +243,14 @@ impl Store {
         nodes.extend(objects.iter().map(|server| Self::objects(server, &[]).url));
         let url = nodes.join(" ");
         Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
-        Self { url, can: &[Can::ShowTtl, Can::ServeSeveralProcesses], _behind: Box::new(()) }
+        Self { url, can: &[Can::HaveSessions, Can::ShowTtl, Can::ServeSeveralProcesses], _behind: Box::new(()) }
     }
 
     /// One more schema of a server that outlives it.
     #[cfg(feature = "postgres")]
     fn postgres(server: &leasehold_servers::postgres::Server) -> Self {
         let can = &[
+            Can::HaveSessions,
             Can::KeepItems,
             Can::WakeOtherClients,
             Can::KeepLine,
@@ -243,6 +268,7 @@ impl Store {
     #[cfg(feature = "postgres")]
     fn pgbouncer(server: &leasehold_servers::postgres::Server, port: u16) -> Self {
         let can = &[
+            Can::HaveSessions,
             Can::KeepItems,
             Can::KeepLine,
             Can::ShowTtl,
@@ -376,6 +402,10 @@ macro_rules! behaviours {
             runs::marks_are_shown_and_removed_by_people
             runs::a_plain_lock_does_not_look_at_marks
             runs::bad_settings_of_runs_are_refused_alike_everywhere
+            sessions::the_locks_of_a_client_belong_to_its_session
+            sessions::clients_of_one_name_have_sessions_of_their_own
+            sessions::a_revoked_session_lets_go_of_all_its_locks
+            sessions::bad_names_of_sessions_are_refused_alike_everywhere
             shards::shards_are_shared_evenly
             shards::the_shards_of_a_process_that_dies_are_taken_over
             waiting::a_wait_ends_and_names_the_holder
