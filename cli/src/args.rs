@@ -16,11 +16,11 @@ use clap::{Args, Parser, Subcommand};
 use crate::{duration, status};
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, ELECT_HELP, EXEC_HELP, INIT_HELP,
-    INSPECT_HELP, JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, STATUS_HELP, STORE_HELP,
-    WATCH_HELP,
+    INSPECT_HELP, JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, SESSIONS_HELP, STATUS_HELP,
+    STORE_HELP, WATCH_HELP,
 };
 pub(crate) use hold::{HoldArgs, OnLost};
-pub(crate) use holder::BreakArgs;
+pub(crate) use holder::{BreakArgs, MeantArgs, RevokeArgs, SessionsArgs};
 #[cfg(feature = "serve")]
 pub(crate) use serve::ServeArgs;
 #[cfg(feature = "top")]
@@ -136,7 +136,13 @@ pub(crate) enum Command {
     /// free as soon as its work has ended; a holder that is dead or does not listen keeps it until its ttl is over. Nobody
     /// else gets the lock before that, so this is safe while the holder works.
     #[command(after_long_help = REVOKE_HELP)]
-    Revoke(BreakArgs),
+    Revoke(RevokeArgs),
+    /// Show the sessions of clients that were given a name, one line for each, with the number of their locks
+    ///
+    /// A client takes all of its locks in one session: see --session of `exec`, and `session` of the libraries. The answer is
+    /// out of date when it arrives: use it for information, never for decisions.
+    #[command(after_long_help = SESSIONS_HELP)]
+    Sessions(SessionsArgs),
     /// Serve the same locks over HTTP, for programs in any language
     ///
     /// The daemon holds the leases and renews them in its store. A client keeps a lease by calling again within its ttl, or
@@ -175,7 +181,9 @@ impl Command {
             Self::Top(args) => Some(&args.store),
             #[cfg(feature = "serve")]
             Self::Serve(args) => Some(&args.store),
-            Self::Break(args) | Self::Revoke(args) => Some(&args.store),
+            Self::Break(args) => Some(&args.store),
+            Self::Revoke(args) => Some(&args.store),
+            Self::Sessions(args) => Some(&args.store),
             Self::Doctor(args) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => Some(&args.store),
@@ -194,7 +202,9 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::List(args) => args.json,
             Self::Watch(args) => args.json,
-            Self::Break(args) | Self::Revoke(args) => args.json,
+            Self::Break(args) => args.json,
+            Self::Revoke(args) => args.json,
+            Self::Sessions(args) => args.json,
             Self::Doctor(args) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => args.json,
@@ -313,7 +323,7 @@ pub(crate) struct OnceArgs {
     ///
     /// Waits up to 10s while somebody runs it.
     #[arg(long, conflicts_with_all = [
-        "every", "offset", "cooldown", "keep", "wait", "ttl", "owner", "max_hold", "on_lost", "lost_status",
+        "every", "offset", "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
         "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "command",
     ])]
     pub forget: bool,

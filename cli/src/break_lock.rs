@@ -6,7 +6,7 @@ use std::io::{BufRead, IsTerminal, stdin};
 use leasehold::{HolderMatch, LockInfo, ReleaseIfOutcome};
 use serde_json::{Value, json};
 
-use crate::args::BreakArgs;
+use crate::args::{BreakArgs, MeantArgs};
 use crate::output::{Failure, answer, answer_json, ask, lock_json, lock_text, say};
 use crate::status;
 use crate::store::Target;
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     let Some(holder) = client.inspect(&args.resource)? else {
         return free(args);
     };
-    let meant = meant(args);
+    let meant = meant(&args.meant);
     if !args.yes && meant.matches(&holder) {
         if !stdin().is_terminal() {
             return Err(Failure::usage(format!(
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
 }
 
 /// The holder that the arguments name, or else the present one.
-pub(crate) fn meant(args: &BreakArgs) -> HolderMatch {
+pub(crate) fn meant(args: &MeantArgs) -> HolderMatch {
     let mut meant = HolderMatch::default();
     if let Some(token) = args.token {
         meant = meant.token(token);

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ElectArgs, target: &Target) -> Result<u8, Failure> {
         let (resource, command) = (args.name.clone(), args.command.as_slice());
         Ok(Job { resource, hold: &args.hold, wait: None, command, permit: None })
     };
-    let mut exec = Exec::start(target, None, job)?;
+    let mut exec = Exec::start(target, (None, &args.hold), job)?;
     loop {
         let lease = match stand(&exec, args) {
             ControlFlow::Continue(lease) => lease?,

@@ -26,6 +26,7 @@ mod revoke;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
+mod sessions;
 mod settings;
 pub mod status;
 mod store;
@@ -80,6 +81,7 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Serve(args) => serve::run(args, &target),
         Command::Break(args) => break_lock::run(args, &target),
         Command::Revoke(args) => revoke::run(args, &target),
+        Command::Sessions(args) => sessions::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),
         Command::Table(args) => table::run(args, &target),

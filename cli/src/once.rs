@@ -20,7 +20,7 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
         let resource = request(args, client).resource()?;
         Ok(Job { resource, hold: &args.hold, wait, command: &args.command, permit: None })
     };
-    let mut exec = Exec::start(target, wait, job)?;
+    let mut exec = Exec::start(target, (wait, &args.hold), job)?;
     let request = request(args, &exec.client).wait(exec.left().unwrap_or_default());
     match exec.acquire(request.into_future()) {
         ControlFlow::Continue(Ok(Once::Run(run))) => {

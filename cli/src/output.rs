@@ -130,6 +130,7 @@ pub(crate) fn lock_json(info: &LockInfo) -> Value {
         "since_unix_ms": info.since_unix_ms,
         "ttl_ms": info.ttl.map(ms),
         "left_ms": info.left.map(ms),
+        "session": info.session,
         "data_bytes": info.data.as_ref().map_or(0, Vec::len),
         "foreign": info.foreign,
         "revoked": info.revoked,
@@ -162,8 +163,9 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         0 => String::new(),
         bytes => format!("  data       {bytes} bytes\n"),
     };
+    let session = info.session.as_ref().map(|session| format!("  session    {session}\n")).unwrap_or_default();
     format!(
-        "{}\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n{data}{nodes}",
+        "{}\n  owner      {owner}\n{session}  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n{data}{nodes}",
         painted(STRONG, format_args!("{} is held", printable(&info.resource))),
         info.token.map_or_else(unknown, |token| token.to_string()),
         info.ttl.map_or_else(unknown, seconds),
@@ -199,7 +201,7 @@ pub(crate) fn mark_text(mark: &Mark) -> String {
 
 /// A time in the past as people see it: `12 min ago (2026-11-26T05:20:00Z)`. The age is left out where the two clocks do not
 /// agree on which was first.
-fn ago(unix_ms: u64) -> String {
+pub(crate) fn ago(unix_ms: u64) -> String {
     let (_, now_unix_ms) = ffi::clocks();
     match now_unix_ms.checked_sub(unix_ms) {
         Some(age) => format!("{} ago ({})", span(Duration::from_millis(age)), instant(unix_ms)),

@@ -5,18 +5,26 @@ use std::io::{IsTerminal, stdin};
 use leasehold::{LockInfo, RevokeOutcome};
 use serde_json::{Value, json};
 
-use crate::args::BreakArgs;
+use crate::args::RevokeArgs;
 use crate::break_lock::{agreed, meant};
 use crate::output::{Failure, answer, answer_json, lock_json, lock_text, say};
+use crate::sessions;
 use crate::status;
 use crate::store::Target;
 
-pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
+pub(crate) fn run(args: &RevokeArgs, target: &Target) -> Result<u8, Failure> {
+    match (&args.resource, &args.session) {
+        (Some(resource), _) => one(resource, args, target),
+        (None, session) => sessions::revoke(session.as_deref().unwrap_or_default(), args, target),
+    }
+}
+
+fn one(resource: &str, args: &RevokeArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
-    let Some(holder) = client.inspect(&args.resource)? else {
-        return free(args);
+    let Some(holder) = client.inspect(resource)? else {
+        return free(resource, args);
     };
-    let meant = meant(args);
+    let meant = meant(&args.meant);
     if !args.yes && meant.matches(&holder) {
         if !stdin().is_terminal() {
             return Err(Failure::usage(format!(
@@ -31,14 +39,13 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
         }
     }
     // Minutes may pass between question and answer: only the lease that was shown is revoked.
-    match client.revoke(&args.resource, meant.clone().lease(&holder))? {
+    match client.revoke(resource, meant.clone().lease(&holder))? {
         RevokeOutcome::Revoked(holder) => revoked(args, &holder),
-        RevokeOutcome::Free => free(args),
+        RevokeOutcome::Free => free(resource, args),
         RevokeOutcome::NotMatched(now) => {
             if meant.matches(&holder) {
                 say("the lock changed hands meanwhile, so nothing was changed; try again");
             } else {
-                let resource = &args.resource;
                 say(format_args!("{resource:?}: {now}, which is not the holder that was named; nothing was changed"));
             }
             if args.json {
@@ -49,11 +56,11 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     }
 }
 
-fn revoked(args: &BreakArgs, holder: &LockInfo) -> Result<u8, Failure> {
+fn revoked(args: &RevokeArgs, holder: &LockInfo) -> Result<u8, Failure> {
     if args.json {
         answer_json(&told(holder, true))?;
     } else {
-        answer(&format!("{}: {holder}; it is free once the holder's work has ended, or its ttl\n", args.resource))?;
+        answer(&format!("{}: {holder}; it is free once the holder's work has ended, or its ttl\n", holder.resource))?;
     }
     Ok(status::DONE)
 }
@@ -62,11 +69,11 @@ fn told(holder: &LockInfo, revoked: bool) -> Value {
     json!({ "resource": holder.resource, "revoked": revoked, "holder": lock_json(holder) })
 }
 
-fn free(args: &BreakArgs) -> Result<u8, Failure> {
+fn free(resource: &str, args: &RevokeArgs) -> Result<u8, Failure> {
     if args.json {
-        answer_json(&json!({ "resource": args.resource, "revoked": false, "holder": null }))?;
+        answer_json(&json!({ "resource": resource, "revoked": false, "holder": null }))?;
     } else {
-        answer(&format!("{} is free\n", args.resource))?;
+        answer(&format!("{resource} is free\n"))?;
     }
     Ok(status::NOTHING)
 }

@@ -75,3 +75,44 @@ fn watch_refuses_what_it_cannot_watch() {
     place.run(&["watch", "--every", "99ms", "job"]).expect(64).says("the shortest is 100ms");
     place.run(&["watch", "--store", "redis://127.0.0.1:1", "job"]).expect(69);
 }
+
+#[test]
+fn sessions_are_listed_and_revoked_as_a_whole() {
+    let place = Place::new();
+    place.run(&["sessions"]).expect(1).says("no client has a session in sqlite:");
+    let hold = |name: &str, session: &[&str]| {
+        let script = format!("echo > {name}; exec sleep 1000");
+        let before = [&["exec", "--ttl", "1m"], session].concat();
+        let job = place.start(&[&before[..], &[name, "--", "sh", "-c", &script]].concat());
+        place.wait_for_file_exists(name);
+        job
+    };
+    let jobs = ["one", "two"].map(|name| hold(name, &["--session", "ci-42"]));
+    let _others = [hold("three", &["--session", "ci-43"]), hold("four", &[])];
+    let text = place.run(&["sessions"]).expect(0).stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.iter().all(|line| line.contains(": 1 lock, since ")), "{text}");
+    assert_eq!(lines.iter().map(|line| &line[..6]).collect::<Vec<_>>(), ["ci-42:", "ci-42:", "ci-43:"]);
+    let json = place.run(&["inspect", "one", "--json"]).expect(0).json();
+    assert_eq!(json["session"], "ci-42");
+    assert!(place.run(&["inspect", "one"]).expect(0).stdout.contains("session    ci-42"));
+    assert!(place.run(&["list", "four", "--json"]).expect(0).json()["session"].is_null());
+
+    place.run(&["revoke", "--session", "ci-42"]).expect(64).says("--yes");
+    place.run(&["revoke", "--session", "ci-4", "--yes"]).expect(1).says("no session \"ci-4\" has locks");
+    place.run(&["revoke", "--session", "", "--yes"]).expect(64).says("worker-*");
+    place.run(&["revoke", "--session", "ci-42", "one", "--yes"]).expect(64);
+    place.run(&["revoke", "--yes"]).expect(64);
+    let told = place.run(&["revoke", "--session", "*-42", "--yes", "--json"]).expect(0).stdout;
+    let told: Vec<serde_json::Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut names: Vec<_> = told.iter().map(|session| session["locks"][0]["resource"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["one", "two"]);
+    assert!(told.iter().all(|session| session["session"] == "ci-42" && session["revoked"] == true), "{told:?}");
+    for job in jobs {
+        job.wait().expect(76).says("somebody revoked it");
+    }
+    place.run(&["inspect", "one"]).expect(1);
+    place.run(&["inspect", "three"]).expect(0);
+    place.run(&["exec", "--session", "two words", "one", "--", "true"]).expect(64).says("1 to 64 letters");
+}

@@ -26,6 +26,7 @@ Examples:
   leasehold elect scheduler -- ./scheduler run it on one machine of several
   leasehold inspect nightly                show the holder
   leasehold list                           show all locks that are held
+  leasehold sessions                       show clients with their locks
   leasehold doctor                         check the store
 
 Exit status, for every command:
@@ -159,11 +160,11 @@ and 64, 69, 70, 74, 77 as in `leasehold --help`.
 
 JSON: resource, held, store (its url, or several separated by spaces; files by
 their full paths); if held also owner, token, since (RFC 3339), since_unix_ms,
-ttl_ms, left_ms (until the lock is free unless renewed), data_bytes, foreign
-(written by another lock library), revoked (nobody renews it any more), nodes:
-votes, of (the number of nodes that show it; 1 of 1 for a single store). Of a
-run also done: null, or the mark: token, owner, at (RFC 3339), at_unix_ms,
-left_ms (until it may be done again).
+ttl_ms, left_ms (until the lock is free unless renewed), session (its name),
+data_bytes, foreign (written by another lock library), revoked (nobody renews
+it any more), nodes: votes, of (the number of nodes that show it; 1 of 1 for a
+single store). Of a run also done: null, or the mark: token, owner, at
+(RFC 3339), at_unix_ms, left_ms (until it may be done again).
 Values that the store does not show are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
 ";
@@ -185,6 +186,27 @@ JSON lines: those of `leasehold inspect --json`, without store.
 Redis: SCAN, for which the user needs +scan. DynamoDB: the whole table is read,
 at one read unit for each 4 KiB, with the right dynamodb:Scan. Of a quorum, the
 answer says how many nodes show the lock.
+";
+
+pub(super) const SESSIONS_HELP: &str = "\
+Examples:
+  leasehold sessions
+  leasehold sessions --json | jq -r '.session + \" \" + .locks[].resource'
+  leasehold revoke --session worker-7
+      ask the client of that name to let go of all its locks
+
+In DynamoDB, etcd and objects, a session is a record that is renewed in the
+place of its locks, and two clients of one name have the sessions NAME and
+NAME/2. Elsewhere it is a name beside each lock.
+
+Exit status:
+    0  some client has a session
+    1  none has
+and 64, 69, 70, 74, 77 as in `leasehold --help`.
+
+JSON lines: session, since (or null), since_unix_ms (or null), revoked (true or
+false), locks (a list; each as in `leasehold list --json`). What it costs, and
+the rights that it needs, are those of `leasehold list`.
 ";
 
 pub(super) const WATCH_HELP: &str = "\
@@ -238,6 +260,8 @@ Examples:
       in a script that has inspected the lock: only this lease
   leasehold revoke --owner 'worker-7:*' --yes nightly
       before worker-7 is drained
+  leasehold revoke --session 'ci-42*' --yes
+      all locks of the processes whose sessions are named so
 
 `leasehold inspect` shows whether a lock is revoked, and by whom it is still
 held. A command under `leasehold exec` gets TERM at once when its lease is
@@ -251,10 +275,12 @@ Exit status:
     2  nothing was changed: not confirmed, held by another holder than the named
        one, or the lock changed hands while you were asked
 and 64 (also: no terminal to ask on, and no --yes), 69 (also: revoked on too few
-nodes of a quorum; try again), 70, 74, 77 as in `leasehold --help`.
+nodes of a quorum; try again), 70, 74, 77 as in `leasehold --help`. With
+--session, 1 means that no such session has locks.
 
 JSON: resource, revoked (true or false), holder (as in `leasehold inspect
---json`, or null). A failure is {\"error\": {\"kind\", \"message\"}}.
+--json`, or null); with --session the lines of `leasehold sessions --json`, of
+those that were revoked. A failure is {\"error\": {\"kind\", \"message\"}}.
 ";
 
 pub(super) const DOCTOR_HELP: &str = "\
@@ -408,8 +434,17 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        let more =
-            [ONCE_HELP, CREATE_HELP, DESCRIBE_HELP, PERMITS_HELP, STORE_HELP, LIST_HELP, WATCH_HELP, REVOKE_HELP];
+        let more = [
+            ONCE_HELP,
+            CREATE_HELP,
+            DESCRIBE_HELP,
+            PERMITS_HELP,
+            STORE_HELP,
+            LIST_HELP,
+            WATCH_HELP,
+            REVOKE_HELP,
+            SESSIONS_HELP,
+        ];
         for help in helps.into_iter().chain(more) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }

@@ -21,6 +21,11 @@ pub(crate) struct HoldArgs {
     /// The holder's label that others see: at most 256 bytes [default: host:pid:thread]
     #[arg(long, value_name = "LABEL")]
     pub owner: Option<String>,
+    /// A name for the session of this process, such as ci-42: 1 to 64 letters, digits and -_.:@/
+    ///
+    /// `leasehold sessions` shows it, and `leasehold revoke --session` tells all processes of that name to let go.
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
     /// Stop renewing this long after the grant: at least the ttl
     ///
     /// So a command that hangs cannot hold the lock for ever: its lease ends, and the command with it. Off by default.

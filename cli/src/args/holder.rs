@@ -1,4 +1,4 @@
-//! The arguments of commands about the holder of a lock.
+//! The arguments of commands about the holder of a lock, or of many.
 
 use clap::Args;
 
@@ -10,6 +10,39 @@ pub(crate) struct BreakArgs {
     pub store: StoreArgs,
     /// The lock
     pub resource: String,
+    #[command(flatten)]
+    pub meant: MeantArgs,
+    /// Do not ask; needed without a terminal
+    #[arg(long)]
+    pub yes: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The lock
+    #[arg(required_unless_present = "session")]
+    pub resource: Option<String>,
+    #[command(flatten)]
+    pub meant: MeantArgs,
+    /// All locks of the sessions of this name, as `leasehold sessions` shows it; * stands for any characters
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resource", "token", "owner"])]
+    pub session: Option<String>,
+    /// Do not ask; needed without a terminal
+    #[arg(long)]
+    pub yes: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The holder that is meant.
+#[derive(Debug, Args)]
+pub(crate) struct MeantArgs {
     /// Only if its holder has this fencing token, as `leasehold inspect` shows it
     ///
     /// Each grant has its own token, so a later holder keeps the lock.
@@ -20,10 +53,13 @@ pub(crate) struct BreakArgs {
     /// With default labels, 'worker-7:1234:*' matches every thread of process 1234 on the machine worker-7.
     #[arg(long, value_name = "LABEL")]
     pub owner: Option<String>,
-    /// Do not ask; needed without a terminal
-    #[arg(long)]
-    pub yes: bool,
-    /// Answer in JSON
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SessionsArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Answer in JSON: one object for each session, on a line of its own
     #[arg(long)]
     pub json: bool,
 }

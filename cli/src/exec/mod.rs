@@ -100,7 +100,7 @@ pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
         let resource = if args.permits.is_some() { format!("{}#0", args.resource) } else { args.resource.clone() };
         Ok(Job { resource, hold: &args.hold, wait: args.wait(), command: &args.command, permit: None })
     };
-    let mut exec = Exec::start(target, args.wait(), job)?;
+    let mut exec = Exec::start(target, (args.wait(), &args.hold), job)?;
     let held = match args.permits {
         None => exec.acquire(with_settings!(exec.client.lock(&args.resource), args, exec)),
         Some(permits) => {
@@ -159,12 +159,14 @@ fn jittered(pause: Duration) -> Duration {
 impl<'a> Exec<'a> {
     pub(crate) fn start(
         target: &'a Target,
-        wait: Option<Duration>,
+        (wait, hold): (Option<Duration>, &HoldArgs),
         job: impl FnOnce(&Client) -> Result<Job<'a>, Error>,
     ) -> Result<Self, Failure> {
         let inbox = Inbox::new();
         let patience = Patience::start(wait);
-        let client = connect(&target.settings(), target, &inbox, &patience)?;
+        let settings = target.settings();
+        let settings = hold.session.iter().fold(settings, |settings, name| settings.session(name));
+        let client = connect(&settings, target, &inbox, &patience)?;
         store::must_be_shared(client.stores())?;
         let job = job(&client)?;
         warn_of_waiting_for_itself(&job, &client, &inbox);
