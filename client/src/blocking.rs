@@ -5,6 +5,7 @@
 //! threads.
 
 mod permits;
+mod sessions;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -24,11 +25,9 @@ use crate::once::{self, Mark, RunInfo};
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{self, none_if_busy};
 use crate::revoke::RevokeOutcome;
-use crate::sessions::SessionInfo;
 use crate::shards::ShardsRequest;
 use crate::stores::Stores;
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, atomic::Ordering};
 use crate::url::StoreUrl;
 use crate::watch::{self, Change};
 
@@ -163,22 +162,6 @@ impl Client {
     /// As there.
     pub fn revoke(&self, resource: impl AsRef<str>, holder: impl Into<HolderMatch>) -> Result<RevokeOutcome, Error> {
         block_on(self.0.revoke_by(resource.as_ref(), &holder.into(), Caller::Blocking))
-    }
-
-    /// See [`leasehold::Client::sessions`](crate::Client::sessions).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn sessions(&self) -> Result<Vec<SessionInfo>, Error> {
-        block_on(self.0.sessions())
-    }
-
-    /// See [`leasehold::Client::revoke_session`](crate::Client::revoke_session).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn revoke_session(&self, label: impl AsRef<str>) -> Result<Vec<SessionInfo>, Error> {
-        block_on(self.0.revoke_session_by(label.as_ref(), Caller::Blocking))
     }
 
     /// See [`leasehold::Client::doctor`](crate::Client::doctor).
