@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         LockInfo,
         ReleaseIfOutcome,
         RevokeOutcome,
+        SessionInfo,
         Shard,
         Shards,
     )
@@ -76,6 +77,8 @@ def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> 
     ``LEASEHOLD_REQUIRE_STORE=1`` makes that an error. A list of urls is a quorum of independent stores.
 
     owner: the label that others see beside a lock; default ``host:pid:thread`` of the caller that acquires.
+    session: a name for the session that all leases of the client belong to, such as ``worker-7``. On DynamoDB, etcd and
+        objects, one heartbeat renews them all.
     drift_ppm: the largest rate error of any clock involved, in parts per million; default 10,000 (1%).
     request_timeout: the longest wait for one reply of the store; default 0.5 s, 0.01 s to 60 s.
     max_ttl, quorum_id, create_quorum: for quorums only; see the guide.
@@ -399,6 +402,23 @@ class Client(SyncOnly):
         errors of :meth:`release_if`.
         """
         return self._native.revoke(name, token, owner=owner)
+
+    def sessions(self) -> list[SessionInfo]:
+        """The sessions of the clients that have locks, by their names: one for each client that was connected with
+        ``session=``. It is for information, never for decisions, and costs as much as a :meth:`list` of all locks.
+
+        Raises the errors of :meth:`list`.
+        """
+        return self._native.sessions()
+
+    def revoke_session(self, label: str) -> list[SessionInfo]:
+        """Asks the holders of all sessions of this name to let go of all of their locks, as :meth:`revoke` does for one; ``*``
+        matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
+        again.
+
+        Raises the errors of :meth:`sessions` and :meth:`revoke`, and ConfigError for an empty name.
+        """
+        return self._native.revoke_session(label)
 
     def _request(self, name: str, options: TryOptions) -> _native.Request:
         return _request(self._native, name, options)

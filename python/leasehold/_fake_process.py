@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from leasehold import _types
     from leasehold._fake_clock import FakeClock
+    from leasehold._native import SessionInfo
     from leasehold._runs import Mark, RunInfo
     from leasehold._types import AllOptions, AnyOptions, Seconds
 
@@ -300,6 +301,14 @@ class Process:
                 clock._store.revoke(name, clock._read())
                 holder = self.inspect(name)
             return FakeRevokeOutcome(revoked, holder)
+
+    def sessions(self) -> list[SessionInfo]:
+        return []  # Fake clients are given no names.
+
+    def revoke_session(self, label: str) -> list[SessionInfo]:
+        if not label:
+            raise ConfigError("the name of the session is empty")
+        return self.sessions()
 
     def elect(
         self,

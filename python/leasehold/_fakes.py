@@ -30,6 +30,7 @@ class FakeInfo:
     ttl: float | None
     left: float | None
     data: bytes | None
+    session: str | None = None
     foreign: bool = False
     revoked: bool = False
     votes: int = 1

@@ -26,6 +26,7 @@ def connecting(
     stores: Stores | None = None,
     *,
     owner: str | None = None,
+    session: str | None = None,
     drift_ppm: int | None = None,
     request_timeout: Seconds | None = None,
     max_ttl: Seconds | None = None,

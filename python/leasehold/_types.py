@@ -69,6 +69,7 @@ class ConnectOptions(TypedDict, total=False):
     """Options of a client."""
 
     owner: str | None
+    session: str | None
     drift_ppm: int | None
     request_timeout: Seconds | None
     max_ttl: Seconds | None

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from leasehold._aio_lock import OnLost
     from leasehold._aio_shards import OnGain, OnLoss
     from leasehold._errors import LeaseholdError
-    from leasehold._native import LockInfo, ReleaseIfOutcome, RevokeOutcome
+    from leasehold._native import LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo
     from leasehold._runs import Mark, RunInfo
     from leasehold._types import (
         AllOptions,
@@ -270,6 +270,16 @@ class Client(AsyncOnly):
         """See :meth:`leasehold.Client.revoke`."""
         outcome: RevokeOutcome = await perform(self._native.begin_revoke(name, token, owner))
         return outcome
+
+    async def sessions(self) -> list[SessionInfo]:
+        """See :meth:`leasehold.Client.sessions`."""
+        sessions: list[SessionInfo] = await perform(self._native.begin_sessions())
+        return sessions
+
+    async def revoke_session(self, label: str) -> list[SessionInfo]:
+        """See :meth:`leasehold.Client.revoke_session`."""
+        sessions: list[SessionInfo] = await perform(self._native.begin_revoke_session(label))
+        return sessions
 
     async def close(self) -> None:
         """See :meth:`leasehold.Client.close`."""

@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use crate::convert::{self, Count, Kept, Natural, Seconds};
 use crate::election::{self, Election};
 use crate::errors::raised;
-use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome};
+use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo};
 use crate::lease::{Lease, Leases};
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
@@ -38,12 +38,13 @@ enum Stores {
 #[pymethods]
 impl Connector {
     #[new]
-    #[pyo3(signature = (stores, *, owner=None, drift_ppm=None, request_timeout=None, max_ttl=None, quorum_id=None, create_quorum=false))]
+    #[pyo3(signature = (stores, *, owner=None, session=None, drift_ppm=None, request_timeout=None, max_ttl=None, quorum_id=None, create_quorum=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         stores: Option<Bound<'_, PyAny>>,
         owner: Option<String>,
+        session: Option<String>,
         drift_ppm: Option<u32>,
         request_timeout: Option<Seconds>,
         max_ttl: Option<Seconds>,
@@ -53,6 +54,9 @@ impl Connector {
         let mut builder = ClientBuilder::default();
         if let Some(owner) = owner {
             builder = builder.owner(owner);
+        }
+        if let Some(session) = session {
+            builder = builder.session(session);
         }
         if let Some(ppm) = drift_ppm {
             builder = builder.drift_ppm(ppm);
@@ -438,6 +442,26 @@ impl Client {
     fn begin_revoke(&self, name: String, token: Natural, owner: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
         Operation::new(async move { client.revoke(name, info::meant(Some(token), owner)).await.map(Outcome::Revoke) })
+    }
+
+    fn sessions(&self, py: Python<'_>) -> PyResult<Vec<SessionInfo>> {
+        let sessions = py.detach(|| ffi::sessions(&self.0)).map_err(|error| raised(py, &error))?;
+        Ok(info::sessions(sessions))
+    }
+
+    fn begin_sessions(&self) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.sessions().await.map(Outcome::Sessions) })
+    }
+
+    fn revoke_session(&self, py: Python<'_>, label: &str) -> PyResult<Vec<SessionInfo>> {
+        let sessions = py.detach(|| ffi::revoke_session(&self.0, label)).map_err(|error| raised(py, &error))?;
+        Ok(info::sessions(sessions))
+    }
+
+    fn begin_revoke_session(&self, label: String) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.revoke_session(label).await.map(Outcome::Sessions) })
     }
 
     /// Tells if the store shows the lease, and makes its record last for `record_ttl` from now on.

@@ -95,6 +95,47 @@ impl RevokeOutcome {
     }
 }
 
+/// A session and its locks. It is out of date when it arrives: use it for information, never for decisions.
+#[pyclass(frozen, module = "leasehold")]
+pub(crate) struct SessionInfo(leasehold::SessionInfo);
+
+/// A session's objects.
+pub(crate) fn sessions(sessions: Vec<leasehold::SessionInfo>) -> Vec<SessionInfo> {
+    sessions.into_iter().map(SessionInfo).collect()
+}
+
+#[pymethods]
+impl SessionInfo {
+    /// Its name. Where a session is a record of its own, a second one of the same name is ``NAME/2``.
+    #[getter]
+    fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    /// When it began, in seconds since 1970 by the store's wall clock.
+    #[getter]
+    fn since(&self) -> Option<f64> {
+        self.0.since_unix_ms.map(|ms| std::time::Duration::from_millis(ms).as_secs_f64())
+    }
+
+    /// True if it is revoked as a whole: its holder is told by its next renewal.
+    #[getter]
+    fn revoked(&self) -> bool {
+        self.0.revoked
+    }
+
+    /// Its locks, by their names.
+    #[getter]
+    fn locks(&self) -> Vec<LockInfo> {
+        self.0.locks.iter().cloned().map(LockInfo::new).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let locks: Vec<&str> = self.0.locks.iter().map(|lock| lock.resource.as_str()).collect();
+        format!("<SessionInfo {:?}: {locks:?}>", self.0.label)
+    }
+}
+
 /// The holder with this token and label.
 pub(crate) fn meant(token: Option<Natural>, owner: Option<String>) -> HolderMatch {
     let mut meant = HolderMatch::default();
@@ -176,6 +217,12 @@ impl LockInfo {
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.0.data.as_ref().map(|data| PyBytes::new(py, data))
+    }
+
+    /// The name of the session that the lease belongs to; None if its client was given none.
+    #[getter]
+    fn session(&self) -> Option<&str> {
+        self.0.session.as_deref()
     }
 
     /// True if another lock library wrote the record.

@@ -57,7 +57,7 @@ mod _native {
     #[pymodule_export]
     use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, Statements, token_parameter};
     #[pymodule_export]
-    use super::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, is_meant};
+    use super::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo, is_meant};
     #[pymodule_export]
     use super::items::{Items, Update};
     #[pymodule_export]

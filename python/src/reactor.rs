@@ -19,7 +19,7 @@ use crate::asyncio::{Asyncio, Callee};
 use crate::client::Client;
 use crate::convert::Kept;
 use crate::errors::raised;
-use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome};
+use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome};
 use crate::items::{self, Items};
 use crate::lease::{Lease, Leases};
 use crate::tie::{Tie, Tied};
@@ -40,6 +40,7 @@ pub(crate) enum Outcome {
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
     Revoke(leasehold::RevokeOutcome),
+    Sessions(Vec<leasehold::SessionInfo>),
     Once(leasehold::Once),
     RunInfo(leasehold::RunInfo),
     Mark(Option<leasehold::Mark>),
@@ -200,6 +201,7 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Info(info) => info.map(LockInfo::new).into_pyobject(py),
         Outcome::ReleaseIf(outcome) => Ok(ReleaseIfOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
         Outcome::Revoke(outcome) => Ok(RevokeOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
+        Outcome::Sessions(sessions) => info::sessions(sessions).into_pyobject(py),
         Outcome::Once(once) => run::begun(py, once),
         Outcome::RunInfo(info) => run::info(py, info),
         Outcome::Mark(mark) => run::mark(py, mark),
