@@ -23,6 +23,11 @@ export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
 export interface ConnectOptions {
   /** The label that others see beside a lock; default `host:pid:thread`. At most 256 bytes. */
   owner?: string | undefined;
+  /**
+   * A name for the session that all leases of the client belong to, such as `worker-7`. On DynamoDB, etcd and objects, one
+   * heartbeat renews them all.
+   */
+  session?: string | undefined;
   /** The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). */
   driftPpm?: number | undefined;
   /** The longest wait for one reply of the store: 10 to 60,000 ms, default 500; never more than a sixth of the ttl. */
@@ -153,6 +158,18 @@ export interface RevokeOutcome {
   revoked: boolean;
   /** The holder of the revoked lease, or else the current one; `null` if the lock is free. */
   holder: LockInfo | null;
+}
+
+/** A session and its locks. It is out of date when it arrives: use it for information, never for decisions. */
+export interface SessionInfo {
+  /** Its name. Where a session is a record of its own, a second one of the same name is `NAME/2`. */
+  label: string;
+  /** When it began, in milliseconds since 1970 by the store's wall clock. */
+  since?: number;
+  /** True if it is revoked as a whole: its holder is told by its next renewal. */
+  revoked: boolean;
+  /** Its locks, by their names. */
+  locks: LockInfo[];
 }
 
 /** Settings of a candidacy. */
@@ -362,6 +379,25 @@ export class Client {
    * errors of {@link Client.releaseIf}.
    */
   revoke(name: string, token: number, holder?: Pick<HolderOptions, "owner">): Promise<RevokeOutcome>;
+
+  /**
+   * The sessions of the clients that have locks, by their names: one for each client that was connected with
+   * {@link ConnectOptions.session}. It is for information, never for decisions, and costs as much as a {@link Client.list} of
+   * all locks.
+   *
+   * @throws the errors of {@link Client.list}.
+   */
+  sessions(): Promise<SessionInfo[]>;
+
+  /**
+   * Asks the holders of all sessions of this name to let go of all of their locks, as {@link Client.revoke} does for one; `*`
+   * matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
+   * again.
+   *
+   * @throws {@link ConfigError} for an empty name, and otherwise the errors of {@link Client.sessions} and
+   * {@link Client.revoke}.
+   */
+  revokeSession(label: string): Promise<SessionInfo[]>;
 
   /**
    * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.

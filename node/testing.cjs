@@ -376,6 +376,16 @@ class Process {
     return { begin };
   }
 
+  sessions() {
+    // Fake clients are given no names.
+    return { begin: () => [] };
+  }
+
+  revokeSession(label) {
+    if (label === "") throw new errors.ConfigError("the name of the session is empty");
+    return this.sessions();
+  }
+
   lose(resource) {
     const held = [...this.#leases].filter(([, lease]) => lease.resource === resource && !lease.isOver);
     if (held.length === 0) throw new errors.NotOwnedError(`this client does not hold "${resource}"`, { resource });

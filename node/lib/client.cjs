@@ -210,6 +210,14 @@ class Client {
     return { revoked, holder: shown ?? null };
   }
 
+  async sessions() {
+    return await run(this.#native.sessions());
+  }
+
+  async revokeSession(label) {
+    return await run(this.#native.revokeSession(text("label", label)));
+  }
+
   async close() {
     open.delete(this.#native);
     if (open.size === 0) process.off("exit", end);

@@ -18,6 +18,8 @@ export interface LockInfo {
   left?: number;
   /** The holder's data. */
   data?: Buffer;
+  /** The name of the session that the lease belongs to; missing if its client was given none. */
+  session?: string;
   /** True if another lock library wrote the record. */
   foreign: boolean;
   /** True if the lease is revoked: its holder cannot renew it any more. */

@@ -16,6 +16,7 @@ const KINDS = {
 const LENGTH = "number";
 const CONNECT = {
   owner: "text",
+  session: "text",
   driftPpm: "number",
   requestTimeout: LENGTH,
   maxTtl: LENGTH,

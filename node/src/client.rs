@@ -174,6 +174,20 @@ impl Client {
         }
     }
 
+    /// See `Client::sessions`.
+    #[napi(catch_unwind)]
+    pub fn sessions(&self) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move { Ok(Outcome::Sessions(client.sessions().await?)) })
+    }
+
+    /// See `Client::revoke_session`.
+    #[napi(catch_unwind)]
+    pub fn revoke_session(&self, label: String) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move { Ok(Outcome::Sessions(client.revoke_session(label).await?)) })
+    }
+
     /// See `Client::once`.
     #[napi(catch_unwind)]
     pub fn begin_run(&self, name: String, options: RunOptions) -> Operation {

@@ -22,6 +22,8 @@ pub struct LockInfo {
     pub left: Option<f64>,
     /// The holder's payload.
     pub data: Option<Buffer>,
+    /// The name of the session that the lease belongs to.
+    pub session: Option<String>,
     /// True if another lock library wrote the record.
     pub foreign: bool,
     /// True if the lease is revoked.
@@ -42,6 +44,7 @@ impl From<leasehold::LockInfo> for LockInfo {
             ttl: info.ttl.map(milliseconds),
             left: info.left.map(milliseconds),
             data: info.data.map(Buffer::from),
+            session: info.session,
             foreign: info.foreign,
             revoked: info.revoked,
             votes: info.votes.into(),
@@ -84,6 +87,30 @@ impl From<leasehold::RevokeOutcome> for RevokeOutcome {
             leasehold::RevokeOutcome::Revoked(holder) => Self { revoked: true, holder: Some(holder.into()) },
             leasehold::RevokeOutcome::NotMatched(holder) => Self { revoked: false, holder: Some(holder.into()) },
             leasehold::RevokeOutcome::Free => Self { revoked: false, holder: None },
+        }
+    }
+}
+
+/// A session and its locks.
+#[napi(object, object_from_js = false)]
+pub struct SessionInfo {
+    /// Its name.
+    pub label: String,
+    /// When it began, since 1970 by the store's wall clock.
+    pub since: Option<f64>,
+    /// True if it is revoked as a whole.
+    pub revoked: bool,
+    /// Its locks, by their names.
+    pub locks: Vec<LockInfo>,
+}
+
+impl From<leasehold::SessionInfo> for SessionInfo {
+    fn from(session: leasehold::SessionInfo) -> Self {
+        Self {
+            label: session.label,
+            since: session.since_unix_ms.map(|ms| milliseconds(std::time::Duration::from_millis(ms))),
+            revoked: session.revoked,
+            locks: session.locks.into_iter().map(LockInfo::from).collect(),
         }
     }
 }

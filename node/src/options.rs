@@ -14,6 +14,8 @@ use crate::failure::Failure;
 pub struct ConnectOptions {
     /// See `ClientBuilder::owner`.
     pub owner: Option<String>,
+    /// See `ClientBuilder::session`.
+    pub session: Option<String>,
     /// See `ClientBuilder::drift_ppm`.
     pub drift_ppm: Option<f64>,
     /// See `ClientBuilder::request_timeout`.
@@ -136,6 +138,9 @@ impl ConnectOptions {
         let mut builder = ClientBuilder::default();
         if let Some(owner) = self.owner {
             builder = builder.owner(owner);
+        }
+        if let Some(session) = self.session {
+            builder = builder.session(session);
         }
         if let Some(ppm) = self.drift_ppm {
             builder = builder.drift_ppm(parts_per_million(ppm)?);

@@ -25,7 +25,7 @@ use crate::calls;
 use crate::client::Client;
 use crate::election::{Election, Step};
 use crate::failure::{Failure, either};
-use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, whole};
+use crate::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo, whole};
 use crate::items::{ItemStep, Items};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
@@ -47,6 +47,7 @@ pub(crate) enum Outcome {
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
     Revoke(leasehold::RevokeOutcome),
+    Sessions(Vec<leasehold::SessionInfo>),
     Items(leasehold::cas::Items),
     ItemStep(leasehold::cas::Step),
     Run(leasehold::Run),
@@ -516,6 +517,9 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),
         Ok(Outcome::ReleaseIf(outcome)) => ReleaseIfOutcome::from(outcome).into_unknown(env),
         Ok(Outcome::Revoke(outcome)) => RevokeOutcome::from(outcome).into_unknown(env),
+        Ok(Outcome::Sessions(sessions)) => {
+            sessions.into_iter().map(SessionInfo::from).collect::<Vec<_>>().into_unknown(env)
+        }
         Ok(Outcome::Items(items)) => Items::new(items).into_unknown(env),
         Ok(Outcome::ItemStep(step)) => ItemStep::new(step).into_unknown(env),
         Ok(Outcome::Skipped(skipped)) => skipped.into_unknown(env),
