@@ -32,7 +32,7 @@ from leasehold._permits import LockAny, Requests, RwLock, Semaphore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from types import TracebackType
     from typing import NoReturn
 
@@ -403,7 +403,7 @@ class Client(SyncOnly):
         """
         return self._native.revoke(name, token, owner=owner)
 
-    def sessions(self) -> list[SessionInfo]:
+    def sessions(self) -> Sequence[SessionInfo]:
         """The sessions of the clients that have locks, by their names: one for each client that was connected with
         ``session=``. It is for information, never for decisions, and costs as much as a :meth:`list` of all locks.
 
@@ -411,7 +411,7 @@ class Client(SyncOnly):
         """
         return self._native.sessions()
 
-    def revoke_session(self, label: str) -> list[SessionInfo]:
+    def revoke_session(self, label: str) -> Sequence[SessionInfo]:
         """Asks the holders of all sessions of this name to let go of all of their locks, as :meth:`revoke` does for one; ``*``
         matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
         again.

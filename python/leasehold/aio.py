@@ -45,7 +45,7 @@ from leasehold._options import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
     from types import TracebackType
     from typing import NoReturn
 
@@ -271,14 +271,14 @@ class Client(AsyncOnly):
         outcome: RevokeOutcome = await perform(self._native.begin_revoke(name, token, owner))
         return outcome
 
-    async def sessions(self) -> list[SessionInfo]:
+    async def sessions(self) -> Sequence[SessionInfo]:
         """See :meth:`leasehold.Client.sessions`."""
-        sessions: list[SessionInfo] = await perform(self._native.begin_sessions())
+        sessions: Sequence[SessionInfo] = await perform(self._native.begin_sessions())
         return sessions
 
-    async def revoke_session(self, label: str) -> list[SessionInfo]:
+    async def revoke_session(self, label: str) -> Sequence[SessionInfo]:
         """See :meth:`leasehold.Client.revoke_session`."""
-        sessions: list[SessionInfo] = await perform(self._native.begin_revoke_session(label))
+        sessions: Sequence[SessionInfo] = await perform(self._native.begin_revoke_session(label))
         return sessions
 
     async def close(self) -> None:
