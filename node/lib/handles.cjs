@@ -112,6 +112,14 @@ class Connected {
     return this.#client.revoke(name, holder);
   }
 
+  sessions() {
+    return this.#client.sessions();
+  }
+
+  revokeSession(label) {
+    return this.#client.revokeSession(label);
+  }
+
   close() {
     return this.#client.close();
   }

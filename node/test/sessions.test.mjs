@@ -1,11 +1,11 @@
 // Sessions: the leases of one client, listed and revoked together.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { test } from "node:test";
 
 import { connect, ConfigError, LeaseLostError } from "leasehold";
 import { startRedis } from "./helpers/redis.mjs";
+import { aborted } from "./helpers/signals.mjs";
 
 /** For leases that must not be lost by themselves. */
 const LONG = { ttl: 300_000, renewEvery: 100 };
@@ -43,7 +43,7 @@ testEach("a session is listed with its locks and revoked as a whole", async (wor
       ["two", "worker-7"],
     ],
   );
-  const lost = leases.map(({ signal }) => once(signal, "abort"));
+  const lost = leases.map(({ signal }) => aborted(signal));
   assert.deepEqual(
     (await other.revokeSession("worker-*")).map(({ label, revoked }) => [label, revoked]),
     [["worker-7", true]],

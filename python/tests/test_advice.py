@@ -81,7 +81,7 @@ LOCK = ["name", "ttl", "wait", "owner", "data", "lock_delay", "max_hold", "renew
 TRY = [option for option in LOCK if option != "wait"]
 ALL = ["names", "ttl", "wait", "owner", "max_hold"]
 ANY = ["ttl", "wait", "owner", "data", "max_hold"]
-CONNECT = ["stores", "owner", "drift_ppm", "request_timeout", "max_ttl", "quorum_id", "create_quorum"]
+CONNECT = ["stores", "owner", "session", "drift_ppm", "request_timeout", "max_ttl", "quorum_id", "create_quorum"]
 
 
 @pytest.mark.parametrize(
