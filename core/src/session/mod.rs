@@ -13,14 +13,14 @@
 //! | read | a read |
 //! | release, finish | the same |
 //!
-//! Where a row names a session, the session's record is read too ([`rival`]). If the session lives, the machine sees both
+//! Where a row names a session, the session's record is read too (`rival.rs`). If the session lives, the machine sees both
 //! versions as one, and the session's ttl, so that it observes the two together. If it is over, its rows are free, each on
 //! its own unchanged version.
 //!
 //! It is sound because:
 //!
 //! - A lock is valid from the send of the last *confirmed renewal of its session* on, or from later, never from its own send
-//!   alone ([`counted_from`]): the answers carry that instant.
+//!   alone: the answers carry that instant.
 //! - The session stands before a row names it, so a rival that reads the row first and the session then, and does not find it,
 //!   knows that it is over. A delayed write of a row names a session that is over, and is nobody's.
 //! - A burial is conditional on the version that stood still. A late renewal of a buried session is refused.
