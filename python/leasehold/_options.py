@@ -19,7 +19,11 @@ _INSTEAD = {
     "expire": "ttl= is how long a lease lasts without renewal",
     "lease_time": "ttl= is how long a lease lasts without renewal",
 }
-_CONNECT = {"timeout": "request_timeout= is how long to wait for one reply of the store"}
+_STORES = 'the stores come first, without a name: connect("redis://host")'
+_CONNECT = {
+    "timeout": "request_timeout= is how long to wait for one reply of the store",
+    **dict.fromkeys(["url", "urls", "store", "host"], _STORES),
+}
 
 
 def connecting(

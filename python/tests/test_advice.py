@@ -64,6 +64,8 @@ def test_the_error_for_timeout_names_ttl_and_wait(memory: str, name: str) -> Non
         client.acquire(name, tll=3)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="'timeout': request_timeout= "):
         leasehold.connect(memory, timeout=3)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="'url': the stores come first"):
+        leasehold.connect(url=memory)  # type: ignore[call-arg]
 
     async def body() -> None:
         with pytest.raises(TypeError, match="'timeout': request_timeout= "):
