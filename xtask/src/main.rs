@@ -61,7 +61,8 @@ Usage: cargo xtask <command> [arguments]
                            With --plot the figures are kept, and drawn, in docs/benchmarks; `bench --plot --draw`
                            draws what is kept again
   interop                  install the lock libraries of other languages that tests share keys with
-  node                     build the Node package and what npm would publish, and run its tests
+  node [pack]              build the Node package and what npm would publish, and run its tests; or only make its
+                           packages for this machine, which npm installs anywhere
   python [sdist]           build the Python package, and run its tests; or build it from its source distribution
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
@@ -110,7 +111,7 @@ fn main() -> ExitCode {
         Some("conformance") => conformance::conformance(&rest),
         Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
-        Some("node") => none(&rest).and_then(|()| node::node()),
+        Some("node") => node::node(&rest),
         Some("playground") => playground::playground(&rest),
         Some("python") => python::python(&rest),
         Some("docs") => none(&rest).and_then(|()| docs::docs()),

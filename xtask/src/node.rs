@@ -1,4 +1,4 @@
-//! `cargo xtask node`: builds the Node package, and runs its tests.
+//! `cargo xtask node`: builds the Node package, and runs its tests. `cargo xtask node pack`: the packages, to install elsewhere.
 //!
 //! Everything stays below the target folder: the tools, the package as npm would install it, and the tests beside it.
 
@@ -23,20 +23,58 @@ const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// The guide whose code the tests run.
 const RECIPES: &str = "docs/recipes-node.md";
 const EXAMPLES: &str = "examples/node";
+/// Native code, in the package of the platform.
+const ADDON: &str = "leasehold.node";
 /// Adds the component to `leasehold/edge`, and what this shares with the rest of the package.
 const EDGE: &str = "tools/edge.mjs";
 /// Keeps DynamoDB Local to this machine.
 const LOOPBACK: &str = "testing/servers/src/dynamodb/loopback.c";
 
-pub fn node() -> Result {
+pub fn node(args: &[String]) -> Result {
     let mut steps = Steps::default();
-    setup::install(&mut steps)?;
-    let component = component::build(&mut steps)?;
-    let transpiled = component::transpile(&mut steps, &component)?;
-    let peers = interop::install(&mut steps)?;
-    run_all(&mut steps, &transpiled, &peers)?;
-    println!("\nThe Node package passed.\n{}", steps.table());
+    match args {
+        [] => test(&mut steps)?,
+        [only] if only == "pack" => pack(&mut steps)?,
+        [..] => return Err(Failure::new(format!("`node` takes nothing, or `pack`, but got `{}`", args.join(" ")))),
+    }
+    println!("{}", steps.table());
     Ok(())
+}
+
+fn test(steps: &mut Steps) -> Result {
+    setup::install(steps)?;
+    let component = component::build(steps)?;
+    let transpiled = component::transpile(steps, &component)?;
+    let peers = interop::install(steps)?;
+    run_all(steps, &transpiled, &peers)?;
+    println!("\nThe Node package passed.");
+    Ok(())
+}
+
+/// The packages for this machine, as users of a checkout install them.
+fn pack(steps: &mut Steps) -> Result {
+    setup::install_compilers(steps)?;
+    let (built, transpiled) = build(steps)?;
+    let target = run::target()?.join(PACKAGE);
+    steps.timed("node, package", || assemble_both(&built, &transpiled, &target))?;
+    let packed = target.join("packed");
+    clear(&packed)?;
+    fs::create_dir_all(&packed).map_err(|error| fail("make", &packed, &error))?;
+    npm_pack(&target, &packed)?;
+    println!(
+        "\nThe packages are built. In the folder of a program of yours:\n  npm install {}/*.tgz",
+        packed.display()
+    );
+    Ok(())
+}
+
+/// The addon as users have it, and the component as an ES module.
+fn build(steps: &mut Steps) -> Result<(PathBuf, PathBuf)> {
+    let mut build = run::cargo_dist("build");
+    build.args(["-p", "leasehold-node"]);
+    steps.run("node, addon", build)?;
+    let component = component::build(steps)?;
+    Ok((run::distributed()?, component::transpile(steps, &component)?))
 }
 
 /// All that the package has to pass, with the component as an ES module.
@@ -79,12 +117,8 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
 /// `cargo xtask bench node`: beside other lock libraries, as users build it.
 pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     setup::install(steps)?;
-    let mut build = run::cargo_dist("build");
-    build.args(["-p", "leasehold-node"]);
-    steps.run("node, addon", build)?;
-    let component = component::build(steps)?;
-    let transpiled = component::transpile(steps, &component)?;
-    let target = install(steps, &run::distributed()?, &transpiled)?;
+    let (built, transpiled) = build(steps)?;
+    let target = install(steps, &built, &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
     steps.run("node, benchmark", bench)
@@ -94,18 +128,23 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
 pub fn release(steps: &mut Steps, native: &Native, folder: &Path, transpiled: &Path, notices: &Path) -> Result {
     steps.run("node, addon", native.build("leasehold-node")?)?;
     let target = install(steps, &native.built()?, transpiled)?;
-    native.check(&target.join("leasehold.node"))?;
+    native.check(&target.join(ADDON))?;
     for package in ["package", "platform"] {
         copy(notices, &target.join(package).join(notices.file_name().unwrap_or_default()))?;
     }
     steps.timed("node, packages", || {
-        for package in ["package", "platform"] {
-            let mut pack = Command::new("npm");
-            pack.current_dir(&target).args(["pack", "--silent", "--pack-destination"]).arg(folder);
-            pack.arg(format!("./{package}"));
-            run::quietly("npm pack", pack)?;
-        }
+        npm_pack(&target, folder)?;
         works_alone(folder, &target.join("alone"))
+    })
+}
+
+/// Packs what lies assembled in `target`.
+fn npm_pack(target: &Path, folder: &Path) -> Result {
+    ["package", "platform"].into_iter().try_for_each(|package| {
+        let mut pack = Command::new("npm");
+        pack.current_dir(target).args(["pack", "--silent", "--pack-destination"]).arg(folder);
+        pack.arg(format!("./{package}"));
+        run::quietly("npm pack", pack)
     })
 }
 
@@ -164,21 +203,11 @@ fn install(steps: &mut Steps, built: &Path, transpiled: &Path) -> Result<PathBuf
     let source = run::root().join(PACKAGE);
     let target = install_compiler(steps)?;
     steps.timed("node, package", || {
-        let (package, platform, together) =
-            (target.join("package"), target.join("platform"), target.join("node_modules/leasehold"));
-        let addon = target.join("leasehold.node");
-        strip(built, &addon)?;
-        assemble(&source, &package)?;
-        let mut edge = Command::new("node");
-        edge.arg(source.join(EDGE)).arg(transpiled).arg(&package);
-        run::quietly("edge", edge)?;
-        clear(&platform)?;
-        let mut make = Command::new("node");
-        make.arg(source.join("tools/platform.mjs")).arg(&addon).arg(&platform);
-        run::quietly("package of the platform", make)?;
+        assemble_both(built, transpiled, &target)?;
+        let together = target.join("node_modules/leasehold");
         clear(&together)?;
-        copy(&package, &together)?;
-        copy(&addon, &together.join("leasehold.node"))?;
+        copy(&target.join("package"), &together)?;
+        copy(&target.join(ADDON), &together.join(ADDON))?;
         copy(&run::root().join(RECIPES), &target.join("recipes-node.md"))?;
         clear(&target.join("examples"))?;
         copy(&run::root().join(EXAMPLES), &target.join("examples"))?;
@@ -190,6 +219,21 @@ fn install(steps: &mut Steps, built: &Path, transpiled: &Path) -> Result<PathBuf
     Ok(target)
 }
 
+/// Makes the folders of both packages, `package` and `platform`.
+fn assemble_both(built: &Path, transpiled: &Path, target: &Path) -> Result {
+    let source = run::root().join(PACKAGE);
+    let (package, platform, addon) = (target.join("package"), target.join("platform"), target.join(ADDON));
+    assemble(&source, &package)?;
+    strip(built, &addon)?;
+    let mut edge = Command::new("node");
+    edge.arg(source.join(EDGE)).arg(transpiled).arg(&package);
+    run::quietly("edge", edge)?;
+    clear(&platform)?;
+    let mut make = Command::new("node");
+    make.arg(source.join("tools/platform.mjs")).arg(&addon).arg(&platform);
+    run::quietly("package of the platform", make)
+}
+
 /// The package in the folder's `node_modules`, without what `leasehold/edge` needs and tests of all need.
 pub fn install_core(steps: &mut Steps, folder: &Path) -> Result {
     let mut build = run::cargo_ci("build");
@@ -197,7 +241,7 @@ pub fn install_core(steps: &mut Steps, folder: &Path) -> Result {
     steps.build("node, addon", build)?;
     let package = folder.join("node_modules/leasehold");
     assemble(&run::root().join(PACKAGE), &package)?;
-    strip(&run::built()?, &package.join("leasehold.node"))
+    strip(&run::built()?, &package.join(ADDON))
 }
 
 /// The addon without its symbols.
