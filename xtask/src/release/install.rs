@@ -1,5 +1,5 @@
 //! `cargo xtask release install`: an index of what was built, and its use from empty folders, as users install from the
-//! public indexes: `pip install leasehold`, `npm install leasehold`, `cargo add leasehold`, and then the first lock.
+//! public indexes: by the lines that the pages have, and then the first lock.
 //!
 //! Nothing else is within reach of these commands: no cache, no other index.
 
@@ -14,10 +14,16 @@ use std::process::{Child, Command, Stdio};
 const INDEX: &str = "xtask/src/release/index.py";
 /// Below the release files.
 const FOLDER: &str = "index";
-/// Pages that begin with a program that takes a lock.
+/// Pages that begin with lines that install, and a program that takes a lock.
 const PYTHON_PAGE: &str = "docs/start-python.md";
 const NODE_PAGE: &str = "docs/start-node.md";
-const RUST_PROGRAM: &str = "examples/rust/src/bin/worker.rs";
+const EDGE_PAGE: &str = "docs/start-edge.md";
+const RUST_PAGE: &str = "docs/start-rust.md";
+const COMMAND_PAGE: &str = "docs/start-command.md";
+/// Has settings that lead Cargo to the index.
+const INSTALLING_PAGE: &str = "docs/installing.md";
+/// Stands for the folder of crates there.
+const REGISTRY: &str = "/path/to/target/release-files/index/cargo";
 /// Of the command, which comes with the packages.
 const EXEC: [&str; 7] = ["exec", "--store", "sqlite:locks.db", "invoice/42", "--", "echo", "held"];
 /// Settings of people that would lead elsewhere.
@@ -59,16 +65,12 @@ pub fn write(release: &Path, url: &str) -> Result {
 }
 
 fn with_pip(simple: &Path, empty: &Path) -> Result {
-    let mut venv = user("python3", empty);
-    venv.args(["-m", "venv", "venv"]);
-    run::quietly("python environment", venv)?;
-    let python = empty.join("venv/bin/python");
-    let mut pip = user(&python, empty);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir", "--index-url"]);
-    pip.arg(format!("file://{}", simple.display())).arg("leasehold");
+    let mut pip = shell(&install_lines(PYTHON_PAGE)?, empty);
+    pip.envs([("PIP_QUIET", "1"), ("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("PIP_NO_CACHE_DIR", "1")]);
+    pip.env("PIP_INDEX_URL", format!("file://{}", simple.display()));
     run::quietly("pip install leasehold", pip)?;
     let first = program(PYTHON_PAGE, "python", &empty.join("first.py"))?;
-    let mut lock = user(&python, empty);
+    let mut lock = user(empty.join("venv/bin/python"), empty);
     lock.arg(first);
     says(lock, "the lock is mine, with token")?;
     let mut command = user(empty.join("venv/bin/leasehold"), empty);
@@ -77,10 +79,13 @@ fn with_pip(simple: &Path, empty: &Path) -> Result {
 }
 
 fn with_npm(url: &str, empty: &Path) -> Result {
-    let mut npm = user("npm", empty);
-    npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-update-notifier", "--registry", url, "--cache"])
-        .arg(empty.join("cache"));
-    npm.arg("leasehold");
+    let lines = install_lines(NODE_PAGE)?;
+    if install_lines(EDGE_PAGE)? != lines {
+        return Err(Failure::new(format!("{EDGE_PAGE} does not install by the lines of {NODE_PAGE}")));
+    }
+    let mut npm = shell(&lines, empty);
+    npm.env("npm_config_registry", url).env("npm_config_cache", empty.join("cache"));
+    npm.envs(["audit", "fund", "update_notifier"].map(|name| (format!("npm_config_{name}"), "false")));
     run::quietly("npm install leasehold", npm)?;
     let first = program(NODE_PAGE, "js", &empty.join("first.mjs"))?;
     let mut lock = user("node", empty);
@@ -93,23 +98,34 @@ fn with_npm(url: &str, empty: &Path) -> Result {
 
 fn with_cargo(steps: &mut Steps, registry: &Path, empty: &Path) -> Result {
     let home = made(&empty.join("home"))?;
-    let config = format!(
-        "[source.crates-io]\nreplace-with = \"index\"\n[source.index]\nlocal-registry = \"{}\"\n[net]\noffline = true\n",
-        registry.display()
-    );
-    fs::write(home.join("config.toml"), config).map_err(|error| fail("write", &home, &error))?;
-    let cargo = |args: &[&str], folder: &Path| {
-        let mut cargo = user(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()), folder);
-        cargo.args(args).env("CARGO_HOME", &home).env("CARGO_TARGET_DIR", empty.join("target"));
-        cargo
+    let config = block(INSTALLING_PAGE, "", "toml")?.replace(REGISTRY, &registry.display().to_string());
+    fs::write(home.join("config.toml"), config + "[net]\noffline = true\n")
+        .map_err(|error| fail("write", &home, &error))?;
+    let set = |mut command: Command| {
+        command.env("CARGO_HOME", &home).env("CARGO_TARGET_DIR", empty.join("target"));
+        command
     };
-    run::quietly("cargo new", cargo(&["new", "--quiet", "job"], empty))?;
+    run::quietly("cargo add leasehold", set(shell(&install_lines(RUST_PAGE)?, empty)))?;
     let job = empty.join("job");
-    run::quietly("cargo add leasehold", cargo(&["add", "leasehold"], &job))?;
     let main = job.join("src/main.rs");
-    fs::write(&main, read(RUST_PROGRAM)?).map_err(|error| fail("write", &main, &error))?;
-    steps.run("cargo add leasehold", cargo(&["build", "--quiet"], &job))?;
-    says(cargo(&["run", "--quiet"], &job), "the work ends")
+    fs::write(&main, block(RUST_PAGE, "", "rust")?).map_err(|error| fail("write", &main, &error))?;
+    steps.run("cargo add leasehold", set(shell("cargo build --quiet", &job)))?;
+    says(set(shell("cargo run --quiet", &job)), "the work ends")?;
+
+    let mut install = set(shell(&install_lines(COMMAND_PAGE)?, empty));
+    // It is compiled to be seen, and not to be fast.
+    install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
+    steps.run("cargo install leasehold-cli", install)?;
+    let mut command = user(home.join("bin/leasehold"), empty);
+    command.args(EXEC);
+    says(command, "held")
+}
+
+/// Lines of a shell, which ends at the first that fails.
+fn shell(lines: &str, folder: &Path) -> Command {
+    let mut shell = user("sh", folder);
+    shell.args(["-ec", lines]);
+    shell
 }
 
 /// A command of a user in a folder, without what this process and this machine's user have set.
@@ -124,13 +140,24 @@ fn user(program: impl AsRef<std::ffi::OsStr>, folder: &Path) -> Command {
     command
 }
 
-/// The first block of code in a page that is a program.
+/// The first program of a page, in a file.
 fn program(page: &str, language: &str, file: &Path) -> Result<PathBuf> {
-    let text = read(page)?;
-    let block = text.split_once(&format!("```{language}\n")).and_then(|(_, rest)| rest.split_once("```"));
-    let Some((block, _)) = block else { return Err(Failure::new(format!("{page} has no program"))) };
-    fs::write(file, block).map_err(|error| fail("write", file, &error))?;
+    fs::write(file, block(page, "", language)?).map_err(|error| fail("write", file, &error))?;
     Ok(file.to_owned())
+}
+
+/// The lines by which a page installs.
+fn install_lines(page: &str) -> Result<String> {
+    let shown = block(page, "\n## Install\n", "console")?;
+    Ok(shown.lines().map(|line| line.trim_start_matches("$ ")).collect::<Vec<_>>().join("\n"))
+}
+
+/// The first block in a language that follows a heading of a page.
+fn block(page: &str, heading: &str, language: &str) -> Result<String> {
+    let text = read(page)?;
+    let below = text.split_once(heading).map_or("", |(_, below)| below);
+    let block = below.split_once(&format!("```{language}\n")).and_then(|(_, rest)| rest.split_once("```"));
+    block.map(|(block, _)| block.to_owned()).ok_or_else(|| Failure::new(format!("{page} has no block in {language}")))
 }
 
 fn says(command: Command, wanted: &str) -> Result {
