@@ -39,6 +39,7 @@ mod watch;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
@@ -59,6 +60,7 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
+            let error = with_dashes(error);
             // If the error cannot be written, the status still shows it.
             let _ = error.print();
             return if error.use_stderr() { status::USAGE } else { status::DONE };
@@ -93,6 +95,17 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         failure.tell(cli.command.json());
         failure.status
     })
+}
+
+/// Adds the advice that clap lacks, where a command follows a name without dashes between them.
+fn with_dashes(mut error: clap::Error) -> clap::Error {
+    let of = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let is_word = !of(ContextKind::InvalidArg).starts_with('-');
+    if error.kind() == clap::error::ErrorKind::UnknownArgument && is_word && of(ContextKind::Usage).contains(" -- ") {
+        let tip = "write `--` before the command".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {

@@ -153,8 +153,9 @@ fn warnings_while_connecting_are_printed_and_answers_stay_complete() {
 #[test]
 fn a_command_needs_its_dashes() {
     let place = Place::new();
-    place.run(&["exec", "job", "touch", "ran"]).expect(64).says("-- <COMMAND>");
+    place.run(&["exec", "job", "touch", "ran"]).expect(64).says("write `--` before the command").says("-- <COMMAND>");
     place.run(&["exec", "job"]).expect(64).says("<COMMAND>");
+    place.run(&["exec", "job", "--tll"]).expect(64).says_nothing_of("before the command");
     place.run(&["exec", "--no-wait", "--wait", "5s", "job", "--", "touch", "ran"]).expect(64).says("--no-wait");
     place.run(&["exec", "--busy-status", "256", "job", "--", "touch", "ran"]).expect(64).says("256");
     place
