@@ -54,7 +54,8 @@ fn test(steps: &mut Steps) -> Result {
 /// The packages for this machine, as users of a checkout install them.
 fn pack(steps: &mut Steps) -> Result {
     setup::install_compilers(steps)?;
-    let (built, transpiled) = build(steps)?;
+    // By the profile of `cargo install` and `pip install`, which have compiled the same crates.
+    let (built, transpiled) = build(steps, "release")?;
     let target = run::target()?.join(PACKAGE);
     steps.timed("node, package", || assemble_both(&built, &transpiled, &target))?;
     let packed = target.join("packed");
@@ -68,13 +69,13 @@ fn pack(steps: &mut Steps) -> Result {
     Ok(())
 }
 
-/// The addon as users have it, and the component as an ES module.
-fn build(steps: &mut Steps) -> Result<(PathBuf, PathBuf)> {
-    let mut build = run::cargo_dist("build");
-    build.args(["-p", "leasehold-node"]);
+/// The addon, in the folder of a profile, and the component as an ES module.
+fn build(steps: &mut Steps, profile: &str) -> Result<(PathBuf, PathBuf)> {
+    let mut build = run::cargo("build");
+    build.args(["--profile", profile, "-p", "leasehold-node"]);
     steps.run("node, addon", build)?;
     let component = component::build(steps)?;
-    Ok((run::distributed()?, component::transpile(steps, &component)?))
+    Ok((run::target()?.join(profile), component::transpile(steps, &component)?))
 }
 
 /// All that the package has to pass, with the component as an ES module.
@@ -117,7 +118,7 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
 /// `cargo xtask bench node`: beside other lock libraries, as users build it.
 pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     setup::install(steps)?;
-    let (built, transpiled) = build(steps)?;
+    let (built, transpiled) = build(steps, run::DIST)?;
     let target = install(steps, &built, &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
@@ -134,7 +135,10 @@ pub fn release(steps: &mut Steps, native: &Native, folder: &Path, transpiled: &P
     }
     steps.timed("node, packages", || {
         npm_pack(&target, folder)?;
-        works_alone(folder, &target.join("alone"))
+        // Not below the target folder, whose packages would be found from there.
+        let empty = std::env::temp_dir().join(format!("leasehold-node-{}", std::process::id()));
+        works_alone(folder, &empty)?;
+        clear(&empty)
     })
 }
 
