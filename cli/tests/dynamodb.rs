@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Place, Ran};
+use common::{Place, Ran, block};
 use leasehold_servers::answers::{Reply, Server as Answers};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use serde_json::json;
@@ -54,6 +54,17 @@ fn a_table_is_made_shown_and_used() {
     assert!(json["arn"].as_str().unwrap().ends_with(&rig.table), "{json}");
     rig.run("", &["exec", "job", "--", "true"]).expect(0);
     rig.run("&key=LockID", &["table", "create"]).expect(77).says("primary key");
+}
+
+#[test]
+fn the_first_use_of_the_documentation_works() {
+    let rig = Rig::start();
+    let page = include_str!("../../docs/dynamodb.md");
+    let lines = block(page, "console", "$ export AWS_PROFILE").replace("dynamodb://locks?region=eu-west-1", &rig.url());
+    // In the place of a profile.
+    let keys = format!("AWS_ACCESS_KEY_ID={ACCESS_KEY_ID} AWS_SECRET_ACCESS_KEY=hunter2-fish");
+    let ran = rig.place.run_lines(&format!("set -e\n{}", lines.replace("AWS_PROFILE=ops", &keys))).expect(0);
+    assert!(ran.stdout.ends_with("report written\n"), "{ran:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -21,6 +21,9 @@ const SERVICE: &str = include_str!("../../docs/infra/nightly-report.service");
 const TIMER: &str = include_str!("../../docs/infra/nightly-report.timer");
 const CRONJOB: &str = include_str!("../../docs/infra/cronjob.yaml");
 
+/// Servers in pages, and one for each here.
+const SERVERS: [&str; 4] = ["redis://localhost", "redis://a", "redis://b", "redis://c"];
+
 /// A machine on which `leasehold` and the report are installed.
 struct Machine {
     place: Place,
@@ -31,27 +34,15 @@ impl Machine {
         wait_for("a day that does not end at once", || {
             SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() % 86_400 < 86_370
         });
-        let machine = Self { place: Place::new() };
-        fs::create_dir(machine.bin()).unwrap();
-        symlink(env!("CARGO_BIN_EXE_leasehold"), machine.bin().join("leasehold")).unwrap();
-        for report in [machine.place.path("report.sh"), machine.bin().join("report")] {
-            fs::write(&report, "#!/bin/sh\necho report written\n").unwrap();
-            fs::set_permissions(&report, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        machine
+        Self { place: Place::new() }
     }
 
     fn bin(&self) -> PathBuf {
-        self.place.path("bin")
+        self.place.install()
     }
 
-    /// Runs a line of a shell with both outputs in one.
     fn run(&self, line: &str) -> Ran {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(self.place.path("."));
-        command.env("LEASEHOLD_STORE", self.place.store()).env("XDG_STATE_HOME", self.place.path("."));
-        command.env("PATH", format!("{}:{}", self.bin().display(), std::env::var("PATH").unwrap()));
-        Ran::from(command.output().unwrap())
+        self.place.run_lines(line)
     }
 
     /// As a program that does not read `PATH`, from where it is installed.
@@ -112,15 +103,13 @@ fn run_all<'a>(blocks: impl Iterator<Item = &'a str>) -> usize {
         return 0;
     }
     let machine = Machine::new();
-    let redis = OnceCell::new();
-    let with_server = |text: &str| {
-        if !text.contains("redis://localhost") {
-            return text.to_owned();
-        }
-        text.replace("redis://localhost", &redis.get_or_init(Server::start).url())
+    let servers = SERVERS.map(|_| OnceCell::new());
+    let with_servers = |text: &str| {
+        let found = SERVERS.iter().enumerate().filter(|(_, name)| text.contains(*name));
+        found.fold(text.to_owned(), |text, (n, name)| text.replace(name, &servers[n].get_or_init(Server::start).url()))
     };
     let commands = blocks.flat_map(commands).inspect(|(command, expected)| {
-        let output = machine.run(&with_server(command)).stdout;
+        let output = machine.run(&with_servers(command)).stdout;
         assert!(is_like(&output, expected), "{command}\nprints:\n{output}\nand not:\n{expected}");
     });
     commands.count()

@@ -3,8 +3,10 @@
 
 mod common;
 
-use common::Place;
+use common::{Place, block};
 use leasehold_servers::postgres::Server;
+
+const PAGE: &str = include_str!("../../docs/postgres.md");
 
 #[test]
 fn the_table_is_made_by_the_command_or_by_its_sql() {
@@ -21,9 +23,25 @@ fn the_table_is_made_by_the_command_or_by_its_sql() {
 
     let by_sql = url.replace("by_command", "by_sql");
     let sql = place.run(&["store", "show", "--store", &by_sql]).expect(0).stdout;
+    for grant in block(PAGE, "sql", "GRANT").lines() {
+        let (grant, _) = grant.split_once(';').unwrap();
+        let grant = grant.replace("\"public\"", "\"by_sql\"").replace("\"app\"", "\"postgres\"");
+        assert!(sql.contains(&grant), "no {grant:?} in {sql}");
+    }
     server.run(&sql);
     place.run(&["exec", "--store", &by_sql, "job", "--", "touch", "ran too"]).expect(0);
     assert!(place.path("ran too").exists());
+}
+
+#[test]
+fn the_first_use_of_the_documentation_works() {
+    let server = Server::shared();
+    let url = format!("{}?schema=first_use", server.url());
+    let lines = block(PAGE, "console", "$ export").replace("postgres://app:secret@db/prod", &url);
+    // It finds that this server was told to forget.
+    let lines = lines.replace("leasehold doctor", "leasehold doctor || [ $? = 2 ]");
+    let ran = Place::new().run_lines(&format!("set -e\n{lines}")).expect(0);
+    assert!(ran.stdout.ends_with("report written\n"), "{ran:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{Place, Ran};
+use common::{Place, Ran, block};
 
 fn ttl(ran: Ran) -> String {
     let shown = ran.expect(0).stdout;
@@ -31,6 +31,19 @@ fn an_option_counts_before_a_variable_and_that_before_the_file() {
     assert_eq!(ttl(with(Some(""), &[])), "40 s");
     assert_eq!(ttl(with(Some("50s"), &["--ttl", "60s"])), "60 s");
     with(Some("50"), &[]).expect(64).says("LEASEHOLD_TTL is \"50\": the unit is missing");
+}
+
+#[test]
+fn the_file_of_the_documentation_is_understood() {
+    let place = Place::new();
+    let file = block(include_str!("../../docs/command.md"), "toml", "store = ");
+    fs::write(place.path("settings"), file.replace("redis://locks.example.com", "sqlite:named.db")).unwrap();
+    let mut command = place.leasehold(&SHOW);
+    let shown = Ran::from(command.env("LEASEHOLD_CONFIG", "settings").env_remove("LEASEHOLD_STORE").output().unwrap());
+    for part in ["owner      batch-1", "/named.db"] {
+        assert!(shown.stdout.contains(part), "no {part:?} in {shown:?}");
+    }
+    assert_eq!(ttl(shown), "30 s");
 }
 
 #[test]

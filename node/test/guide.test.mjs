@@ -1,4 +1,4 @@
-// The programs of the pages below docs, and the commands of those pages that start them. A comment in a page says of other
+// The programs of the README and of the pages below docs, and the commands of those pages that start them. A comment in a page says of other
 // blocks which test runs them, or why none does; or it has the code that makes a block whole.
 
 import assert from "node:assert/strict";
@@ -26,13 +26,13 @@ function blocks(text, language) {
   return own.map(({ mark, code }) => (mark?.startsWith("after: ") ? `${mark.slice("after: ".length)}\n${code}` : code));
 }
 
-const PAGES = readdirSync(docs, { recursive: true }).filter((name) => name.endsWith(".md")).sort();
+const PAGES = ["../README.md", ...readdirSync(docs, { recursive: true }).filter((name) => name.endsWith(".md")).sort()];
 const TEXTS = new Map(PAGES.map((name) => [name, readFileSync(join(docs, name), "utf8")]));
 const EXAMPLES = PAGES.flatMap((name) => blocks(TEXTS.get(name), "js").map((code) => ({ name, code })));
 const STARTED = PAGES.filter((name) => TEXTS.get(name).includes(HERE));
 
 test("there are examples", () => {
-  for (const page of ["node.md", "once.md", "compare-and-set.md", "start-node.md"]) assert.ok(EXAMPLES.some(({ name }) => name === page), page);
+  for (const page of ["../README.md", "node.md", "once.md", "compare-and-set.md", "start-node.md"]) assert.ok(EXAMPLES.some(({ name }) => name === page), page);
   for (const part of [/\.once\(/, /leasehold\/cas"/, /leasehold\/protocol"/, /leasehold\/testing"/, /leasehold\/edge"/, /\bobserve\(/]) {
     assert.ok(EXAMPLES.some(({ code }) => part.test(code)), String(part));
   }

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from conftest import PATIENCE
@@ -151,6 +156,58 @@ def test_guards_for_databases_have_their_parts() -> None:
     assert all(name in text and value in text for text in (items.CLAIM_CONDITION, items.CHECK_CONDITION, items.SET))
     with pytest.raises(leasehold.ConfigError):
         DynamodbGuard("")
+
+
+def sample(start: str) -> str:
+    """A block of code in the page about fencing."""
+    page = (Path(__file__).resolve().parents[2] / "docs/fencing.md").read_text()
+    code, _, _ = page.partition(f"```python\n{start}")[2].partition("```")
+    assert code
+    return start + code
+
+
+def test_the_update_of_the_documentation_has_these_parts() -> None:
+    table, items = Mock(), DynamodbGuard("fence")
+    exec(sample("table.update_item("), {"table": table, "lease": SimpleNamespace(token=34)})
+    update: dict[str, Any] = table.update_item.call_args.kwargs
+    assert update["ConditionExpression"] == items.CHECK_CONDITION
+    assert update["UpdateExpression"].endswith(items.SET)
+    assert update["ExpressionAttributeNames"] == items.names()
+    assert set(items.values(34)) < set(update["ExpressionAttributeValues"])
+
+
+class Conflict(Exception):
+    response = {"ResponseMetadata": {"HTTPStatusCode": 412}}
+
+
+class Bucket:
+    """One object, whose first writer meets a conflict."""
+
+    exceptions = SimpleNamespace(ClientError=Conflict)
+
+    def __init__(self, body: bytes) -> None:
+        self.body, self.conflicts = body, 1
+
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        return {"Body": io.BytesIO(self.body), "ETag": self.body.hex()}
+
+    def put_object(self, *, Bucket: str, Key: str, Body: bytes, IfMatch: str) -> None:
+        self.conflicts -= 1
+        if self.conflicts >= 0 or IfMatch != self.body.hex():
+            raise Conflict
+        self.body = Body
+
+
+def test_the_loop_of_the_documentation_writes_after_a_conflict_and_never_late() -> None:
+    names: dict[str, Any] = {}
+    exec(sample("from leasehold.fence import ObjectGuard\n"), names)
+    bucket = Bucket(ObjectGuard.claim("invoice/42", 34, None))
+    names["put"](bucket, "invoice/42", 34, b"paid")
+    assert (ObjectGuard.data(bucket.body), bucket.conflicts) == (b"paid", -1)
+    bucket.body = ObjectGuard.claim("invoice/42", 35, bucket.body)
+    with pytest.raises(leasehold.StaleTokenError):
+        names["put"](bucket, "invoice/42", 34, b"late")
+    assert ObjectGuard.data(bucket.body) == b"paid"
 
 
 def test_patches_of_cosmos_db_have_their_parts() -> None:

@@ -1,4 +1,4 @@
-"""The programs of the pages in ``docs``, and the commands of those pages that start them.
+"""The programs of the README and of the pages in ``docs``, and the commands of those pages that start them.
 
 A comment in a page says of other blocks which test runs them, or why none does; or it has the code that makes a block whole.
 """
@@ -10,11 +10,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from conftest import PATIENCE
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w+)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = re.compile("run by|not run|from")
 AFTER = "after: "
@@ -36,17 +39,17 @@ def before(mark: str) -> str:
     return mark.removeprefix(AFTER) + "\n" if mark.startswith(AFTER) else ""
 
 
-PAGES = [page for page in sorted(DOCS.rglob("*.md")) if blocks(page, "python")]
+PAGES = [page for page in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))] if blocks(page, "python")]
 STARTED = [page for page in PAGES if HERE in page.read_text()]
 
 
 def name(page: Path) -> str:
-    return page.relative_to(DOCS).as_posix()
+    return page.relative_to(ROOT).as_posix()
 
 
 def test_there_are_pages() -> None:
-    assert {"python.md", "start-python.md", "once.md", "compare-and-set.md"} <= set(map(name, PAGES))
-    assert "start-python.md" in map(name, STARTED)
+    assert {"README.md", "docs/python.md", "docs/once.md", "docs/compare-and-set.md"} <= set(map(name, PAGES))
+    assert "docs/start-python.md" in map(name, STARTED)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
@@ -72,6 +75,17 @@ def test_commands_print_what_the_page_says(page: Path, tmp_path: Path, request: 
             done = run(["sh", "-c", f"exec 2>&1; {with_servers(line, request)}"], tmp_path)
             pattern = re.escape(expected.rstrip()).replace(r"\.\.\.", ".+")
             assert re.fullmatch(pattern, done.stdout.rstrip()), f"{line}\n{done.stdout}"
+
+
+def test_the_handler_of_a_function_runs_once_for_each_event() -> None:
+    page = (DOCS / "deploy.md").read_text()
+    (code,) = (block["code"] for block in BLOCK.finditer(page) if "def handler(event" in block["code"])
+    charged: list[str] = []
+    names: dict[str, Any] = {"charge": lambda event, fence: charged.append(event)}
+    exec(code.replace("dynamodb://locks?region=eu-west-1", "memory:"), names)
+    for event in ["7", "8", "7"]:
+        names["handler"]({"id": event}, SimpleNamespace(get_remaining_time_in_millis=lambda: 20_000))
+    assert charged == ["7", "8"]
 
 
 def test_programs_have_the_right_types(tmp_path: Path) -> None:

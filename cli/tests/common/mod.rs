@@ -8,6 +8,7 @@ pub(crate) mod pty;
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -53,6 +54,29 @@ impl Place {
         Ran::from(self.leasehold(arguments).output().unwrap())
     }
 
+    /// Installs the program, and reports of two names, in a folder for `PATH`.
+    pub(crate) fn install(&self) -> PathBuf {
+        let bin = self.path("bin");
+        if !bin.exists() {
+            fs::create_dir(&bin).unwrap();
+            symlink(env!("CARGO_BIN_EXE_leasehold"), bin.join("leasehold")).unwrap();
+            for report in [self.path("report.sh"), bin.join("report")] {
+                fs::write(&report, "#!/bin/sh\necho report written\n").unwrap();
+                fs::set_permissions(&report, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        bin
+    }
+
+    /// Runs lines of a shell, with both outputs in one, where the program is installed.
+    pub(crate) fn run_lines(&self, lines: &str) -> Ran {
+        let path = format!("{}:{}", self.install().display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec 2>&1; {lines}")]).current_dir(self.path(".")).env("PATH", path);
+        command.env("LEASEHOLD_STORE", self.store()).env("XDG_STATE_HOME", self.path("."));
+        Ran::from(command.output().unwrap())
+    }
+
     /// Starts the program in the background; what it says is kept.
     pub(crate) fn start(&self, arguments: &[&str]) -> Started {
         Started::new(&mut self.leasehold(arguments))
@@ -90,6 +114,14 @@ impl Place {
             other => panic!("inspect ends with {other}"),
         }
     }
+}
+
+/// The first block of a language in a page that begins with these words, without the prompts of a terminal.
+#[track_caller]
+pub(crate) fn block(page: &str, language: &str, start: &str) -> String {
+    let (_, rest) = page.split_once(&format!("```{language}\n{start}")).expect("the page has the block");
+    let text = format!("{start}{}", rest.split_once("```").unwrap().0);
+    text.lines().map(|line| line.trim_start_matches("$ ")).collect::<Vec<_>>().join("\n")
 }
 
 /// A program that ended. A signal as its end counts as a status above 1000.

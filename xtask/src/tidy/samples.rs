@@ -6,7 +6,7 @@
 
 use super::Finding;
 
-/// Languages, with the suite that runs their blocks in each page below `docs`.
+/// Languages, with the suite that runs their blocks in each page below `docs`. Those in Python and Node are run in the README too.
 const SUITES: [(&str, &str); 3] =
     [("python", "python/tests/test_pages.py"), ("js", "node/test/guide.test.mjs"), ("console", "cli/tests/guides.rs")];
 /// The crate whose doc tests are the blocks in Rust of the pages that it names.
@@ -76,9 +76,11 @@ fn check_mark(mark: &str, page: &str, block: &str, read: impl Fn(&str) -> Option
 }
 
 fn is_run(page: &str, language: &str, read: impl Fn(&str) -> Option<String>) -> bool {
-    page.starts_with("docs/")
-        && (SUITES.iter().any(|(name, _)| *name == language)
-            || (language == "rust" && read(DOC_TESTS).is_some_and(|crate_| crate_.contains(&format!("/{page}\")")))))
+    if !page.starts_with("docs/") {
+        return ["python", "js"].contains(&language);
+    }
+    SUITES.iter().any(|(name, _)| *name == language)
+        || (language == "rust" && read(DOC_TESTS).is_some_and(|crate_| crate_.contains(&format!("/{page}\")"))))
 }
 
 fn blocks(text: &str) -> Vec<Block<'_>> {
