@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::face::{HttpResponse, Response};
 use super::keys::Carried;
 use super::node::{Kind, Node, RedisHttp, pair};
+use super::objects::Offered;
 use super::store::Credentials;
 use crate::redis::{self, of_one_server, refuses_credentials};
 use crate::resp::Value;
@@ -43,7 +44,7 @@ pub(super) enum Exchange {
     RedisHttp(redis::Exchange),
     Dynamodb(dynamodb::Exchange),
     Etcd(etcd::Exchange),
-    Objects(objects::Exchange),
+    Objects(objects::Exchange, Offered),
 }
 
 /// One request to the server.
@@ -85,7 +86,8 @@ impl Flight {
             Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.session.begin(&ops, node.unix_ms(now))?),
             Kind::Etcd(etcd) => Exchange::Etcd(etcd.session.begin(&etcd.memory, &ops, now.unix_ms)),
             Kind::Objects(objects) => {
-                Exchange::Objects(objects.session.begin(&objects.memory, &ops, node.unix_ms(now)))
+                let exchange = objects.session.begin(&objects.memory, &ops, node.unix_ms(now));
+                Exchange::Objects(exchange, objects.offered)
             }
         };
         let (slots, sent_again) = (Vec::new(), BTreeSet::new());
@@ -187,7 +189,7 @@ impl Flight {
                     _ => Next::Wait,
                 }
             }
-            Exchange::Objects(_) => {
+            Exchange::Objects(..) => {
                 let answer = over_http(response);
                 if let Ok(response) = &answer
                     && node.learn_of_object(response, carried.as_ref(), now)
@@ -231,7 +233,7 @@ impl Flight {
                 Exchange::Dynamodb(_) => self.dynamodb(unsent),
                 // What is remembered of the node stays: the next write compares it.
                 Exchange::Etcd(_) => self.etcd(&mut etcd::Memory::default(), unsent),
-                Exchange::Objects(_) => self.objects(&mut objects::Memory::default(), unsent),
+                Exchange::Objects(..) => self.objects(&mut objects::Memory::default(), unsent),
                 Exchange::Redis(exchange) | Exchange::RedisHttp(exchange) => {
                     let answer = match self.slots.first() {
                         Some(Slot::Open) => unsent.clone(),
@@ -288,7 +290,7 @@ impl Flight {
 
     fn objects(&mut self, memory: &mut objects::Memory, unsent: &Outcome) -> Next {
         let answers = self.taken(unsent).into_iter().map(|answer| answer.map(super::objects::response)).collect();
-        let Exchange::Objects(exchange) = &mut self.exchange else { return Next::Wait };
+        let Exchange::Objects(exchange, _) = &mut self.exchange else { return Next::Wait };
         match exchange.answers(memory, answers) {
             objects::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
             objects::Progress::Again => {
@@ -304,7 +306,7 @@ impl Flight {
             Exchange::Operations(_) | Exchange::Redis(_) | Exchange::RedisHttp(_) => 1,
             Exchange::Dynamodb(exchange) => exchange.requests().len(),
             Exchange::Etcd(exchange) => exchange.requests().len(),
-            Exchange::Objects(exchange) => exchange.requests().len(),
+            Exchange::Objects(exchange, _) => exchange.requests().len(),
         };
         self.sent_again.clear();
         self.slots = (0..count).map(|_| Slot::Open).collect();

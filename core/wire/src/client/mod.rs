@@ -442,7 +442,7 @@ impl WireClient {
             Exchange::RedisHttp(exchange) => node.write_command(exchange.commands().get(ask.index)?, now),
             Exchange::Dynamodb(exchange) => node.sign(exchange.requests().get(ask.index)?, now),
             Exchange::Etcd(exchange) => node.write_txn(exchange.requests().get(ask.index)?, now),
-            Exchange::Objects(exchange) => node.write_object(exchange.requests().get(ask.index)?, now),
+            Exchange::Objects(exchange, _) => node.write_object(exchange.requests().get(ask.index)?, now),
         };
         let Some(Written { method, url, headers, body, carried }) = written else {
             node.held.insert(ask);

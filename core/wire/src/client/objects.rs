@@ -18,8 +18,26 @@ use crate::sigv4::{Headers, Signer};
 /// Google ignores the region of a signature.
 const NO_REGION: &str = "auto";
 
+/// Cloud storage in this program. Without the feature `objects` there is no such value, and compilers leave out all that has
+/// one.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Offered {
+    #[cfg(feature = "objects")]
+    Yes,
+}
+
+impl Offered {
+    const fn here() -> Result<Self, &'static str> {
+        #[cfg(feature = "objects")]
+        return Ok(Self::Yes);
+        #[cfg(not(feature = "objects"))]
+        Err("this program is built without cloud storage: build it with the feature `objects` of leasehold-wire")
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
+    pub(super) offered: Offered,
     pub(super) session: Session,
     pub(super) memory: Memory,
     pub(super) access: Access,
@@ -82,7 +100,8 @@ impl Objects {
         };
         let (memory, signer) = (Memory::default(), Signer::new());
         let (service, region, access) = (store.service, store.region, store.access);
-        Ok(Self { session, memory, access, service, endpoint, region, account, signer })
+        let made = |offered| Self { offered, session, memory, access, service, endpoint, region, account, signer };
+        Offered::here().map(made)
     }
 
     /// # Errors
