@@ -9,11 +9,71 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::errors::tag;
 use super::requests::decoded;
 use super::{Request, Response};
 
 /// The headers that a signature names by their place, between those of the length and of ranges.
 const PLACES: [&str; 6] = ["content-md5", "content-type", "date", "if-modified-since", "if-match", "if-none-match"];
+
+/// The reasons of refusals: the service's code, a part of its words where these tell reasons of one code apart, and what to do.
+const HINTS: [(&str, &str, &str); 14] = [
+    (
+        "AuthorizationPermissionMismatch",
+        "",
+        "the identity needs the role `Storage Blob Data Contributor` on the container, which counts some minutes after it was \
+         given; a shared access signature needs the rights rcwl",
+    ),
+    (
+        "AuthorizationFailure",
+        "",
+        "most likely the network rules of the account do not let this machine in: allow its address or network, or use a \
+         private endpoint",
+    ),
+    (
+        "AuthorizationSourceIPMismatch",
+        "",
+        "the shared access signature is for other addresses than that of this machine",
+    ),
+    ("AuthorizationProtocolMismatch", "", "the shared access signature is for https alone"),
+    ("AuthorizationServiceMismatch", "", "the shared access signature is not for blobs: it needs ss=b"),
+    (
+        "AuthorizationResourceTypeMismatch",
+        "",
+        "the shared access signature is not for containers and objects: it needs srt=co",
+    ),
+    (
+        "KeyBasedAuthenticationNotPermitted",
+        "",
+        "the account takes no keys, nor signatures that were made with them: use an identity of Entra, or allow shared keys",
+    ),
+    ("InsufficientAccountPermissions", "", "this is the read-only copy of the account: name its primary address"),
+    ("AccountIsDisabled", "", "the account is disabled: look at its subscription"),
+    ("AuthenticationFailed", "specified time frame", EXPIRED),
+    ("AuthenticationFailed", "Issuer", OTHER_TENANT),
+    (
+        "AuthenticationFailed",
+        "ignature",
+        "the key is none of the account, or the signature was made with another one: copy it again",
+    ),
+    ("InvalidAuthenticationInfo", "Issuer", OTHER_TENANT),
+    (
+        "InvalidAuthenticationInfo",
+        "Audience",
+        "the token is not for storage: ask for one for https://storage.azure.com/",
+    ),
+];
+const EXPIRED: &str = "the shared access signature has expired, or is not valid yet: make a new one, or mend the clock of the \
+                       machine that makes them";
+const OTHER_TENANT: &str =
+    "the identity is of another tenant than the account: set AZURE_TENANT_ID, or log in to that tenant";
+
+/// The advice for a refusal with this code.
+pub(super) fn hint(code: &str, response: &Response) -> Option<&'static str> {
+    let detail = tag(&response.body, "AuthenticationErrorDetail").unwrap_or_default();
+    let fits = |(known, part, _): &&(&str, &str, &str)| *known == code && detail.contains(part);
+    HINTS.iter().find(fits).map(|(_, _, advice)| *advice)
+}
 
 /// The value of the header `authorization` with the key of an account; `None` for a key that is none. The request has
 /// its date already, see [`set_date`](super::set_date).
@@ -61,6 +121,37 @@ pub(super) fn is_time_wrong(response: &Response) -> bool {
 mod tests {
     use super::super::{Service, Session, set_date};
     use super::*;
+
+    #[test]
+    fn a_refusal_says_what_to_do_for_its_reason() {
+        let session = Session::new(Service::AzureBlob, "/locks", "");
+        for (code, detail, advice) in [
+            ("AuthorizationPermissionMismatch", "", "Storage Blob Data Contributor"),
+            ("AuthorizationFailure", "", "network rules"),
+            ("KeyBasedAuthenticationNotPermitted", "", "an identity of Entra"),
+            (
+                "AuthenticationFailed",
+                "Signature not valid in the specified time frame: Expiry [hunter2]",
+                "has expired",
+            ),
+            (
+                "AuthenticationFailed",
+                "Signature did not match. String to sign used was hunter2",
+                "made with another one",
+            ),
+            ("AuthenticationFailed", "se is mandatory. Cannot be empty", "the credentials are refused"),
+            ("AuthenticationFailed", "Request date header too old: 'hunter2'", "the clock of this machine"),
+            ("InvalidAuthenticationInfo", "Issuer validation failed. Issuer did not match.", "AZURE_TENANT_ID"),
+            ("InvalidAuthenticationInfo", "Lifetime validation failed. The token is expired.", "have expired"),
+            ("SomethingNew", "", "Storage Blob Data Contributor"),
+        ] {
+            let body = format!("<Error><AuthenticationErrorDetail>{detail}</AuthenticationErrorDetail></Error>");
+            let headers = [("x-ms-error-code".into(), code.into())].into();
+            let outcome = session.classify(&Response { status: 403, headers, body: body.into_bytes() });
+            let told = format!("{outcome:?}");
+            assert!(told.contains(advice) && told.contains(code) && !told.contains("hunter2"), "{told}");
+        }
+    }
 
     /// Made apart from this code, from the rules that Microsoft documents; Azurite checks others.
     #[test]

@@ -126,9 +126,10 @@ impl Session {
         let denied =
             |kind, advice: &str| Outcome::NotApplied(Refusal::Denied(Denial::new(kind, &format!("{advice} ({told})"))));
         let fault = |kind, what: &str| Fault::new(kind, &format!("{what} ({told})"));
+        let hint = (self.service == Service::AzureBlob).then(|| azure::hint(&code, response)).flatten();
         if let Some(repeat) = self.repeat(response) {
             return Outcome::NotApplied(Refusal::NeedsCredentials(match repeat {
-                Repeat::FreshCredentials => fault(FaultKind::Server, "the credentials are refused, or have expired"),
+                Repeat::FreshCredentials => fault(FaultKind::Server, hint.unwrap_or(NO_LONGER_VALID)),
                 Repeat::ServerTime => fault(FaultKind::Server, "the clock of this machine is wrong by many minutes"),
             }));
         }
@@ -149,7 +150,7 @@ impl Session {
                 denied(DenialKind::Other, RETAINED)
             }
             (403, "InvalidObjectState") | (409, "BlobArchived") => denied(DenialKind::Other, ARCHIVED),
-            (401 | 403, _) => denied(DenialKind::Permission, self.no_right()),
+            (401 | 403, _) => denied(DenialKind::Permission, hint.unwrap_or(self.no_right())),
             (301 | 307 | 308, _) => denied(DenialKind::Other, &Self::elsewhere(response)),
             (300..400, _) => denied(DenialKind::Other, "a redirect, which no storage service sends here"),
             (429, _) => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests"))),
@@ -222,6 +223,7 @@ pub fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
     session.repeat(response)
 }
 
+const NO_LONGER_VALID: &str = "the credentials are refused, or have expired";
 const RETAINED: &str = "the bucket or container keeps objects from being written over, by a retention policy, object lock or \
                         hold: use one without";
 const ARCHIVED: &str =
