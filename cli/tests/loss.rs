@@ -170,6 +170,20 @@ fn a_command_of_another_user_goes_on_with_a_message() {
     }
 }
 
+/// As in a container whose first process reaps nothing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_killed_process_that_nobody_reaps_is_not_told_as_alive() {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).unwrap();
+    let place = Place::new();
+    let job = place.start_job(&["--ttl", "2s", "--max-hold", "2s"], STUBBORN);
+    let child = place.wait_for_pid("child");
+    let ran = job.wait().expect(76).says("the command was killed");
+    assert!(!ran.stderr.contains("could not be killed"), "{}", ran.stderr);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", child.as_raw_pid())).unwrap();
+    assert!(stat.contains(") Z "), "{stat}");
+}
+
 #[test]
 fn a_command_in_danger_can_wind_up_and_gives_the_lock_back() {
     let place = Place::new();

@@ -17,6 +17,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 
 use super::guard::{self, Guard};
 use super::inbox::{Event, tell};
+use super::remains::Remains;
 use super::terminal::{self, Terminal};
 use crate::status;
 
@@ -26,6 +27,7 @@ pub(super) struct Running {
     group: Pid,
     guard: Option<Guard>,
     reaped: bool,
+    remains: Remains,
 }
 
 impl Running {
@@ -63,7 +65,7 @@ impl Running {
         unsafe { command.pre_exec(prepare) };
         let child = command.spawn()?;
         let group = Pid::from_child(&child);
-        let running = Self { child, group, guard, reaped: false };
+        let running = Self { child, group, guard, reaped: false, remains: Remains::of(group) };
         thread::Builder::new().name("leasehold-command".to_owned()).spawn(move || watch(group, &events))?;
         Ok(running)
     }
@@ -84,12 +86,15 @@ impl Running {
         matches!(continued, Ok(Some(_)))
     }
 
-    /// Tells if processes of the group are left, after the command itself was reaped.
-    pub(super) fn has_remains(&self) -> bool {
+    /// Tells if processes of the group are left that have not ended, after the command itself was reaped.
+    pub(super) fn has_remains(&mut self) -> bool {
         // The first process of a container inherits orphans, and must reap them.
         while let Ok(Some(_)) = waitpgid(self.group, WaitOptions::NOHANG) {}
-        // EPERM means that they exist, and run as another user.
-        test_kill_process_group(self.group) != Err(Errno::SRCH)
+        match test_kill_process_group(self.group) {
+            Ok(()) => self.remains.are_at_work(),
+            // EPERM means that they exist, and run as another user.
+            Err(error) => error != Errno::SRCH,
+        }
     }
 
     /// The command's status after [`Event::Ended`], as a shell would show it.

@@ -5,6 +5,7 @@ mod guard;
 mod inbox;
 mod messages;
 mod patience;
+mod remains;
 mod signals;
 mod supervise;
 mod terminal;
