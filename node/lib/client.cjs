@@ -6,7 +6,7 @@ const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases, Run, finish } = require("./lease.cjs");
 const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
-const { deliver, isHeard } = require("./observe.cjs");
+const { deliver } = require("./observe.cjs");
 const { LockAny, RwLock, Semaphore } = require("./permits.cjs");
 const {
   ALL,
@@ -31,6 +31,8 @@ const { under } = require("./under.cjs");
 
 /** Open clients, which are closed when the process exits. */
 const open = new Set();
+/** Warnings that were shown. */
+const shown = new Set();
 
 function end() {
   native.end(Array.from(open, ({ client }) => client));
@@ -44,15 +46,14 @@ async function connect(stores, given) {
   const connected = new Connected(await run(native.connect(urls, options(taken, CONNECT))));
   if (open.size === 0) process.on("exit", end);
   open.add(connected);
-  const client = new Client(connected);
-  if (!urls.join("") && !process.env.LEASEHOLD_STORE && !isHeard()) warnOfDefault(client.stores[0]);
-  return client;
+  connected.client.unheard.forEach(warn);
+  return new Client(connected);
 }
 
-/** A program without an observer would not hear of `store.default`. */
-function warnOfDefault(store) {
-  const scope = "they exclude only processes of this user on this machine";
-  const message = `no store is named, so locks are kept in ${store}: ${scope}; name a store, in LEASEHOLD_STORE for example`;
+/** Shows a warning about the stores, which a program without an observer would not hear of, once. */
+function warn(message) {
+  if (shown.has(message)) return;
+  shown.add(message);
   process.emitWarning(message, { type: "LeaseholdWarning" });
 }
 

@@ -44,9 +44,6 @@ function checked(given) {
   return { least: LEVELS.indexOf(level), event, sample };
 }
 
-/** Tells if warnings reach anybody. */
-const isHeard = () => Array.from(observers).some(({ event, least }) => event !== undefined && least <= LEVELS.indexOf("warn"));
-
 /** Records only the levels and samples that have observers. */
 function agree() {
   const heeded = Array.from(observers).filter(({ event }) => event !== undefined);
@@ -95,4 +92,4 @@ function dropping(dropped) {
   return { event: "lock.events_dropped", level: "warn", time: Date.now(), message, fields: { dropped } };
 }
 
-module.exports = { deliver, isHeard, observe };
+module.exports = { deliver, observe };

@@ -18,11 +18,11 @@ use crate::shards;
 
 /// A connection to a store, and everything that keeps its leases alive.
 #[napi]
-pub struct Client(leasehold::Client);
+pub struct Client(leasehold::Client, Vec<String>);
 
 impl Client {
-    pub(crate) fn new(client: leasehold::Client) -> Self {
-        Self(client)
+    pub(crate) fn new(client: leasehold::Client, unheard: Vec<String>) -> Self {
+        Self(client, unheard)
     }
 }
 
@@ -34,12 +34,12 @@ pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
         Err(failure) => return Operation::failed(failure),
     };
     Operation::new(async move {
-        let client = match <[String; 1]>::try_from(stores) {
+        let (client, unheard) = match <[String; 1]>::try_from(stores) {
             // An empty text, or one with several urls, has a meaning of its own.
-            Ok([text]) => builder.connect(text).await?,
-            Err(urls) => builder.connect(urls).await?,
+            Ok([text]) => ffi::observe::connect_async(builder, text).await?,
+            Err(urls) => ffi::observe::connect_async(builder, urls).await?,
         };
-        Ok(Outcome::Client(client))
+        Ok(Outcome::Client(client, unheard))
     })
 }
 
@@ -237,6 +237,12 @@ impl Client {
     #[napi(getter, catch_unwind)]
     pub fn stores(&self) -> Vec<String> {
         self.0.stores().iter().map(ToString::to_string).collect()
+    }
+
+    /// Warnings about the stores that no observer hears.
+    #[napi(getter, catch_unwind)]
+    pub fn unheard(&self) -> Vec<String> {
+        self.1.clone()
     }
 }
 

@@ -37,7 +37,8 @@ use crate::shards::{ShardStep, Shards};
 /// The result of an operation.
 pub(crate) enum Outcome {
     Nothing,
-    Client(leasehold::Client),
+    /// With warnings that no observer hears.
+    Client(leasehold::Client, Vec<String>),
     Lease(leasehold::Lease),
     MaybeLease(Option<leasehold::Lease>),
     Leases(leasehold::Leases),
@@ -505,7 +506,7 @@ impl Poller for NodePoller {
 fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
     match end {
         Ok(Outcome::Nothing) => ().into_unknown(env),
-        Ok(Outcome::Client(client)) => Client::new(client).into_unknown(env),
+        Ok(Outcome::Client(client, unheard)) => Client::new(client, unheard).into_unknown(env),
         Ok(Outcome::Lease(_) | Outcome::MaybeLease(_) | Outcome::MaybeHeld(_) | Outcome::Run(_)) => {
             Err(napi::Error::from_reason("leases travel by number"))
         }

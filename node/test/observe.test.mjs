@@ -176,18 +176,26 @@ test("an invalid observer is refused with advice", () => {
   }
 });
 
-test("a program without a store is warned of the default one, unless it observes", (t) => {
+test("a program is warned of its stores once, unless it observes", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const said = (before, store) => {
-    const program = `import { connect, observe } from "leasehold"; ${before}; await (await connect()).close();`;
+  const said = (before, store, stores = "") => {
+    const twice = `for (let i = 0; i < 2; i++) await (await connect(${stores})).close();`;
+    const program = `import { connect, observe } from "leasehold"; ${before}; ${twice}`;
     const env = { ...process.env, XDG_STATE_HOME: folder, LEASEHOLD_STORE: store };
     const cwd = fileURLToPath(new URL(".", import.meta.url)); // beside the package, which it imports by name
     const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { cwd, env, encoding: "utf8" });
     assert.equal(status, 0, stderr);
     return stderr;
   };
-  assert.match(said("", ""), /LeaseholdWarning: no store is named, so locks are kept in sqlite:/);
+  const count = (text, part) => text.split(part).length - 1;
+  const quorum = JSON.stringify(["a", "b"].map((name) => `sqlite:${join(folder, name)}`));
+  for (const [stores, says] of [
+    ["", "no store is named, so locks are kept in sqlite:"],
+    [`${quorum}, { createQuorum: true }`, "a quorum of 2 nodes stands no failure"],
+  ]) {
+    assert.equal(count(said("", "", stores), `LeaseholdWarning: ${says}`), 1);
+    assert.equal(said("observe({ event: () => {} })", "", stores), "");
+  }
   assert.equal(said("", "memory:"), "");
-  assert.equal(said("observe({ event: () => {} })", ""), "");
 });

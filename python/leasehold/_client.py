@@ -67,6 +67,8 @@ def _end() -> None:
 
 atexit.register(_end)
 _ends_with: int | None = None
+# Warnings about stores, each of which is shown once.
+_shown: set[str] = set()
 
 
 @shown_as(connecting)
@@ -86,7 +88,7 @@ def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> 
     Raises ConfigError for an invalid url or setting, StoreRefusedError if permissions are missing,
     StoreUnavailableError if the store cannot be reached.
     """
-    return Client(_connector(stores, **options).connect())
+    return Client(_connected(_connector(stores, **options)))
 
 
 def _connector(stores: Stores | None, **options: Unpack[ConnectOptions]) -> _native.Connector:
@@ -97,18 +99,18 @@ def _connector(stores: Stores | None, **options: Unpack[ConnectOptions]) -> _nat
     except TypeError:
         refuse_unknown("connect", connecting, options)
         raise
-    if stores in (None, "") and not os.environ.get("LEASEHOLD_STORE"):
-        _warn_of_default()
     return connector
 
 
-def _warn_of_default() -> None:
-    """A program without `logging` would not hear of `store.default`."""
-    if "logging" not in sys.modules and os.environ.get("LEASEHOLD_REQUIRE_STORE") != "1":
-        warn(
-            "no store is named, so locks are kept in a file that only processes of this user on this machine see; name a store, "
-            "in LEASEHOLD_STORE for example"
-        )
+def _connected(connector: _native.Connector) -> _native.Client:
+    """Connects, and shows the warnings about the stores that a program without `logging` would not hear of, once each."""
+    client, unheard = connector.connect()
+    if "logging" not in sys.modules:
+        for message in unheard:
+            if message not in _shown:
+                warn(message)
+                _shown.add(message)
+    return client
 
 
 def _refuse_greenlets() -> None:

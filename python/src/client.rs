@@ -89,14 +89,16 @@ impl Connector {
         Ok(Self { builder, stores })
     }
 
-    fn connect(&self, py: Python<'_>) -> PyResult<Client> {
+    /// The client, and warnings that no logger hears. On asyncio, which brings `logging` along, loggers hear all of them.
+    fn connect(&self, py: Python<'_>) -> PyResult<(Client, Vec<String>)> {
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
         let connected = py.detach(|| match stores {
-            Stores::Default => ffi::connect(builder, ""),
-            Stores::One(url) => ffi::connect(builder, url),
-            Stores::Several(urls) => ffi::connect(builder, urls),
+            Stores::Default => ffi::observe::connect(builder, ""),
+            Stores::One(url) => ffi::observe::connect(builder, url),
+            Stores::Several(urls) => ffi::observe::connect(builder, urls),
         });
-        connected.map(Client::new).map_err(|error| raised(py, &error))
+        let (client, unheard) = connected.map_err(|error| raised(py, &error))?;
+        Ok((Client::new(client), unheard))
     }
 
     fn begin_connect(&self) -> Operation {

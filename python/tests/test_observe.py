@@ -459,4 +459,14 @@ def test_a_default_store_is_reported_and_can_be_forbidden(modules: str, tmp_path
     assert not list(tmp_path.iterdir())
     told = run("")
     assert told.returncode == 0 and told.stderr.count("no store is named") == 1
-    assert str(tmp_path) in told.stderr or modules == "leasehold"
+    assert str(tmp_path) in told.stderr
+
+
+@pytest.mark.parametrize("modules, times", [("logging, leasehold", 2), ("leasehold", 1)])
+def test_a_warning_at_connect_is_shown_without_a_logger(modules: str, times: int, tmp_path: Path) -> None:
+    # Of two nodes both are needed.
+    program = (
+        f"import {modules}\nfor _ in range(2):\n  leasehold.connect(['sqlite:a.db', 'sqlite:b.db'], create_quorum=True).close()"
+    )
+    told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert told.returncode == 0 and told.stderr.count("stands no failure") == times, told.stderr

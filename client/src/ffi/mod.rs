@@ -26,7 +26,6 @@ use std::time::Duration;
 use crate::all::{Leases, LockAllRequest};
 use crate::client::{Client, Shared, confirm_closed};
 use crate::clock;
-use crate::connect::ClientBuilder;
 use crate::driver::{Caller, Driver};
 use crate::elect::Election;
 use crate::error::{Error, ErrorKind, LockInfo};
@@ -40,7 +39,6 @@ use crate::request::{LockRequest, none_if_busy};
 use crate::revoke::RevokeOutcome;
 use crate::sessions::SessionInfo;
 use crate::shards::Shard;
-use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Weak};
 
@@ -57,14 +55,6 @@ pub use memory::KeptMemory;
 pub use runs::mark_in;
 pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
 pub use series::{Changes, Pages};
-
-/// See [`ClientBuilder::connect`].
-///
-/// # Errors
-/// As there.
-pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<Client, Error> {
-    builder.open(stores.urls()?)
-}
 
 /// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
 ///

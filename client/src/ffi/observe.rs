@@ -8,15 +8,19 @@
 
 use std::fmt::Debug;
 
-use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
+use tracing::{Dispatch, Metadata, dispatcher};
 
 use super::events::{EventSubscriber, LogEvent};
 use super::samples;
-use crate::clock;
+use crate::client::Client;
+use crate::connect::ClientBuilder;
+use crate::error::Error;
 use crate::fork::PerProcess;
+use crate::stores::Stores;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
+use crate::{clock, exec};
 
 pub use super::events::Value;
 pub use super::samples::Sample;
@@ -173,6 +177,34 @@ fn agree() {
     if was != least {
         tracing::callsite::rebuild_interest_cache();
     }
+}
+
+/// See [`ClientBuilder::connect`]. The texts are warnings about the stores, where no queue wants events of any level: the
+/// binding shows them in the way of its language.
+///
+/// # Errors
+/// As there.
+pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<(Client, Vec<String>), Error> {
+    if least_level() != LevelFilter::OFF {
+        return Ok((builder.open(stores.urls()?)?, Vec::new()));
+    }
+    let unheard = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&unheard);
+    let log = EventSubscriber::new(|| LevelFilter::WARN, move |_, event| into.lock().push(event.message));
+    let client = dispatcher::with_default(&Dispatch::new(log), || builder.open(stores.urls()?))?;
+    let unheard = std::mem::take(&mut *unheard.lock());
+    Ok((client, unheard))
+}
+
+/// As [`connect`], on a thread of its own.
+///
+/// # Errors
+/// As there.
+pub async fn connect_async(
+    builder: ClientBuilder,
+    stores: impl Stores + Send + 'static,
+) -> Result<(Client, Vec<String>), Error> {
+    exec::offload(move || connect(builder, stores)).await?
 }
 
 pub(super) fn note_sample(sample: &Sample) {

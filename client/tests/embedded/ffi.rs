@@ -22,7 +22,25 @@ fn stores() -> (tempfile::TempDir, Vec<String>) {
 }
 
 fn connect(store: &str) -> Client {
-    ffi::connect(ClientBuilder::default(), store).unwrap()
+    let (client, unheard) = ffi::observe::connect(ClientBuilder::default(), store).unwrap();
+    assert!(unheard.is_empty(), "{unheard:?}");
+    client
+}
+
+#[test]
+fn warnings_that_no_queue_wants_are_answered() {
+    use ffi::observe::{EventQueue, Level, connect};
+
+    let folder = tempfile::tempdir().unwrap();
+    let nodes = ["a", "b"].map(|name| url(&folder.path().join(name)));
+    let connect = || connect(Client::builder().create_quorum(), &nodes).unwrap().1;
+    let is_told = |told: &[String]| matches!(told, [one] if one.contains("a quorum of 2 nodes stands no failure"));
+    assert!(is_told(&connect()));
+    let queue = EventQueue::open(|| {});
+    queue.want(Some(Level::Error), false);
+    assert!(connect().is_empty(), "who listens has chosen the level");
+    queue.close();
+    assert!(is_told(&connect()));
 }
 
 #[test]

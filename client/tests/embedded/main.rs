@@ -12,6 +12,7 @@ mod election;
 #[cfg(feature = "sqlite")]
 mod fence;
 mod fence_process;
+#[cfg(feature = "metrics")]
 mod ffi;
 mod holding;
 #[cfg(feature = "sqlite")]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from leasehold._client import _connected
 from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
 from leasehold.compat.redis_py._lock import BaseLock, _standing
@@ -119,7 +120,7 @@ class Lock(BaseLock):
             return self._looked(client, lease, lease.remaining() > 0 and client.refresh(lease, self._ttl))
 
     def _client(self) -> _native.Client:
-        return self._known_client() or self._connected(self._connector().connect())
+        return self._known_client() or self._connected(_connected(self._connector()))
 
     def __enter__(self) -> Self:
         if not self.acquire():
