@@ -13,7 +13,7 @@ const SOURCES: &str = "bindings/component/hosts/c";
 const HEADERS: &str = "wasmtime-c-api-impl-";
 const ASK: &str =
     "from importlib.metadata import version; from wasmtime._ffi import dll; print(version('wasmtime'), dll._name)";
-const MODULES: [&str; 4] = ["value.c", "machine.c", "http.c", "host.c"];
+const MODULES: [&str; 4] = ["value", "machine", "http", "host"];
 const PROGRAMS: [&str; 3] = ["lock", "guard", "bench"];
 /// A warning is a mistake. The headers have some of their own, so they count as the system's.
 const FLAGS: [&str; 4] = ["-std=c11", "-Wall", "-Wextra", "-Werror"];
@@ -61,11 +61,20 @@ pub fn build(steps: &mut Steps, peers: &Peers, build: Build) -> Result<PathBuf> 
     };
     let headers = steps.timed("headers of wasmtime for C", || headers(version))?;
     let sources = run::root().join(SOURCES);
-    for program in PROGRAMS {
+    let compile = || {
         let mut cc = setup::compile();
         cc.args(FLAGS).args(build.flags()).arg("-I").arg(sources.join("include")).arg("-isystem").arg(&headers);
-        cc.arg(sources.join(program).with_extension("c")).args(MODULES.map(|module| sources.join(module)));
-        cc.arg("-o").arg(folder.join(program)).arg("-L").arg(beside);
+        cc.current_dir(&folder);
+        cc
+    };
+    // Once for all programs, into files beside them.
+    let mut modules = compile();
+    modules.arg("-c").args(MODULES.map(|module| sources.join(module).with_extension("c")));
+    steps.run(&format!("compile the host, in C, {}", build.folder()), modules)?;
+    for program in PROGRAMS {
+        let mut cc = compile();
+        cc.arg(sources.join(program).with_extension("c")).args(MODULES.map(|module| format!("{module}.o")));
+        cc.arg("-o").arg(program).arg("-L").arg(beside);
         cc.arg(format!("-l:{}", name.to_string_lossy())).arg(format!("-Wl,-rpath,{}", beside.display()));
         steps.run(&format!("compile {program}, in C, {}", build.folder()), cc)?;
     }
