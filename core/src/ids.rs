@@ -111,17 +111,14 @@ impl Nonce {
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
-
-    /// A hash of 24 bits: enough to tell two attempts apart in a log or a list, not enough to use.
-    pub fn short(&self) -> u32 {
-        // FNV-1a over all bytes.
-        self.0.iter().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193)) >> 8
-    }
 }
 
+/// Shows a hash of 24 bits: enough to tell two attempts apart, not enough to use.
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Nonce(#{:06x})", self.short())
+        // FNV-1a over all bytes.
+        let hash = self.0.iter().fold(0x811c_9dc5_u32, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193));
+        write!(f, "Nonce(#{:06x})", hash >> 8)
     }
 }
 
