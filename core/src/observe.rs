@@ -98,18 +98,8 @@ mod tests {
     /// The record of a lease that only observers can declare dead.
     fn holding(heartbeat: u32) -> Holding {
         let nonce = Nonce::from_bytes([7; 16]);
-        Holding {
-            holder: Holder::Lease { nonce, seq: None },
-            version: Version::of(&nonce, Seq::new(heartbeat)),
-            released: false,
-            counter: None,
-            owner: None,
-            record_ttl: Some(TTL),
-            left: None,
-            since_unix_ms: None,
-            data: None,
-            session: None,
-        }
+        let holder = Holder::Lease { nonce, seq: None };
+        Holding { record_ttl: Some(TTL), ..Holding::of(holder, Version::of(&nonce, Seq::new(heartbeat))) }
     }
 
     fn resource(number: usize) -> Resource {

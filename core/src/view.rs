@@ -111,17 +111,12 @@ mod tests {
     use crate::ids::{Nonce, Owner, Version};
 
     fn record(nonce: u8, token: u64, left_ms: u64) -> Option<Seen> {
+        let holder = Holder::Lease { nonce: Nonce::from_bytes([nonce; 16]), seq: None };
         let holding = Holding {
-            holder: Holder::Lease { nonce: Nonce::from_bytes([nonce; 16]), seq: None },
-            version: Version::new(&[nonce]).unwrap(),
-            released: false,
             counter: Token::new(token),
             owner: Some(Owner::new(&alloc::format!("worker {nonce}")).unwrap()),
-            record_ttl: None,
             left: Some(Duration::from_millis(left_ms)),
-            since_unix_ms: None,
-            data: None,
-            session: None,
+            ..Holding::of(holder, Version::new(&[nonce]).unwrap())
         };
         Some(Seen { holding: Some(Box::new(holding)), done: None })
     }

@@ -465,16 +465,12 @@ impl Client {
         let Some(deadline) = ours.machine.deadline() else { return ours.machine.holder().cloned() };
         let nonce = ours.machine.nonce()?;
         Some(Holding {
-            holder: Holder::Lease { nonce, seq: None },
-            version: Version::of(&nonce, Seq::new(0)),
-            released: false,
             counter: ours.machine.token(),
             owner: Some(ours.options.owner().clone()),
             record_ttl: Some(ours.options.record_ttl()),
             left: Some(deadline.since(self.env.now.monotonic)),
-            since_unix_ms: None,
-            data: None,
             session: self.env.config.session_of(&self.env.seed),
+            ..Holding::of(Holder::Lease { nonce, seq: None }, Version::of(&nonce, Seq::new(0)))
         })
     }
 }

@@ -386,18 +386,8 @@ mod tests {
 
     fn busy() -> BlockReason {
         let nonce = Nonce::from_bytes([1; 16]);
-        BlockReason::Busy(Box::new(Holding {
-            holder: Holder::Lease { nonce, seq: None },
-            version: Version::of(&nonce, Seq::new(1)),
-            released: false,
-            counter: None,
-            owner: None,
-            record_ttl: None,
-            left: None,
-            since_unix_ms: None,
-            data: None,
-            session: None,
-        }))
+        let holder = Holder::Lease { nonce, seq: None };
+        BlockReason::Busy(Box::new(Holding::of(holder, Version::of(&nonce, Seq::new(1)))))
     }
 
     fn reason_of(nodes: &[Option<BlockReason>]) -> Option<BlockReason> {

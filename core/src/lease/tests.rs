@@ -162,16 +162,11 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     });
     let holding = |nonce, seq, released| {
         alloc::boxed::Box::new(Holding {
-            holder: Holder::Lease { nonce, seq: Some(seq) },
-            version: Version::of(&nonce, seq),
             released,
             counter: Token::new(7),
-            owner: None,
             record_ttl: Some(Duration::from_secs(30)),
             left: Some(Duration::from_secs(20)),
-            since_unix_ms: None,
-            data: None,
-            session: None,
+            ..Holding::of(Holder::Lease { nonce, seq: Some(seq) }, Version::of(&nonce, seq))
         })
     };
     let ours = |back: usize, released| holding(nonce.unwrap(), sends[sends.len() - 1 - back].seq, released);

@@ -127,17 +127,7 @@ pub(super) fn standing(row: &Holding, session: &Seen) -> Standing {
 
 /// The answer to a renewal of a lock whose session was revoked.
 pub(super) fn revoked(nonce: &Nonce) -> Outcome {
-    let holding = Holding {
-        holder: Holder::Lease { nonce: *nonce, seq: Some(Seq::LAST) },
-        version: Version::of(nonce, Seq::LAST),
-        released: false,
-        counter: None,
-        owner: None,
-        record_ttl: None,
-        left: None,
-        since_unix_ms: None,
-        data: None,
-        session: None,
-    };
+    let holder = Holder::Lease { nonce: *nonce, seq: Some(Seq::LAST) };
+    let holding = Holding::of(holder, Version::of(nonce, Seq::LAST));
     Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()), done: None }))
 }

@@ -241,18 +241,7 @@ fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<
 }
 
 fn foreign(version: &[u8], left: Option<Duration>) -> Option<Holding> {
-    Some(Holding {
-        holder: Holder::Foreign,
-        version: Version::new(version)?,
-        released: false,
-        counter: None,
-        owner: None,
-        record_ttl: None,
-        left,
-        since_unix_ms: None,
-        data: None,
-        session: None,
-    })
+    Some(Holding { left, ..Holding::of(Holder::Foreign, Version::new(version)?) })
 }
 
 /// Reads the reply to PTTL: the outer `None` is nonsense, the inner one a key without expiry.

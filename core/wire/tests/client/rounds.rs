@@ -98,18 +98,8 @@ fn what_the_core_takes_reaches_it() {
     host.client.credentials_renewed(NodeId::new(0), host.now);
     host.pass(Duration::ZERO);
     assert_eq!(host.transmits.len(), 1, "fresh credentials are tried");
-    let holding = Holding {
-        holder: Holder::Foreign,
-        version: Version::new(b"1").unwrap(),
-        released: false,
-        counter: None,
-        owner: None,
-        record_ttl: Some(Duration::from_secs(30)),
-        left: None,
-        since_unix_ms: None,
-        data: None,
-        session: None,
-    };
+    let foreign = Holding::of(Holder::Foreign, Version::new(b"1").unwrap());
+    let holding = Holding { record_ttl: Some(Duration::from_secs(30)), ..foreign };
     answer(&mut host, Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()), done: None })));
     assert_eq!(host.client.holder(LockId::new(2)).map(|holding| holding.holder), Some(Holder::Foreign));
     host.client.notified(&name, host.now);
