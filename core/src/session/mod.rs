@@ -26,6 +26,7 @@
 //! - A burial is conditional on the version that stood still. A late renewal of a buried session is refused.
 //! - Someone else who changes a row (break, revoke) moves the number of the session's record afterwards to an odd one ([`tell`]);
 //!   ours are even. The next renewal is refused for that, and every row is read once before it counts on.
+//! - A session that its node has forgotten, or that was revoked, is never renewed again, and a new one has another nonce.
 //! - A row that nobody here believes in any more does not run out while the session lives, so it is released.
 //! - For those who know of no sessions, and as a last resort, a row is an observed record with a long ttl of its own
 //!   ([`row_ttl`]): it is written anew every third of that, and a deadline is never later than that of the row.
@@ -53,7 +54,7 @@ use crate::time::{
 
 use own::Own;
 use rival::{Pair, Standing};
-pub use rival::{resource_of, shown, stands_by, tell};
+pub use rival::{label_of_record, resource_of, shown, stands_by, tell};
 use rows::OwnRow;
 pub(crate) use work::Work;
 
@@ -95,6 +96,8 @@ pub(crate) struct Sessions<T> {
 struct Node<T> {
     is_observed: bool,
     own: Option<Own>,
+    /// Sessions of ours that were revoked. Their records stand until nobody believes in their rows any more.
+    revoked: Vec<(Nonce, SessionLabel, Duration)>,
     /// A request about our session is under way.
     is_asking: bool,
     /// Waits for the answer to it.
@@ -137,6 +140,7 @@ impl<T: Copy> Sessions<T> {
         let node = |is_observed| Node {
             is_observed,
             own: None,
+            revoked: Vec::new(),
             is_asking: false,
             parked: Vec::new(),
             rows: BTreeMap::new(),
@@ -191,6 +195,7 @@ impl<T: Copy> Sessions<T> {
             Job::Free(nonce) => self.freed(at, nonce, &outcome),
             Job::Last => {}
         }
+        self.end_revoked(at, out);
     }
 
     /// When [`Sessions::sweep`] is due.
@@ -221,32 +226,7 @@ impl<T: Copy> Sessions<T> {
                 let release = Op::Release(Release { nonce, quorum: None });
                 self.ask(at, Job::Free(nonce), lock, resource, release, patience, out);
             }
-        }
-    }
-
-    /// Releases our sessions, once no lock is left.
-    pub(crate) fn end(&mut self, patience: Duration, out: &mut Vec<Step<T>>) {
-        for at in 0..self.nodes.len() {
-            let node = &mut self.nodes[at];
-            node.rows.clear();
-            node.sweep_at = None;
-            let Some(own) = node.own.take() else { continue };
-            let at = NodeId::new(u16::try_from(at).unwrap_or(u16::MAX));
-            let release = Op::Release(Release { nonce: own.nonce(), quorum: None });
-            let Some(resource) = resource_of(own.label()) else { continue };
-            self.ask(at, Job::Last, LockId::new(u64::MAX), resource, release, patience, out);
-        }
-    }
-
-    /// Returns true if no session stands, and none is being released.
-    pub(crate) fn is_over(&self) -> bool {
-        self.nodes.iter().all(|node| node.own.is_none()) && self.jobs.is_empty()
-    }
-
-    /// Begins anew: this client may be one of two copies.
-    pub(crate) fn forget(&mut self) {
-        for node in &mut self.nodes {
-            node.own = None;
+            self.end_revoked(at, out);
         }
     }
 
@@ -357,6 +337,7 @@ impl<T: Copy> Sessions<T> {
             written: moment.now,
             is_doubtful: false,
             is_revoked: false,
+            is_forgotten: false,
             in_flight: 0,
             may_land: false,
             until,

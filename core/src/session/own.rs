@@ -7,10 +7,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Job, Moment, Sessions, Step, answer, resource_of};
-use crate::ids::{NodeId, Nonce, Owner, Seq, SessionLabel};
+use super::{Job, Moment, Node, Sessions, Step, answer, resource_of};
+use crate::ids::{LockId, NodeId, Nonce, Owner, Seq, SessionLabel};
 use crate::lease::Sends;
-use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Refusal, Renew, Seen};
+use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Refusal, Release, Renew, Seen};
 use crate::prf::session_nonce;
 use crate::time::Monotonic;
 
@@ -43,6 +43,8 @@ enum Heard {
     /// Its name is taken.
     Taken(Seen),
     Over,
+    /// Its node has lost what it had, and says so.
+    Forgotten,
     Revoked,
     Failed(Outcome),
 }
@@ -100,6 +102,8 @@ impl Own {
                 return Heard::Failed(Outcome::Unknown(Fault::of(FaultKind::Protocol)));
             }
             Outcome::NotApplied(Refusal::Conflict(seen)) => seen,
+            // A renewal would never have it vote again: only an acquire takes it in.
+            Outcome::NotApplied(Refusal::Abstains { .. }) if self.stands => return Heard::Forgotten,
             Outcome::NotApplied(refusal) => {
                 self.sends.settle(Seq::new(self.seq));
                 return Heard::Failed(Outcome::NotApplied(refusal));
@@ -174,7 +178,8 @@ impl<T: Copy> Sessions<T> {
                 seq,
                 record_ttl,
                 expect: node.seen.ran_out(at, &resource, moment.now),
-                owner: Owner::new(own.label.as_str()).unwrap_or_default(),
+                // The name, whatever the number of the record: so `label_of_record` knows it.
+                owner: Owner::new(base.as_str()).unwrap_or_default(),
                 data: None,
                 session: None,
                 unless_done: false,
@@ -244,8 +249,15 @@ impl<T: Copy> Sessions<T> {
                 }
             }
             Heard::Revoked => {
+                if let Some(own) = node.own.take() {
+                    node.rows.values_mut().filter(|row| row.session == own.nonce).for_each(|row| row.is_revoked = true);
+                    let patience = parked.iter().map(|work| work.patience).min().unwrap_or_default();
+                    node.revoked.push((own.nonce, own.label, patience));
+                }
+            }
+            Heard::Forgotten => {
                 let nonce = node.own.take().map(|own| own.nonce);
-                node.rows.values_mut().filter(|row| Some(row.session) == nonce).for_each(|row| row.is_revoked = true);
+                node.rows.values_mut().filter(|row| Some(row.session) == nonce).for_each(|row| row.is_forgotten = true);
             }
             Heard::Over => node.own = None,
         }
@@ -256,5 +268,49 @@ impl<T: Copy> Sessions<T> {
             }
         }
         self.pulse(at, moment, out);
+    }
+
+    /// Releases our sessions, once no lock is left.
+    pub(crate) fn end(&mut self, patience: Duration, out: &mut Vec<Step<T>>) {
+        for at in 0..self.nodes.len() {
+            let node = &mut self.nodes[at];
+            node.rows.clear();
+            node.sweep_at = None;
+            let own = node.own.take();
+            let at = NodeId::new(u16::try_from(at).unwrap_or(u16::MAX));
+            if let Some(own) = own {
+                self.ask_last(at, own.nonce(), own.label(), patience, out);
+            }
+            self.end_revoked(at, out);
+        }
+    }
+
+    /// Returns true if no session stands, and none is being released.
+    pub(crate) fn is_over(&self) -> bool {
+        self.nodes.iter().all(|node| node.own.is_none()) && self.jobs.is_empty()
+    }
+
+    /// Begins anew: this client may be one of two copies.
+    pub(crate) fn forget(&mut self) {
+        for node in &mut self.nodes {
+            node.own = None;
+            node.revoked.clear();
+        }
+    }
+
+    /// Releases the sessions that were revoked and have no rows left, so that they do not stand for ever.
+    pub(super) fn end_revoked(&mut self, at: NodeId, out: &mut Vec<Step<T>>) {
+        let Node { revoked, rows, .. } = &mut self.nodes[at.index()];
+        let is_over = |nonce: &Nonce| rows.values().all(|row| row.session != *nonce);
+        let over: Vec<_> = revoked.extract_if(.., |(nonce, ..)| is_over(nonce)).collect();
+        for (nonce, label, patience) in over {
+            self.ask_last(at, nonce, &label, patience, out);
+        }
+    }
+
+    fn ask_last(&mut self, at: NodeId, nonce: Nonce, label: &SessionLabel, patience: Duration, out: &mut Vec<Step<T>>) {
+        let Some(resource) = resource_of(label) else { return };
+        let release = Op::Release(Release { nonce, quorum: None });
+        self.ask(at, Job::Last, LockId::new(u64::MAX), resource, release, patience, out);
     }
 }

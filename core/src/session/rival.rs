@@ -7,9 +7,21 @@ use alloc::vec::Vec;
 use crate::ids::{Nonce, Resource, Seq, SessionLabel, Version};
 use crate::op::{Denial, DenialKind, Holder, Holding, Op, Outcome, Refusal, Renew, Seen, Session};
 
+/// The resource of a session's record begins with it.
+const PREFIX: &str = "session:";
+
 /// The resource whose record a session is.
 pub fn resource_of(label: &SessionLabel) -> Option<Resource> {
-    Resource::new(&format!("session:{}", label.as_str())).ok()
+    Resource::new(&format!("{PREFIX}{}", label.as_str())).ok()
+}
+
+/// The label of the session whose record this is, on a node that expires nothing: `NAME`, or `NAME/2` of another session of the
+/// same name. The owner of such a record is that name, which tells it from a lock that a user has called so.
+pub fn label_of_record<'a>(resource: &'a str, owner: &str) -> Option<&'a str> {
+    let label = resource.strip_prefix(PREFIX).filter(|label| !label.is_empty())?;
+    let is_cut = label.len() == SessionLabel::MAX_BYTES;
+    let is_another = |(name, _): (&str, &str)| name == owner || is_cut && owner.starts_with(name);
+    (label == owner || label.rsplit_once('/').is_some_and(is_another)).then_some(label)
 }
 
 /// More sends than fail in a row before every lock of a session is lost.
@@ -130,4 +142,30 @@ pub(super) fn revoked(nonce: &Nonce) -> Outcome {
     let holder = Holder::Lease { nonce: *nonce, seq: Some(Seq::LAST) };
     let holding = Holding::of(holder, Version::of(nonce, Seq::LAST));
     Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()), done: None }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_a_session_is_told_from_a_lock_that_is_called_so() {
+        for (resource, owner, label) in [
+            ("session:w", "w", Some("w")),
+            ("session:w/2", "w", Some("w/2")),
+            ("session:ci/42", "ci/42", Some("ci/42")),
+            ("session:ci/42/2", "ci/42", Some("ci/42/2")),
+            ("session:w", "host:1:main", None),
+            ("session:w", "", None),
+            ("session:w/2", "v", None),
+            ("session:", "", None),
+            ("session", "session", None),
+            ("w", "w", None),
+        ] {
+            assert_eq!(label_of_record(resource, owner), label, "{resource} of {owner}");
+        }
+        let (name, cut) = ("x".repeat(64), format!("session:{}/2", "x".repeat(62)));
+        assert_eq!(label_of_record(&cut, &name), cut.strip_prefix(PREFIX));
+        assert_eq!(label_of_record(&cut, &"y".repeat(64)), None);
+    }
 }

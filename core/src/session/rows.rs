@@ -20,6 +20,8 @@ pub(super) struct OwnRow {
     /// Others may have changed it.
     pub(super) is_doubtful: bool,
     pub(super) is_revoked: bool,
+    /// Its node has lost the session, and perhaps the row: it does not vote, and refuses nothing.
+    pub(super) is_forgotten: bool,
     /// Acquires of the attempt that are under way.
     pub(super) in_flight: u8,
     /// One had an unknown outcome, and may yet land.
@@ -57,6 +59,9 @@ impl<T> Node<T> {
         let row = self.rows.get(&renew.nonce);
         if row.is_some_and(|row| row.is_revoked) {
             return Some(rival::revoked(&renew.nonce));
+        }
+        if row.is_some_and(|row| row.is_forgotten) {
+            return Some(Outcome::NotApplied(Refusal::Abstains { stamp: None }));
         }
         let is_of_ours =
             |row: &OwnRow| !row.is_freed && self.own.as_ref().is_some_and(|own| own.nonce() == row.session);

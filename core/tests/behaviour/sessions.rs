@@ -271,6 +271,36 @@ fn a_revoked_session_ends_all_its_locks_and_new_ones_get_another() {
 }
 
 #[test]
+fn the_record_of_a_revoked_session_is_released_with_its_last_lock() {
+    let mut world = world(1);
+    world.hold(0, 1, "r", options());
+    world.hold(0, 2, "s", options());
+    world.revoke_at(0, "session:a");
+    world.pass(secs(20));
+    world.release(0, 1);
+    world.pass(ms(100));
+    assert!(world.is_held(0, "session:a"), "the work of another lock may still run");
+    world.release(0, 2);
+    world.pass(ms(100));
+    assert!(!world.is_held(0, "session:a"));
+    world.hold(0, 3, "t", options());
+    assert_eq!(session_of(&world, 0, "t").label, label("a"));
+}
+
+#[test]
+fn the_record_of_a_revoked_session_is_released_when_its_client_is_closed() {
+    let mut world = world(1);
+    world.hold(0, 1, "r", options());
+    world.revoke_at(0, "session:a");
+    world.pass(secs(20));
+    let now = world.now(0);
+    world.hosts[0].client.close(now);
+    world.drain(0);
+    world.deliver_all();
+    assert!(world.hosts[0].client.is_idle() && !world.is_held(0, "session:a"));
+}
+
+#[test]
 fn closing_frees_the_locks_and_the_session() {
     let mut world = world(1);
     world.hold(0, 1, "r", options());
