@@ -81,7 +81,7 @@ pub struct World {
     /// True if waiters stand in line. Needs `watch`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lines: bool,
-    /// True if clients keep their locks by sessions. Only for a store whose records only observers can declare dead.
+    /// True if clients keep their locks by sessions where only observers can declare a record dead. Needs such a store or node.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sessions: bool,
     /// True if each host has a kernel of its own, and so a boot of its own.
@@ -114,7 +114,9 @@ impl World {
             config = config.with_quorum(Quorum::new(QUORUM, Duration::from_nanos(self.max_ttl_ns))?);
         }
         if self.sessions {
-            config = config.with_observed([NodeId::new(0)]).with_session(SessionLabel::new("host")?);
+            let observed = self.specs().iter().zip(0..).filter(|(spec, _)| spec.kind == store::Kind::Dynamodb);
+            config =
+                config.with_observed(observed.map(|(_, n)| NodeId::new(n))).with_session(SessionLabel::new("host")?);
         }
         let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?).with_lines(self.lines && self.watch);
         config.with_request_timeout(Duration::from_nanos(self.request_timeout_ns))

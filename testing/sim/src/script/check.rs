@@ -17,8 +17,10 @@ impl Script {
         }
         self.within_bounds()?;
         self.check_nodes()?;
-        if self.world.sessions && self.world.store.as_ref().is_none_or(|store| store.kind != Kind::Dynamodb) {
-            return Err("sessions need a store whose records only observers can declare dead: dynamodb".to_owned());
+        if self.world.sessions && self.world.specs().iter().all(|spec| spec.kind != Kind::Dynamodb) {
+            return Err(
+                "sessions need a store or node whose records only observers can declare dead: dynamodb".to_owned()
+            );
         }
         self.world.config().map_err(|error| format!("world: {error}"))?;
         for (n, spec) in self.hosts.iter().enumerate() {

@@ -35,6 +35,8 @@ pub(super) fn draw(mut swarm: Swarm) -> (Script, Odds) {
     world.nodes = (0..swarm.nodes).map(|n| swarm.node_spec(n)).collect();
     world.reads = draws.one_in(4);
     world.unmarked = draws.one_in(3);
+    let is_observed = world.nodes.iter().any(|node| node.kind == Kind::Dynamodb);
+    world.sessions = is_observed && swarm.broken.is_none() && swarm.has("sessions");
     // Whole milliseconds, as in markers.
     world.max_ttl_ns = (longest_ns + draws.below(longest_ns / 2)).next_multiple_of(MS);
     if swarm.has("retention") {
