@@ -390,8 +390,8 @@ export class Client {
   sessions(): Promise<SessionInfo[]>;
 
   /**
-   * Asks the holders of all sessions of this name to let go of all of their locks, as {@link Client.revoke} does for one; `*`
-   * matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
+   * Asks the holders of all sessions of this name to let go of all of their locks, as {@link Client.revoke} does for one: those
+   * that are shown as `NAME/2` and so on, too; `*` matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
    * again.
    *
    * @throws {@link ConfigError} for an empty name, and otherwise the errors of {@link Client.sessions} and

@@ -25,6 +25,8 @@ pub struct Listing {
     place: Place,
     ready: VecDeque<LockInfo>,
     given: HashSet<Resource>,
+    /// The records of sessions are given, too.
+    has_sessions: bool,
 }
 
 /// The place where the next page begins.
@@ -54,7 +56,7 @@ impl Client {
     /// It is for looking, never for deciding: a lock that is taken or released meanwhile may be missing, or be shown all the
     /// same. One that is held throughout is shown once. Each page is a bounded request, whatever else the store keeps, and
     /// blocks nobody's locks. Keys of other programs are left out, and so are records that no client writes, which
-    /// `leasehold doctor` may name.
+    /// `leasehold doctor` may name, and those of sessions, which [`Client::sessions`] shows.
     ///
     /// Redis is asked by `SCAN`, all masters of a cluster in turn, and the user needs `+scan`. DynamoDB reads the whole
     /// table, which costs one read unit for each 4 KiB of it, and the right `dynamodb:Scan`. Of a quorum, so many nodes are
@@ -67,6 +69,7 @@ impl Client {
             place: Place::default(),
             ready: VecDeque::new(),
             given: HashSet::new(),
+            has_sessions: false,
         }
     }
 }
@@ -84,6 +87,10 @@ impl Client {
 }
 
 impl Listing {
+    pub(crate) fn with_sessions(self) -> Self {
+        Self { has_sessions: true, ..self }
+    }
+
     /// The next lock; `None` after the last one.
     ///
     /// # Errors
@@ -130,8 +137,11 @@ impl Listing {
             }
         };
         let records: Vec<_> = page.records.into_iter().filter(|(name, _)| !self.given.contains(name)).collect();
-        let locks = if nodes == 1 { self.of_one(records).await } else { self.of_all(records).await }?;
+        let mut locks = if nodes == 1 { self.of_one(records).await } else { self.of_all(records).await }?;
         self.given.extend(locks.iter().filter_map(|lock| Resource::new(&lock.resource).ok()));
+        if !self.has_sessions {
+            locks.retain(|lock| self.client.record_of(lock).is_none());
+        }
         match page.next {
             Some(next) => self.place.after = next,
             None => {

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use leasehold_core::SessionLabel;
+use leasehold_core::session::{label_of_record, resource_of};
+
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, LockInfo};
@@ -25,9 +28,6 @@ pub struct SessionInfo {
     record: Option<LockInfo>,
 }
 
-/// The resource of a session's own record begins with it.
-const OF_RECORD: &str = "session:";
-
 impl Client {
     /// The sessions of the clients that have locks, by their names: one for each client with a
     /// [name](crate::ClientBuilder::session).
@@ -41,13 +41,15 @@ impl Client {
     /// # }
     /// ```
     ///
-    /// It is for looking, never for deciding, and costs as much as a [`Client::list`] of all locks.
+    /// It is for looking, never for deciding, and costs as much as a [`Client::list`] of all locks, since any lock may belong to
+    /// a session. Where a session is a record of its own, it is shown until its client is closed or, if that has died, until
+    /// somebody takes one of its locks.
     ///
     /// # Errors
     /// As [`Listing::next`](crate::Listing::next).
     pub async fn sessions(&self) -> Result<Vec<SessionInfo>, Error> {
         let mut sessions: BTreeMap<_, SessionInfo> = BTreeMap::new();
-        let mut listing = self.list("");
+        let mut listing = self.list("").with_sessions();
         let records = self.driver().observed_nodes();
         while let Some(lock) = listing.next().await? {
             let (label, nonce, is_record) = match (&lock.session, self.record_of(&lock)) {
@@ -60,11 +62,22 @@ impl Client {
             let session = sessions.entry(key).or_insert_with(|| SessionInfo::of(label));
             if is_record { session.record = Some(lock) } else { session.locks.push(lock) }
         }
+        if self.shared.quorum().is_some() && !records.is_empty() {
+            // A node that was not listed may be the only one that has it.
+            let unlisted = sessions.values().filter(|session| session.record.is_none());
+            let names = unlisted.filter_map(|session| resource_of(&SessionLabel::new(&session.label).ok()?)).collect();
+            for record in self.held_of(names).await? {
+                let label = self.record_of(&record).map(str::to_owned);
+                if let Some(session) = label.and_then(|label| sessions.get_mut(&(label, None))) {
+                    session.record = Some(record);
+                }
+            }
+        }
         Ok(sessions.into_values().map(SessionInfo::finished).collect())
     }
 
-    /// Asks the holders of all sessions of this name to let go of all of their locks, as [`Client::revoke`] does for one. `*` in
-    /// the name stands for any characters. Answers the sessions that were revoked; those whose client takes locks again begin
+    /// Asks the holders of all sessions of this name to let go of all of their locks, as [`Client::revoke`] does for one: those
+    /// that are shown as `NAME/2` and so on, too. `*` in the name stands for any characters. Answers the sessions that were revoked; those whose client takes locks again begin
     /// anew.
     ///
     /// Where the session is a record of its own, that record is revoked, in one write; otherwise, and in a quorum, each
@@ -84,7 +97,7 @@ impl Client {
         }
         let mut revoked = Vec::new();
         for session in self.sessions().await? {
-            if fits(pattern, &session.label) {
+            if session.is_called(pattern) {
                 revoked.extend(self.revoke_all(session, caller).await?);
             }
         }
@@ -112,16 +125,23 @@ impl Client {
         }
     }
 
-    /// The name of the session whose record this is.
-    fn record_of<'a>(&self, lock: &'a LockInfo) -> Option<&'a str> {
-        let label = lock.resource.strip_prefix(OF_RECORD)?;
-        (!self.driver().observed_nodes().is_empty() && lock.owner.as_deref() == Some(label)).then_some(label)
+    /// The label of the session whose record this is.
+    pub(crate) fn record_of<'a>(&self, lock: &'a LockInfo) -> Option<&'a str> {
+        let owner = lock.owner.as_deref().filter(|_| !self.driver().observed_nodes().is_empty())?;
+        label_of_record(&lock.resource, owner)
     }
 }
 
 impl SessionInfo {
     const fn of(label: String) -> Self {
         Self { label, since_unix_ms: None, revoked: false, locks: Vec::new(), record: None }
+    }
+
+    /// Returns true if [`Client::revoke_session`] would revoke it: by its own label, or by the name that its client was given.
+    /// `*` stands for any characters.
+    pub fn is_called(&self, pattern: &str) -> bool {
+        let name = self.record.as_ref().and_then(|record| record.owner.as_deref());
+        fits(pattern, &self.label) || name.is_some_and(|name| fits(pattern, name))
     }
 
     fn finished(mut self) -> Self {

@@ -414,8 +414,8 @@ class Client(SyncOnly):
         return self._native.sessions()
 
     def revoke_session(self, label: str) -> Sequence[SessionInfo]:
-        """Asks the holders of all sessions of this name to let go of all of their locks, as :meth:`revoke` does for one; ``*``
-        matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
+        """Asks the holders of all sessions of this name to let go of all of their locks, as :meth:`revoke` does for one: those
+        that are shown as ``NAME/2`` and so on, too; ``*`` matches any characters. The answer is the sessions that were revoked. If it fails halfway, some locks are revoked: ask
         again.
 
         Raises the errors of :meth:`sessions` and :meth:`revoke`, and ConfigError for an empty name.

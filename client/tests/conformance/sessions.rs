@@ -73,6 +73,10 @@ pub(crate) fn clients_of_one_name_have_sessions_of_their_own(store: &Store) {
     shown.sort();
     // Each node of a quorum may have given the second its name.
     assert!(shown == [["a"], ["b"]] || store.is_a_quorum() && shown.concat() == ["a", "b"], "{shown:?}");
+    let _mine = hold(&two, "session:mine");
+    let mut listed: Vec<String> = one.list("").map(|lock| lock.unwrap().resource).collect();
+    listed.sort();
+    assert_eq!(listed, ["a", "b", "session:mine"], "the records of sessions are no locks");
     one.close().unwrap();
     assert!(two.lock("a").try_acquire().unwrap().is_some());
     assert!(one_lock_is_held(&two, "b"), "the other session is not touched");
@@ -87,26 +91,30 @@ pub(crate) fn a_revoked_session_lets_go_of_all_its_locks(store: &Store) {
         return;
     }
     let (admin, one, two) = (store.client(), of_session(store, "worker-7"), of_session(store, "other"));
-    let leases = ["a", "b"].map(|name| hold(&one, name));
-    let kept = hold(&two, "c");
-    for nobody in ["worker", "*-8", "worker-7/2"] {
+    let another = of_session(store, "worker-7");
+    let leases = [hold(&one, "a"), hold(&one, "b"), hold(&another, "c")];
+    let kept = hold(&two, "d");
+    for nobody in ["worker", "*-8", "worker-7/3"] {
         assert_eq!(admin.revoke_session(nobody).unwrap(), [], "{nobody}");
     }
     assert_eq!(admin.revoke_session("").unwrap_err().kind(), ErrorKind::Config);
-    let revoked = admin.revoke_session("worker-*").unwrap();
-    let [session] = revoked.as_slice() else { panic!("{revoked:?}") };
-    assert_eq!((session.label.as_str(), session.revoked, names(session)), ("worker-7", true, vec!["a", "b"]));
+    let revoked = admin.revoke_session("worker-7").unwrap();
+    let mut locks: Vec<&str> = revoked.iter().flat_map(names).collect();
+    locks.sort_unstable();
+    assert_eq!(locks, ["a", "b", "c"], "of both clients of this name: {revoked:?}");
+    assert!(revoked.iter().all(|session| session.revoked && session.label.starts_with("worker-7")), "{revoked:?}");
     for lease in &leases {
         assert_eq!(lease.lost().lost_reason(), Some("revoked"), "{}", lease.resource());
     }
     assert!(admin.lock("a").try_acquire().unwrap().is_none(), "not before its work has ended");
     drop(leases);
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         eventually("it is given back", || admin.lock(name).try_acquire().unwrap().is_some());
     }
+    eventually("no revoked session is left", || admin.sessions().unwrap().iter().all(|session| !session.revoked));
     kept.check(ms(1)).unwrap();
-    let again = hold(&one, "d");
-    assert!(shown(&admin).iter().any(|(label, names)| label.starts_with("worker-7") && names == &["d"]));
+    let again = hold(&one, "e");
+    assert!(shown(&admin).iter().any(|(label, names)| label.starts_with("worker-7") && names == &["e"]));
     again.release().unwrap();
 }
 
