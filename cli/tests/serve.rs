@@ -39,6 +39,23 @@ fn a_lock_is_acquired_renewed_and_released_by_calls() {
 }
 
 #[test]
+fn a_daemon_may_have_a_session_which_is_revoked_as_a_whole() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place, &["--session", "serve-7"]);
+    for name in ["one", "two"] {
+        daemon.acquire(name);
+    }
+    for (args, is_revoked) in
+        [(&["sessions", "--json"][..], false), (&["revoke", "--session", "serve-7", "--yes", "--json"], true)]
+    {
+        let session = place.run(args).expect(0).json();
+        assert_eq!((&session["session"], &session["revoked"]), (&json!("serve-7"), &json!(is_revoked)));
+        assert_eq!(session["locks"].as_array().map(Vec::len), Some(2), "{session}");
+    }
+    place.run(&["serve", "--session", "two words"]).expect(64).says("1 to 64 letters");
+}
+
+#[test]
 fn a_client_that_does_not_call_loses_its_lease_after_the_ttl() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);

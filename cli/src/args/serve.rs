@@ -30,6 +30,12 @@ pub(crate) struct ServeArgs {
     /// A token has 16 characters or more. Each name has its own leases.
     #[arg(long, value_name = "FILE")]
     pub tokens: Option<PathBuf>,
+    /// A name for the session of this daemon, such as serve-7: 1 to 64 letters, digits and -_.:@/
+    ///
+    /// `leasehold sessions` shows it. In DynamoDB, etcd and objects the daemon then renews one record, however many locks its
+    /// clients hold.
+    #[arg(long, value_name = "NAME")]
+    pub session: Option<String>,
     /// The most leases and waits of one client
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
     pub max_leases: usize,

@@ -42,7 +42,8 @@ pub(crate) fn run(args: &ServeArgs, target: &Target) -> Result<u8, Failure> {
     raise_open_files();
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::system("cannot start a runtime", &error))?;
-    let client = warnings::said(|| runtime.block_on(target.settings().connect(target)))?;
+    let settings = args.session.iter().fold(target.settings(), |settings, name| settings.session(name));
+    let client = warnings::said(|| runtime.block_on(settings.connect(target)))?;
     must_be_shared(client.stores())?;
     let store = shown(client.stores());
     let service = Arc::new(Service::new(client, store.clone(), args.max_leases, args.max_connections));
