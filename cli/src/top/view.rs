@@ -15,6 +15,8 @@ use crate::output::{printable, span};
 
 /// Columns are left out until so much is left for the names of locks and holders.
 const FOR_NAMES: u16 = 40;
+/// The widest column of sessions.
+const MOST_OF_SESSION: u16 = 20;
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 /// More bytes than any character that people write; a heap of accents would cover other rows.
 const CHARACTER: usize = 16;
@@ -201,12 +203,17 @@ impl View {
             number("LEFT", 6, &|lock| lock.left.map(|left| span(left.saturating_sub(passed)))),
             number("WAIT", 4, &waiting),
         ];
+        let session = |row: &Shown| row.lock.session.clone().unwrap_or_default();
+        let longest = self.locks.iter().map(|row| wide(&session(row))).max().unwrap_or(0);
+        let width_of_session = longest.clamp(7, MOST_OF_SESSION);
+        let cells = self.rows().map(|row| fit(&session(row), width_of_session)).collect();
+        columns.insert(0, Column { title: "SESSION", width: width_of_session, is_number: false, cells });
         columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
         let rest = |columns: &[Column]| {
             let used = columns.iter().map(|column| column.width + 1).fold(1, u16::saturating_add);
             width.saturating_sub(used)
         };
-        for least in ["SINCE", "TOKEN", "WAIT", "LEFT"] {
+        for least in ["SESSION", "SINCE", "TOKEN", "WAIT", "LEFT"] {
             if rest(&columns) < FOR_NAMES {
                 columns.retain(|column| column.title != least);
             }

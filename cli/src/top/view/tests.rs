@@ -60,6 +60,18 @@ fn columns_are_left_out_where_there_is_no_room() {
 }
 
 #[test]
+fn sessions_are_shown_where_locks_have_any() {
+    let (mut view, _leases, client) = view(&["nightly"]);
+    assert!(!drawn(&mut view, 120, 6)[2].contains("SESSION"));
+    let worker = Client::connect_with(leasehold::Client::builder().session("ci-42"), "memory:sessions").unwrap();
+    let _lease = worker.lock("weekly").acquire().unwrap();
+    view.learn(Look { locks: worker.list("").collect(), ..look(&client) });
+    let screen = drawn(&mut view, 120, 6);
+    assert!(screen[2].contains(" SESSION ") && screen[3].contains(" ci-42 "), "{screen:?}");
+    assert!(!drawn(&mut view, 70, 6)[2].contains("SESSION"), "names need the room");
+}
+
+#[test]
 fn no_size_is_too_small() {
     let (mut view, _leases, _client) = view(&["nightly", "錠前", "other"]);
     for width in (0..90).step_by(3) {
