@@ -39,9 +39,13 @@ pub(crate) fn revoke(label: &str, args: &RevokeArgs, target: &Target) -> Result<
             )));
         }
         let question = "Their holders are told at their next renewal, and all of their locks are free once their work has \
-                        ended.\nRevoke all sessions of this name? Type yes:";
-        let all: String = client.sessions()?.iter().map(|session| line(session) + "\n").collect();
-        if !agreed(format_args!("All sessions of the store:\n{all}The name: {label}\n{question}"))? {
+                        ended.\nRevoke them? Type yes:";
+        let meant = client.sessions()?.into_iter().filter(|session| session.is_called(label));
+        let meant: String = meant.map(|session| line(&session) + "\n").collect();
+        if meant.is_empty() {
+            return Ok(nobody(label));
+        }
+        if !agreed(format_args!("{meant}{question}"))? {
             say("nothing was changed");
             return Ok(status::NOT_DONE);
         }
@@ -51,15 +55,20 @@ pub(crate) fn revoke(label: &str, args: &RevokeArgs, target: &Target) -> Result<
         let lines: String = revoked.iter().map(|session| format!("{}\n", session_json(session))).collect();
         answer(&lines)?;
     } else {
-        let told =
-            |session: &SessionInfo| format!("{}; they are free once the work has ended, or the ttl\n", line(session));
+        let told = |session: &SessionInfo| {
+            let free = if session.locks.is_empty() { "" } else { "; free once the work has ended, or the ttl" };
+            format!("{}{free}\n", line(session))
+        };
         answer(&revoked.iter().map(told).collect::<String>())?;
     }
-    if revoked.is_empty() {
-        say(format_args!("no session {label:?} has locks"));
-        return Ok(status::NOTHING);
-    }
-    Ok(status::DONE)
+    Ok(if revoked.is_empty() { nobody(label) } else { status::DONE })
+}
+
+fn nobody(label: &str) -> u8 {
+    say(format_args!(
+        "no session {label:?} has locks; `leasehold sessions` shows those that do, and * stands for any characters"
+    ));
+    status::NOTHING
 }
 
 fn session_json(session: &SessionInfo) -> Value {

@@ -5,9 +5,12 @@
 
 mod common;
 
-use common::{Place, Ran, block};
+use std::process::Command;
+
+use common::{Place, Ran, Started, block};
 use leasehold_servers::answers::{Reply, Server as Answers};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
+use rustix::process::Signal;
 use serde_json::json;
 
 struct Rig {
@@ -27,10 +30,14 @@ impl Rig {
 
     /// A command on the table, which the environment names.
     fn run(&self, parameters: &str, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(parameters, arguments).output().unwrap())
+    }
+
+    fn command(&self, parameters: &str, arguments: &[&str]) -> Command {
         let mut command = self.place.leasehold(arguments);
         command.env("LEASEHOLD_STORE", self.url() + parameters);
         command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "hunter2-fish");
-        Ran::from(command.output().unwrap())
+        command
     }
 }
 
@@ -65,6 +72,25 @@ fn the_first_use_of_the_documentation_works() {
     let keys = format!("AWS_ACCESS_KEY_ID={ACCESS_KEY_ID} AWS_SECRET_ACCESS_KEY=hunter2-fish");
     let ran = rig.place.run_lines(&format!("set -e\n{}", lines.replace("AWS_PROFILE=ops", &keys))).expect(0);
     assert!(ran.stdout.ends_with("report written\n"), "{ran:?}");
+}
+
+#[test]
+fn breaking_the_session_of_a_killed_process_frees_its_lock() {
+    let rig = Rig::start();
+    rig.run("", &["table", "create"]).expect(0);
+    let script = "echo > held; exec sleep 1000";
+    let hold = ["exec", "--session", "ci-42", "--ttl", "1h", "one", "--", "sh", "-c", script];
+    let job = Started::new(&mut rig.command("", &hold));
+    rig.place.wait_for_file_exists("held");
+    job.signal(Signal::KILL);
+    assert_eq!(job.wait().status, 1_000 + Signal::KILL.as_raw());
+    let listed = rig.run("", &["list"]).expect(0).stdout;
+    assert!(listed.contains("session ci-42") && !listed.contains("session:ci-42"), "{listed}");
+    assert!(rig.run("", &["sessions"]).expect(0).stdout.starts_with("ci-42: 1 lock, since "));
+    rig.run("", &["exec", "--wait", "0s", "one", "--", "true"]).expect(75);
+    rig.run("", &["break", "--yes", "session:ci-42"]).expect(0);
+    rig.run("", &["exec", "--wait", "0s", "one", "--", "true"]).expect(0);
+    rig.run("", &["sessions"]).expect(1).says("no client has a session");
 }
 
 #[test]

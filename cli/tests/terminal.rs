@@ -187,6 +187,28 @@ fn break_asks_and_accepts_no() {
 }
 
 #[test]
+fn revoke_shows_the_sessions_of_the_name_and_asks() {
+    let place = Place::new();
+    let hold = |name: &str| {
+        let script = format!("echo > {name}; exec sleep 1000");
+        let job = place.start(&["exec", "--session", name, "--ttl", "1h", name, "--", "sh", "-c", &script]);
+        place.wait_for_file_exists(name);
+        job
+    };
+    let _jobs = [hold("ci-42"), hold("other")];
+    let ask = || Pty::start(&mut place.leasehold(&["revoke", "--session", "ci-*"]));
+    for (answer, status) in [("no", 2), ("yes", 0)] {
+        let mut pty = ask();
+        pty.wait_until_shown("Type yes:");
+        let shown = pty.shown();
+        assert!(shown.contains("ci-42: 1 lock, since ") && !shown.contains("other"), "{shown}");
+        pty.type_in(&format!("{answer}\n"));
+        pty.wait().expect(status);
+    }
+    Pty::start(&mut place.leasehold(&["revoke", "--session", "nobody"])).wait().expect(1);
+}
+
+#[test]
 fn break_does_not_take_the_lock_of_a_holder_that_it_has_not_shown() {
     let place = Place::new();
     let script = |name: &str| format!("echo > {name}; while [ ! -e {name}-done ]; do sleep 0.01; done");

@@ -193,11 +193,14 @@ Examples:
   leasehold sessions
   leasehold sessions --json | jq -r '.session + \" \" + .locks[].resource'
   leasehold revoke --session worker-7
-      ask the client of that name to let go of all its locks
+      ask the clients of that name to let go of all their locks
 
 In DynamoDB, etcd and objects, a session is a record that is renewed in the
 place of its locks, and two clients of one name have the sessions NAME and
-NAME/2. Elsewhere it is a name beside each lock.
+NAME/2. It has no locks while its client holds none. If its process was killed,
+it stands until somebody takes one of its locks; if you know that the process is
+dead, `leasehold break session:NAME` frees all of them at once. Elsewhere a
+session is a name beside each lock.
 
 Exit status:
     0  some client has a session
@@ -261,7 +264,8 @@ Examples:
   leasehold revoke --owner 'worker-7:*' --yes nightly
       before worker-7 is drained
   leasehold revoke --session 'ci-42*' --yes
-      all locks of the processes whose sessions are named so
+      all locks of the processes whose sessions are named so, those that
+      `leasehold sessions` shows with /2 and so on, too
 
 `leasehold inspect` shows whether a lock is revoked, and by whom it is still
 held. A command under `leasehold exec` gets TERM at once when its lease is
