@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
-use leasehold_core::op::{Applied, Op, Outcome, Renew, Session};
+use leasehold_core::op::{Applied, Op, Outcome, Refusal, Renew, Session};
 use leasehold_core::session::{resource_of, tell};
 use leasehold_core::store::Record;
 use leasehold_core::{Config, Event, LostReason, NodeConfig, NodeId, Nonce, Resource, Seq, SessionLabel, Wait};
@@ -514,4 +514,17 @@ fn a_vote_counts_only_while_the_session_stands_on_its_node() {
     world.pass(secs(20));
     let events = world.take_events(0);
     assert!(matches!(loss(&events), LostReason::RecordGone | LostReason::Expired), "{events:?}");
+}
+
+#[test]
+fn a_session_that_its_node_has_forgotten_is_begun_anew() {
+    let mut world = world(1);
+    world.hold(0, 1, "r", options());
+    let before = session_of(&world, 0, "r").nonce;
+    world.pass_until_sent(0);
+    assert_eq!(world.on_the_wire(0), ["renew"]);
+    world.answer_with(0, Outcome::NotApplied(Refusal::Abstains { stamp: None }));
+    assert!(!is_lost(&world.take_events(0)), "the node refuses nothing");
+    world.hold(0, 2, "s", options());
+    assert_ne!(session_of(&world, 0, "s").nonce, before, "a renewal would never have the node vote again");
 }
