@@ -9,6 +9,7 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::entropy;
 use crate::error::{Error, ErrorKind};
+use crate::forward::settings;
 use crate::lease::Lease;
 use crate::request::{LockRequest, Until, none_if_busy};
 
@@ -35,34 +36,21 @@ impl Client {
     }
 }
 
+settings! { LockAnyRequest:
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::max_hold(max_hold: Duration);
+}
+
 impl LockAnyRequest {
     pub(crate) const fn new(request: LockRequest, resources: Vec<String>) -> Self {
         Self { resources, request }
     }
 
-    /// See [`LockRequest::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.map(|request| request.ttl(ttl))
-    }
-
     /// How long to try for any of them. Default: for ever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
-    }
-
-    /// See [`LockRequest::owner`].
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        self.map(|request| request.owner(owner))
-    }
-
-    /// See [`LockRequest::data`].
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        self.map(|request| request.data(data))
-    }
-
-    /// See [`LockRequest::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        self.map(|request| request.max_hold(max_hold))
     }
 
     /// Tries each once, whatever [`LockAnyRequest::wait`] says: `None` when other holders have all of them.

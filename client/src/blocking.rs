@@ -18,6 +18,7 @@ use crate::driver::Caller;
 use crate::elect::ElectionRequest;
 use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
+use crate::forward::settings;
 use crate::inspect::Waiters;
 use crate::lease;
 use crate::list;
@@ -252,52 +253,19 @@ impl Iterator for Watch {
 #[derive(Clone)]
 pub struct LockRequest(request::LockRequest);
 
+settings! { LockRequest(request::LockRequest):
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::wait(wait: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::lock_delay(lock_delay: Duration);
+    LockRequest::max_hold(max_hold: Duration);
+    LockRequest::fair(fair: bool);
+    LockRequest::renew_every(every: Duration);
+    LockRequest::no_renewal();
+}
+
 impl LockRequest {
-    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// See [`leasehold::LockRequest::wait`](crate::LockRequest::wait).
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        Self(self.0.owner(owner))
-    }
-
-    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        Self(self.0.data(data))
-    }
-
-    /// See [`leasehold::LockRequest::lock_delay`](crate::LockRequest::lock_delay).
-    pub fn lock_delay(self, lock_delay: Duration) -> Self {
-        Self(self.0.lock_delay(lock_delay))
-    }
-
-    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
-    /// See [`leasehold::LockRequest::fair`](crate::LockRequest::fair).
-    pub fn fair(self, fair: bool) -> Self {
-        Self(self.0.fair(fair))
-    }
-
-    /// See [`leasehold::LockRequest::renew_every`](crate::LockRequest::renew_every).
-    pub fn renew_every(self, every: Duration) -> Self {
-        Self(self.0.renew_every(every))
-    }
-
-    /// See [`leasehold::LockRequest::no_renewal`](crate::LockRequest::no_renewal).
-    pub fn no_renewal(self) -> Self {
-        Self(self.0.no_renewal())
-    }
-
     /// Acquires the lock, waiting as long as [`LockRequest::wait`] says.
     ///
     /// # Errors
@@ -322,82 +290,25 @@ impl LockRequest {
 #[derive(Clone)]
 pub struct RunRequest(once::RunRequest);
 
+settings! { RunRequest(once::RunRequest):
+    RunRequest::slot(slot: impl Into<String>);
+    RunRequest::every(period: Duration);
+    RunRequest::offset(offset: Duration);
+    RunRequest::cooldown(cooldown: Duration);
+    RunRequest::keep(keep: Duration);
+    RunRequest::wait(wait: Duration);
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::lock_delay(lock_delay: Duration);
+    LockRequest::max_hold(max_hold: Duration);
+    LockRequest::renew_every(every: Duration);
+    LockRequest::no_renewal();
+    RunRequest::even_if_done();
+    RunRequest::trust_quorum();
+}
+
 impl RunRequest {
-    /// See [`leasehold::RunRequest::slot`](crate::RunRequest::slot).
-    pub fn slot(self, slot: impl Into<String>) -> Self {
-        Self(self.0.slot(slot))
-    }
-
-    /// See [`leasehold::RunRequest::every`](crate::RunRequest::every).
-    pub fn every(self, period: Duration) -> Self {
-        Self(self.0.every(period))
-    }
-
-    /// See [`leasehold::RunRequest::offset`](crate::RunRequest::offset).
-    pub fn offset(self, offset: Duration) -> Self {
-        Self(self.0.offset(offset))
-    }
-
-    /// See [`leasehold::RunRequest::cooldown`](crate::RunRequest::cooldown).
-    pub fn cooldown(self, cooldown: Duration) -> Self {
-        Self(self.0.cooldown(cooldown))
-    }
-
-    /// See [`leasehold::RunRequest::keep`](crate::RunRequest::keep).
-    pub fn keep(self, keep: Duration) -> Self {
-        Self(self.0.keep(keep))
-    }
-
-    /// See [`leasehold::RunRequest::wait`](crate::RunRequest::wait).
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        Self(self.0.owner(owner))
-    }
-
-    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        Self(self.0.data(data))
-    }
-
-    /// See [`leasehold::LockRequest::lock_delay`](crate::LockRequest::lock_delay).
-    pub fn lock_delay(self, lock_delay: Duration) -> Self {
-        Self(self.0.lock_delay(lock_delay))
-    }
-
-    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
-    /// See [`leasehold::LockRequest::renew_every`](crate::LockRequest::renew_every).
-    pub fn renew_every(self, every: Duration) -> Self {
-        Self(self.0.renew_every(every))
-    }
-
-    /// See [`leasehold::LockRequest::no_renewal`](crate::LockRequest::no_renewal).
-    pub fn no_renewal(self) -> Self {
-        Self(self.0.no_renewal())
-    }
-
-    /// See [`leasehold::RunRequest::even_if_done`](crate::RunRequest::even_if_done).
-    pub fn even_if_done(self) -> Self {
-        Self(self.0.even_if_done())
-    }
-
-    /// See [`leasehold::RunRequest::trust_quorum`](crate::RunRequest::trust_quorum).
-    pub fn trust_quorum(self) -> Self {
-        Self(self.0.trust_quorum())
-    }
-
     /// See [`leasehold::RunRequest::resource`](crate::RunRequest::resource).
     ///
     /// # Errors
@@ -467,27 +378,14 @@ impl Deref for Run {
 #[must_use = "nothing is acquired until `acquire` is called"]
 pub struct LockAllRequest(all::LockAllRequest);
 
+settings! { LockAllRequest(all::LockAllRequest):
+    LockAllRequest::ttl(ttl: Duration);
+    LockAllRequest::wait(wait: Duration);
+    LockAllRequest::owner(owner: impl Into<String>);
+    LockAllRequest::max_hold(max_hold: Duration);
+}
+
 impl LockAllRequest {
-    /// See [`leasehold::LockAllRequest::ttl`](crate::LockAllRequest::ttl).
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// See [`leasehold::LockAllRequest::wait`](crate::LockAllRequest::wait).
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// See [`leasehold::LockAllRequest::owner`](crate::LockAllRequest::owner).
-    pub fn owner(self, owner: impl Into<String>) -> Self {
-        Self(self.0.owner(owner))
-    }
-
-    /// See [`leasehold::LockAllRequest::max_hold`](crate::LockAllRequest::max_hold).
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
     /// Acquires all of them, or none.
     ///
     /// # Errors

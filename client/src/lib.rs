@@ -127,6 +127,7 @@ mod exec;
 pub mod fence;
 pub mod ffi;
 mod fork;
+mod forward;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

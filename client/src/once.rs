@@ -16,6 +16,7 @@ use crate::client::Client;
 use crate::clock;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
+use crate::forward::settings;
 use crate::inspect::listed;
 use crate::lease::Lease;
 use crate::request::LockRequest;
@@ -294,6 +295,16 @@ pub struct RunInfo {
     pub done: Option<Mark>,
 }
 
+settings! { RunRequest:
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::lock_delay(lock_delay: Duration);
+    LockRequest::max_hold(max_hold: Duration);
+    LockRequest::renew_every(every: Duration);
+    LockRequest::no_renewal();
+}
+
 impl RunRequest {
     /// The occurrence of the job: a date, an invoice, a batch. Each is done once. 1 byte or more, at most 1,024 together
     /// with the name.
@@ -333,41 +344,6 @@ impl RunRequest {
     /// [`Once::Run`] with a higher token if it dies. Default 0: step aside at once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|lock| lock.wait(wait))
-    }
-
-    /// See [`LockRequest::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.map(|lock| lock.ttl(ttl))
-    }
-
-    /// See [`LockRequest::owner`].
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        self.map(|lock| lock.owner(owner))
-    }
-
-    /// See [`LockRequest::data`].
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        self.map(|lock| lock.data(data))
-    }
-
-    /// See [`LockRequest::lock_delay`].
-    pub fn lock_delay(self, lock_delay: Duration) -> Self {
-        self.map(|lock| lock.lock_delay(lock_delay))
-    }
-
-    /// See [`LockRequest::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        self.map(|lock| lock.max_hold(max_hold))
-    }
-
-    /// See [`LockRequest::renew_every`].
-    pub fn renew_every(self, every: Duration) -> Self {
-        self.map(|lock| lock.renew_every(every))
-    }
-
-    /// See [`LockRequest::no_renewal`].
-    pub fn no_renewal(self) -> Self {
-        self.map(LockRequest::no_renewal)
     }
 
     /// Runs although the work may be done, but not while somebody else runs. Its finish replaces the mark; with a

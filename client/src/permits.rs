@@ -9,6 +9,7 @@ use crate::any;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::Error;
+use crate::forward::settings;
 use crate::lease::Lease;
 use crate::request::{LockRequest, Until, none_if_busy};
 use crate::sizes::{self, Size};
@@ -54,34 +55,21 @@ impl Client {
     }
 }
 
+settings! { SemaphoreRequest:
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::max_hold(max_hold: Duration);
+}
+
 impl SemaphoreRequest {
     pub(crate) fn new(request: LockRequest, name: String, permits: usize) -> Self {
         Self { size: Size::of_permits(name, permits), request }
     }
 
-    /// See [`LockRequest::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.map(|request| request.ttl(ttl))
-    }
-
     /// How long to try for a permit. Default: for ever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
-    }
-
-    /// See [`LockRequest::owner`].
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        self.map(|request| request.owner(owner))
-    }
-
-    /// See [`LockRequest::data`].
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        self.map(|request| request.data(data))
-    }
-
-    /// See [`LockRequest::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        self.map(|request| request.max_hold(max_hold))
     }
 
     /// Tries each permit once, whatever [`SemaphoreRequest::wait`] says: `None` when all of them are held.

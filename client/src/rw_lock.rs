@@ -10,6 +10,7 @@ use crate::any;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::Error;
+use crate::forward::settings;
 use crate::lease::Lease;
 use crate::request::{LockRequest, Until};
 use crate::sizes::{self, Size};
@@ -45,6 +46,12 @@ impl Client {
     }
 }
 
+settings! { RwLockRequest:
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::max_hold(max_hold: Duration);
+}
+
 impl RwLockRequest {
     pub(crate) fn new(request: LockRequest, name: String) -> Self {
         Self { size: Size::of_readers(name, DEFAULT_READERS), request }
@@ -55,24 +62,9 @@ impl RwLockRequest {
         Self { size: self.size.with_count(readers), ..self }
     }
 
-    /// See [`LockRequest::ttl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.map(|request| request.ttl(ttl))
-    }
-
     /// How long to try. Default: for ever. Zero tries each lock once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
-    }
-
-    /// See [`LockRequest::owner`].
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        self.map(|request| request.owner(owner))
-    }
-
-    /// See [`LockRequest::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        self.map(|request| request.max_hold(max_hold))
     }
 
     /// Acquires it together with other readers. The fencing token of the lease is above those of all writers before, and below

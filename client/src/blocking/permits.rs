@@ -7,6 +7,7 @@ use super::{Client, Lease};
 use crate::driver::Caller;
 use crate::error::Error;
 use crate::exec::block_on;
+use crate::forward::settings;
 use crate::request::none_if_busy;
 use crate::sizes::{self, Size};
 use crate::{any, permits, rw_lock};
@@ -49,32 +50,15 @@ impl Client {
 #[derive(Clone)]
 pub struct LockAnyRequest(any::LockAnyRequest);
 
+settings! { LockAnyRequest(any::LockAnyRequest):
+    LockRequest::ttl(ttl: Duration);
+    LockAnyRequest::wait(wait: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::max_hold(max_hold: Duration);
+}
+
 impl LockAnyRequest {
-    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// See [`leasehold::LockAnyRequest::wait`](crate::LockAnyRequest::wait).
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        Self(self.0.owner(owner))
-    }
-
-    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        Self(self.0.data(data))
-    }
-
-    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
     /// Acquires the first that is free, waiting as long as [`LockAnyRequest::wait`] says.
     ///
     /// # Errors
@@ -97,32 +81,15 @@ impl LockAnyRequest {
 #[derive(Clone)]
 pub struct SemaphoreRequest(permits::SemaphoreRequest);
 
+settings! { SemaphoreRequest(permits::SemaphoreRequest):
+    LockRequest::ttl(ttl: Duration);
+    SemaphoreRequest::wait(wait: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::max_hold(max_hold: Duration);
+}
+
 impl SemaphoreRequest {
-    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// See [`leasehold::SemaphoreRequest::wait`](crate::SemaphoreRequest::wait).
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        Self(self.0.owner(owner))
-    }
-
-    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
-    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
-        Self(self.0.data(data))
-    }
-
-    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
     /// Acquires a permit, waiting as long as [`SemaphoreRequest::wait`] says.
     ///
     /// # Errors
@@ -169,32 +136,15 @@ impl Deref for Permit {
 #[derive(Clone)]
 pub struct RwLockRequest(rw_lock::RwLockRequest);
 
+settings! { RwLockRequest(rw_lock::RwLockRequest):
+    RwLockRequest::readers(readers: usize);
+    LockRequest::ttl(ttl: Duration);
+    RwLockRequest::wait(wait: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::max_hold(max_hold: Duration);
+}
+
 impl RwLockRequest {
-    /// See [`leasehold::RwLockRequest::readers`](crate::RwLockRequest::readers).
-    pub fn readers(self, readers: usize) -> Self {
-        Self(self.0.readers(readers))
-    }
-
-    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
-    pub fn ttl(self, ttl: Duration) -> Self {
-        Self(self.0.ttl(ttl))
-    }
-
-    /// See [`leasehold::RwLockRequest::wait`](crate::RwLockRequest::wait).
-    pub fn wait(self, wait: Duration) -> Self {
-        Self(self.0.wait(wait))
-    }
-
-    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
-    pub fn owner(self, owner: impl AsRef<str>) -> Self {
-        Self(self.0.owner(owner))
-    }
-
-    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self(self.0.max_hold(max_hold))
-    }
-
     /// See [`leasehold::RwLockRequest::read`](crate::RwLockRequest::read).
     ///
     /// # Errors
