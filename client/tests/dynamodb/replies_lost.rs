@@ -10,21 +10,8 @@ use crate::{new_table, server};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{Client as AsyncClient, ErrorKind};
 use leasehold_servers::dynamodb::Server;
-use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::proxy::{Loss, Proxy, Request};
 use serde_json::Value;
-
-/// How an answer gets lost, or the request with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    /// The connection is reset after the table was written.
-    ResetAfterwards,
-    /// The table is written, and silence follows.
-    Silence,
-    /// The connection is reset before DynamoDB sees the request.
-    ResetBefore,
-}
-
-const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
 
 /// Texts that occur only in the write of one operation.
 const ACQUIRE: &str = "REMOVE #ir";
@@ -53,14 +40,6 @@ impl Rig {
         // A server takes long for the first of each kind.
         client.lock("warm-up").wait(PATIENCE).acquire().unwrap().release().unwrap();
         Self { server, proxy, url, client }
-    }
-
-    fn lose(&self, loss: Loss, request: Request) -> Fault {
-        match loss {
-            Loss::ResetAfterwards => self.proxy.reset_after_forwarding(request),
-            Loss::Silence => self.proxy.lose_replies(request),
-            Loss::ResetBefore => self.proxy.reset_before_forwarding(request),
-        }
     }
 
     /// Requests for rows from now on. A fault that comes later does not keep them from being counted.
@@ -117,11 +96,11 @@ fn contains(request: &[u8], what: &str) -> bool {
 #[test]
 fn an_acquisition_whose_answer_is_lost_is_one_grant_and_costs_one_more_request() {
     let rig = Rig::new();
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let name = format!("{loss:?}");
         rig.proxy.pass();
         let requests = rig.count();
-        let lost = rig.lose(loss, Request::containing(ACQUIRE));
+        let lost = rig.proxy.lose(loss, Request::containing(ACQUIRE));
         // No renewal is to be counted.
         let lease = rig.client.lock(&name).ttl(ms(60_000)).wait(PATIENCE).acquire().unwrap();
         assert_eq!((lost.hits(), requests.load(Ordering::SeqCst)), (1, 2), "{loss:?}");
@@ -131,7 +110,7 @@ fn an_acquisition_whose_answer_is_lost_is_one_grant_and_costs_one_more_request()
         assert!(!is_held(&rig.row(&name)), "{loss:?}");
         // The row is there now, so the counter may have to be stepped; it is not stepped twice.
         let before = counter(&rig.row(&name));
-        let lost = rig.lose(loss, Request::containing(ACQUIRE));
+        let lost = rig.proxy.lose(loss, Request::containing(ACQUIRE));
         let lease = rig.lease(&name);
         assert_eq!((lost.hits(), counter(&rig.row(&name))), (1, lease.token()), "{loss:?}");
         assert!(lease.token() > before, "{loss:?}");
@@ -145,7 +124,7 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
     for loss in [Loss::ResetAfterwards, Loss::Silence] {
         let name = format!("{loss:?}");
         rig.proxy.pass();
-        let lost = rig.lose(loss, Request::containing(ACQUIRE).always());
+        let lost = rig.proxy.lose(loss, Request::containing(ACQUIRE).always());
         // Far longer than the test has patience: only a release can free it.
         let asked = rig.client.lock(&name).ttl(ms(600_000)).wait(ms(900)).acquire();
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::StoreUnavailable, "{loss:?}");
@@ -157,11 +136,11 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
 #[test]
 fn a_heartbeat_whose_answer_is_lost_costs_no_lease() {
     let rig = Rig::new();
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let name = format!("{loss:?}");
         rig.proxy.pass();
         let lease = rig.lease(&name);
-        let lost = rig.lose(loss, Request::containing(RENEW));
+        let lost = rig.proxy.lose(loss, Request::containing(RENEW));
         lost.wait_for_hits(1);
         rig.wait_for_renewals(&name, 3);
         lease.check(ms(1)).unwrap();
@@ -188,11 +167,11 @@ fn a_heartbeat_changes_nothing_but_the_version() {
 #[test]
 fn a_release_whose_answer_is_lost_is_confirmed_by_repetition() {
     let rig = Rig::with(ms(1_000));
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let name = format!("{loss:?}");
         rig.proxy.pass();
         let lease = rig.lease(&name);
-        let lost = rig.lose(loss, Request::containing(RELEASE));
+        let lost = rig.proxy.lose(loss, Request::containing(RELEASE));
         lease.release().unwrap();
         assert_eq!(lost.hits(), 1, "{loss:?}");
         let row = rig.row(&name);

@@ -3,48 +3,33 @@
 use leasehold::ErrorKind;
 use leasehold::blocking::Once;
 use leasehold_servers::etcd::Server;
-use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::proxy::{Loss, Proxy, Request};
 
 use crate::common::{PATIENCE, eventually, ms};
 use crate::{client, expect_renewal, lease, renewals, within};
 
 const KEY: &str = "leasehold/lock/a";
 
-/// How an answer gets lost, or the request with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    ResetAfterwards,
-    Silence,
-    ResetBefore,
-}
-
-const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
-
-fn lose(proxy: &Proxy, loss: Loss) -> Fault {
-    let write = Request::containing("requestPut");
-    match loss {
-        Loss::ResetAfterwards => proxy.reset_after_forwarding(write),
-        Loss::Silence => proxy.lose_replies(write),
-        Loss::ResetBefore => proxy.reset_before_forwarding(write),
-    }
+fn write() -> Request {
+    Request::containing("requestPut")
 }
 
 #[test]
 fn operations_whose_answer_is_lost_count_once() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let server = Server::start();
         let proxy = Proxy::to(server.address());
         let client = within(&format!("etcd://{}", proxy.address()), ms(1_000));
         lease(&client, "a").release().unwrap();
         let first = lease(&client, "a");
-        let fault = lose(&proxy, loss);
+        let fault = proxy.lose(loss, write());
         fault.wait_for_hits(1);
         expect_renewal(&server, "a");
-        let fault = lose(&proxy, loss);
+        let fault = proxy.lose(loss, write());
         first.release().unwrap();
         assert!(fault.hits() <= 1, "{loss:?}");
         proxy.pass();
-        let fault = lose(&proxy, loss);
+        let fault = proxy.lose(loss, write());
         let second = lease(&client, "a");
         assert!(fault.hits() == 1 && second.token() > first.token(), "{loss:?}");
         // One grant, whatever was sent again.
@@ -53,7 +38,7 @@ fn operations_whose_answer_is_lost_count_once() {
         let Once::Run(run) = client.once("report").slot("monday").wait(PATIENCE).begin().unwrap() else {
             panic!("it is new")
         };
-        let fault = lose(&proxy, loss);
+        let fault = proxy.lose(loss, write());
         run.finish().unwrap();
         assert_eq!(fault.hits(), 1, "{loss:?}");
         assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));

@@ -4,59 +4,44 @@ use leasehold::ErrorKind;
 use leasehold::Severity;
 use leasehold::blocking::Once;
 use leasehold_servers::objects::{Api, Server, azure_signature};
-use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::proxy::{Loss, Proxy, Request};
 
 use crate::common::{PATIENCE, eventually, ms};
 use crate::{APIS, client, lease, server, within};
 
-/// How an answer gets lost, or the request with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    ResetAfterwards,
-    Silence,
-    ResetBefore,
-}
-
-const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
-
-fn lose(proxy: &Proxy, loss: Loss) -> Fault {
-    let write = Request::matching(|bytes| {
+fn write() -> Request {
+    Request::matching(|bytes| {
         let creates = [&b"POST /upload"[..], b"POST /dbs/"].iter().any(|start| bytes.starts_with(start));
         bytes.starts_with(b"PUT ") || creates
-    });
-    match loss {
-        Loss::ResetAfterwards => proxy.reset_after_forwarding(write),
-        Loss::Silence => proxy.lose_replies(write),
-        Loss::ResetBefore => proxy.reset_before_forwarding(write),
-    }
+    })
 }
 
 #[test]
 fn operations_whose_answer_is_lost_count_once() {
     for api in APIS {
         let server = server(api);
-        for loss in LOSSES {
+        for loss in Loss::ALL {
             let proxy = Proxy::to(server.address());
             let client = within(&server.url_at(proxy.address(), &format!("{loss:?}")), ms(1_000));
             lease(&client, "a").release().unwrap();
             let first = lease(&client, "a");
-            let fault = lose(&proxy, loss);
+            let fault = proxy.lose(loss, write());
             fault.wait_for_hits(1);
             let before = proxy.requests();
             eventually("it is renewed again", || proxy.requests() > before + 2);
             first.check(ms(1)).unwrap();
-            let fault = lose(&proxy, loss);
+            let fault = proxy.lose(loss, write());
             first.release().unwrap();
             assert!(fault.hits() <= 1, "{api:?}, {loss:?}");
             proxy.pass();
-            let fault = lose(&proxy, loss);
+            let fault = proxy.lose(loss, write());
             let second = lease(&client, "a");
             assert!(fault.hits() == 1 && second.token() > first.token(), "{api:?}, {loss:?}");
             second.release().unwrap();
             let Once::Run(run) = client.once("report").slot("monday").wait(PATIENCE).begin().unwrap() else {
                 panic!("it is new")
             };
-            let fault = lose(&proxy, loss);
+            let fault = proxy.lose(loss, write());
             run.finish().unwrap();
             assert_eq!(fault.hits(), 1, "{api:?}, {loss:?}");
             assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
@@ -96,7 +81,7 @@ fn a_server_that_stands_still_is_down_and_not_busy() {
     let server = server(Api::Gcs);
     let client = within(&server.url("p"), ms(500));
     lease(&client, "a").release().unwrap();
-    server.freeze();
+    server.stop_process();
     let error = client.lock("a").try_acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     server.kill();

@@ -2,31 +2,13 @@
 
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Once, Run};
-use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::proxy::{Loss, Proxy, Request};
 
 use crate::common::eventually;
 use crate::{Rig, client, lease};
 
 /// Above every clock, so that counting tokens from here counts grants.
 const HIGH: u64 = 1 << 52;
-
-/// How an answer gets lost, or the request with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    ResetAfterwards,
-    Silence,
-    ResetBefore,
-}
-
-const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
-
-fn lose(proxy: &Proxy, loss: Loss, request: Request) -> Fault {
-    match loss {
-        Loss::ResetAfterwards => proxy.reset_after_forwarding(request),
-        Loss::Silence => proxy.lose_replies(request),
-        Loss::ResetBefore => proxy.reset_before_forwarding(request),
-    }
-}
 
 fn through(rig: &Rig, proxy: &Proxy) -> String {
     let (_, parameters) = rig.url.split_once('?').unwrap();
@@ -36,12 +18,12 @@ fn through(rig: &Rig, proxy: &Proxy) -> String {
 #[test]
 fn an_acquisition_whose_answer_is_lost_is_one_grant() {
     let rig = Rig::new();
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let name = format!("{loss:?}");
         rig.count_grants_from(HIGH, &name);
         let proxy = Proxy::to(rig.server.address());
         let client = client(&through(&rig, &proxy));
-        let fault = lose(&proxy, loss, Request::containing("ON CONFLICT"));
+        let fault = proxy.lose(loss, Request::containing("ON CONFLICT"));
         let held = lease(&client, &name);
         assert_eq!((fault.hits(), held.token()), (1, HIGH + 1), "{loss:?}");
         assert_eq!(rig.column::<i64>("counter", &name), i64::try_from(HIGH + 1).unwrap());
@@ -52,11 +34,11 @@ fn an_acquisition_whose_answer_is_lost_is_one_grant() {
 #[test]
 fn a_renewal_whose_answer_is_lost_is_repeated() {
     let rig = Rig::new();
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let proxy = Proxy::to(rig.server.address());
         let client = client(&through(&rig, &proxy));
         let held = lease(&client, "a");
-        let fault = lose(&proxy, loss, Request::containing("SKIP LOCKED"));
+        let fault = proxy.lose(loss, Request::containing("SKIP LOCKED"));
         fault.wait_for_hits(1);
         let seq: i64 = rig.column("seq", "a");
         eventually("it is renewed again", || rig.column::<i64>("seq", "a") > seq);
@@ -67,11 +49,11 @@ fn a_renewal_whose_answer_is_lost_is_repeated() {
 #[test]
 fn a_release_whose_answer_is_lost_is_a_release() {
     let rig = Rig::new();
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let proxy = Proxy::to(rig.server.address());
         let client = client(&through(&rig, &proxy));
         let held = lease(&client, "a");
-        let fault = lose(&proxy, loss, Request::containing("SET released = true FROM"));
+        let fault = proxy.lose(loss, Request::containing("SET released = true FROM"));
         held.release().unwrap();
         assert_eq!((fault.hits(), rig.column::<bool>("released", "a")), (1, true), "{loss:?}");
     }
@@ -80,12 +62,12 @@ fn a_release_whose_answer_is_lost_is_a_release() {
 #[test]
 fn a_finish_whose_answer_is_lost_leaves_one_mark() {
     let rig = Rig::new();
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let name = format!("{loss:?}");
         let proxy = Proxy::to(rig.server.address());
         let client = client(&through(&rig, &proxy));
         let run = begun(&client, &name).unwrap();
-        let fault = lose(&proxy, loss, Request::containing("done_nonce = l.nonce"));
+        let fault = proxy.lose(loss, Request::containing("done_nonce = l.nonce"));
         run.finish().unwrap();
         assert_eq!(fault.hits(), 1, "{loss:?}");
         assert!(begun(&client, &name).is_none(), "{loss:?}");

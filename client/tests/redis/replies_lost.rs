@@ -8,30 +8,9 @@ use crate::common::on_redis::{HIGH, count_grants, counter, digest, is_taken, req
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
-use leasehold_servers::proxy::{Fault, Request};
-
-/// How an answer gets lost, or the request with it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Loss {
-    /// The connection is reset after the server has done the work.
-    ResetAfterwards,
-    /// The server does the work, and silence follows.
-    Silence,
-    /// The connection is reset before the server sees the request.
-    ResetBefore,
-}
-
-const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
+use leasehold_servers::proxy::{Loss, Request};
 
 impl Rig {
-    fn lose(&self, loss: Loss, request: Request) -> Fault {
-        match loss {
-            Loss::ResetAfterwards => self.proxy.reset_after_forwarding(request),
-            Loss::Silence => self.proxy.lose_replies(request),
-            Loss::ResetBefore => self.proxy.reset_before_forwarding(request),
-        }
-    }
-
     fn lease(&self, resource: &str) -> Lease {
         count_grants(&self.server, resource);
         self.client.lock(resource).ttl(ms(20_000)).renew_every(ms(200)).wait(PATIENCE).acquire().unwrap()
@@ -40,9 +19,9 @@ impl Rig {
 
 #[test]
 fn an_acquisition_whose_answer_is_lost_is_one_grant() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let rig = Rig::new();
-        let lost = rig.lose(loss, request("acquire"));
+        let lost = rig.proxy.lose(loss, request("acquire"));
         let lease = rig.lease("job");
         assert_eq!(lost.hits(), 1, "{loss:?}");
         assert_eq!(lease.token(), HIGH + 1, "{loss:?}: no second token is minted");
@@ -55,10 +34,10 @@ fn an_acquisition_whose_answer_is_lost_is_one_grant() {
 
 #[test]
 fn trying_once_with_a_lost_answer_is_a_grant_or_leaves_nothing() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let rig = Rig::new();
         count_grants(&rig.server, "job");
-        let lost = rig.lose(loss, request("acquire"));
+        let lost = rig.proxy.lose(loss, request("acquire"));
         match rig.client.lock("job").ttl(ms(60_000)).try_acquire() {
             Ok(lease) => {
                 let lease = lease.expect("nobody else holds it");
@@ -101,7 +80,7 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
                 .iter()
                 .any(|digest| request.windows(digest.len()).any(|part| part == digest.as_bytes()))
         };
-        let lost = rig.lose(loss, Request::matching(asks).always());
+        let lost = rig.proxy.lose(loss, Request::matching(asks).always());
         // Far longer than the test has patience: only a release can free it.
         let asked = rig.client.lock("job").ttl(ms(600_000)).wait(ms(700)).acquire();
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::StoreUnavailable, "{loss:?}");
@@ -114,13 +93,13 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
 
 #[test]
 fn a_renewal_whose_answer_is_lost_costs_no_lease() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let rig = Rig::new();
         let lease = rig.lease("job");
         let is_lost = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_lost);
         lease.on_lost(move |_| told.store(true, Ordering::SeqCst));
-        let lost = rig.lose(loss, request("renew"));
+        let lost = rig.proxy.lose(loss, request("renew"));
         lost.wait_for_hits(1);
         wait_for_renewals(&rig.server, 3);
         lease.check(ms(1)).unwrap();
@@ -145,10 +124,10 @@ fn renewals_that_a_black_hole_swallows_go_on_afterwards() {
 
 #[test]
 fn a_release_whose_answer_is_lost_is_confirmed_by_repetition() {
-    for loss in LOSSES {
+    for loss in Loss::ALL {
         let rig = Rig::new();
         let lease = rig.lease("job");
-        let lost = rig.lose(loss, request("release"));
+        let lost = rig.proxy.lose(loss, request("release"));
         lease.release().unwrap();
         assert_eq!(lost.hits(), 1, "{loss:?}");
         assert!(!is_taken(&rig.server, "job"), "{loss:?}: confirmed is gone");
@@ -163,7 +142,7 @@ fn a_repeated_release_takes_nothing_from_the_next_holder() {
     let rig = Rig::new();
     let lease = rig.lease("job");
     let other = Client::connect(rig.server.url()).unwrap();
-    let lost = rig.lose(Loss::Silence, request("release"));
+    let lost = rig.proxy.lose(Loss::Silence, request("release"));
     std::thread::scope(|scope| {
         let releasing = scope.spawn(|| lease.release());
         lost.wait_for_hits(1);

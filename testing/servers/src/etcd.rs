@@ -7,11 +7,10 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::http::{self, Response};
-use crate::process::{Daemon, Program, Sight, Taken};
+use crate::process::{Daemon, Program, Sight, Taken, controls};
 use crate::proxy::{Proxy, Request};
 use crate::redis::tls::Tls;
 use crate::{PATIENCE, ports, wait_until};
@@ -50,6 +49,8 @@ enum Peers {
     Direct,
     Proxied,
 }
+
+controls!(Server);
 
 impl Server {
     /// An etcd with one member.
@@ -225,21 +226,6 @@ impl Server {
             rest.split('"').next()?.parse().ok()
         };
         (number("member_id").unwrap_or_else(|| panic!("no id: {text}")), number("leader").unwrap_or(0))
-    }
-
-    /// Ends the process at once, as a crash would.
-    pub fn kill(&self) {
-        self.daemon().kill();
-    }
-
-    /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
-    pub fn stop_process(&self) {
-        self.daemon().freeze();
-    }
-
-    /// Lets a stopped process go on.
-    pub fn continue_process(&self) {
-        self.daemon().signal(Signal::CONT);
     }
 
     /// Starts the server again on the same data and ports, without waiting for its answer: it has none without a majority.

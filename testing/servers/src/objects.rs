@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::http::{self, Response};
 use crate::ports;
-use crate::process::{Daemon, Program, Sight, folder, write_file};
+use crate::process::{Daemon, Program, Sight, controls, folder, write_file};
 
 const ADVICE: &str = "run cargo xtask test once, or: cargo xtask interop";
 /// The bucket or container of every server.
@@ -67,6 +66,8 @@ pub struct Server {
     _folder: TempDir,
 }
 
+controls!(Server);
+
 impl Server {
     /// Starts it, with the container `locks`.
     #[track_caller]
@@ -118,21 +119,6 @@ impl Server {
         let kind = [("Content-Type", "application/json")];
         let response = http::request(self.address(), method, path, &kind, body);
         response.unwrap_or_else(|error| panic!("no answer to {path}: {error}\n{}", self.daemon().tail()))
-    }
-
-    /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
-    pub fn freeze(&self) {
-        self.daemon().freeze();
-    }
-
-    /// Lets a stopped process go on.
-    pub fn continue_process(&self) {
-        self.daemon().signal(Signal::CONT);
-    }
-
-    /// Kills it. What it kept is lost.
-    pub fn kill(&self) {
-        self.daemon().kill();
     }
 
     #[track_caller]

@@ -192,6 +192,40 @@ impl Drop for Daemon {
     }
 }
 
+/// Methods for tests to steer the process of a server, which the method `daemon` gives.
+macro_rules! controls {
+    ($server:ident) => {
+        impl $server {
+            /// The process that runs now.
+            pub fn pid(&self) -> u32 {
+                self.daemon().pid()
+            }
+
+            /// True while the process has not ended.
+            pub fn is_running(&self) -> bool {
+                self.daemon().ended().is_none()
+            }
+
+            /// Stops the process with SIGSTOP, like a host that hangs. Connections stay open, and there are no answers.
+            pub fn stop_process(&self) {
+                self.daemon().freeze();
+            }
+
+            /// Lets a stopped process go on.
+            pub fn continue_process(&self) {
+                self.daemon().signal(rustix::process::Signal::CONT);
+            }
+
+            /// Ends the process at once, as a crash would.
+            pub fn kill(&self) {
+                self.daemon().kill();
+            }
+        }
+    };
+}
+
+pub(crate) use controls;
+
 type Order = (Command, Sender<io::Result<Child>>);
 
 /// Starts a process that the kernel kills when ours is gone, however it went.

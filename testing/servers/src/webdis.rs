@@ -6,12 +6,11 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::http::{self, Response};
-use crate::process::{Daemon, Program, Sight, Taken, write_file};
+use crate::process::{Daemon, Program, Sight, Taken, controls, write_file};
 use crate::redis::{self, Credentials};
 use crate::{PATIENCE, ports};
 
@@ -30,6 +29,8 @@ pub struct Server {
     run_id: String,
     folder: TempDir,
 }
+
+controls!(Server);
 
 impl Server {
     /// Starts Webdis in front of `redis`, with two threads. A password is known to it; users of an ACL file are not.
@@ -68,31 +69,6 @@ impl Server {
     /// The url for HTTP clients: `http://127.0.0.1:port/`.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address())
-    }
-
-    /// The process that runs now.
-    pub fn pid(&self) -> u32 {
-        self.daemon().pid()
-    }
-
-    /// True while the process has not ended.
-    pub fn is_running(&self) -> bool {
-        self.daemon().ended().is_none()
-    }
-
-    /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
-    pub fn stop_process(&self) {
-        self.daemon().freeze();
-    }
-
-    /// Lets a stopped process go on.
-    pub fn continue_process(&self) {
-        self.daemon().signal(Signal::CONT);
-    }
-
-    /// Ends the process at once.
-    pub fn kill(&self) {
-        self.daemon().kill();
     }
 
     /// Starts the server again on the same port, after ending it at once if it still runs.

@@ -30,13 +30,7 @@ fn main() -> ExitCode {
         std::env::set_var("AWS_SECRET_ACCESS_KEY", "secret");
         std::env::set_var("AZURE_STORAGE_KEY", AZURE_KEY);
     }
-    match show() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("demo: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("demo", show())
 }
 
 /// The clouds, and two clients of all three.
@@ -90,7 +84,7 @@ fn show() -> Result {
         "It does not answer any more. A keeps its lease, and lets it go when it is done.",
         &WORKERS,
     );
-    clouds.azure.freeze();
+    clouds.azure.stop_process();
     std::thread::sleep(TTL);
     first.check(Duration::ZERO)?;
     stage.line(0, Tone::Plain, "still has its lease, which it has renewed on the other two");
@@ -105,7 +99,7 @@ fn show() -> Result {
         "One cloud alone can say nothing. Nobody may work, and everybody is told so.",
         &WORKERS,
     );
-    clouds.google.freeze();
+    clouds.google.stop_process();
     let lost = second.lost();
     stage.line(1, Tone::Bad, &format!("is told in time: {lost}"));
     let error = match clouds.clients[0].lock(OTHER).ttl(TTL).try_acquire() {

@@ -234,7 +234,7 @@ impl Store {
             }
             Self::Clouds { dynamodb, objects, .. } => {
                 match node.checked_sub(1).and_then(|at| objects.get(at)) {
-                    Some(server) => server.freeze(),
+                    Some(server) => server.stop_process(),
                     None => dynamodb.stop_process(),
                 }
                 (Kind::Freeze, node)

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::http::{self, Response};
-use crate::process::{Daemon, Program, Sight, folder};
+use crate::process::{Daemon, Program, Sight, controls, folder};
 use crate::{ports, preload};
 
 const JAVA: Program = Program { name: "java", debian_package: "default-jre-headless" };
@@ -56,6 +55,8 @@ struct Own {
     daemon: Mutex<Daemon>,
     _folder: TempDir,
 }
+
+controls!(Server);
 
 impl Server {
     /// The server that `cargo xtask test` has started for all test programs; elsewhere a server of its own.
@@ -102,31 +103,6 @@ impl Server {
     /// The endpoint for clients: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address())
-    }
-
-    /// The process that runs now.
-    pub fn pid(&self) -> u32 {
-        self.daemon().pid()
-    }
-
-    /// True while the process has not ended.
-    pub fn is_running(&self) -> bool {
-        self.daemon().ended().is_none()
-    }
-
-    /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
-    pub fn stop_process(&self) {
-        self.daemon().freeze();
-    }
-
-    /// Lets a stopped process go on.
-    pub fn continue_process(&self) {
-        self.daemon().signal(Signal::CONT);
-    }
-
-    /// Ends the process at once, and with it everything that was stored.
-    pub fn kill(&self) {
-        self.daemon().kill();
     }
 
     /// Makes a request as [`ACCESS_KEY_ID`] in [`REGION`], and returns any answer. `operation` is a name such as

@@ -32,6 +32,22 @@ pub struct Request {
     times: usize,
 }
 
+/// How an answer gets lost, or the request with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The connection is reset after the server has done the work.
+    ResetAfterwards,
+    /// The server does the work, and silence follows.
+    Silence,
+    /// The connection is reset before the server sees the request.
+    ResetBefore,
+}
+
+impl Loss {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::ResetAfterwards, Self::Silence, Self::ResetBefore];
+}
+
 impl Request {
     /// Requests with these bytes in them: a command's name, a script's digest, a key. Case counts.
     ///
@@ -278,6 +294,15 @@ impl Proxy {
     /// Forwards the request and swallows its answer, and every later one on that connection, which stays open.
     pub fn lose_replies(&self, request: Request) -> Fault {
         self.add(request, Effect::LoseReplies)
+    }
+
+    /// Loses the answer to the request, or the request itself.
+    pub fn lose(&self, loss: Loss, request: Request) -> Fault {
+        match loss {
+            Loss::ResetAfterwards => self.reset_after_forwarding(request),
+            Loss::Silence => self.lose_replies(request),
+            Loss::ResetBefore => self.reset_before_forwarding(request),
+        }
     }
 
     /// The number of accepted connections, including refused ones.

@@ -18,11 +18,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::clock::Clock;
-use crate::process::{Daemon, Sight, Taken};
+use crate::process::{Daemon, Sight, Taken, controls};
 use crate::resp::{Connection, Reply};
 use crate::{PATIENCE, ports, wait_until};
 pub(crate) use builder::Credentials;
@@ -52,6 +51,8 @@ pub struct Server {
     /// Below the fields that use it: removed after the server has ended.
     folder: TempDir,
 }
+
+controls!(Server);
 
 impl Server {
     /// Starts a server without any option.
@@ -133,31 +134,6 @@ impl Server {
     pub fn socket_path(&self) -> PathBuf {
         assert!(self.options.unix_socket, "this server was built without `unix_socket()`");
         builder::socket_path(self.folder.path())
-    }
-
-    /// The process that runs now.
-    pub fn pid(&self) -> u32 {
-        self.daemon().pid()
-    }
-
-    /// True while the process has not ended.
-    pub fn is_running(&self) -> bool {
-        self.daemon().ended().is_none()
-    }
-
-    /// Stops the process with SIGSTOP, like a host that hangs. Connections stay open, and there are no answers.
-    pub fn stop_process(&self) {
-        self.daemon().freeze();
-    }
-
-    /// Lets a stopped process go on.
-    pub fn continue_process(&self) {
-        self.daemon().signal(Signal::CONT);
-    }
-
-    /// Ends the process at once, without a chance to write anything down.
-    pub fn kill(&self) {
-        self.daemon().kill();
     }
 
     /// Starts the server again on the same port with the same options, after ending it at once if it still runs.
