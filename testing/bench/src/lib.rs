@@ -10,6 +10,20 @@ pub mod records;
 pub mod rng;
 pub mod stage;
 
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// The end of a program, with a message where it has failed.
+pub fn exit_code<E: Display>(program: &str, result: Result<(), E>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{program}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// The way this program was compiled, for figures that depend on it.
 pub const fn build() -> &'static str {
     if cfg!(debug_assertions) { "not optimised, with debug assertions" } else { "optimised" }

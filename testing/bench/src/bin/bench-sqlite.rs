@@ -32,13 +32,7 @@ fn main() -> ExitCode {
         Some(part) => work(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-sqlite: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-sqlite", result)
 }
 
 /// The lengths of all parts.

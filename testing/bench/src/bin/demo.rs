@@ -38,13 +38,7 @@ fn main() -> ExitCode {
         Some(part) => play(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => direct(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("demo: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("demo", result)
 }
 
 // The director: starts the workers, stops and wakes them, and checks what they say.

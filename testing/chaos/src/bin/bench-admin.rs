@@ -34,13 +34,7 @@ fn main() -> ExitCode {
         },
         None => measure(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-admin: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-admin", result)
 }
 
 fn measure() -> Result {

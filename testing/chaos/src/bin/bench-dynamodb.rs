@@ -35,13 +35,7 @@ fn main() -> ExitCode {
         env::set_var("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID);
         env::set_var("AWS_SECRET_ACCESS_KEY", SECRET);
     }
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-dynamodb: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-dynamodb", measure())
 }
 
 /// The lengths of all parts.

@@ -29,13 +29,7 @@ fn main() -> ExitCode {
         Some(part) => turns::work::<Way>(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-etcd: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-etcd", result)
 }
 
 fn measure() -> Result {

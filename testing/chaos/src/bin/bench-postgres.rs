@@ -38,13 +38,7 @@ fn main() -> ExitCode {
         Some(part) => turns::work::<Way>(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-postgres: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-postgres", result)
 }
 
 fn measure() -> Result {

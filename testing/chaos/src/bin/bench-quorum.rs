@@ -19,13 +19,7 @@ const NODES: usize = 5;
 const TTL: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-quorum: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-quorum", measure())
 }
 
 /// A peer that can take a lock on all nodes and release it.

@@ -15,13 +15,7 @@ const OURS: &str = "leasehold";
 const DAEMON: &str = "leasehold serve";
 
 fn main() -> ExitCode {
-    match measure() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-serve: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-serve", measure())
 }
 
 fn measure() -> Result {

@@ -51,13 +51,7 @@ fn main() -> ExitCode {
         Some(part) => play(&part),
         None => chaos(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("chaos: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("chaos", result)
 }
 
 fn play(part: &[String]) -> Result {

@@ -20,13 +20,7 @@ fn main() -> ExitCode {
         Some(part) => work(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),
     };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("bench-redis: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    leasehold_bench::exit_code("bench-redis", result)
 }
 
 fn work(part: &[&str]) -> Result {
