@@ -18,6 +18,7 @@ pub(crate) mod quorum;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,23 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "still not so after {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Four clients take one lock in turn, and get tokens that only grow.
+pub(crate) fn four_clients_get_growing_tokens(client: impl Fn() -> Client) {
+    let highest = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for client in [(); 4].map(|()| client()) {
+            let highest = &highest;
+            scope.spawn(move || {
+                for _ in 0..8 {
+                    let held = client.lock("a").wait(PATIENCE).acquire().unwrap();
+                    assert!(highest.swap(held.token(), Ordering::SeqCst) < held.token());
+                    held.release().unwrap();
+                }
+            });
+        }
+    });
 }
 
 /// A client that takes no slow answer for a lost one, however busy the machine is. For tests whose stores do answer.

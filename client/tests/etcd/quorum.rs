@@ -1,14 +1,10 @@
 //! An etcd as one node of a quorum of several kinds of stores.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
 use leasehold::blocking::{Client, Once};
 use leasehold_servers::etcd::{Backup, Server};
 use leasehold_servers::redis;
 
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, four_clients_get_growing_tokens, ms};
 use crate::{lease, renewals};
 
 struct Mixed {
@@ -46,20 +42,7 @@ fn settings() -> leasehold::ClientBuilder {
 #[test]
 fn stores_of_three_kinds_grant_one_lock_at_a_time() {
     let mixed = Mixed::new();
-    let highest = Arc::new(AtomicU64::new(0));
-    let workers: Vec<_> = (0..4)
-        .map(|_| {
-            let (client, highest) = (mixed.client(), Arc::clone(&highest));
-            thread::spawn(move || {
-                for _ in 0..8 {
-                    let held = lease(&client, "a");
-                    assert!(highest.swap(held.token(), Ordering::SeqCst) < held.token());
-                    held.release().unwrap();
-                }
-            })
-        })
-        .collect();
-    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    four_clients_get_growing_tokens(|| mixed.client());
 }
 
 #[cfg(feature = "dynamodb")]

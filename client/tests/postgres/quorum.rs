@@ -1,17 +1,12 @@
 //! A table as one node of a quorum of several kinds of stores: PostgreSQL behind PgBouncer, Redis and DynamoDB Local.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-
 use leasehold::blocking::{Client, Once};
 use leasehold_servers::postgres::{Pooler, Server};
 use leasehold_servers::{dynamodb, redis};
 
 use crate::common::on_dynamodb;
 use crate::common::on_postgres::new_table;
-use crate::common::{PATIENCE, eventually, ms};
-use crate::lease;
+use crate::common::{PATIENCE, eventually, four_clients_get_growing_tokens, ms};
 
 struct Mixed {
     server: Server,
@@ -43,20 +38,7 @@ fn settings() -> leasehold::ClientBuilder {
 #[test]
 fn stores_of_three_kinds_grant_one_lock_at_a_time() {
     let mixed = Mixed::new();
-    let highest = Arc::new(AtomicU64::new(0));
-    let workers: Vec<_> = (0..4)
-        .map(|_| {
-            let (client, highest) = (mixed.client(), Arc::clone(&highest));
-            thread::spawn(move || {
-                for _ in 0..8 {
-                    let held = lease(&client, "a");
-                    assert!(highest.swap(held.token(), Ordering::SeqCst) < held.token());
-                    held.release().unwrap();
-                }
-            })
-        })
-        .collect();
-    workers.into_iter().for_each(|worker| worker.join().unwrap());
+    four_clients_get_growing_tokens(|| mixed.client());
 }
 
 #[test]
