@@ -175,17 +175,9 @@ mod tests {
 
     fn acquire(member: Option<Membership>) -> Op {
         Op::Acquire(Box::new(Acquire {
-            nonce: NONCE,
-            seq: Seq::new(1),
-            record_ttl: TTL,
-            floor: Token::ZERO,
-            expect: None,
             owner: Owner::new("worker").unwrap(),
-            data: None,
-            session: None,
             member,
-            unless_done: false,
-            in_line: false,
+            ..Acquire::new(NONCE, Seq::new(1), TTL)
         }))
     }
 

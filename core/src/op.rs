@@ -119,6 +119,25 @@ pub struct Acquire {
     pub in_line: bool,
 }
 
+impl Acquire {
+    /// An acquisition by nobody in particular, for a single store, which waits in no line.
+    pub fn new(nonce: Nonce, seq: Seq, record_ttl: Duration) -> Self {
+        Self {
+            nonce,
+            seq,
+            record_ttl,
+            floor: Token::ZERO,
+            expect: None,
+            owner: Owner::default(),
+            data: None,
+            session: None,
+            member: None,
+            unless_done: false,
+            in_line: false,
+        }
+    }
+}
+
 /// Arguments of [`Op::Renew`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -294,7 +294,7 @@ mod tests {
 
     use leasehold_core::member::{Phase, QuorumId};
     use leasehold_core::op::{Acquire, Op, Refusal, Release};
-    use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
+    use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq};
 
     use super::super::wakeups::tests::RecordingWatcher;
     use super::*;
@@ -314,17 +314,8 @@ mod tests {
         op(
             name,
             Op::Acquire(Box::new(Acquire {
-                nonce: Nonce::from_bytes([nonce; 16]),
-                seq: Seq::new(1),
-                record_ttl: Duration::from_secs(30),
-                floor: Token::ZERO,
-                expect: None,
                 owner: Owner::new("me").unwrap(),
-                data: None,
-                session: None,
-                member: None,
-                unless_done: false,
-                in_line: false,
+                ..Acquire::new(Nonce::from_bytes([nonce; 16]), Seq::new(1), Duration::from_secs(30))
             })),
         )
     }

@@ -8,7 +8,7 @@ use leasehold_core::line::{self, ClientId, RESERVED, Ticket, UNSEEN, Waiter, ser
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome, Refusal, Release};
 use leasehold_core::store::{BootId, Record, StoreNow, seen};
-use leasehold_core::{LockId, Monotonic, Nonce, Owner, Resource, Seq, Token};
+use leasehold_core::{LockId, Monotonic, Nonce, Owner, Resource, Seq};
 use leasehold_wire::postgres::{Asker, Field, Notify, Param, Progress, Session, Settings, Statement, Told};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
@@ -105,17 +105,9 @@ fn field(row: &postgres::Row, at: usize) -> Field {
 
 fn acquire(nonce: u64, seq: u32, in_line: bool) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce: nonce_of(nonce),
-        seq: Seq::new(seq),
-        record_ttl: TTL,
-        floor: Token::ZERO,
-        expect: None,
         owner: Owner::new("hand").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
         in_line,
+        ..Acquire::new(nonce_of(nonce), Seq::new(seq), TTL)
     }))
 }
 

@@ -9,7 +9,7 @@ use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::Client as AsyncClient;
 use leasehold::blocking::Lease;
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome, Release};
-use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
+use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq};
 use leasehold_servers::proxy::Proxy;
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::{Connection, Reply};
@@ -65,17 +65,9 @@ impl Crowd {
     /// Its first request joins, and its second takes its turn.
     fn acquire(&mut self, lock: u64, seq: u32) -> Outcome {
         let acquire = Acquire {
-            nonce: nonce(lock),
-            seq: Seq::new(seq),
-            record_ttl: LONG,
-            floor: Token::ZERO,
-            expect: None,
             owner: Owner::new("crowd").unwrap(),
-            data: None,
-            session: None,
-            member: None,
-            unless_done: false,
             in_line: true,
+            ..Acquire::new(nonce(lock), Seq::new(seq), LONG)
         };
         self.ask(lock, Op::Acquire(Box::new(acquire)))
     }

@@ -275,10 +275,9 @@ impl Machine {
         }
     }
 
-    /// The deadline of a lease that is held.
-    pub(crate) fn deadline(&self) -> Option<Monotonic> {
+    fn held(&self) -> Option<&Held> {
         match self {
-            Self::Held(state) => Some(state.deadline()),
+            Self::Held(state) => Some(state),
             Self::Idle(_)
             | Self::Acquiring(_)
             | Self::Waiting(_)
@@ -286,32 +285,21 @@ impl Machine {
             | Self::Releasing(_)
             | Self::Ended => None,
         }
+    }
+
+    /// The deadline of a lease that is held.
+    pub(crate) fn deadline(&self) -> Option<Monotonic> {
+        self.held().map(Held::deadline)
     }
 
     /// The token of a lease that is held.
     pub(crate) fn token(&self) -> Option<Token> {
-        match self {
-            Self::Held(state) => Some(state.token()),
-            Self::Idle(_)
-            | Self::Acquiring(_)
-            | Self::Waiting(_)
-            | Self::Revoked(_)
-            | Self::Releasing(_)
-            | Self::Ended => None,
-        }
+        self.held().map(Held::token)
     }
 
     /// The attempt of a lease that is held.
     pub(crate) fn nonce(&self) -> Option<Nonce> {
-        match self {
-            Self::Held(state) => Some(state.nonce()),
-            Self::Idle(_)
-            | Self::Acquiring(_)
-            | Self::Waiting(_)
-            | Self::Revoked(_)
-            | Self::Releasing(_)
-            | Self::Ended => None,
-        }
+        self.held().map(Held::nonce)
     }
 
     /// The holder in the way, by the last answers.
@@ -351,9 +339,6 @@ impl Ctx<'_> {
     /// An acquire of this lock at a node.
     pub(crate) fn acquire(&self, node: NodeId, nonce: Nonce, seq: Seq, floor: Token, known_loss: KnownLoss) -> Acquire {
         Acquire {
-            nonce,
-            seq,
-            record_ttl: self.options.record_ttl(),
             floor,
             expect: self.observations.ran_out(node, self.resource, self.now.monotonic),
             owner: self.options.owner.clone(),
@@ -361,7 +346,7 @@ impl Ctx<'_> {
             session: self.config.session_of(self.seed),
             member: self.membership(node, &nonce, seq, known_loss),
             unless_done: self.options.is_unless_done(),
-            in_line: false,
+            ..Acquire::new(nonce, seq, self.options.record_ttl())
         }
     }
 

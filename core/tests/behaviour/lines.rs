@@ -6,7 +6,7 @@ use leasehold_core::line::{self, ClientId, Decision, RESERVED, Ticket, UNSEEN, W
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release};
 use leasehold_core::store::{BootId, Record, StoreNow};
-use leasehold_core::{LockId, Monotonic, Nonce, Owner, Seq, Token};
+use leasehold_core::{LockId, Monotonic, Nonce, Owner, Seq};
 
 use crate::common::{ms, secs};
 
@@ -45,17 +45,9 @@ impl Shop {
     /// Tells if the lock is granted, and whose turn has come.
     fn acquire(&mut self, n: u8, in_line: bool) -> (bool, Option<Ticket>) {
         let op = Op::Acquire(Box::new(Acquire {
-            nonce: Nonce::from_bytes([n; 16]),
-            seq: Seq::new(1),
-            record_ttl: TTL,
-            floor: Token::ZERO,
-            expect: None,
             owner: Owner::new("me").unwrap(),
-            data: None,
-            session: None,
-            member: None,
-            unless_done: false,
             in_line,
+            ..Acquire::new(Nonce::from_bytes([n; 16]), Seq::new(1), TTL)
         }));
         let (outcome, turn) = self.ask(n, &op);
         match outcome {

@@ -13,19 +13,8 @@
 //! use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 //! use std::time::Duration;
 //!
-//! let op = Op::Acquire(Box::new(Acquire {
-//!     nonce: Nonce::from_bytes([7; 16]),
-//!     seq: Seq::new(1),
-//!     record_ttl: Duration::from_secs(30),
-//!     floor: Token::ZERO,
-//!     expect: None,
-//!     owner: Owner::new("docs")?,
-//!     data: None,
-//!     session: None,
-//!     member: None,
-//!     unless_done: false,
-//!     in_line: false,
-//! }));
+//! let acquire = Acquire::new(Nonce::from_bytes([7; 16]), Seq::new(1), Duration::from_secs(30));
+//! let op = Op::Acquire(Box::new(Acquire { owner: Owner::new("docs")?, ..acquire }));
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op }];
 //!
 //! // A server that does not know the script yet, then does as it is told.

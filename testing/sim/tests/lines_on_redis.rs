@@ -199,17 +199,9 @@ fn value(reply: Reply) -> Value {
 
 fn acquire(nonce: Nonce, in_line: bool) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce,
-        seq: Seq::new(1),
-        record_ttl: Duration::from_secs(600),
-        floor: Token::ZERO,
-        expect: None,
         owner: Owner::new("me").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
         in_line,
+        ..Acquire::new(nonce, Seq::new(1), Duration::from_secs(600))
     }))
 }
 

@@ -126,17 +126,12 @@ impl Node {
         // A run in place of a plain lock, which the page has on single nodes alone.
         match chance.below(if self.is_voter { 12 } else { 14 }) {
             0..=4 => Op::Acquire(Box::new(Acquire {
-                nonce,
-                seq,
-                record_ttl,
                 floor,
                 expect: chance.one_in(4).then(|| Version::of(&nonce, seq)),
                 owner: Owner::new("A").expect("a short label"),
-                data: None,
-                session: None,
                 member: self.is_voter.then(|| self.membership(chance)),
                 unless_done: !self.is_voter && chance.one_in(2),
-                in_line: false,
+                ..Acquire::new(nonce, seq, record_ttl)
             })),
             5..=6 => {
                 let quorum = self.is_voter.then_some(Durability::Declared);

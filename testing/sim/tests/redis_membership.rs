@@ -119,17 +119,11 @@ impl Node {
         let (before, now_ms) = (self.marker.clone(), self.now_ms());
         let Admission { write, answer } = admit(before.as_ref(), &asked, Some(&self.run), now_ms);
         let acquire = Acquire {
-            nonce,
-            seq: Seq::new(1),
-            record_ttl: TTL,
             floor,
-            expect: None,
             owner: Owner::new("me").unwrap(),
-            data: None,
-            session: None,
             member: Some(asked.clone()),
             unless_done,
-            in_line: false,
+            ..Acquire::new(nonce, Seq::new(1), TTL)
         };
         let outcome = self.ask(name, Op::Acquire(Box::new(acquire)));
         // The server names a loss after the moment at which it finds it.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Op, Outcome, Renew};
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Monotonic, Nonce, Owner, Resource, Seq, Token};
+use leasehold_core::{Monotonic, Nonce, Owner, Resource, Seq};
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::counts::{Sometimes, Struck};
 use leasehold_sim::fault_schedule::FaultSchedule;
@@ -271,19 +271,7 @@ fn stores_that_expire_records_never_shorten_one() {
             assert!(matches!(answer, Answer::Done(Outcome::Applied(_))), "{kind:?} {answer:?}");
         };
         let whole = Duration::from_secs(3);
-        let acquire = Acquire {
-            nonce,
-            seq: Seq::new(1),
-            record_ttl: whole,
-            floor: Token::ZERO,
-            expect: None,
-            owner: Owner::new("somebody").unwrap(),
-            data: None,
-            session: None,
-            member: None,
-            unless_done: false,
-            in_line: false,
-        };
+        let acquire = Acquire { owner: Owner::new("somebody").unwrap(), ..Acquire::new(nonce, Seq::new(1), whole) };
         ask(&Op::Acquire(Box::new(acquire)), 0);
         ask(&Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: whole / 3, quorum: None }), 500);
         let stands = |ms: u64| store.stored(&resource, TrueTime(ms * MS), &clocks(TrueTime(ms * MS))).is_some();

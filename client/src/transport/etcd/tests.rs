@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Release, Renew};
-use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
+use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq};
 use leasehold_servers::etcd::Server;
 use leasehold_servers::proxy::Proxy;
 use leasehold_servers::wait_until;
@@ -35,17 +35,8 @@ fn ask(store: &Etcd, ops: Vec<(&str, Op)>) -> Vec<Outcome> {
 
 fn acquire(attempt: u8) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce: Nonce::from_bytes([attempt; 16]),
-        seq: Seq::new(1),
-        record_ttl: TTL,
-        floor: Token::ZERO,
-        expect: None,
         owner: Owner::new("tests").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(Nonce::from_bytes([attempt; 16]), Seq::new(1), TTL)
     }))
 }
 

@@ -28,17 +28,8 @@ fn lock_op(resource: &str, op: Op) -> LockOp {
 
 fn acquire(resource: &str, attempt: u8) -> LockOp {
     let acquire = Acquire {
-        nonce: Nonce::from_bytes([attempt; 16]),
-        seq: Seq::new(1),
-        record_ttl: TTL,
-        floor: Token::ZERO,
-        expect: None,
         owner: Owner::new("tests").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(Nonce::from_bytes([attempt; 16]), Seq::new(1), TTL)
     };
     lock_op(resource, Op::Acquire(Box::new(acquire)))
 }

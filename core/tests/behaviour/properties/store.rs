@@ -47,17 +47,11 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
     let (seq, record_ttl) = (Seq::new(step.seq), Duration::from_millis(step.ttl_ms));
     match step.op {
         "acquire" => Op::Acquire(Box::new(Acquire {
-            nonce,
-            seq,
-            record_ttl,
             floor: Token::new(step.floor).unwrap(),
             expect: version.filter(|_| step.expects).cloned(),
             owner: Owner::new("").unwrap(),
-            data: None,
-            session: None,
-            member: None,
             unless_done: step.unless_done,
-            in_line: false,
+            ..Acquire::new(nonce, seq, record_ttl)
         })),
         "renew" => Op::Renew(Renew { nonce, seq, record_ttl, quorum: None }),
         "release" => Op::Release(Release { quorum: None, nonce }),

@@ -42,17 +42,9 @@ fn token(number: u64) -> Token {
 
 fn an_acquire() -> Acquire {
     Acquire {
-        nonce: NONCE,
-        seq: Seq::new(1),
-        record_ttl: Duration::from_secs(30),
         floor: token(FLOOR),
-        expect: None,
         owner: Owner::new("me").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(NONCE, Seq::new(1), Duration::from_secs(30))
     }
 }
 

@@ -102,17 +102,10 @@ fn nonce(of: u8) -> Nonce {
 
 fn acquire(of: u8, expect: Option<Version>, unless_done: bool) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce: nonce(of),
-        seq: Seq::new(1),
-        record_ttl: TTL,
-        floor: Token::ZERO,
         expect,
         owner: Owner::new("worker").unwrap(),
-        data: None,
-        session: None,
-        member: None,
         unless_done,
-        in_line: false,
+        ..Acquire::new(nonce(of), Seq::new(1), TTL)
     }))
 }
 

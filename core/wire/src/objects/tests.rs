@@ -190,17 +190,9 @@ fn nonce(of: u8) -> Nonce {
 
 fn acquire_in(of: u8, member: Option<Membership>) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce: nonce(of),
-        seq: Seq::new(1),
-        record_ttl: TTL,
-        floor: Token::ZERO,
-        expect: None,
         owner: Owner::new("worker").unwrap(),
-        data: None,
-        session: None,
         member,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(nonce(of), Seq::new(1), TTL)
     }))
 }
 

@@ -22,17 +22,10 @@ const NOW: i64 = 1_700_000_000_000;
 
 fn acquire(member: Option<Membership>) -> Acquire {
     Acquire {
-        nonce: OURS,
-        seq: Seq::new(2),
-        record_ttl: TTL,
         floor: Token::new(5).unwrap(),
-        expect: None,
         owner: Owner::new("worker").unwrap(),
-        data: None,
-        session: None,
         member,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(OURS, Seq::new(2), TTL)
     }
 }
 

@@ -22,17 +22,9 @@ fn token(number: u64) -> Token {
 
 fn acquire_at(floor: u64) -> LockOp {
     let acquire = Acquire {
-        nonce: NONCE,
-        seq: Seq::new(1),
-        record_ttl: Duration::from_secs(30),
         floor: token(floor),
-        expect: None,
         owner: Owner::new("me").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(NONCE, Seq::new(1), Duration::from_secs(30))
     };
     LockOp { lock: LockId::new(1), resource: Resource::new("a").unwrap(), op: Op::Acquire(Box::new(acquire)) }
 }

@@ -32,17 +32,10 @@ fn acquire() -> Op {
 
 fn acquire_with(owner: &str, data: Option<&[u8]>, record_ttl: Duration) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce: NONCE,
-        seq: Seq::new(1),
-        record_ttl,
         floor: token(7),
-        expect: None,
         owner: Owner::new(owner).unwrap(),
         data: data.map(|data| Payload::new(data).unwrap()),
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(NONCE, Seq::new(1), record_ttl)
     }))
 }
 

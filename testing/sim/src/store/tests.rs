@@ -109,19 +109,7 @@ pub(super) fn version(who: u8, seq: u32) -> Version {
 fn acquire_op(who: u8, seq: u32) -> Acquire {
     let owner = Owner::new("somebody").unwrap();
     let (nonce, seq, floor) = (nonce(who), Seq::new(seq), token(FLOOR));
-    Acquire {
-        nonce,
-        seq,
-        record_ttl: TTL,
-        floor,
-        expect: None,
-        owner,
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
-    }
+    Acquire { floor, owner, ..Acquire::new(nonce, seq, TTL) }
 }
 
 pub(super) fn acquire(who: u8, seq: u32) -> Op {

@@ -23,17 +23,9 @@ fn ask(wire: &Wire, resource: &Resource, op: &Op) -> Outcome {
 
 fn acquire(nonce: Nonce, floor: Token) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce,
-        seq: Seq::new(1),
-        record_ttl: Duration::from_secs(60),
         floor,
-        expect: None,
         owner: Owner::new("racer").unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(nonce, Seq::new(1), Duration::from_secs(60))
     }))
 }
 

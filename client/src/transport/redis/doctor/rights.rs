@@ -470,17 +470,10 @@ async fn try_lock(
     let runner = Nonce::from_bytes(nonce.as_bytes().map(|byte| !byte));
     let acquire = |nonce, unless_done| {
         Op::Acquire(Box::new(Acquire {
-            nonce,
-            seq: Seq::new(0),
-            record_ttl,
             floor: token,
-            expect: None,
             owner: owner.clone(),
-            data: None,
-            session: None,
-            member: None,
             unless_done,
-            in_line: false,
+            ..Acquire::new(nonce, Seq::new(0), record_ttl)
         }))
     };
     let finish = Finish { nonce: runner, token, keep: TRIAL, owner: owner.clone(), quorum: None };

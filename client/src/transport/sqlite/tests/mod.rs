@@ -67,19 +67,8 @@ fn acquire_from(name: &str, id: u8, floor: u64) -> LockOp {
 }
 
 fn acquire_with(name: &str, id: u8, change: impl FnOnce(&mut Acquire)) -> LockOp {
-    let mut op = Acquire {
-        nonce: nonce(id),
-        seq: Seq::new(1),
-        record_ttl: TTL,
-        floor: Token::ZERO,
-        expect: None,
-        owner: Owner::new(&format!("worker {id}")).unwrap(),
-        data: None,
-        session: None,
-        member: None,
-        unless_done: false,
-        in_line: false,
-    };
+    let mut op =
+        Acquire { owner: Owner::new(&format!("worker {id}")).unwrap(), ..Acquire::new(nonce(id), Seq::new(1), TTL) };
     change(&mut op);
     on(name, Op::Acquire(Box::new(op)))
 }
