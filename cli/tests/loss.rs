@@ -14,9 +14,9 @@ use rustix::process::Signal;
 
 /// Ignores every polite request to end, and so does its child.
 const STUBBORN: &str = "trap '' HUP INT QUIT TERM USR1 USR2
-    sh -c 'echo $$ > child; while :; do sleep 0.01; done' &
+    sh -c 'echo $$ > child; while :; do sleep 0.1; done' &
     echo $$ > pid
-    while :; do sleep 0.01; done";
+    while :; do sleep 0.1; done";
 
 #[test]
 fn a_holder_that_was_stopped_past_its_ttl_kills_its_command_when_it_wakes() {
@@ -48,7 +48,7 @@ fn a_broken_lock_ends_the_command_with_the_next_renewal() {
 fn a_revoked_command_gets_term_at_once_and_its_lock_is_free_when_it_has_ended() {
     let place = Place::new();
     let script = "trap 'echo > told; while [ ! -e held ]; do sleep 0.01; done; exit 3' TERM
-        echo > begun; while :; do sleep 0.01; done";
+        echo > begun; while :; do sleep 0.1; done";
     let job = place.start_job(&["--ttl", "24s"], script);
     place.wait_for_file_exists("begun");
     place.run(&["revoke", "job"]).expect(64).says("--yes");
@@ -187,7 +187,7 @@ fn a_killed_process_that_nobody_reaps_is_not_told_as_alive() {
 #[test]
 fn a_command_in_danger_can_wind_up_and_gives_the_lock_back() {
     let place = Place::new();
-    let script = "trap 'echo bye > bye; exit 0' TERM; echo $$ > pid; while :; do sleep 0.01; done";
+    let script = "trap 'echo bye > bye; exit 0' TERM; echo $$ > pid; while :; do sleep 0.1; done";
     let job = place.start_job(&["--ttl", "3s", "--max-hold", "3s", "--lost-status", "9"], script);
     place.wait_for_pid("pid");
     let ran = job.wait().expect(9).says("the command was told to end");
@@ -199,8 +199,8 @@ fn a_command_in_danger_can_wind_up_and_gives_the_lock_back() {
 #[test]
 fn children_have_until_the_end_of_the_lease_when_the_command_itself_ends_on_term() {
     let place = Place::new();
-    let script = "sh -c 'trap \"echo bye > bye; exit\" TERM; echo $$ > polite; while :; do sleep 0.01; done' &
-        sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 0.01; done' &
+    let script = "sh -c 'trap \"echo bye > bye; exit\" TERM; echo $$ > polite; while :; do sleep 0.1; done' &
+        sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 0.1; done' &
         echo $$ > pid; wait";
     // The last sixth is for the children: long enough on a slow machine.
     let job = place.start_job(&["--ttl", "12s", "--max-hold", "12s"], script);
@@ -246,18 +246,7 @@ fn with_on_lost_ignore_the_command_goes_on_and_the_loss_is_reported() {
     place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
     // The holder learns of it with its next renewal, and its own deadline is over after the ttl.
     place
-        .run(&[
-            "exec",
-            "--ttl",
-            "700ms",
-            "--max-hold",
-            "700ms",
-            "job",
-            "--",
-            "sh",
-            "-c",
-            "while :; do sleep 0.01; done",
-        ])
+        .run(&["exec", "--ttl", "700ms", "--max-hold", "700ms", "job", "--", "sh", "-c", "while :; do sleep 0.1; done"])
         .expect(76);
     assert!(is_alive(pid));
     fs::write(place.path("done"), "").unwrap();

@@ -15,7 +15,7 @@ fn signals_are_passed_on_to_the_whole_group() {
     let place = Place::new();
     let script = "
         for name in HUP INT QUIT TERM USR1 USR2; do trap \"echo $name >> caught\" $name; done
-        sh -c 'trap \"\" HUP TERM USR2; trap \"echo child >> caught\" USR1; echo $$ > child; while :; do sleep 0.01; done' &
+        sh -c 'trap \"\" HUP TERM USR2; trap \"echo child >> caught\" USR1; echo $$ > child; while :; do sleep 0.1; done' &
         echo $$ > pid
         while [ ! -e done ]; do sleep 0.01; done
         kill -KILL $(cat child)
@@ -107,7 +107,7 @@ fn the_status_is_known_even_where_the_end_of_children_is_ignored() {
 #[test]
 fn a_command_that_is_stopped_alone_keeps_its_lock_and_can_be_ended() {
     let place = Place::new();
-    let job = place.start_job(&["--ttl", "1500ms"], "echo $$ > pid; while :; do sleep 0.01; done");
+    let job = place.start_job(&["--ttl", "1500ms"], "echo $$ > pid; while :; do sleep 0.1; done");
     let pid = place.wait_for_pid("pid");
     kill_process(pid, Signal::STOP).unwrap();
     wait_for("the stop", || is_stopped(pid));
@@ -124,7 +124,7 @@ fn a_command_that_is_stopped_alone_keeps_its_lock_and_can_be_ended() {
 #[test]
 fn a_killed_exec_takes_its_command_along_and_a_successor_gets_in() {
     let place = Place::new();
-    let script = "sh -c 'trap \"\" HUP TERM; echo $$ > child; while :; do sleep 0.01; done' & echo $$ > pid; wait";
+    let script = "sh -c 'trap \"\" HUP TERM; echo $$ > child; while :; do sleep 0.1; done' & echo $$ > pid; wait";
     let job = place.start_job(&["--ttl", "2s"], script);
     let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
     job.signal(Signal::KILL);
@@ -137,7 +137,7 @@ fn a_killed_exec_takes_its_command_along_and_a_successor_gets_in() {
 #[test]
 fn a_killed_exec_takes_its_command_along_even_without_the_guard() {
     let place = Place::new();
-    let job = place.start_job(&["--ttl", "2s"], "echo $$ > pid; while :; do sleep 0.01; done");
+    let job = place.start_job(&["--ttl", "2s"], "echo $$ > pid; while :; do sleep 0.1; done");
     let pid = place.wait_for_pid("pid");
     let mut guard = pid;
     wait_for("the guard", || {

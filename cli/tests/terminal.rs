@@ -172,7 +172,7 @@ fn waiting_names_the_holder() {
 #[test]
 fn break_asks_and_accepts_no() {
     let place = Place::new();
-    let holder = place.start_job(&["--owner", "night shift"], "echo > held; while :; do sleep 0.01; done");
+    let holder = place.start_job(&["--owner", "night shift"], "echo > held; while :; do sleep 0.1; done");
     place.wait_for_file_exists("held");
     for (answer, status) in [("no", 2), ("", 2), ("yes", 0)] {
         assert!(place.is_held());
