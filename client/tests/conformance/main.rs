@@ -65,26 +65,6 @@ pub(crate) enum Can {
     HaveSessions,
 }
 
-/// Redis over HTTP.
-#[cfg(feature = "http")]
-const OVER_HTTP: &[Can] = &[
-    Can::HaveSessions,
-    Can::KeepItems,
-    Can::ShowLeft,
-    Can::NameTokenInErrors,
-    Can::ServeSeveralProcesses,
-    Can::EndMarksOnTime,
-];
-
-/// Stores in which nothing runs out by itself, and which wake nobody.
-#[cfg(any(feature = "dynamodb", feature = "objects"))]
-const OBSERVED: &[Can] =
-    &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
-
-/// Cosmos DB.
-#[cfg(feature = "objects")]
-const STALE: &[Can] = &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
-
 impl Store {
     fn memory() -> Self {
         // The name is the store as long as anybody uses it; tests of one process must not meet.
@@ -146,7 +126,18 @@ impl Store {
         let redis = RedisServer::start();
         let server = leasehold_servers::webdis::Server::start(&redis);
         let url = format!("webdis+http://{}", server.address());
-        Self { url, can: OVER_HTTP, _behind: Box::new((server, redis)) }
+        Self {
+            url,
+            can: &[
+                Can::HaveSessions,
+                Can::KeepItems,
+                Can::ShowLeft,
+                Can::NameTokenInErrors,
+                Can::ServeSeveralProcesses,
+                Can::EndMarksOnTime,
+            ],
+            _behind: Box::new((server, redis)),
+        }
     }
 
     #[cfg(feature = "http")]
@@ -154,7 +145,18 @@ impl Store {
         let redis = RedisServer::start();
         let server = leasehold_servers::rest::Server::start(&redis);
         let url = format!("upstash+http://:{}@{}", server.token(), server.address());
-        Self { url, can: OVER_HTTP, _behind: Box::new((server, redis)) }
+        Self {
+            url,
+            can: &[
+                Can::HaveSessions,
+                Can::KeepItems,
+                Can::ShowLeft,
+                Can::NameTokenInErrors,
+                Can::ServeSeveralProcesses,
+                Can::EndMarksOnTime,
+            ],
+            _behind: Box::new((server, redis)),
+        }
     }
 
     /// Three Redis servers, of which a majority decides.
@@ -171,7 +173,11 @@ impl Store {
     #[cfg(feature = "dynamodb")]
     fn dynamodb(server: &leasehold_servers::dynamodb::Server) -> Self {
         let url = common::on_dynamodb::new_table(server);
-        Self { url, can: OBSERVED, _behind: Box::new(()) }
+        Self {
+            url,
+            can: &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            _behind: Box::new(()),
+        }
     }
 
     /// One more prefix of a server that outlives it.
@@ -190,7 +196,39 @@ impl Store {
         Self { url, can, _behind: Box::new(()) }
     }
 
-    /// One more prefix of an emulator of cloud storage.
+    /// One more prefix of an Azurite.
+    #[cfg(feature = "objects")]
+    fn azure_blob(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(
+            server,
+            &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+        )
+    }
+
+    /// One more prefix of a moto.
+    #[cfg(feature = "objects")]
+    fn s3(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(
+            server,
+            &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+        )
+    }
+
+    /// One more prefix of a fake-gcs-server.
+    #[cfg(feature = "objects")]
+    fn gcs(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(
+            server,
+            &[Can::HaveSessions, Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+        )
+    }
+
+    /// One more prefix of an emulator of Cosmos DB.
+    #[cfg(feature = "objects")]
+    fn cosmos(server: &leasehold_servers::objects::Server) -> Self {
+        Self::objects(server, &[Can::KeepItems, Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses])
+    }
+
     #[cfg(feature = "objects")]
     fn objects(server: &leasehold_servers::objects::Server, can: &'static [Can]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);

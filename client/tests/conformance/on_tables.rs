@@ -8,8 +8,6 @@ use leasehold_servers::is_for_want_of_time;
 #[cfg(feature = "objects")]
 use leasehold_servers::objects::{Account, Api, Server};
 
-#[cfg(feature = "objects")]
-use crate::{OBSERVED, STALE};
 use crate::{Store, behaviours, list};
 
 /// At a time; more only wait for each other's processors.
@@ -35,28 +33,28 @@ fn etcd() {
 #[test]
 fn azure_blob() {
     let server = objects(Api::AzureBlob);
-    all_behaviours("azure_blob", || Store::objects(&server, OBSERVED));
+    all_behaviours("azure_blob", || Store::azure_blob(&server));
 }
 
 #[cfg(feature = "objects")]
 #[test]
 fn s3() {
     let server = objects(Api::S3);
-    all_behaviours("s3", || Store::objects(&server, OBSERVED));
+    all_behaviours("s3", || Store::s3(&server));
 }
 
 #[cfg(feature = "objects")]
 #[test]
 fn gcs() {
     let server = objects(Api::Gcs);
-    all_behaviours("gcs", || Store::objects(&server, OBSERVED));
+    all_behaviours("gcs", || Store::gcs(&server));
 }
 
 #[cfg(feature = "objects")]
 #[test]
 fn cosmos() {
     let server = objects(Api::Cosmos(Account::Session));
-    all_behaviours("cosmos", || Store::objects(&server, STALE));
+    all_behaviours("cosmos", || Store::cosmos(&server));
 }
 
 /// A quorum over three clouds.
