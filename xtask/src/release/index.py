@@ -57,8 +57,13 @@ def cargo(files, folder, metadata):
     ours = {file.name for file in files}
     packages = {package["id"]: package for package in metadata["packages"]}
     archive = lambda package: f"{package['name']}-{package['version']}.crate"
+    # `cargo install --locked` wants what tests of ours are compiled with to be there as well.
+    is_needed = lambda id, dependency: (
+        archive(packages[id]) in ours or any(kind["kind"] != "dev" for kind in dependency["dep_kinds"])
+    )
+    is_there = lambda package: package["source"] is not None or archive(package) in ours
     needs = {node["id"]: [dependency["pkg"] for dependency in node["deps"]
-                          if any(kind["kind"] != "dev" for kind in dependency["dep_kinds"])]
+                          if is_needed(node["id"], dependency) and is_there(packages[dependency["pkg"]])]
              for node in metadata["resolve"]["nodes"]}
     found, ahead = set(), [id for id, package in packages.items() if archive(package) in ours]
     while ahead:
