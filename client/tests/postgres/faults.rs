@@ -167,13 +167,24 @@ fn a_commit_that_no_replica_confirmed_is_no_grant_yet() {
     let one = patient(&url);
     lease(&one, "a").release().unwrap();
     server.configure("SET synchronous_standby_names = 'nobody'");
-    eventually("commits wait", || server.value("SELECT current_setting('synchronous_standby_names') <> ''"));
-    let waiter = thread::spawn(move || one.lock("a").ttl(PATIENCE * 3).acquire());
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query_start > ";
+    let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    // Commits wait once the checkpointer has read the setting, which may be later than a new connection does.
+    thread::scope(|scope| {
+        loop {
+            let probe = scope.spawn(|| server.run("SELECT pg_logical_emit_message(true, '', '')"));
+            let is_waiting = || server.value::<i64>(&format!("{waits} '-infinity'")) == 1;
+            eventually("a commit waits, or ends", || is_waiting() || probe.is_finished());
+            if !probe.is_finished() {
+                return server.run(cancel);
+            }
+        }
+    });
+    let waiter = thread::spawn(move || one.lock("a").ttl(PATIENCE * 3).acquire());
     eventually("its commit waits", || server.value::<i64>(&format!("{waits} '-infinity'")) == 1);
     let start: String = server.value("SELECT clock_timestamp()::text");
     // It is committed here, and confirmed by nobody.
-    server.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    server.run(cancel);
     eventually("it is sent again", || server.value::<i64>(&format!("{waits} '{start}'")) == 1);
     assert!(!waiter.is_finished());
     server.configure("RESET synchronous_standby_names");
