@@ -13,11 +13,11 @@ pub(crate) use leasehold_scheduler::clock::{monotonic, unix_ms};
 #[cfg(not(leasehold_concurrency))]
 pub(crate) use system::{monotonic, unix_ms};
 
-#[cfg(not(unix))]
-compile_error!("leasehold runs on Unix only for now: its clock, fork handling and signals have no Windows form yet");
+#[cfg(not(any(unix, windows)))]
+compile_error!("leasehold runs on Unix and Windows: it knows no clock of this system that counts suspended time");
 
 /// The operating system's clocks.
-#[cfg(not(leasehold_concurrency))]
+#[cfg(all(unix, not(leasehold_concurrency)))]
 mod system {
     use leasehold_core::Monotonic;
     use rustix::time::{ClockId, clock_gettime};
@@ -45,6 +45,38 @@ mod system {
     }
 }
 
+/// The operating system's clocks.
+#[cfg(all(windows, not(leasehold_concurrency)))]
+mod system {
+    use std::sync::OnceLock;
+    use std::time::{SystemTime, UNIX_EPOCH};
+
+    use leasehold_core::Monotonic;
+    use windows_sys::Win32::System::Performance::{QueryPerformanceCounter, QueryPerformanceFrequency};
+
+    /// Counts suspended time, from the start of the system on, the same for all processes.
+    pub(crate) fn monotonic() -> Monotonic {
+        static FREQUENCY: OnceLock<u64> = OnceLock::new();
+        // SAFETY: each call writes one number, to a place that is valid for it. Neither fails since Windows XP.
+        let read = |call: unsafe extern "system" fn(*mut i64) -> i32| unsafe {
+            let mut value = 0;
+            call(&raw mut value);
+            u64::try_from(value).unwrap_or(0)
+        };
+        let per_second = (*FREQUENCY.get_or_init(|| read(QueryPerformanceFrequency))).max(1);
+        let ticks = read(QueryPerformanceCounter);
+        let rest = u128::from(ticks % per_second) * 1_000_000_000 / u128::from(per_second);
+        let whole = (ticks / per_second).saturating_mul(1_000_000_000);
+        Monotonic::from_ns(whole.saturating_add(u64::try_from(rest).unwrap_or(0)))
+    }
+
+    /// Milliseconds since 1970; 0 when the wall clock stands before that.
+    pub(crate) fn unix_ms() -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
 /// Both clocks.
 pub(crate) fn now() -> Now {
     Now { monotonic: monotonic(), unix_ms: unix_ms() }
@@ -57,13 +89,73 @@ pub(crate) fn store_now(boot: BootId) -> StoreNow {
 
 /// Names the stretch of time in which this process's [`monotonic`] values are comparable with another process's: the
 /// kernel's boot, and the time namespace, since a container may have its clock shifted.
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "sqlite", unix))]
 pub(crate) fn boot_id() -> std::io::Result<BootId> {
     let namespace = std::fs::read_link("/proc/self/ns/time").map(|link| link.into_os_string()).unwrap_or_default();
     Ok(in_namespace(read_boot_id()?, namespace.as_encoded_bytes()))
 }
 
-#[cfg(feature = "sqlite")]
+/// Names the system's start, by its number on this installation.
+#[cfg(all(feature = "sqlite", windows))]
+pub(crate) fn boot_id() -> std::io::Result<BootId> {
+    let mut boot = [0_u8; 16];
+    let (installation, counter) = boot.split_at_mut(12);
+    let text = registry::text("SOFTWARE\\Microsoft\\Cryptography", "MachineGuid")?;
+    for (at, byte) in text.iter().enumerate() {
+        installation[at % 12] = installation[at % 12].rotate_left(1) ^ byte;
+    }
+    let memory = "SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Memory Management\\PrefetchParameters";
+    counter.copy_from_slice(&registry::number(memory, "BootId")?.to_le_bytes());
+    Ok(BootId(boot))
+}
+
+/// Values of this machine in the registry.
+#[cfg(all(feature = "sqlite", windows))]
+mod registry {
+    use std::io;
+
+    use windows_sys::Win32::System::Registry::{HKEY_LOCAL_MACHINE, RRF_RT_REG_DWORD, RRF_RT_REG_SZ, RegGetValueW};
+
+    pub(super) fn number(key: &str, name: &str) -> io::Result<u32> {
+        let mut bytes = [0; 4];
+        value(key, name, RRF_RT_REG_DWORD, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    /// A short text, in 16-bit characters.
+    pub(super) fn text(key: &str, name: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = [0; 128];
+        let length = value(key, name, RRF_RT_REG_SZ, &mut bytes)?;
+        Ok(bytes[..length].to_vec())
+    }
+
+    fn value(key: &str, name: &str, kind: u32, bytes: &mut [u8]) -> io::Result<usize> {
+        let wide = |text: &str| text.encode_utf16().chain([0]).collect::<Vec<u16>>();
+        let (path, value) = (wide(key), wide(name));
+        let mut length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        // SAFETY: both texts end with 0, the buffer has the length that is named, and nothing else is written to.
+        let code = unsafe {
+            RegGetValueW(
+                HKEY_LOCAL_MACHINE,
+                path.as_ptr(),
+                value.as_ptr(),
+                kind,
+                std::ptr::null_mut(),
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        match code {
+            0 => Ok(length as usize),
+            code => {
+                let error = io::Error::from_raw_os_error(i32::try_from(code).unwrap_or(i32::MAX));
+                Err(io::Error::new(error.kind(), format!("the registry has no HKLM\\{key}\\{name}: {error}")))
+            }
+        }
+    }
+}
+
+#[cfg(all(feature = "sqlite", unix))]
 fn in_namespace(mut boot: [u8; 16], namespace: &[u8]) -> BootId {
     for (at, byte) in namespace.iter().enumerate() {
         boot[at % 16] = boot[at % 16].rotate_left(1) ^ byte;
@@ -76,13 +168,13 @@ fn read_boot_id() -> std::io::Result<[u8; 16]> {
     parse_uuid(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?)
 }
 
-#[cfg(all(feature = "sqlite", not(any(target_os = "linux", target_os = "android"))))]
+#[cfg(all(feature = "sqlite", unix, not(any(target_os = "linux", target_os = "android"))))]
 fn read_boot_id() -> std::io::Result<[u8; 16]> {
     let output = std::process::Command::new("sysctl").args(["-n", "kern.bootsessionuuid"]).output()?;
     parse_uuid(&String::from_utf8_lossy(&output.stdout))
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "sqlite", unix))]
 fn parse_uuid(text: &str) -> std::io::Result<[u8; 16]> {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let mut bytes = [0; 16];
@@ -93,7 +185,7 @@ fn parse_uuid(text: &str) -> std::io::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(all(test, feature = "sqlite", unix))]
 mod tests {
     use super::*;
 

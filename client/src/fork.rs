@@ -6,17 +6,32 @@
 
 #[cfg(any(feature = "sqlite", leasehold_concurrency))]
 pub(crate) mod gate;
-#[cfg(not(leasehold_concurrency))]
+#[cfg(all(unix, not(leasehold_concurrency)))]
 mod handlers;
 mod per_process;
 
-#[cfg(not(leasehold_concurrency))]
+#[cfg(all(unix, not(leasehold_concurrency)))]
 pub(crate) use handlers::{generation, install};
 #[cfg(leasehold_concurrency)]
 pub(crate) use leasehold_scheduler::fork::{generation, install};
 pub use per_process::PerProcess;
+#[cfg(all(windows, not(leasehold_concurrency)))]
+pub(crate) use without::{generation, install};
 
-#[cfg(test)]
+/// Windows has no forks.
+#[cfg(all(windows, not(leasehold_concurrency)))]
+mod without {
+    pub(crate) fn generation() -> u64 {
+        0
+    }
+
+    #[allow(clippy::unnecessary_wraps, reason = "elsewhere it may fail")]
+    pub(crate) fn install() -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(all(test, unix))]
 pub(crate) mod tests {
     use std::io;
     use std::sync::Mutex;

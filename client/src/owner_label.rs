@@ -27,8 +27,18 @@ pub(crate) fn with_owner_label<R>(pass: impl FnOnce(&str) -> R) -> R {
     })
 }
 
+#[cfg(unix)]
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(windows)]
+fn host() -> String {
+    std::env::var_os("COMPUTERNAME").unwrap_or_default().to_string_lossy().into_owned()
+}
+
 fn owner_label() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = host();
     let thread = NAME.with(|name| name.borrow().clone()).unwrap_or_else(|| {
         let thread = thread::current();
         thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned)

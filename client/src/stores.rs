@@ -178,6 +178,7 @@ mod tests {
         println!("as it should be");
     }
 
+    #[cfg(unix)]
     #[test]
     fn the_environment_counts_only_where_no_store_is_named() {
         use std::os::unix::ffi::OsStrExt;

@@ -10,11 +10,11 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::RawFd;
 use std::pin::Pin;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
+use rustix::fd::RawFd;
 
 use crate::clock;
 use crate::fork;

@@ -1,10 +1,11 @@
 //! An executor that lives on the event loop of another language.
 
 use std::future::Future;
-use std::os::fd::RawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
+
+use rustix::fd::RawFd;
 
 use super::event_loop::{Background, Entered, EventLoop, Poller};
 use crate::error::Error;

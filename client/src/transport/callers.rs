@@ -83,7 +83,14 @@ impl Callers {
 pub(super) fn has_sockets() -> bool {
     let tried = panic::catch_unwind(|| {
         drop(tokio::time::sleep(Duration::ZERO));
-        tokio::net::UnixDatagram::unbound()
+        #[cfg(unix)]
+        let tried = tokio::net::UnixDatagram::unbound();
+        #[cfg(windows)]
+        let tried = std::net::UdpSocket::bind(("127.0.0.1", 0)).and_then(|socket| {
+            socket.set_nonblocking(true)?;
+            tokio::net::UdpSocket::from_std(socket)
+        });
+        tried
     });
     if tried.is_err() {
         let why = "this tokio runtime has no sockets or no timers (enable_all): its requests run in the background";

@@ -22,6 +22,7 @@ mod durability;
 pub(crate) mod dynamodb;
 #[cfg(feature = "etcd")]
 mod etcd;
+mod file_id;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(feature = "redis", feature = "http"))]
@@ -60,6 +61,7 @@ use leasehold_wire::listing::Page;
 use crate::doctor::Finding;
 use crate::error::Error;
 use crate::url::StoreUrl;
+pub(crate) use file_id::FileId;
 pub(crate) use lazy_store::LazyStore;
 
 /// The result of a request: one outcome for each operation, in order; an error stands for all of them.
@@ -175,12 +177,9 @@ pub(crate) struct Found {
     pub(crate) table: Option<String>,
 }
 
-/// The identity of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FileId {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-}
+/// The error of a url that names a socket file.
+#[cfg(all(windows, any(feature = "redis", feature = "postgres")))]
+const NO_SOCKET_FILES: &str = "socket files are for Unix: name a host and a port";
 
 /// A store behind a socket.
 pub(crate) trait Network: Sync {

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use leasehold::blocking::Client;
@@ -70,7 +71,7 @@ pub(crate) fn url(path: &Path) -> String {
 
 /// An ignored test of the same binary, run as a process of its own. It is killed when the test is over.
 pub(crate) struct Role {
-    child: Child,
+    child: Mutex<Child>,
     lines: Receiver<String>,
 }
 
@@ -105,7 +106,7 @@ impl Role {
                 }
             }
         });
-        Self { child, lines }
+        Self { child: Mutex::new(child), lines }
     }
 
     /// The next thing it says.
@@ -118,16 +119,22 @@ impl Role {
         self.lines.recv_timeout(patience).expect("the role says something")
     }
 
+    pub(crate) fn kill(&self) {
+        self.child().kill().unwrap();
+    }
+
+    #[cfg(unix)]
     pub(crate) fn signal(&self, signal: i32) {
-        let pid = i32::try_from(self.child.id()).unwrap();
+        let pid = i32::try_from(self.child().id()).unwrap();
         // SAFETY: plain system call; the child has not been waited for, so the id is its own.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
     }
 
     /// Stops it, and waits until it stands still.
+    #[cfg(unix)]
     pub(crate) fn stop(&self) {
         self.signal(libc::SIGSTOP);
-        let (pid, mut status) = (i32::try_from(self.child.id()).unwrap(), 0);
+        let (pid, mut status) = (i32::try_from(self.child().id()).unwrap(), 0);
         // SAFETY: plain system call; the child has not been waited for, so the id is its own.
         assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, libc::WUNTRACED) }, pid);
         assert!(libc::WIFSTOPPED(status), "it has ended instead");
@@ -135,18 +142,23 @@ impl Role {
 
     /// Ends its [`stay`].
     pub(crate) fn close_input(&mut self) {
-        drop(self.child.stdin.take());
+        drop(self.child().stdin.take());
+    }
+
+    fn child(&self) -> MutexGuard<'_, Child> {
+        self.child.lock().unwrap()
     }
 
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
-        self.child.wait().unwrap()
+        self.child().wait().unwrap()
     }
 }
 
 impl Drop for Role {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let child = self.child.get_mut().unwrap();
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

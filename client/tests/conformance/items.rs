@@ -147,7 +147,7 @@ pub(crate) fn a_writer_that_is_killed_stops_nobody_and_loses_nothing(store: &Sto
         said += 1;
         items.update("counter", one_more).unwrap().unwrap();
     }
-    role.signal(libc::SIGKILL);
+    role.kill();
     role.wait();
     let item = items.update("counter", one_more).unwrap().unwrap();
     let counted = number(Some(&item.value));

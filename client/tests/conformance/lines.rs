@@ -130,7 +130,7 @@ pub(crate) fn a_process_that_dies_in_line_stops_nobody(store: &Store) {
         if store.can(Can::KeepLine) {
             eventually("another stands behind it", || waiting(&holder) == 2);
         }
-        dead.signal(libc::SIGKILL);
+        dead.kill();
         dead.wait();
         let token = lease.token();
         lease.release().unwrap();

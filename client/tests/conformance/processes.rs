@@ -29,7 +29,7 @@ pub(crate) fn a_process_that_dies_is_replaced(store: &Store) {
     let error = client.lock("job").wait(ms(50)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     store.expect_named(&error, "another process", token);
-    role.signal(libc::SIGKILL);
+    role.kill();
     role.wait();
     let lease = client.lock("job").wait(PATIENCE).acquire().unwrap();
     assert!(lease.token() > token);

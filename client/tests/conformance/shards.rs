@@ -97,7 +97,7 @@ pub(crate) fn the_shards_of_a_process_that_dies_are_taken_over(store: &Store) {
     let mut other = Role::start("shards::role_worker", store.url());
     assert_eq!(other.says(), "working");
     eventually("the worker has let go of its surplus", || first.held().len() <= 3);
-    other.signal(libc::SIGKILL);
+    other.kill();
     other.wait();
     eventually("the rest works on all shards", || first.held().len() == 5);
     first.stop();

@@ -62,7 +62,7 @@ fn a_killed_holder_is_succeeded_after_its_ttl() {
     let version = || attribute(&row(&server, &url, "job"), "recordVersionNumber").to_owned();
     let before = version();
     eventually("it is renewed", || version() != before);
-    holder.signal(libc::SIGKILL);
+    holder.kill();
     holder.wait();
     assert!(is_held(&row(&server, &url, "job")), "nobody has released it");
     let lease = client.lock("job").wait(PATIENCE).acquire().unwrap();

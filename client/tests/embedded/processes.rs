@@ -26,7 +26,7 @@ fn a_killed_holder_is_succeeded_within_its_ttl() {
     let token: u64 = holder.says().parse().unwrap();
     let client = Client::connect(&store).unwrap();
     assert!(client.lock("job").try_acquire().unwrap().is_none());
-    holder.signal(libc::SIGKILL);
+    holder.kill();
     let killed = Instant::now();
     holder.wait();
     let lease = client.lock("job").wait(PATIENCE).acquire().unwrap();
@@ -35,6 +35,7 @@ fn a_killed_holder_is_succeeded_within_its_ttl() {
     assert!(lease.token() > token);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_stopped_holder_is_succeeded_and_told_when_it_wakes() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,6 +112,7 @@ fn eight_processes_are_never_inside_together() {
 }
 
 /// Forks, with everything that a fork can hurt in the air; single-threaded test processes only.
+#[cfg(unix)]
 #[test]
 #[ignore = "a role of other tests"]
 fn role_forker() {
@@ -151,6 +153,7 @@ fn role_forker() {
     say("parent unharmed");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_forked_child_inherits_no_lease_and_harms_no_parent() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,7 +180,7 @@ fn a_leader_that_dies_is_followed_by_another() {
         .start()
         .unwrap();
     assert_eq!(election.term(), None);
-    holder.signal(libc::SIGKILL);
+    holder.kill();
     assert!(terms.recv_timeout(PATIENCE).unwrap().starts_with("leads with "));
     eventually("the term is known", || election.term().is_some());
     client.break_lock("job").unwrap();

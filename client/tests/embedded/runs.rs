@@ -138,7 +138,7 @@ fn a_runner_that_is_killed_before_its_finish_is_replaced_and_after_it_is_not() {
         let mut runner = Role::start("runs::role_runner", &format!("{store} {finishes}"));
         let token: u64 = runner.says().parse().unwrap();
         let client = blocking::Client::connect(&store).unwrap();
-        runner.signal(libc::SIGKILL);
+        runner.kill();
         runner.wait();
         let answer = client.once("job").slot("monday").wait(PATIENCE).begin().unwrap();
         match answer {
@@ -209,7 +209,7 @@ fn the_mark_of_a_period_outlasts_it() {
 }
 
 /// Finishes a run when its files may not grow any more, as on a full disk.
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "sqlite", unix))]
 #[test]
 #[ignore = "a role of other tests"]
 fn role_out_of_space() {
@@ -226,7 +226,7 @@ fn role_out_of_space() {
     say(format!("{:?} {error}", error.kind()));
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(all(feature = "sqlite", unix))]
 #[test]
 fn a_finish_that_a_full_disk_refuses_ends_with_its_reason() {
     let folder = tempfile::tempdir().unwrap();

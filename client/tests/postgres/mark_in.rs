@@ -263,7 +263,7 @@ fn work_of_killed_processes_exists_exactly_once() {
         };
         let mut first = start(stop);
         assert_eq!(first.says(), stop);
-        first.signal(libc::SIGKILL);
+        first.kill();
         first.wait();
         if stop == "committed" {
             let answer = job(&patient(&rig.url)).wait(PATIENCE).begin().unwrap();

@@ -58,7 +58,7 @@ fn a_process_that_is_killed_during_its_finish_leaves_a_mark_or_the_work() {
         if is_carried_out {
             eventually("it is written", || rig.column::<bool>("released", "job@monday"));
         }
-        finisher.signal(libc::SIGKILL);
+        finisher.kill();
         finisher.wait();
         match rig.client().once("job").slot("monday").ttl(ms(3_000)).wait(PATIENCE).begin().unwrap() {
             Once::Done(mark) if is_carried_out => assert_eq!(mark.token, token),

@@ -221,7 +221,7 @@ fn a_killed_holder_is_succeeded() {
     let mut holder = Role::start("clients::role_holder", &nodes.urls().join(" "));
     let token: u64 = holder.says().parse().unwrap();
     wait_for_renewals(&nodes.servers[0], 2);
-    holder.signal(libc::SIGKILL);
+    holder.kill();
     holder.wait();
     assert!(client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap().token() > token);
 }
@@ -236,7 +236,7 @@ fn a_client_killed_between_grant_and_raise_is_succeeded() {
     let stuck = [1, 2].map(|node: usize| nodes.proxies[node].lose_replies(request("raise")));
     let mut holder = Role::start("clients::role_holder", &nodes.urls().join(" "));
     eventually("a raise is under way", || stuck.iter().any(|fault| fault.hits() > 0));
-    holder.signal(libc::SIGKILL);
+    holder.kill();
     holder.wait();
     let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
     // Node 0 or node 1 had given more than this, whichever the holder had heard of.

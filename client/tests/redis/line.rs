@@ -146,7 +146,7 @@ fn a_killed_waiter_is_passed_over_at_once() {
     let holder = connect_patiently(server.url());
     let lease = hold(&holder);
     let (mut dead, alive) = (waiter_in_line(&server), waiter_in_line(&server));
-    dead.signal(libc::SIGKILL);
+    dead.kill();
     dead.wait();
     let channels = || server.command(&["PUBSUB", "CHANNELS", "leasehold\x1fclient\x1f*"]).array().len();
     eventually("the server knows", || channels() == 1);

@@ -32,7 +32,7 @@ fn a_killed_holder_is_succeeded_after_its_ttl() {
     let client = BlockingClient::connect(server.url()).unwrap();
     assert!(client.lock("job").try_acquire().unwrap().is_none());
     wait_for_renewals(&server, 2);
-    holder.signal(libc::SIGKILL);
+    holder.kill();
     holder.wait();
     let lease = client.lock("job").wait(PATIENCE).acquire().unwrap();
     assert!(lease.token() > token);

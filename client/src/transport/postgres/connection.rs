@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +14,9 @@ use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepi
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
@@ -25,6 +26,8 @@ use tokio_rustls::TlsConnector;
 
 use super::prepared::{Ends, Prepared};
 use crate::error::Error;
+#[cfg(windows)]
+use crate::transport::NO_SOCKET_FILES;
 use crate::transport::readiness::NoServer;
 use crate::transport::tls;
 use crate::url::postgres::{PostgresPlace, PostgresUrl, Tls};
@@ -93,6 +96,9 @@ impl Access {
     /// As [`Access::connect`].
     pub(super) async fn connect_to(&self, place: &PostgresPlace, told: Option<Told>) -> Result<Connection, NoServer> {
         match place {
+            #[cfg(windows)]
+            PostgresPlace::Unix { .. } => Err(self.unreachable(&io::Error::other(NO_SOCKET_FILES))),
+            #[cfg(unix)]
             PostgresPlace::Unix { folder, port } => {
                 let socket = UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await;
                 let connected = self.config.connect_raw(socket.map_err(|error| self.unreachable(&error))?, NoTls).await;
@@ -145,7 +151,7 @@ impl Access {
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let socket = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
     socket.set_nodelay(true)?;
-    let raw = socket.as_fd();
+    let raw = rustix::fd::AsFd::as_fd(&socket);
     set_socket_keepalive(raw, true)?;
     set_tcp_keepidle(raw, KEEPALIVE)?;
     set_tcp_keepintvl(raw, KEEPALIVE)?;

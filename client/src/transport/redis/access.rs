@@ -14,7 +14,9 @@ use leasehold_wire::resp::Value;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
-use tokio::net::{TcpStream, UnixStream, lookup_host};
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio::net::{TcpStream, lookup_host};
 
 use super::cluster::Cluster;
 use super::connection::{Connection, Listening, Login, Opened, Role, Socket, Stream, greet};
@@ -22,6 +24,8 @@ use super::line::Lines;
 use super::link::NoConnection;
 use super::sentinel::Sentinels;
 use crate::error::Error;
+#[cfg(windows)]
+use crate::transport::NO_SOCKET_FILES;
 use crate::transport::connections::Home;
 use crate::transport::info::printable;
 use crate::transport::tls;
@@ -249,6 +253,9 @@ impl Access {
 
     async fn reach(&self) -> io::Result<Stream> {
         let Address { host, port } = match &self.to {
+            #[cfg(windows)]
+            To::Socket(_) => return Err(io::Error::other(NO_SOCKET_FILES)),
+            #[cfg(unix)]
             To::Socket(path) => {
                 let socket = UnixStream::connect(path).await?.into_std()?;
                 return Ok(Stream::new(Socket::Unix(socket), None));

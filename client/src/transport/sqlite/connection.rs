@@ -1,6 +1,5 @@
 //! One open connection to the file.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,22 +14,7 @@ use super::error::{Kind, SqliteError};
 use super::schema;
 use crate::clock;
 use crate::fork::gate;
-
-/// The file that a path leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    /// Reads the identity by name only: opening and closing a file that SQLite has open would end all locks of this
-    /// process on it.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some(Self { device: metadata.dev(), inode: metadata.ino() })
-    }
-}
+use crate::transport::FileId;
 
 /// A connection, and the file it leads to. Use it and drop it only inside the gate.
 pub(super) struct Connection {

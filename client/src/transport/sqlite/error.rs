@@ -5,7 +5,6 @@ use std::path::Path;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use rusqlite::ErrorCode;
-use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::error::{Error, ErrorKind};
 
@@ -149,30 +148,60 @@ pub(super) fn commit_left_nothing(error: &rusqlite::Error) -> bool {
 }
 
 /// The bytes that this process may still write beside the file, where the system reports them.
+#[cfg(unix)]
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let vfs = rustix::fs::statvfs(path.parent()?).ok()?;
     Some(vfs.f_bavail.saturating_mul(vfs.f_frsize))
 }
 
+/// The bytes that this user may still write beside the file, where the system reports them.
+#[cfg(windows)]
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+    use std::os::windows::ffi::OsStrExt;
+    use windows_sys::Win32::Storage::FileSystem::GetDiskFreeSpaceExW;
+    let folder: Vec<u16> = path.parent()?.as_os_str().encode_wide().chain([0]).collect();
+    let mut free = 0;
+    // SAFETY: the text ends with 0, and one number is written, to a place that is valid for it.
+    let is_told =
+        unsafe { GetDiskFreeSpaceExW(folder.as_ptr(), &raw mut free, std::ptr::null_mut(), std::ptr::null_mut()) != 0 };
+    is_told.then_some(free)
+}
+
 /// The obstacle in the file system that keeps this process from writing the file, with advice.
 fn obstacle(path: &Path) -> Option<String> {
     let file = path.display();
-    let uid = rustix::process::geteuid().as_raw();
-    let may = |path: &Path, access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
     if let Some(folder) = path.parent() {
         let shown = folder.display();
         if !folder.exists() {
             return Some(format!("the folder {shown} does not exist; create it, or name another file"));
         }
-        if !may(folder, Access::WRITE_OK | Access::EXEC_OK) {
-            return Some(format!(
-                "the folder {shown} is not writable for user {uid}, and SQLite keeps files beside {file}; change its \
-                 permissions (or those of its mount), or name a file elsewhere"
-            ));
-        }
     }
     if path.is_dir() {
         return Some(format!("{file} is a folder; name a file in it"));
+    }
+    missing_permission(path)
+}
+
+/// Windows does not tell in advance.
+#[cfg(windows)]
+fn missing_permission(_path: &Path) -> Option<String> {
+    None
+}
+
+#[cfg(unix)]
+fn missing_permission(path: &Path) -> Option<String> {
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    let file = path.display();
+    let uid = rustix::process::geteuid().as_raw();
+    let may = |path: &Path, access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
+    if let Some(folder) = path.parent()
+        && !may(folder, Access::WRITE_OK | Access::EXEC_OK)
+    {
+        return Some(format!(
+            "the folder {} is not writable for user {uid}, and SQLite keeps files beside {file}; change its \
+             permissions (or those of its mount), or name a file elsewhere",
+            folder.display()
+        ));
     }
     if path.exists() && !may(path, Access::READ_OK | Access::WRITE_OK) {
         return Some(format!(

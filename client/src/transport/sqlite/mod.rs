@@ -20,7 +20,6 @@ mod transaction;
 mod turns;
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -192,8 +191,7 @@ impl Transport for Sqlite {
                 .map_err(|error| Stop::NotApplied(SqliteError::from(error).at(self.file.path())))
         });
         let text = looked.map_err(given_up)?.unwrap_or_default().into_bytes();
-        let file = std::fs::metadata(self.file.path()).ok();
-        let file = file.map(|file| FileId { device: file.dev(), inode: file.ino() });
+        let file = FileId::of(self.file.path());
         Ok(Found { marker: Marker::parse(&text), text, file, ..Found::default() })
     }
 

@@ -1,7 +1,6 @@
 //! The two directions of one connection. Nothing here waits.
 
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
 
 use leasehold_core::op::{Fault, FaultKind};
 use leasehold_wire::resp::{Decoder, Limits, Value};
@@ -154,12 +153,6 @@ impl Io {
 impl AsMut<Self> for Io {
     fn as_mut(&mut self) -> &mut Self {
         self
-    }
-}
-
-impl AsFd for Io {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
     }
 }
 

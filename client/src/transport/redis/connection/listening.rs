@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use leasehold_core::op::{Fault, FaultKind};
 use leasehold_wire::redis::Command;
 use leasehold_wire::resp::Value;
-use tokio::io::unix::AsyncFd;
 
 use super::Opened;
 use super::io::{Io, Sink, Stalled};
-use super::on_tokio::{Descriptor, broken, watch};
+use super::on_tokio::broken;
 use super::queue::{FOR_A_COMMAND, Queue};
+use super::readiness::Readiness;
 use crate::url::redis::Address;
 
 /// The most messages that wait to be taken.
@@ -25,7 +25,7 @@ pub(in super::super) type Message = (Vec<u8>, Vec<u8>);
 /// A connection that subscribes to channels. The task that owns it drives it.
 pub(in super::super) struct Listening {
     // Before the socket, which it may not outlive.
-    readiness: AsyncFd<Descriptor>,
+    readiness: Readiness,
     io: Io,
     queue: Arc<Queue>,
     inbox: Inbox,
@@ -83,7 +83,7 @@ impl Listening {
     /// The runtime cannot watch the socket.
     pub(in super::super) fn new(opened: Opened, address: Option<Address>) -> Result<Self, Fault> {
         let Opened { io, queue } = opened;
-        let readiness = watch(&io).map_err(|error| broken(&error))?;
+        let readiness = Readiness::of(&io).map_err(|error| broken(&error))?;
         Ok(Self { readiness, io, queue, inbox: Inbox::default(), address })
     }
 
@@ -118,16 +118,16 @@ impl Listening {
     /// Writes what is queued, and reads what has arrived; waits until something has.
     fn advance(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
         while let Some(Stalled::Blocked) = self.io.write(&self.queue)? {
-            match self.readiness.poll_write_ready(context) {
-                Poll::Ready(ready) => ready.map_err(|error| broken(&error))?.clear_ready(),
+            match self.readiness.poll_write(context) {
+                Poll::Ready(ready) => ready.map_err(|error| broken(&error))?.clear(),
                 Poll::Pending => break,
             }
         }
         let before = (self.inbox.messages.len(), self.inbox.unconfirmed);
-        while let Poll::Ready(ready) = self.readiness.poll_read_ready(context) {
+        while let Poll::Ready(ready) = self.readiness.poll_read(context) {
             let mut ready = ready.map_err(|error| broken(&error))?;
             if self.io.read(&mut self.inbox)? == Stalled::Blocked {
-                ready.clear_ready();
+                ready.clear();
             }
             if before != (self.inbox.messages.len(), self.inbox.unconfirmed) {
                 return Poll::Ready(Ok(()));

@@ -7,6 +7,7 @@
 //! | `queue.rs` | requests, and who waits for which reply |
 //! | `greeting.rs` | the login |
 //! | `listening.rs` | the other kind of connection: one that only subscribes |
+//! | `readiness.rs` | a runtime that tells when the socket is ready |
 //! | `on_tokio.rs`, `on_thread.rs`, `on_loop.rs` | who waits until the socket is ready: a task of a runtime, the calling thread, an event loop of another language |
 
 mod greeting;
@@ -16,6 +17,7 @@ mod on_loop;
 mod on_thread;
 mod on_tokio;
 mod queue;
+mod readiness;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! A connection that an event loop of another language drives.
 
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::{Arc, Weak};
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind};
+use rustix::fd::{AsRawFd, RawFd};
 
 use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
@@ -30,7 +30,7 @@ struct LoopSocket {
 
 impl LoopSeat {
     pub(super) fn new(io: Io, queue: &Arc<Queue>, event_loop: &Weak<EventLoop>) -> Self {
-        let descriptor = io.stream().as_raw_fd();
+        let descriptor = io.stream().descriptor().as_raw_fd();
         let socket = LoopSocket { queue: Arc::clone(queue), io: Mutex::new(io) };
         Self {
             socket: Arc::new(socket),

@@ -86,7 +86,7 @@ fn advance(io: &mut Io, queue: &Queue, is_alone: bool) -> Result<(), Fault> {
         return Ok(());
     }
     let flags = if wants_to_write { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-    let mut sockets = [PollFd::new(io, flags)];
+    let mut sockets = [PollFd::from_borrowed_fd(io.stream().descriptor(), flags)];
     let nap = Timespec::try_from(deadline.since(now).min(longest)).ok();
     // A signal ends it early, which does no harm.
     let events = poll(&mut sockets, nap.as_ref()).map(|_| sockets[0].revents());

@@ -3,7 +3,6 @@
 //! Callers queue their requests, and wake the task at most once between two of its turns. So requests of tasks that are
 //! ready at the same time leave in one write.
 
-use std::os::fd::{AsRawFd, RawFd};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,13 +10,13 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind};
-use tokio::io::unix::AsyncFd;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
 use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
+use super::readiness::Readiness;
 use crate::clock;
 
 /// Timers of runtimes do not count the time in which the machine is suspended, so the clock is looked at this often.
@@ -26,7 +25,7 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 /// Drives a connection until it has ended. It owns the connection, or borrows it.
 pub(super) struct Pump<I> {
     // Before the socket, which it may not outlive.
-    readiness: AsyncFd<Descriptor>,
+    readiness: Readiness,
     io: I,
     queue: Arc<Queue>,
     nap: Pin<Box<Sleep>>,
@@ -37,30 +36,11 @@ pub(super) struct Pump<I> {
     has_waited_for_others: bool,
 }
 
-/// A descriptor that somebody else closes.
-pub(super) struct Descriptor(RawFd);
-
-impl AsRawFd for Descriptor {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0
-    }
-}
-
-/// Watches the socket of a connection. The answer has to be dropped before the connection.
-///
-/// # Errors
-/// The runtime cannot watch it.
-pub(super) fn watch(io: &Io) -> std::io::Result<AsyncFd<Descriptor>> {
-    // SAFETY: it is the descriptor of an open socket, and the same at each call. Those who keep the answer keep the socket
-    // open for longer: they declare it in front of the socket, and fields are dropped in that order.
-    unsafe { AsyncFd::register(Descriptor(io.stream().as_raw_fd())) }.map_err(std::io::Error::from)
-}
-
 impl<I: AsMut<Io> + Unpin> Pump<I> {
     /// # Errors
     /// The runtime cannot watch the socket.
     pub(super) fn new(mut io: I, queue: &Arc<Queue>) -> std::io::Result<Self> {
-        let readiness = watch(io.as_mut())?;
+        let readiness = Readiness::of(io.as_mut())?;
         Ok(Self {
             readiness,
             io,
@@ -86,16 +66,16 @@ impl<I: AsMut<Io> + Unpin> Pump<I> {
                 None => {}
                 Some(Stalled::Yielding) => return Ok(yielding(context)),
                 Some(Stalled::Blocked) => {
-                    if let Poll::Ready(ready) = self.readiness.poll_write_ready(context) {
-                        ready.map_err(|error| broken(&error))?.clear_ready();
+                    if let Poll::Ready(ready) = self.readiness.poll_write(context) {
+                        ready.map_err(|error| broken(&error))?.clear();
                         continue;
                     }
                 }
             }
-            while let Poll::Ready(ready) = self.readiness.poll_read_ready(context) {
+            while let Poll::Ready(ready) = self.readiness.poll_read(context) {
                 let mut ready = ready.map_err(|error| broken(&error))?;
                 match self.io.as_mut().read(&*self.queue)? {
-                    Stalled::Blocked => ready.clear_ready(),
+                    Stalled::Blocked => ready.clear(),
                     Stalled::Yielding => return Ok(yielding(context)),
                 }
             }

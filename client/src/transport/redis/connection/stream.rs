@@ -2,15 +2,17 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+#[cfg(unix)]
 use std::os::unix::net::UnixStream;
 
+use rustix::fd::{AsFd, BorrowedFd};
 use rustls::ClientConnection;
 
 /// A socket in non-blocking mode.
 #[derive(Debug)]
 pub(in super::super) enum Socket {
     Tcp(TcpStream),
+    #[cfg(unix)]
     Unix(UnixStream),
 }
 
@@ -24,14 +26,15 @@ impl Socket {
     /// Ends both directions, so that the thread which waits for the socket notices.
     fn shut_down(&self) {
         // It may be closed by the other side already.
-        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(self.descriptor(), rustix::net::Shutdown::Both);
     }
 }
 
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
+impl Socket {
+    fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(socket) => socket.as_fd(),
+            #[cfg(unix)]
             Self::Unix(socket) => socket.as_fd(),
         }
     }
@@ -41,6 +44,7 @@ impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(socket) => socket.read(buffer),
+            #[cfg(unix)]
             Self::Unix(socket) => socket.read(buffer),
         }
     }
@@ -50,6 +54,7 @@ impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(socket) => socket.write(bytes),
+            #[cfg(unix)]
             Self::Unix(socket) => socket.write(bytes),
         }
     }
@@ -139,21 +144,20 @@ impl Stream {
         Ok(())
     }
 
+    pub(in super::super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+
+    /// A second handle of the socket.
+    #[cfg(windows)]
+    pub(super) fn duplicate(&self) -> io::Result<TcpStream> {
+        let Socket::Tcp(socket) = &self.socket;
+        socket.try_clone()
+    }
+
     /// Ends the stream for the thread that waits for it.
     pub(super) fn shut_down(&self) {
         self.socket.shut_down();
-    }
-}
-
-impl AsFd for Stream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
-impl AsRawFd for Stream {
-    fn as_raw_fd(&self) -> RawFd {
-        self.as_fd().as_raw_fd()
     }
 }
 
