@@ -1,6 +1,7 @@
 //! A wall clock of one server's own, which a test can move.
 
 use std::fs::File;
+#[cfg(unix)]
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,7 +39,10 @@ impl Clock {
     #[track_caller]
     pub(crate) fn set(&self, offset_ms: i64) {
         // Eight aligned bytes, written at once: no reader sees half of them.
+        #[cfg(unix)]
         let written = self.file.write_all_at(&offset_ms.to_ne_bytes(), 0);
+        #[cfg(windows)]
+        let written = std::os::windows::fs::FileExt::seek_write(&self.file, &offset_ms.to_ne_bytes(), 0);
         written.unwrap_or_else(|error| panic!("cannot write {}: {error}", self.path.display()));
     }
 }

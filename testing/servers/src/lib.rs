@@ -43,12 +43,17 @@
 
 pub mod answers;
 mod clock;
+#[cfg(unix)]
 pub mod dynamodb;
+#[cfg(unix)]
 pub mod etcd;
+#[cfg(unix)]
 mod full;
 pub mod http;
+#[cfg(unix)]
 pub mod objects;
 mod ports;
+#[cfg(unix)]
 pub mod postgres;
 mod preload;
 mod process;

@@ -1,17 +1,21 @@
 //! A server that runs as a child process, and the care that it neither outlives its owner nor is mistaken for another.
 
+#[cfg(unix)]
+mod child;
+#[cfg(windows)]
+mod launched;
+
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-#[cfg(target_os = "linux")]
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, sleep};
+use std::process::{Command, ExitStatus};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+#[cfg(unix)]
+pub(crate) use child::{Child, Signal};
+#[cfg(windows)]
+pub(crate) use launched::{Child, Signal};
 
 use crate::{GLANCE, PATIENCE};
 
@@ -73,13 +77,12 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts `command`, whose output is appended to `log`.
     #[track_caller]
-    pub(crate) fn spawn(program: Program, mut command: Command, log: &Path) -> Self {
+    pub(crate) fn spawn(program: Program, command: Command, log: &Path) -> Self {
         let output = File::options().create(true).append(true).open(log);
         let output = output.unwrap_or_else(|error| panic!("cannot write {}: {error}", log.display()));
         let log_start = output.metadata().map_or(0, |metadata| metadata.len());
-        let also = output.try_clone().unwrap_or_else(|error| panic!("cannot share {}: {error}", log.display()));
-        command.stdin(Stdio::null()).stdout(output).stderr(also);
-        let child = spawn_to_die_with_us(command).unwrap_or_else(|error| panic!("{}", program.complaint(&error)));
+        drop(output);
+        let child = Child::start(command, log).unwrap_or_else(|error| panic!("{}", program.complaint(&error)));
         Self { program, child, log: log.to_owned(), log_start }
     }
 
@@ -121,7 +124,7 @@ impl Daemon {
 
     /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+        self.child.ended()
     }
 
     /// Sends `signal`, unless the process has ended. Its pid cannot be reused until its end was noticed by
@@ -129,22 +132,20 @@ impl Daemon {
     pub(crate) fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
             // It may end just now; then it needs no signal.
-            let _ = kill_process(self.handle(), signal);
+            self.child.signal(signal);
         }
     }
 
     /// Stops all of its threads where they are; returns when they stand still.
     pub(crate) fn freeze(&mut self) {
         self.signal(Signal::STOP);
-        // Its end is left for `ended` to see.
-        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(self.handle()), options) {}
+        self.child.wait_until_stopped();
     }
 
     /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::KILL);
-        let _ = self.child.wait();
+        self.child.wait();
     }
 
     /// Asks it to end, and kills it when it does not.
@@ -180,10 +181,6 @@ impl Daemon {
             Err(error) => format!("({} cannot be read: {error})", self.log.display()),
         }
     }
-
-    fn handle(&self) -> Pid {
-        Pid::from_child(&self.child)
-    }
 }
 
 impl Drop for Daemon {
@@ -213,7 +210,7 @@ macro_rules! controls {
 
             /// Lets a stopped process go on.
             pub fn continue_process(&self) {
-                self.daemon().signal(rustix::process::Signal::CONT);
+                self.daemon().signal($crate::process::Signal::CONT);
             }
 
             /// Ends the process at once, as a crash would.
@@ -225,37 +222,6 @@ macro_rules! controls {
 }
 
 pub(crate) use controls;
-
-type Order = (Command, Sender<io::Result<Child>>);
-
-/// Starts a process that the kernel kills when ours is gone, however it went.
-///
-/// On Linux that signal comes when the *thread* ends which started the child, and tests have threads of their own: so
-/// all children are started by one that lasts.
-fn spawn_to_die_with_us(
-    #[cfg_attr(not(target_os = "linux"), allow(unused_mut))] mut command: Command,
-) -> io::Result<Child> {
-    static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
-    #[cfg(target_os = "linux")]
-    {
-        let die_with_parent = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
-        // SAFETY: the closure makes one system call and touches no memory that another thread of ours may have locked.
-        unsafe { command.pre_exec(die_with_parent) };
-    }
-    let spawner = SPAWNER.get_or_init(|| {
-        let (orders, queue) = channel::<Order>();
-        thread::spawn(move || {
-            for (mut command, reply) in queue {
-                let _ = reply.send(command.spawn());
-            }
-        });
-        orders
-    });
-    let gone = |_| io::Error::other("the thread that starts servers is gone");
-    let (reply, child) = channel();
-    spawner.send((command, reply)).map_err(|_| gone(()))?;
-    child.recv().map_err(|_| gone(()))?
-}
 
 /// A file with `text` in `folder`.
 #[track_caller]
@@ -272,7 +238,7 @@ pub(crate) fn folder() -> tempfile::TempDir {
     folder.unwrap_or_else(|error| panic!("cannot create a temporary folder: {error}"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

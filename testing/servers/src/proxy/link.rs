@@ -2,7 +2,6 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_linger;
 
 use super::frames::{Frames, Protocol};
+use super::wire::Wire;
 use super::{Effect, Fault, Mode, Shared};
 use crate::PATIENCE;
 
@@ -22,7 +22,7 @@ pub(super) struct Link {
     /// `None` for a connection that a black hole accepted.
     server: Option<TcpStream>,
     /// Readable when the connection is to be cut.
-    cut: UnixStream,
+    cut: Wire,
     requests: Frames,
     replies: Frames,
     /// The numbers of requests that were forwarded, and of those that were answered.
@@ -47,7 +47,7 @@ enum Next {
 
 impl Link {
     /// An error means that the client is reset: the server cannot be reached.
-    pub(super) fn new(shared: &Arc<Shared>, client: TcpStream, cut: UnixStream) -> io::Result<Self> {
+    pub(super) fn new(shared: &Arc<Shared>, client: TcpStream, cut: Wire) -> io::Result<Self> {
         let swallows = shared.script().mode == Mode::BlackHole;
         let server = if swallows { Ok(None) } else { TcpStream::connect(shared.target).map(Some) };
         let server = match server {

@@ -5,12 +5,12 @@
 
 mod frames;
 mod link;
+mod wire;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::wait_until;
 use link::Link;
+use wire::Wire;
 
 type Predicate = dyn Fn(&[u8]) -> bool + Send + Sync;
 
@@ -162,7 +163,7 @@ struct Script {
     split: Option<usize>,
     faults: Vec<Fault>,
     /// The open connections. Dropping the end of a pair that stands here cuts the connection.
-    links: HashMap<usize, Option<UnixStream>>,
+    links: HashMap<usize, Option<Wire>>,
 }
 
 #[derive(Debug)]
@@ -192,7 +193,7 @@ pub struct Proxy {
     address: SocketAddr,
     acceptor: Option<JoinHandle<()>>,
     /// Dropped to have the acceptor end.
-    wake: Option<UnixStream>,
+    wake: Option<Wire>,
 }
 
 impl Proxy {
@@ -205,7 +206,7 @@ impl Proxy {
     pub fn to(target: SocketAddr) -> Self {
         let (port, listener) = crate::ports::listener();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let (wake, woken) = UnixStream::pair().unwrap_or_else(|error| panic!("no proxy: {error}"));
+        let (wake, woken) = wire::pair().unwrap_or_else(|error| panic!("no proxy: {error}"));
         let shared = Arc::new(Shared {
             target,
             script: Mutex::default(),
@@ -338,7 +339,7 @@ impl Drop for Proxy {
     }
 }
 
-fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, woken: &Wire, shared: &Arc<Shared>) {
     loop {
         let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];
         match poll(&mut fds, None) {
@@ -353,7 +354,7 @@ fn accept(listener: &TcpListener, woken: &UnixStream, shared: &Arc<Shared>) {
         }
         let Ok((client, _)) = listener.accept() else { continue };
         let number = shared.connections.fetch_add(1, Ordering::SeqCst);
-        let opened = UnixStream::pair();
+        let opened = wire::pair();
         let mut script = shared.script();
         let (Mode::Pass | Mode::BlackHole, Ok((end, cut))) = (script.mode, opened) else {
             link::reset(client);
