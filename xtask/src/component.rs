@@ -3,7 +3,7 @@
 
 mod c_host;
 mod locks;
-mod toolchain;
+pub mod toolchain;
 
 use crate::interop::{self, Peers};
 use crate::run::{self, Failure, Result};

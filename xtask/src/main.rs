@@ -31,6 +31,7 @@ mod test;
 mod tidy;
 mod valkey;
 mod vectors;
+mod windows;
 
 use std::process::ExitCode;
 
@@ -92,7 +93,7 @@ Usage: cargo xtask <command> [arguments]
                            the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
                            of its parts: test, deny, alerts, docs, stores, valkey, release, chaos, sim, fuzz, search,
-                           mutants, races, properties, handovers, shell-mutants
+                           mutants, races, properties, handovers, shell-mutants, windows
   help                     this text
 
 Arguments after the command go to the program it runs.

@@ -5,7 +5,7 @@
 
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{chaos, deny, docs, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey};
+use crate::{chaos, deny, docs, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey, windows};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -18,7 +18,7 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 17] = [
     TEST,
     ("deny", agreed_on),
     ("alerts", promtool::check_alerts),
@@ -26,6 +26,7 @@ const PARTS: [Part; 16] = [
     ("stores", test::each_store_alone),
     ("valkey", valkey::run),
     ("release", all_that_is_published),
+    ("windows", windows::run),
     ("chaos", chaos_for_long),
     ("sim", sim::run_long),
     ("fuzz", fuzz::run_long),

@@ -3,6 +3,7 @@
 use crate::component;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
+use crate::windows;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -143,6 +144,19 @@ pub fn install_servers(steps: &mut Steps) -> Result {
 /// Installs what compiles the component, as [`install`] does. Elsewhere the build says what is missing.
 pub fn install_wasm(steps: &mut Steps) -> Result {
     install_packages(steps, &missing_wasm())
+}
+
+/// Installs what compiles for Windows and runs that, as [`install`] does.
+pub fn install_windows(steps: &mut Steps) -> Result {
+    let missing = windows::missing();
+    install_packages(steps, &[missing, missing_wasm()].concat())?;
+    match windows::missing() {
+        missing if missing.is_empty() => Ok(()),
+        missing => Err(Failure::new(format!(
+            "programs for Windows can be compiled and run with MinGW and Wine\n  install: {}",
+            advice(&missing)
+        ))),
+    }
 }
 
 /// Installs what runs the component as a browser does, as [`install`] does.

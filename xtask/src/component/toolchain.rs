@@ -9,8 +9,8 @@ use std::process::Command;
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Debian's own Rust, which is kept up to date for browsers and brings the sources of its library.
-const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-const DEBIAN_CARGO: &str = "/usr/bin/cargo";
+pub const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
+pub const DEBIAN_CARGO: &str = "/usr/bin/cargo";
 const DEBIAN_SYSROOT: &str = "/usr";
 /// Below a sysroot, where the sources of the library are.
 const LIBRARY: &str = "lib/rustlib/src/rust/library/core/src/lib.rs";
@@ -70,7 +70,7 @@ fn with_library(command: &mut Command) {
 }
 
 /// An answer of the usual compiler about itself.
-fn ask(question: &[&str]) -> Option<PathBuf> {
+pub fn ask(question: &[&str]) -> Option<PathBuf> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let output = rustc.args(question).current_dir(run::root()).output().ok()?;
     let path = String::from_utf8(output.stdout).ok()?;
@@ -78,7 +78,7 @@ fn ask(question: &[&str]) -> Option<PathBuf> {
 }
 
 /// The folder is named even where it is not there.
-fn has_core(folder: &Path) -> bool {
+pub fn has_core(folder: &Path) -> bool {
     files(folder).any(|path| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.starts_with("libcore-") && name.ends_with(".rlib")
