@@ -9,6 +9,9 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+#[cfg(not(unix))]
+compile_error!("the command of leasehold runs on Unix only for now: it needs process groups and signals");
+
 mod args;
 mod break_lock;
 mod doctor;

@@ -31,7 +31,8 @@ mod without {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 pub(crate) mod tests {
     use std::io;
     use std::sync::Mutex;

@@ -9,6 +9,9 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+#[cfg(not(unix))]
+compile_error!("the Node package of leasehold runs on Unix only for now: its event loop watches descriptors");
+
 mod calls;
 pub mod client;
 pub mod command;

@@ -6,6 +6,9 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+#[cfg(not(unix))]
+compile_error!("the Python package of leasehold runs on Unix only for now: its event loop watches descriptors");
+
 mod asyncio;
 mod callback;
 mod client;

@@ -238,7 +238,8 @@ pub(crate) fn folder() -> tempfile::TempDir {
     folder.unwrap_or_else(|error| panic!("cannot create a temporary folder: {error}"))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
