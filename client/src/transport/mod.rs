@@ -44,6 +44,8 @@ mod redis;
 #[cfg(feature = "sqlite")]
 pub(crate) mod sqlite;
 #[cfg(feature = "network")]
+mod tcp;
+#[cfg(feature = "network")]
 mod tls;
 mod wakeups;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]

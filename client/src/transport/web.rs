@@ -10,14 +10,12 @@ use reqwest::{Client, ClientBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::readiness::CONNECT_PATIENCE;
-use super::tls;
+use super::{tcp, tls};
 
 /// Idle connections are closed on this side first: servers and proxies close them after about a minute.
 const IDLE: Duration = Duration::from_secs(30);
 /// The most connections of one pool; more requests wait. All are kept, so that many callers do not make new ones all the time.
 pub(super) const MOST_CONNECTIONS: usize = 32;
-/// The time after which a peer that vanished silently is noticed, where nothing else notices it.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// A configuration for servers without TLS.
 pub(super) fn without_tls() -> ClientConfig {
@@ -37,7 +35,7 @@ pub(super) fn client(tls: &ClientConfig, https_only: bool) -> Result<Client, Fau
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(MOST_CONNECTIONS)
         .tcp_nodelay(true)
-        .tcp_keepalive(KEEPALIVE);
+        .tcp_keepalive(tcp::KEEPALIVE);
     let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
     client.build().map_err(|error| unable(&error))
 }

@@ -6,11 +6,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 use leasehold_wire::postgres::{Answer, Field, Param, ServerError, Statement};
-use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -29,11 +27,9 @@ use crate::error::Error;
 #[cfg(windows)]
 use crate::transport::NO_SOCKET_FILES;
 use crate::transport::readiness::NoServer;
-use crate::transport::tls;
+use crate::transport::{tcp, tls};
 use crate::url::postgres::{PostgresPlace, PostgresUrl, Tls};
 
-/// The time after which a peer that vanished silently is noticed, where nothing else notices it.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 /// The routine of the server that gives up waiting for a replica, after the commit.
 const GAVE_UP_REPLICATION: &str = "SyncRepWaitForLSN";
 
@@ -150,11 +146,7 @@ impl Access {
 
 async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
     let socket = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
-    socket.set_nodelay(true)?;
-    let raw = rustix::fd::AsFd::as_fd(&socket);
-    set_socket_keepalive(raw, true)?;
-    set_tcp_keepidle(raw, KEEPALIVE)?;
-    set_tcp_keepintvl(raw, KEEPALIVE)?;
+    tcp::configure(&socket)?;
     Ok(socket)
 }
 

@@ -11,7 +11,6 @@ use futures_util::future::select_ok;
 use leasehold_core::op::{Fault, FaultKind};
 use leasehold_wire::redis::Command;
 use leasehold_wire::resp::Value;
-use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 #[cfg(unix)]
@@ -28,13 +27,11 @@ use crate::error::Error;
 use crate::transport::NO_SOCKET_FILES;
 use crate::transport::connections::Home;
 use crate::transport::info::printable;
-use crate::transport::tls;
+use crate::transport::{tcp, tls};
 use crate::url::redis::{Address, RedisPlace, RedisUrl};
 
 /// The time limit for a connection, greeting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// The time after which a peer that vanished silently is noticed, where nothing else notices it.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Makes connections to a server, or to the server that is the master at the moment.
 pub(super) struct Access {
@@ -47,6 +44,7 @@ pub(super) struct Access {
 }
 
 enum To {
+    #[cfg_attr(windows, allow(dead_code, reason = "there it is an error"))]
     Socket(PathBuf),
     Host(Address),
     /// The current master.
@@ -269,10 +267,7 @@ impl Access {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
         }
         let (socket, _) = select_ok(tries.into_iter().map(Box::pin)).await?;
-        socket.set_nodelay(true)?;
-        set_socket_keepalive(&socket, true)?;
-        set_tcp_keepidle(&socket, KEEPALIVE)?;
-        set_tcp_keepintvl(&socket, KEEPALIVE / 3)?;
+        tcp::configure(&socket)?;
         let tls = match &self.entry.tls {
             Some(config) => {
                 let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
