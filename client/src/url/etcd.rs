@@ -8,7 +8,7 @@ use leasehold_core::member::Durability;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{Reach, decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
+use super::{Reach, decoded, durability, has_doubtful_parameters, is_loopback, is_misread, without_secrets};
 use crate::error::Error;
 
 /// The addresses of the members of one etcd, the login, and the prefix of the keys. Neither `Debug` nor `Display` shows the
@@ -36,7 +36,7 @@ impl EtcdUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if text.contains(['#', '\\']) || has_unencoded_login(text) {
+        if is_misread(text) {
             return Err(wrong(SIGNS));
         }
         Self::of(text).map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))

@@ -10,7 +10,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 pub(crate) use super::Reach;
-use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
+use super::{decoded, durability, has_doubtful_parameters, is_loopback, is_misread, without_secrets};
 use crate::error::Error;
 
 /// The address of a Redis behind HTTP, and the login. Neither `Debug` nor `Display` shows the token or password.
@@ -86,8 +86,7 @@ impl HttpUrl {
     fn named(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        // Web servers end the host at a backslash.
-        if text.contains(['#', '\\']) || has_unencoded_login(text) {
+        if is_misread(text) {
             return Err(wrong(SIGNS));
         }
         let (dialect, address) = match text.split_once('+') {

@@ -8,7 +8,7 @@ use leasehold_core::member::Durability;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
+use super::{decoded, durability, has_doubtful_parameters, is_loopback, is_misread, without_secrets};
 use crate::error::Error;
 
 /// The address of a PostgreSQL server or its pooler, the login, and the schema of the table. Neither `Debug` nor `Display`
@@ -54,7 +54,7 @@ impl PostgresUrl {
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if text.contains(['#', '\\']) || has_unencoded_login(text) {
+        if is_misread(text) {
             return Err(wrong(SIGNS));
         }
         let (address, has_host) = with_host(text);
