@@ -5,6 +5,7 @@
 //! guards. A child made by a bare `clone` system call runs no handlers; it must `exec` before it uses this crate.
 
 #[cfg(any(feature = "sqlite", leasehold_concurrency))]
+#[cfg_attr(windows, allow(dead_code, reason = "nothing forks there"))]
 pub(crate) mod gate;
 #[cfg(all(unix, not(leasehold_concurrency)))]
 mod handlers;
@@ -32,14 +33,17 @@ mod without {
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 pub(crate) mod tests {
+    #[cfg(unix)]
     use std::io;
+    #[cfg(unix)]
     use std::sync::Mutex;
 
+    #[cfg(unix)]
     use super::*;
 
     /// Runs `child` in a forked process and answers its exit code. Call it in [`alone`] only.
+    #[cfg(unix)]
     pub(crate) fn in_forked_child(child: impl FnOnce() -> i32) -> i32 {
         // SAFETY: `alone` made sure that no other thread of ours is at work; the child leaves through `_exit`, whatever
         // happens, and so never returns into the test harness.
@@ -53,6 +57,7 @@ pub(crate) mod tests {
         wait_for(pid)
     }
 
+    #[cfg(unix)]
     fn wait_for(pid: libc::pid_t) -> i32 {
         let mut status = 0;
         let give_up = crate::clock::monotonic().plus(std::time::Duration::from_secs(60));
@@ -86,6 +91,7 @@ pub(crate) mod tests {
         assert!(text.contains("1 passed"), "no test is called {test}: {text}");
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_child_is_another_generation_and_finds_its_own_values() {
         alone("fork::tests::a_child_is_another_generation_and_finds_its_own_values", || {

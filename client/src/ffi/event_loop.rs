@@ -329,4 +329,5 @@ fn earlier(one: Option<Monotonic>, other: Option<Monotonic>) -> Option<Monotonic
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests;

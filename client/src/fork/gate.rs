@@ -142,6 +142,7 @@ fn close(give_up: Monotonic) -> bool {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 pub(crate) mod tests {
     use std::sync::atomic::AtomicUsize;
 

@@ -52,6 +52,7 @@ fn a_stopped_holder_is_succeeded_and_told_when_it_wakes() {
     assert_eq!(client.inspect("job").unwrap().unwrap().token, Some(lease.token()), "the loser released nothing");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_deleted_file_is_noticed_by_its_holder_and_tokens_still_grow() {
     let folder = tempfile::tempdir().unwrap();

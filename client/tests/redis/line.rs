@@ -119,6 +119,7 @@ fn the_line_can_be_looked_at() {
     assert_eq!(holder.waiters("job").unwrap(), None);
 }
 
+#[cfg(unix)]
 #[test]
 fn who_does_not_queue_tries_before_it_joins() {
     let server = Server::start();
@@ -155,6 +156,7 @@ fn a_killed_waiter_is_passed_over_at_once() {
     assert_eq!(waiting(&server), 0);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_stopped_waiter_costs_the_next_one_its_grace() {
     let server = Server::start();
@@ -355,6 +357,7 @@ fn a_user_without_the_right_to_a_line_is_told_with_all_others() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_foreign_library_that_polls_meets_a_reservation_as_a_held_lock() {
     let server = Server::start();

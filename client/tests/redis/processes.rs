@@ -38,6 +38,7 @@ fn a_killed_holder_is_succeeded_after_its_ttl() {
     assert!(lease.token() > token);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_stopped_holder_is_succeeded_and_told_when_it_wakes() {
     let server = Server::start();
@@ -54,6 +55,7 @@ fn a_stopped_holder_is_succeeded_and_told_when_it_wakes() {
 }
 
 /// Forks, with everything that a fork can hurt in the air; single-threaded test processes only.
+#[cfg(unix)]
 #[test]
 #[ignore = "a role of other tests"]
 fn role_forker() {
@@ -101,6 +103,7 @@ fn role_forker() {
     say("parent unharmed");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_forked_child_inherits_no_lease_and_harms_no_parent() {
     let server = Server::start();

@@ -127,8 +127,12 @@ fn a_lease_of_another_boot_is_neither_free_nor_of_known_length() {
 fn two_stores_on_one_file_are_one_store() {
     let place = Place::new();
     let (one_store, other_store) = (place.open(), place.open());
+    #[cfg(unix)]
     let link = place.folder.path().join("link.db");
+    #[cfg(unix)]
     std::os::unix::fs::symlink(place.file(), &link).unwrap();
+    #[cfg(windows)]
+    let link = place.folder.path().join("../").join(place.folder.path().file_name().unwrap()).join("locks.db");
     let by_link = Sqlite::open(&link).unwrap();
 
     let (heard, watcher) = RecordingWatcher::new();

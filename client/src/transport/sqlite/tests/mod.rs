@@ -2,9 +2,12 @@
 
 mod basics;
 mod faults;
+#[cfg(unix)]
 mod fork;
 mod hostile;
 mod line;
+#[cfg(unix)]
+mod unix;
 
 use std::path::PathBuf;
 use std::time::Duration;
