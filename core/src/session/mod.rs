@@ -494,7 +494,11 @@ impl<T: Copy> Sessions<T> {
                 let fault = Fault::of(FaultKind::Protocol);
                 return answer(at, &work, Outcome::NotApplied(Refusal::Unavailable(fault)), None, out);
             }
-            outcome @ Outcome::NotApplied(_) => return answer(at, &work, outcome, None, out),
+            Outcome::NotApplied(refusal) => {
+                let Some((_, session)) = named(&seen) else { return };
+                let outcome = Outcome::NotApplied(rival::about(&session.label, refusal));
+                return answer(at, &work, outcome, None, out);
+            }
         };
         let Some(holding) = seen.holding.as_mut() else { return };
         match rival::standing(holding, &session) {

@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::rival::about;
 use super::{Job, Moment, Node, Sessions, Step, answer, resource_of};
 use crate::ids::{LockId, NodeId, Nonce, Owner, Seq, SessionLabel};
 use crate::lease::Sends;
@@ -106,7 +107,7 @@ impl Own {
             Outcome::NotApplied(Refusal::Abstains { .. }) if self.stands => return Heard::Forgotten,
             Outcome::NotApplied(refusal) => {
                 self.sends.settle(Seq::new(self.seq));
-                return Heard::Failed(Outcome::NotApplied(refusal));
+                return Heard::Failed(Outcome::NotApplied(about(&self.label, refusal)));
             }
             Outcome::Unknown(fault) => return Heard::Failed(Outcome::Unknown(fault)),
         };

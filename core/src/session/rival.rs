@@ -137,6 +137,13 @@ pub(super) fn standing(row: &Holding, session: &Seen) -> Standing {
     }))
 }
 
+/// A refusal of the session's record in the place of its lock's: the rights of a user may be limited to the names of locks.
+pub(super) fn about(label: &SessionLabel, refusal: Refusal) -> Refusal {
+    let Refusal::Denied(Denial { kind: kind @ DenialKind::Permission, detail }) = &refusal else { return refusal };
+    let detail = format!("the lock needs the record {PREFIX}{label} of its session: {detail}");
+    Refusal::Denied(Denial::new(*kind, &detail))
+}
+
 /// The answer to a renewal of a lock whose session was revoked.
 pub(super) fn revoked(nonce: &Nonce) -> Outcome {
     let holder = Holder::Lease { nonce: *nonce, seq: Some(Seq::LAST) };

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
-use leasehold_core::op::{Applied, Op, Outcome, Refusal, Renew, Session};
+use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Renew, Session};
 use leasehold_core::session::{resource_of, tell};
 use leasehold_core::store::Record;
-use leasehold_core::{Config, Event, LostReason, NodeConfig, NodeId, Nonce, Resource, Seq, SessionLabel, Wait};
+use leasehold_core::{
+    Config, Event, Failure, LostReason, NodeConfig, NodeId, Nonce, Resource, Seq, SessionLabel, Wait,
+};
 
 use crate::common::*;
 
@@ -527,4 +529,24 @@ fn a_session_that_its_node_has_forgotten_is_begun_anew() {
     assert!(!is_lost(&world.take_events(0)), "the node refuses nothing");
     world.hold(0, 2, "s", options());
     assert_ne!(session_of(&world, 0, "s").nonce, before, "a renewal would never have the node vote again");
+}
+
+#[test]
+fn a_user_without_rights_on_the_session_is_told_which_record_is_meant() {
+    let mut world = world(2);
+    let denied = || Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")));
+    let told = |world: &mut World, host: usize, session: &str| {
+        let Failure::Refused(denial) = failure(&world.take_events(host)) else { panic!("refused") };
+        assert!(denial.detail.contains(session) && denial.detail.ends_with("not allowed"), "{denial}");
+    };
+    world.acquire(0, 1, "r", options());
+    world.answer_with(0, denied());
+    told(&mut world, 0, "session:a ");
+    world.hold(0, 2, "r", options());
+    world.acquire(1, 7, "r", options());
+    while world.hosts[1].wire[0].ops.iter().all(|op| op.resource.as_str() != "session:a") {
+        world.deliver(1);
+    }
+    world.answer_with(1, denied());
+    told(&mut world, 1, "session:a ");
 }
