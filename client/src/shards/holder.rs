@@ -38,6 +38,8 @@ struct State {
     holders: BTreeMap<usize, Holder>,
     members: usize,
     last_error: Option<Error>,
+    /// The panic of a callback, which ends the worker.
+    panic: Option<Error>,
 }
 
 struct Holder {
@@ -102,7 +104,7 @@ impl Shared {
             });
         }
         if let Err(panic) = gained.and(told) {
-            self.note(Some(panic));
+            self.fail(panic);
             self.stop();
         }
     }
@@ -203,8 +205,14 @@ impl Shared {
         self.state.lock().last_error = error;
     }
 
+    /// Notes what ends the worker, whose looks may go on meanwhile.
+    fn fail(&self, panic: Error) {
+        self.state.lock().panic.get_or_insert(panic);
+    }
+
     pub(super) fn last_error(&self) -> Option<Error> {
-        self.state.lock().last_error.clone()
+        let state = self.state.lock();
+        state.panic.as_ref().or(state.last_error.as_ref()).cloned()
     }
 }
 
@@ -243,4 +251,18 @@ fn catch(name: &str, callback: impl FnOnce()) -> Result<(), Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback)).map_err(|_| {
         Error::config(format!("the {name} of shards has panicked: the shards are let go, and the worker works no more"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_does_not_hide_the_panic_that_ends_the_worker() {
+        let shared = Shared::new(Callbacks::default());
+        shared.fail(Error::config("on_gain has panicked"));
+        shared.note(None);
+        shared.note(Some(Error::internal("the store is gone")));
+        assert_eq!(shared.last_error().map(|error| error.kind()), Some(ErrorKind::Config));
+    }
 }
