@@ -143,7 +143,9 @@ impl StoreUrl {
             Self::Memory { .. } => self.to_string(),
             Self::Sqlite { path } => {
                 let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
-                format!("sqlite:{}", real.as_ref().unwrap_or(path).display())
+                let real = real.as_ref().unwrap_or(path).display().to_string();
+                // By this Windows marks the paths of files that are there, and no others.
+                format!("sqlite:{}", real.strip_prefix(r"\\?\").unwrap_or(&real))
             }
             // Different spellings of a host are the same.
             #[cfg(feature = "redis")]
