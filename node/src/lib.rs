@@ -9,9 +9,6 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
-#[cfg(not(unix))]
-compile_error!("the Node package of leasehold runs on Unix only for now: its event loop watches descriptors");
-
 mod calls;
 pub mod client;
 pub mod command;
@@ -21,6 +18,7 @@ pub mod fence;
 pub mod info;
 pub mod items;
 pub mod lease;
+#[cfg_attr(windows, path = "libuv/without.rs")]
 mod libuv;
 pub mod observe;
 pub mod options;

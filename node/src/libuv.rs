@@ -4,13 +4,12 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::io;
-use std::os::fd::RawFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use leasehold::ffi::Interest;
+use leasehold::ffi::{Interest, RawFd};
 use napi::{Env, sys};
 
 /// The numbers that libuv has given to its kinds of handles since its first stable version.

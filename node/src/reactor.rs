@@ -3,19 +3,18 @@
 //! Node's own thread polls them. A wake-up calls a function that any thread may call; JavaScript then polls all futures that
 //! can go on. A future that is ready at once costs no wake-up of the loop.
 //!
-//! The loop also watches the sockets of requests, where it is libuv's. An event of a socket polls the futures whose replies have
+//! The loop also watches the sockets of requests, where it is libuv's on Unix. An event of a socket polls the futures whose replies have
 //! arrived, and calls JavaScript once with all that have ended.
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
-use leasehold::ffi::{self, Executor, Held, Interest, Mutex, Poller};
+use leasehold::ffi::{self, Executor, Held, Interest, Mutex, Poller, RawFd};
 use napi::bindgen_prelude::{Float64Array, Function, FunctionRef, JsValue, Object, ToNapiValue, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Either, Env, Result, Status, check_status, sys};

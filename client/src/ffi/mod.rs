@@ -54,6 +54,7 @@ pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::mark_in;
 pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
+pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages};
 
 /// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
