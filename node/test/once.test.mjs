@@ -15,6 +15,7 @@ import { startRedis } from "./helpers/redis.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
+import { DELETES, STOPS } from "./helpers/windows.mjs";
 
 const { connect, observe, ConfigError, FinishUnconfirmedError, LeaseLostError, NotOwnedError } = leasehold;
 const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
@@ -194,7 +195,7 @@ testEach("people can look, forget, and run again", async (one, two) => {
   }
 });
 
-test("a quorum that may have lost marks runs nothing, unless somebody vouches for it", async (t) => {
+test("a quorum that may have lost marks runs nothing, unless somebody vouches for it", DELETES, async (t) => {
   const made = folder(t);
   const nodes = ["a", "b", "c"].map((node) => join(made, `${node}.db`));
   const open = (settings) => connect(nodes.map((node) => `sqlite:${node}`), { maxTtl: 1_000, ...settings });
@@ -229,7 +230,7 @@ for (const store of ["sqlite", "redis"]) {
   });
 }
 
-test("a runner that was stopped past its lease is told that it has lost, and marks nothing", async (t) => {
+test("a runner that was stopped past its lease is told that it has lost, and marks nothing", STOPS, async (t) => {
   const { url } = await startRedis(t);
   const runner = start("once.mjs", url, "listen");
   await runner.until("\n");
@@ -295,7 +296,7 @@ test("an abort ends the wait of a stand-by, and no run", async (t) => {
   assert.deepEqual(process.getActiveResourcesInfo().filter((name) => name.includes("Timeout")), []);
 });
 
-test("a store that does not answer leaves a finish unconfirmed", async (t) => {
+test("a store that does not answer leaves a finish unconfirmed", STOPS, async (t) => {
   const { url, pid, stop } = await startRedis(t);
   const client = await connect(url, { requestTimeout: 200 });
   const finish = client.once("job", { slot: "s", ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP"));
@@ -396,7 +397,7 @@ test("many callers of one process do it once", async (t) => {
   assert.ok(outcomes.every((outcome) => outcome.token === token));
 });
 
-test("events tell of runs", async (t) => {
+test("events tell of runs", STOPS, async (t) => {
   const [heard, samples] = [[], []];
   const stop = observe({ event: (item) => heard.push(item), sample: (sample) => samples.push(sample) });
   t.after(stop);

@@ -7,6 +7,7 @@ import { connect } from "leasehold";
 import { run, start } from "./helpers/child.mjs";
 import { sqlite } from "./helpers/folder.mjs";
 import { startRedis } from "./helpers/redis.mjs";
+import { COMMAND } from "./helpers/windows.mjs";
 
 async function counted(url, program, ...extra) {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
@@ -82,7 +83,7 @@ test("100,000 acquisitions leave nothing behind", async () => {
   assert.deepEqual([end.code, end.stderr], [0, ""], end.stdout);
 });
 
-test("the command is there", async (t) => {
+test("the command is there", COMMAND, async (t) => {
   const end = await run("command.mjs", sqlite(t));
   assert.deepEqual([end.code, end.stderr], [0, ""], end.stdout);
 });
