@@ -32,6 +32,9 @@ _latest = (lambda: None, lambda: None)
 _tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
 _numbers = itertools.count()
 
+NEVER = 100 * 365 * 24 * 60 * 60.0
+"""Seconds until a timer that only keeps its callback."""
+
 LOOK = 0.5
 """Seconds between checks of a loop on which a callback runs."""
 
@@ -61,10 +64,31 @@ def _known_reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
 def reactor_of(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
     reactor = _known_reactor(loop)
     if reactor is None:
-        reactor = _native.Reactor(loop)
-        os.set_blocking(reactor.fileno(), False)
-        loop.add_reader(reactor.fileno(), reactor.run)
+        reactor = _watched_by(loop) or _kept_by(loop)
         _reactors[loop] = weakref.ref(reactor)
+    return reactor
+
+
+def _watched_by(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
+    """A reactor whose pipe the loop watches, if it watches pipes. Those of Windows do not."""
+    if os.name == "nt":
+        return None
+    reactor = _native.Reactor(loop, True)
+    descriptor = reactor.fileno()
+    if descriptor is None:
+        return None
+    os.set_blocking(descriptor, False)
+    try:
+        loop.add_reader(descriptor, reactor.run)
+    except NotImplementedError:
+        return None
+    return reactor
+
+
+def _kept_by(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
+    """A reactor that the loop has for its lifetime, with a timer that never ends."""
+    reactor = _native.Reactor(loop, False)
+    loop.call_later(NEVER, reactor.run)
     return reactor
 
 

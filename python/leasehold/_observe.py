@@ -40,7 +40,9 @@ def _after_fork() -> None:
     _waiters.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+# Windows has no forks.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def look() -> None:
@@ -74,6 +76,10 @@ def _level() -> int:
 
 def _deliver_for_ever(bell: int) -> None:
     threading.current_thread().name = "leasehold-observe"
+    if sys.platform == "win32":
+        import msvcrt
+
+        bell = msvcrt.open_osfhandle(bell, os.O_RDONLY)
     while True:
         _deliver()
         os.read(bell, 64)

@@ -1,11 +1,10 @@
 //! An asyncio event loop that watches sockets for a reactor.
 
 use std::io;
-use std::os::fd::RawFd;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use leasehold::ffi::{Interest, Mutex, Poller};
+use leasehold::ffi::{Interest, Mutex, Poller, RawFd};
 use pyo3::exceptions::PyReferenceError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -42,6 +41,21 @@ pub(crate) struct Asyncio {
 impl Asyncio {
     pub(crate) fn new(event_loop: &Bound<'_, PyAny>, reactor: Arc<Callee>) -> PyResult<Self> {
         Ok(Self { event_loop: PyWeakrefReference::new(event_loop)?.unbind(), reactor, timer: Mutex::default() })
+    }
+
+    /// Makes the loop call [`Reactor::run`]. Any thread may call it, which may have to wait for the interpreter.
+    ///
+    /// # Errors
+    /// The interpreter ends.
+    pub(crate) fn call(&self) -> io::Result<()> {
+        attached(|py| {
+            // A loop that is closed or gone has nothing to run.
+            let _ = self
+                .reactor
+                .method(py, intern!(py, "run"))
+                .and_then(|run| self.event_loop(py)?.call_method1(intern!(py, "call_soon_threadsafe"), (run,)));
+            Ok(())
+        })
     }
 
     /// The loop, while it is there.

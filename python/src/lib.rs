@@ -6,9 +6,6 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
-#[cfg(not(unix))]
-compile_error!("the Python package of leasehold runs on Unix only for now: its event loop watches descriptors");
-
 mod asyncio;
 mod callback;
 mod client;
@@ -33,6 +30,7 @@ mod series;
 mod shards;
 mod signals;
 mod tie;
+mod wakeup;
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;

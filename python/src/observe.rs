@@ -5,7 +5,6 @@
 
 use std::cell::Cell;
 use std::io::{PipeReader, Write, pipe};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -66,9 +65,9 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Queues events of this level of logging and above from now on, and samples of metrics if `samples` is true. Returns
-/// the descriptor that becomes readable when the queue has items.
+/// the descriptor, or on Windows the handle, of a pipe that becomes readable when the queue has items.
 #[pyfunction]
-pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
+pub(crate) fn observe(level: u32, samples: bool) -> PyResult<isize> {
     let refuse = |error: std::io::Error| PyOSError::new_err(error.to_string());
     ffi::notice_forks().map_err(refuse)?;
     let mut queue = PROCESS.get().queue.lock();
@@ -81,7 +80,17 @@ pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
         }
     };
     queue.want(LEVELS.iter().find(|(_, number)| *number >= level).map(|(level, _)| *level), samples);
-    Ok(heard.as_raw_fd())
+    Ok(number(heard))
+}
+
+#[cfg(unix)]
+fn number(pipe: &PipeReader) -> isize {
+    std::os::fd::AsRawFd::as_raw_fd(pipe) as isize
+}
+
+#[cfg(windows)]
+fn number(pipe: &PipeReader) -> isize {
+    std::os::windows::io::AsRawHandle::as_raw_handle(pipe) as isize
 }
 
 /// Fetches the queue, and the number of items that were dropped.

@@ -1,15 +1,14 @@
 //! Futures of the client on an asyncio event loop.
 //!
 //! The loop's own thread polls them. It also watches the sockets of requests: a readable one polls all futures whose replies
-//! have arrived. Other wake-ups write to a pipe that the loop watches as well.
+//! have arrived. Other wake-ups write to a pipe that the loop watches as well. A loop that watches nothing, as on Windows, is
+//! called by a thread, and threads of the client send the requests.
 
 use std::future::Future;
-use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
-use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use leasehold::Error;
-use leasehold::ffi::{Ended, Executor, Held, Mutex, Task};
+use leasehold::ffi::{Ended, Executor, Held, Mutex, RawFd, Task};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,6 +22,7 @@ use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome};
 use crate::items::{self, Items};
 use crate::lease::{Lease, Leases};
 use crate::tie::{Tie, Tied};
+use crate::wakeup::{self, Pipe};
 use crate::{permit, run, series};
 
 /// The result of an operation.
@@ -68,8 +68,8 @@ impl Operation {
 pub(crate) struct Reactor {
     /// The waiters are futures of asyncio.
     executor: Kept<Executor<Py<PyAny>, Outcome, Error>>,
-    /// Both ends live as long as any task can be woken.
-    pipe: Arc<(PipeReader, PipeWriter)>,
+    /// For a loop that watches it.
+    pipe: Option<Pipe>,
     callee: Arc<Callee>,
     /// Candidacies and shards whose callbacks run on the loop, and which end with it.
     ties: Kept<Mutex<Vec<Tie>>>,
@@ -77,23 +77,24 @@ pub(crate) struct Reactor {
 
 #[pymethods]
 impl Reactor {
+    /// Such a loop watches the pipe and sockets, or nothing.
     #[new]
-    fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let pipe = Arc::new(pipe()?);
-        let ends = Arc::clone(&pipe);
+    fn new(event_loop: &Bound<'_, PyAny>, watches: bool) -> PyResult<Self> {
         let callee = Arc::new(Callee::default());
-        // The pipe holds a few bytes at most, so it takes one more; a failure could be reported to nobody.
-        let executor = Executor::new(move || {
-            let _ = (&ends.1).write(&[1]);
-        });
-        let poller = Asyncio::new(event_loop, Arc::clone(&callee))?;
-        let executor = Kept::new(executor.with_poller(poller));
-        Ok(Self { executor, pipe, callee, ties: Kept::new(Mutex::default()) })
+        let event_loop = Asyncio::new(event_loop, Arc::clone(&callee))?;
+        let (executor, pipe) = if watches {
+            let (pipe, notify) = Pipe::new()?;
+            (Executor::new(notify).with_poller(event_loop), Some(pipe))
+        } else {
+            (Executor::new(wakeup::by_thread(event_loop)?), None)
+        };
+        Ok(Self { executor: Kept::new(executor), pipe, callee, ties: Kept::new(Mutex::default()) })
     }
 
     /// The descriptor that the loop watches: it becomes readable when [`Reactor::run`] has something to do.
-    fn fileno(&self) -> i32 {
-        self.pipe.0.as_raw_fd()
+    #[cfg(unix)]
+    fn fileno(&self) -> Option<i32> {
+        self.pipe.as_ref().map(Pipe::descriptor)
     }
 
     /// The number of operations under way.
@@ -130,10 +131,11 @@ impl Reactor {
         });
     }
 
-    /// Polls all operations that can go on, after the pipe has become readable.
+    /// Polls all operations that can go on, after a wake-up.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
-        // Before the executor looks, so that a later wake-up writes again.
-        let _ = (&self.pipe.0).read(&mut [0; 64]);
+        if let Some(pipe) = &self.pipe {
+            pipe.clear();
+        }
         self.tell_all(py, self.executor.run())
     }
 

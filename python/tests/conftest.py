@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import signal
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -26,9 +28,17 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("untimed")
 
+unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no forks, signals and descriptors of this kind")
+
 TTL = 8.0
 """For leases that must not be lost."""
 REQUEST_TIMEOUT = 5.0
+
+LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {"asyncio": asyncio.new_event_loop}
+if sys.platform != "win32":
+    import uvloop
+
+    LOOPS["uvloop"] = uvloop.new_event_loop
 
 _numbers = itertools.count()
 
@@ -81,7 +91,12 @@ def memory() -> str:
 def sqlite() -> Iterator[str]:
     # In memory where that can be had: a busy disk takes seconds to confirm hundreds of writes.
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+    place = memory if memory.is_dir() else None
+    if sys.platform == "win32":
+        # It deletes no file that a client still has open.
+        yield f"sqlite:{Path(tempfile.mkdtemp(dir=place)) / 'locks.db'}"
+        return
+    with tempfile.TemporaryDirectory(dir=place) as folder:
         yield f"sqlite:{Path(folder) / 'locks.db'}"
 
 

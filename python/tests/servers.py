@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,7 +83,9 @@ def start_postgres(folder: Path) -> subprocess.Popen[bytes]:
     versions = {int(path.parts[-3]): path for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")}
     programs = (versions[max(versions)] if versions else Path(shutil.which("postgres") or "postgres")).parent
     options: dict[str, Any] = {}
-    if os.getuid() == 0:
+    if sys.platform != "win32" and os.getuid() == 0:
+        import pwd
+
         # It refuses to run as root, and its user needs a name.
         user = pwd.getpwnam("postgres")
         os.chown(folder, user.pw_uid, user.pw_gid)

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvloop
-from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, start_redis
+from conftest import LOOPS, PATIENCE, REQUEST_TIMEOUT, TTL, start_redis, unix
 
 import leasehold
 import leasehold.aio as aio
@@ -25,12 +24,12 @@ from leasehold import _aio_loop
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
+@pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Run:
     """Runs a test's body on a separate loop, with a time limit."""
 
     def run(body: Coroutine[Any, Any, None]) -> None:
-        loop = uvloop.new_event_loop() if request.param == "uvloop" else asyncio.new_event_loop()
+        loop = LOOPS[request.param]()
         try:
             loop.run_until_complete(asyncio.wait_for(body, PATIENCE))
         finally:
@@ -371,7 +370,7 @@ def test_an_election_that_is_dropped_on_its_loop_steps_down(run: Run, memory: st
 
 def test_pending_operations_end_with_their_loop(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
-    for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):
+    for new_loop in LOOPS.values():
         held = client.acquire(name, ttl=TTL)
 
         async def begin() -> None:
@@ -406,7 +405,7 @@ def test_one_failing_waiter_leaves_the_others_not_waiting(memory: str, name: str
 
     held = client.acquire(name, ttl=TTL)
     loop = asyncio.new_event_loop()
-    reactor = leasehold._native.Reactor(loop)
+    reactor = leasehold._native.Reactor(loop, True)
     for number in range(4):
         reactor.start(client._native.request(name).begin_acquire(), Failing(number))
     # It ends all four before the loop checks them.
@@ -432,6 +431,7 @@ def test_a_blocked_loop_loses_no_lease(run: Run, sqlite: str, name: str) -> None
     run(body())
 
 
+@unix
 def test_one_client_serves_several_loops_and_leaves_nothing_open(memory: str, name: str) -> None:
     client = leasehold.aio.Client(leasehold.connect(memory)._native)
 

@@ -9,22 +9,19 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-import uvloop
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import LOOPS, PATIENCE, TTL, connect, eventually
 
 import leasehold
 import leasehold.aio as aio
 from leasehold import _aio_loop
 from leasehold._within import Callbacks
 
-NEW_LOOP = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
-@pytest.fixture(params=list(NEW_LOOP))
+@pytest.fixture(params=LOOPS)
 def loop(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoop:
-    new_loop = NEW_LOOP[request.param]
-    return new_loop()
+    return LOOPS[request.param]()
 
 
 @pytest.fixture

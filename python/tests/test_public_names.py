@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 import typing
 from collections.abc import Iterator
 from types import ModuleType
@@ -66,3 +68,23 @@ def test_each_parameter_has_a_name(module: str) -> None:
         parameters = inspect.signature(value).parameters.values()
         hidden += [f"{name}({each})" for each in parameters if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     assert not hidden, hidden
+
+
+WITHOUT_UNIX = """
+import asyncio, concurrent.futures, logging, multiprocessing, os, random, signal, sqlite3, subprocess, sys, tempfile, threading, uuid
+
+for name in ["fork", "register_at_fork", "getuid", "geteuid", "getppid", "set_blocking", "killpg", "setsid", "waitid", "uname"]:
+    vars(os).pop(name, None)
+for name in ["SIGKILL", "SIGSTOP", "SIGCONT", "SIGHUP", "SIGCHLD", "pthread_sigmask", "pthread_kill", "set_wakeup_fd"]:
+    vars(signal).pop(name, None)
+for name in ["fcntl", "grp", "pwd", "resource", "termios", "posix"]:
+    sys.modules[name] = None
+for name in sys.argv[1:]:
+    __import__(name)
+"""
+
+
+def test_modules_import_nothing_that_only_unix_has() -> None:
+    own = [name for name in MODULES if ".contrib" not in name and ".compat" not in name]
+    ended = subprocess.run([sys.executable, "-c", WITHOUT_UNIX, "leasehold._command", *own], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

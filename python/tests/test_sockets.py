@@ -9,17 +9,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-import uvloop
-from conftest import PATIENCE, REQUEST_TIMEOUT, TTL
+from conftest import LOOPS, PATIENCE, REQUEST_TIMEOUT, TTL
 
 import leasehold
 import leasehold.aio as aio
 
 
-@pytest.fixture(params=["asyncio", "uvloop"])
+@pytest.fixture(params=LOOPS)
 def loop(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoop:
-    new: asyncio.AbstractEventLoop = uvloop.new_event_loop() if request.param == "uvloop" else asyncio.new_event_loop()
-    return new
+    return LOOPS[request.param]()
 
 
 async def use(client: aio.Client, name: str, turns: int = 50) -> None:
