@@ -12,7 +12,7 @@ from pathlib import Path
 
 import leasehold
 import pytest
-from conftest import PATIENCE
+from conftest import PATIENCE, unix
 from leasehold import cas
 from lossy import LossyProxy
 
@@ -227,6 +227,7 @@ while True:
 """
 
 
+@unix
 def test_a_process_that_is_killed_stops_nobody_and_loses_nothing(redis: str, item: str) -> None:
     items = cas.connect(redis, tries=TRIES)
     with subprocess.Popen([sys.executable, "-c", COUNTER, redis, item], stdout=subprocess.PIPE) as other:

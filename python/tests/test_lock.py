@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import PATIENCE, TTL, connect, eventually, unix
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -208,6 +208,7 @@ def test_a_decorated_function_must_not_return_unfinished_work(memory: str) -> No
     assert ran == ["coroutine"]
 
 
+@unix
 def test_a_signal_handler_that_raises_at_the_start_or_end_of_a_block_leaves_nothing_held(memory: str) -> None:
     class Stop(Exception):
         pass

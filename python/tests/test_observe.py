@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import PATIENCE, TTL, connect, eventually, unix
 
 import leasehold
 import leasehold.metrics
@@ -361,6 +361,7 @@ print(told.get(timeout=60), file=shown)
     assert "lock.lost: the work must stop" in said and "'job'" in said and "lock.acquired" not in said
 
 
+@unix
 @pytest.mark.parametrize("uses", ["leasehold.connect('memory:').acquire('parent').release()", ""])
 @pytest.mark.parametrize(
     "listens", ["logging.basicConfig(level=logging.INFO, handlers=[Told()])", "leasehold.metrics.subscribe(shown)"]
@@ -396,6 +397,7 @@ print("child was", child, file=sys.stderr)
     assert "'childs'" in said or f"{child} leasehold_acquire_total" in said
 
 
+@unix
 def test_a_child_forked_during_delivery_logs_its_own_events() -> None:
     said = script(
         """
@@ -438,6 +440,7 @@ print("child was", child, file=sys.stderr)
     assert not any(line.startswith(child) and "of the parent's" in line for line in said.splitlines())
 
 
+@unix
 def test_levels_outside_the_usual_range_are_accepted() -> None:
     assert _native.observe(100, False) == _native.observe(0, False)
     _observe.look()

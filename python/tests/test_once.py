@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually, start_redis
+from conftest import PATIENCE, TTL, connect, eventually, start_redis, unix
 from test_processes import run as run_script
 from test_processes import says, start
 
@@ -103,6 +103,7 @@ def test_a_process_that_exits_in_its_body_leaves_no_mark(store: str) -> None:
         assert client.inspect_run("exits").done
 
 
+@unix
 def test_a_stand_by_takes_over_from_a_killed_runner(store: str) -> None:
     runner = start(
         """
@@ -192,6 +193,7 @@ def test_a_run_of_a_closed_client_writes_no_mark(store: str, name: str) -> None:
         eventually("it is free without a mark", lambda: is_open(other, name))
 
 
+@unix
 def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
     client = leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=0.2)
@@ -208,6 +210,7 @@ def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(tmp_path: Path
             client.close()
 
 
+@unix
 def test_an_interrupt_ends_the_wait_for_a_finish(tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
     try:

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import TTL, start_redis
+from conftest import TTL, start_redis, unix
 from test_aio import Run as Runner
 from test_aio import connect, eventually
 from test_aio import run as run
@@ -176,6 +176,7 @@ def test_a_lost_run_writes_no_mark(run: Runner, store: str, name: str) -> None:
     run(body())
 
 
+@unix
 def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(run: Runner, tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import PATIENCE, TTL, connect, eventually, unix
 from test_processes import says, start
 
 import leasehold
@@ -154,6 +154,7 @@ def test_values_of_other_types_are_refused(memory: str) -> None:
             client.rw_lock(5)  # type: ignore[arg-type]
 
 
+@unix
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_the_permit_of_a_killed_holder_comes_back(kind: str, name: str, request: pytest.FixtureRequest) -> None:
     store: str = request.getfixturevalue(kind)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually, start_redis
+from conftest import PATIENCE, TTL, connect, eventually, start_redis, unix
 
 import leasehold
 
@@ -66,6 +66,7 @@ WAITERS = {
 }
 
 
+@unix
 @pytest.mark.parametrize("how", WAITERS)
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_an_interrupted_wait_leaves_nothing_held(how: str, kind: str, request: pytest.FixtureRequest) -> None:
@@ -95,6 +96,7 @@ def test_an_interrupted_wait_leaves_nothing_held(how: str, kind: str, request: p
     client.close()
 
 
+@unix
 def test_a_handler_of_a_signal_runs_while_a_lock_is_awaited(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     lease = client.acquire(name)
@@ -185,6 +187,7 @@ FORK = """
 """
 
 
+@unix
 def test_a_forked_child_holds_nothing_and_affects_no_lease(store: str) -> None:
     assert run(FORK, store, patience=10 * PATIENCE) == "unharmed"
 
@@ -198,7 +201,7 @@ def in_child(store: str, inherited: Any) -> None:
             pass
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_processes_of_multiprocessing_have_clients_of_their_own(method: str, sqlite: str) -> None:
     context: Any = multiprocessing.get_context(method)
@@ -218,7 +221,7 @@ def leave_behind(store: str) -> None:
     sys.modules["kept"] = leasehold.connect(store).acquire("kept", ttl=3600, wait=PATIENCE)  # type: ignore[assignment]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_process_of_multiprocessing_releases_its_leases_when_it_exits(method: str, sqlite: str) -> None:
     context: Any = multiprocessing.get_context(method)
@@ -255,6 +258,7 @@ assert begun.wait(PATIENCE)
     run(script, sqlite)
 
 
+@unix
 def test_an_interrupt_ends_the_wait_for_a_term_to_end(sqlite: str) -> None:
     for leave in ("election.resign()", "with election: pass"):
         said = run(
@@ -340,6 +344,7 @@ def test_running_python_code_does_not_delay_the_exit(ending: str) -> None:
         run(script)
 
 
+@unix
 def test_a_store_that_is_gone_does_not_delay_the_exit(tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
     try:
@@ -362,6 +367,7 @@ def test_a_store_that_is_gone_does_not_delay_the_exit(tmp_path: Path) -> None:
         server.wait()
 
 
+@unix
 def test_a_waiter_gets_the_lock_of_a_killed_holder(redis: str, sqlite: str) -> None:
     for store in (redis, sqlite):
         holder = start(
@@ -417,6 +423,7 @@ def hung_redis(folder: Path) -> tuple[subprocess.Popen[bytes], leasehold.Client]
     return server, leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=3)
 
 
+@unix
 def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> None:
     server, client = hung_redis(tmp_path)
     counted, stop = [0], threading.Event()
@@ -443,6 +450,7 @@ def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> N
         server.wait()
 
 
+@unix
 def test_an_unconfirmed_release_does_not_change_the_result_of_the_body(tmp_path: Path) -> None:
     server, client = hung_redis(tmp_path)
     try:
@@ -479,6 +487,7 @@ def end_with_a_thread(store: str, says: Any) -> None:
     Finalize(None, ends.set, exitpriority=-10)
 
 
+@unix
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_a_forked_child_keeps_the_leases_of_its_threads_until_they_end(sqlite: str) -> None:
     context: Any = multiprocessing.get_context("fork")
