@@ -132,6 +132,22 @@ fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
+/// Leaves packages for the Python 3.11 of Windows in a folder, unless they are there. Tells if it did.
+pub fn install_wheels(requirements: &Path, folder: &Path) -> Result<bool> {
+    let wanted = read(requirements)?;
+    if is_installed(folder, &wanted) {
+        return Ok(false);
+    }
+    start_anew(folder)?;
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]);
+    pip.args(["--require-hashes", "--only-binary=:all:", "--platform", "win_amd64", "--python-version", "3.11"]);
+    pip.args(["--root-user-action=ignore", "--target"]).arg(folder).arg("-r").arg(requirements);
+    run::quietly("libraries of Python for Windows", pip)?;
+    write(&folder.join(STAMP), &wanted)?;
+    Ok(true)
+}
+
 /// Installs what a `package.json` and its lock file name, unless it is there. `packages` are looked for.
 pub fn install_npm(sources: &Path, folder: &Path, packages: &[&str]) -> Result {
     let files = ["package.json", "package-lock.json"];
@@ -144,6 +160,9 @@ pub fn install_npm(sources: &Path, folder: &Path, packages: &[&str]) -> Result {
     start_anew(folder)?;
     for (name, text) in files.iter().zip(&texts) {
         write(&folder.join(name), text)?;
+    }
+    if let Ok(settings) = read(&sources.join(".npmrc")) {
+        write(&folder.join(".npmrc"), &settings)?;
     }
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]).current_dir(folder);

@@ -248,6 +248,16 @@ pub fn install_core(steps: &mut Steps, folder: &Path) -> Result {
     strip(&run::built()?, &package.join(ADDON))
 }
 
+/// The package with this addon in the folder's `node_modules`, and its tests.
+pub fn install_tests(folder: &Path, addon: &Path) -> Result {
+    let source = run::root().join(PACKAGE);
+    let package = folder.join("node_modules/leasehold");
+    assemble(&source, &package)?;
+    copy(addon, &package.join("leasehold.node"))?;
+    clear(&folder.join("test"))?;
+    copy(&source.join("test"), &folder.join("test"))
+}
+
 /// The addon without its symbols.
 fn strip(built: &Path, addon: &Path) -> Result {
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);

@@ -4,6 +4,8 @@
 //! compiles, and that it makes no wrong use of what Wine has. The standard library is compiled from its sources, where the
 //! toolchain has none for Windows.
 
+mod faces;
+
 use crate::component::toolchain::{self, DEBIAN_CARGO, DEBIAN_RUSTC};
 use crate::run::{self, Failure, Result};
 use crate::setup;
@@ -50,7 +52,7 @@ pub fn run(steps: &mut Steps) -> Result {
             .env("LEASEHOLD_LAUNCHER", &launcher.address);
         steps.run(&format!("Windows, {name}"), test)?;
     }
-    Ok(())
+    faces::run(steps, &wine, &launcher)
 }
 
 /// `cargo <subcommand>` for Windows, in a target folder of its own.
