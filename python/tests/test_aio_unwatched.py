@@ -18,7 +18,7 @@ from leasehold import _aio_loop
 
 
 class Unwatched(asyncio.SelectorEventLoop):
-    def add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:
+    def add_reader(self, fd: Any, callback: Any, *args: Any) -> Any:  # type: ignore[override]
         raise NotImplementedError
 
 
