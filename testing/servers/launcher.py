@@ -32,7 +32,8 @@ class Launcher(socketserver.StreamRequestHandler):
         try:
             with open(here(order["log"]), "ab") as log:
                 child = subprocess.Popen([here(word) for word in order["words"]], env={**os.environ, **variables},
-                                         stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                                         stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                         cwd=os.path.dirname(log.name))
         except OSError as error:
             self.tell(error)
             return
