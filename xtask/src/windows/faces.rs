@@ -36,7 +36,7 @@ shutil.copytree(sysconfig.get_path('stdlib'), sys.argv[1], ignore=left)
 ";
 /// Its interpreter takes no files as its standard streams under Wine.
 const PIPED: &str = "#!/bin/bash\nset -o pipefail\n: | \"$@\" 2>&1 | cat\n";
-/// What every program of Windows may import.
+/// Libraries that every program of Windows may import.
 const OF_WINDOWS: &str = "\
 advapi32.dll api-ms-win-core-synch-l1-2-0.dll bcrypt.dll bcryptprimitives.dll combase.dll crypt32.dll kernel32.dll
 msvcrt.dll ntdll.dll ole32.dll psapi.dll secur32.dll shell32.dll userenv.dll ws2_32.dll";
