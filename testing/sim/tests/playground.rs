@@ -201,14 +201,8 @@ fn losses(node: &mut Node) -> Vec<Value> {
     let acquire = |node: &mut Node, nonce: u8, seq: u32, bootstrap: Bootstrap| {
         node.stamps += 1;
         Op::Acquire(Box::new(Acquire {
-            nonce: Nonce::from_bytes([nonce; 16]),
-            seq: Seq::new(seq),
-            record_ttl: Duration::from_secs(8),
             floor: Token::new(node.now.unix_ms).expect("a small token"),
-            expect: None,
             owner: Owner::new("A").expect("a short label"),
-            data: None,
-            session: None,
             member: Some(Membership {
                 quorum: QUORUM,
                 max_ttl_ms: MAX_TTL_MS,
@@ -218,8 +212,7 @@ fn losses(node: &mut Node) -> Vec<Value> {
                 bootstrap,
                 retention: RETENTION,
             }),
-            unless_done: false,
-            in_line: false,
+            ..Acquire::new(Nonce::from_bytes([nonce; 16]), Seq::new(seq), Duration::from_secs(8))
         }))
     };
     let raise = |token: u64, loss: Option<LossId>| {

@@ -14,7 +14,7 @@ use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome, Refusal};
-use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
+use leasehold_core::{LockId, Nonce, RequestId, Resource, Seq, Token};
 use leasehold_wire::redis::{Command, ConnectionMemory, Exchange, Progress, Session, Settings};
 use leasehold_wire::resp::Value;
 
@@ -144,18 +144,9 @@ impl World {
         let mut nonce = [0; 16];
         nonce[..2].copy_from_slice(&[u8::try_from(at).unwrap(), client.began]);
         let acquire = Acquire {
-            nonce: Nonce::from_bytes(nonce),
-            seq: Seq::new(1),
-            record_ttl: Duration::from_secs(30),
             // As the core has it: tokens that the clock has passed need not be remembered.
             floor: Token::new((unix_ms * 1_000).max(client.seen + 1)).unwrap(),
-            expect: None,
-            owner: Owner::default(),
-            data: None,
-            session: None,
-            member: None,
-            unless_done: false,
-            in_line: false,
+            ..Acquire::new(Nonce::from_bytes(nonce), Seq::new(1), Duration::from_secs(30))
         };
         let resource = Resource::new("a").unwrap();
         let op = LockOp { lock: LockId::new(1), resource, op: Op::Acquire(Box::new(acquire)) };

@@ -25,14 +25,8 @@ fn on(resource: &str, op: Op) -> LockOp {
 
 fn vote(waited_out: Option<LossId>, bootstrap: Bootstrap, durability: Durability) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce: NONCE,
-        seq: Seq::new(1),
-        record_ttl: Duration::from_secs(30),
         floor: Token::new(7).unwrap(),
-        expect: None,
         owner: Owner::new("me").unwrap(),
-        data: None,
-        session: None,
         member: Some(Membership {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,
@@ -42,8 +36,7 @@ fn vote(waited_out: Option<LossId>, bootstrap: Bootstrap, durability: Durability
             bootstrap,
             retention: RETENTION,
         }),
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(NONCE, Seq::new(1), Duration::from_secs(30))
     }))
 }
 

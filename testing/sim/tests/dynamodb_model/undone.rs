@@ -67,14 +67,8 @@ impl Table {
 
 fn acquire(nonce: Nonce, seq: u32) -> Op {
     Op::Acquire(Box::new(Acquire {
-        nonce,
-        seq: Seq::new(seq),
-        record_ttl: TTL,
         floor: Token::new(100).unwrap(),
-        expect: None,
         owner: Owner::new("holder").unwrap(),
-        data: None,
-        session: None,
         member: Some(Membership {
             quorum: QUORUM,
             max_ttl_ms: 60_000,
@@ -84,8 +78,7 @@ fn acquire(nonce: Nonce, seq: u32) -> Op {
             bootstrap: Bootstrap::No,
             retention: RETENTION,
         }),
-        unless_done: false,
-        in_line: false,
+        ..Acquire::new(nonce, Seq::new(seq), TTL)
     }))
 }
 

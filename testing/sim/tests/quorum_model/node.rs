@@ -35,14 +35,8 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
         // Meant for any loss of the node: more than a real raise can know.
         What::Raise(to) => Op::Raise(Raise { nonce: nonce(by), token: token(to), loss: Some(stamp(node.stamp)) }),
         What::Acquire { floor, waited_out, birth, fresh, .. } => Op::Acquire(Box::new(Acquire {
-            nonce: nonce(by),
-            seq: Seq::new(u32::from(ask.seq)),
-            record_ttl: TTL,
             floor: token(floor),
-            expect: None,
             owner: owner.clone(),
-            data: None,
-            session: None,
             member: Some(Membership {
                 quorum: QUORUM,
                 max_ttl_ms: MAX_TTL_MS,
@@ -53,8 +47,7 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
                 bootstrap: if birth { Bootstrap::Yes } else { Bootstrap::No },
                 retention: RETENTION,
             }),
-            unless_done: false,
-            in_line: false,
+            ..Acquire::new(nonce(by), Seq::new(u32::from(ask.seq)), TTL)
         })),
     };
     let mut outcome = run(node, &op, owner);
