@@ -278,6 +278,7 @@ mod tests {
         assert_eq!((full.base.as_str(), full.reach), ("https://[::1]:7000/some/way", Reach::Tls));
         let login = Login::Basic { user: "user".into(), password: Zeroizing::new("p@ss/word".into()) };
         assert!(full.login == login && full.ca == Some("/etc/ca.pem".into()));
+        assert_eq!(url(r"webdis+https://cache?ca=C:\certificates\ca.pem").ca, Some(r"C:\certificates\ca.pem".into()));
     }
 
     #[test]
@@ -318,6 +319,7 @@ mod tests {
             ("webdis+http://:password@localhost", "user and password belong together"),
             ("webdis+http://a%3Ab:password@localhost", "colon"),
             ("webdis+http://localhost/#x", "%23"),
+            (r"webdis+http://u:hunter2\@localhost", "%5C"),
             ("webdis+http://default:12/hunter2@host", "%2F"),
             ("webdis+https://u:12?hunter2@host", "%3F"),
             ("webdis+https://u:12?ca=x&hunter2@host", "%3F"),
