@@ -1,4 +1,4 @@
-// The clocks of the runtime, for a protocol that needs suspended time to count.
+// The clocks and timers of the runtime, for a protocol that needs suspended time to count.
 
 /**
  * How far the wall clock may gain on the monotonic clock before the difference counts as missed time. A smaller difference is
@@ -21,4 +21,12 @@ export function clock(steady = () => performance.now(), wall = () => Date.now())
     if (leads < ahead || leads - ahead > SUSPENDED_MS) ahead = leads;
     return { monotonicNs: BigInt(Math.floor((steadyMs + gained) * 1e6)), unixMs: BigInt(Math.floor(wallMs)) };
   };
+}
+
+/**
+ * Calls `step` after `ms`, once the runtime has delivered what arrived until then. Node runs timers before it reads sockets: where
+ * a busy machine always has one that is due, each answer would be timed out unread, and each retry would set the next timer.
+ */
+export function after(ms, step) {
+  return setTimeout(() => (globalThis.setImmediate ?? queueMicrotask)(step), ms);
 }

@@ -1,5 +1,7 @@
 // Sends requests of the component once with `fetch`, and returns their results.
 
+import { after } from "./clock.mjs";
+
 /** One byte more than the longest response that is accepted. */
 const MOST_BYTES = 1_048_577;
 /** The longest text of a failure. */
@@ -17,7 +19,7 @@ const FRESH = "cache" in Request.prototype ? { cache: "no-store" } : {};
  */
 export async function perform(fetch, { url, method, headers, body }, patienceMs) {
   const cut = new AbortController();
-  const timer = setTimeout(() => cut.abort(), patienceMs);
+  const timer = after(patienceMs, () => cut.abort());
   // The caller that awaits the response keeps the process alive.
   timer.unref?.();
   try {

@@ -1,6 +1,6 @@
 // The loop that drives the component: it performs the outputs of the component, and decides nothing.
 
-import { clock } from "./clock.mjs";
+import { after, clock } from "./clock.mjs";
 import { perform } from "./http.mjs";
 import * as messages from "./messages.mjs";
 import { Slot } from "./slot.mjs";
@@ -214,7 +214,9 @@ export class Machine {
     if (atNs === undefined) return;
     // A timer may be early by a fraction of a millisecond, which would cost only one more turn.
     const ms = Math.min(Math.ceil(Number(atNs - monotonicNs) / 1e6), LONGEST_SLEEP_MS);
-    this.#timer = setTimeout(() => this.#quietly(() => this.#client.handleTimeout(random(16), this.now())), ms);
+    this.#timer = after(ms, () => {
+      if (this.#broken === undefined) this.#quietly(() => this.#client.handleTimeout(random(16), this.now()));
+    });
     this.#hold();
   }
 
