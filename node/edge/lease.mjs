@@ -19,6 +19,7 @@ export class Lease {
   #machine;
   #slot;
   #wasReleased = false;
+  #isHeard = false;
 
   constructor(machine, slot) {
     this.#machine = machine;
@@ -107,9 +108,13 @@ export class Lease {
     return this.#over();
   }
 
-  /** The reason why the lease is over. */
+  /** The reason why the lease is over. The stack of a loss names the code that hears of it first, not the loop that has found it. */
   #over() {
-    return this.#slot.failure ?? messages.notOwned(this.resource);
+    const { failure } = this.#slot;
+    if (failure === undefined) return messages.notOwned(this.resource);
+    if (!this.#isHeard) Error.captureStackTrace?.(failure);
+    this.#isHeard = true;
+    return failure;
   }
 }
 

@@ -19,6 +19,7 @@ export class Slot {
   #deadlineNs;
   #trouble;
   #failure;
+  #failed;
   #controller = new AbortController();
   #waiting = new Set();
 
@@ -33,9 +34,12 @@ export class Slot {
     return this.#controller.signal;
   }
 
-  /** The error of a lease that ended without a release, or of an acquisition that was not granted. */
+  /**
+   * The error of a lease that ended without a release, or of an acquisition that was not granted. Of the latter it is made here:
+   * its stack then names the code that awaits it, not the loop.
+   */
   get failure() {
-    return this.#failure;
+    return (this.#failure ??= this.#failed?.());
   }
 
   /** Handles an event of the component. Returns `false` if it came too late: the old deadline has passed. */
@@ -60,7 +64,7 @@ export class Slot {
         this.#lose("lost", messages.lost(this.resource, val.reason, this.#trouble));
         return true;
       case "failed":
-        this.#failure = messages.failed(this.resource, val.failure);
+        this.#failed = () => messages.failed(this.resource, val.failure);
         if (val.failure.tag === "done") this.mark = messages.mark(val.failure.val);
         this.#become("failed");
         return true;

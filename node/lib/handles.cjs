@@ -218,9 +218,8 @@ class Release extends Call {
     return native.release(this.number, this.leaves, slot, generation);
   }
 
-  fail(error) {
+  failing(error) {
     if (error instanceof LeaseLostError) this.held.tell(error);
-    super.fail(error);
   }
 }
 

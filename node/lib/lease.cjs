@@ -21,6 +21,7 @@ const lose = Symbol("lose");
 class Lease {
   #native;
   #loss;
+  #isHeard = false;
   /** Created when the signal is first read. */
   #controller;
 
@@ -55,7 +56,7 @@ class Lease {
   }
 
   check(min = 0) {
-    if (this.#loss !== undefined && number("check", min) >= 0) throw this.#loss;
+    if (this.#loss !== undefined && number("check", min) >= 0) throw this.#heard();
     told(this.#native.check(number("check", min)));
   }
 
@@ -79,11 +80,11 @@ class Lease {
   [end](how, isMarked = false) {
     if (this.#loss === undefined || isMarked) return this.#native[how]();
     this.#native.letGo?.();
-    return Promise.reject(this.#loss);
+    return Promise.reject(this.#heard());
   }
 
   [mark]() {
-    if (this.#loss !== undefined) throw this.#loss;
+    if (this.#loss !== undefined) throw this.#heard();
     return this.#native.markIn();
   }
 
@@ -95,6 +96,13 @@ class Lease {
   /** The loop may have been too busy to abort the signal. */
   #look() {
     if (this.#loss === undefined && this.#native.isLost()) this[lose](errorOf(this.#native.check(0)));
+  }
+
+  /** The loss for its holder. Its stack names the code that hears of it first, not the loop that has found it. */
+  #heard() {
+    if (!this.#isHeard) Error.captureStackTrace(this.#loss);
+    this.#isHeard = true;
+    return this.#loss;
   }
 
   [lose](loss) {

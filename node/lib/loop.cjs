@@ -53,12 +53,22 @@ class Call {
 
   settle(value) {
     if (this.signal !== undefined) this.signal.removeEventListener("abort", this.abort);
-    if (value instanceof Failure) this.fail(errorOf(value));
-    else this.resolve(value);
+    this.resolve(value instanceof Failure ? this.#failed(value) : value);
   }
 
-  fail(error) {
-    this.reject(error);
+  /** Subclasses take the error of a failed call before its caller does. */
+  failing() {}
+
+  /**
+   * Rejects. Two turns of the queue later the caller's promise depends on this one, so that V8 finds the code that awaits it for
+   * the stack of the error. Native code calls with nothing of the user's on the stack.
+   */
+  async #failed(failure) {
+    await undefined;
+    await undefined;
+    const error = errorOf(failure);
+    this.failing(error);
+    throw error;
   }
 
   /** Takes what native code has answered to the beginning: a number if the operation goes on, 0 if its result is there. */
