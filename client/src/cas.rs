@@ -81,8 +81,9 @@ pub enum Step {
     Written(Item),
 }
 
-/// Why an update has not come through, how often it was tried, and whether it may have been written all the same.
-#[derive(Clone, Debug)]
+/// Why an update has not come through, how often it was tried, and whether it may have been written all the same. `Debug` shows
+/// the message and the kind of the cause.
+#[derive(Clone)]
 pub struct Error {
     fate: Fate,
     tries: u32,
@@ -365,6 +366,12 @@ impl fmt::Display for Error {
         };
         let times = if self.tries == 1 { "once".to_owned() } else { format!("{} times", self.tries) };
         write!(f, "{} (tried {times}; {fate})", self.trouble)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} (kind: {:?})", self.trouble.kind())
     }
 }
 

@@ -10,8 +10,9 @@ use crate::once::Mark;
 
 /// An error of the client: its kind, the resource, and a message with advice.
 ///
-/// Match on [`Error::kind`]; the message is for people and may change.
-#[derive(Clone, Debug)]
+/// Match on [`Error::kind`]; the message is for people and may change. `Debug` shows the message and the kind, so that it reads
+/// well where `main` returns the error, or where it is unwrapped.
+#[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
     resource: Option<String>,
@@ -294,6 +295,12 @@ impl fmt::Display for Error {
             Some(resource) => write!(f, "{resource:?}: {}", self.message),
             None => f.write_str(&self.message),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self} (kind: {:?})", self.kind)
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn writes_whose_answer_is_lost_count_once(
     let fault = proxy.reset_after_forwarding(writes().always());
     let error = few.update("applied", one_more).unwrap_err();
     assert_eq!((error.tries(), error.fate(), error.is_contended()), (2, Fate::Unknown, false), "{error}");
+    assert_eq!(format!("{error:?}"), format!("{error} (kind: {:?})", error.trouble().kind()));
     assert_eq!((error.trouble().kind(), fault.hits()), (ErrorKind::StoreUnavailable, 2), "{error}");
     assert_eq!(count(&direct, "applied"), 7, "and it was");
     proxy.pass();

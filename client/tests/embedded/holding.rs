@@ -53,6 +53,7 @@ fn another_client_of_the_store_sees_and_waits() {
         let error = two.lock("job").wait(ms(60)).acquire().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
         assert!(error.to_string().contains("held by one"), "{error}");
+        assert_eq!(format!("{error:?}"), format!("{error} (kind: TimedOut)"));
 
         let waiter = std::thread::spawn(move || two.lock("job").wait(PATIENCE).acquire().map(|lease| lease.token()));
         let token = lease.token();
