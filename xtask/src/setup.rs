@@ -385,4 +385,22 @@ mod tests {
         assert_eq!(on_macos(&["g++"]), "xcode-select --install");
         assert_eq!(on_macos(&["nodejs", "npm"]), "brew install node");
     }
+
+    /// The runners bring the rest: curl, and on macOS Java.
+    #[test]
+    fn workflows_install_the_servers_that_tests_start() {
+        let ci = include_str!("../../.github/workflows/ci.yml");
+        let release = include_str!("../../.github/workflows/release.yml");
+        let installed = |command: &str| -> Vec<_> {
+            ci.lines().chain(release.lines()).filter(|line| line.contains(command)).collect()
+        };
+        let (debian, homebrew) = (installed("apt-get install"), installed("brew install"));
+        assert_eq!((debian.len(), homebrew.len()), (3, 1));
+        for (_, package) in SERVERS.iter().filter(|(program, _)| *program != "curl") {
+            assert!(debian.iter().all(|line| line.split(' ').any(|word| word == *package)), "{package}: {debian:?}");
+            let brewed = HOMEBREW.iter().find(|(name, _)| name == package).map(|(_, brewed)| *brewed).unwrap();
+            let has_it = brewed == "temurin" || homebrew.iter().all(|line| line.split(' ').any(|word| word == brewed));
+            assert!(has_it, "{brewed}: {homebrew:?}");
+        }
+    }
 }
