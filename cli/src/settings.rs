@@ -115,7 +115,12 @@ fn places() -> Vec<PathBuf> {
 }
 
 fn some_duration<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Duration>, D::Error> {
-    let text = String::deserialize(value)?;
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a length of time is a text with its unit, such as \"30s\"")]
+    enum Length {
+        Text(String),
+    }
+    let Length::Text(text) = Length::deserialize(value)?;
     duration::parse(&text).map(Some).map_err(de::Error::custom)
 }
 
@@ -158,7 +163,7 @@ mod tests {
     #[test]
     fn a_wrong_file_says_where_and_shows_no_secret() {
         for (text, parts) in [
-            ("ttl = 10\n", &["line 1", "string"][..]),
+            ("ttl = 10\n", &["line 1", "with its unit"][..]),
             ("ttl = '10'\n", &["line 1", "the unit is missing"]),
             ("\nttls = '10s'\n", &["line 2", "unknown field `ttls`", "`ttl`"]),
             ("store = 3\n", &["line 1", "a url, or a list of urls"]),

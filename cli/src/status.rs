@@ -26,7 +26,7 @@ pub const OUTPUT: u8 = 74;
 /// `exec`: the lock could not be acquired, unless `--busy-status` is given. `once`: somebody else runs it, unless
 /// `--running-status` is given.
 pub const BUSY: u8 = 75;
-/// `exec` and `once`: the lease was lost or in danger, unless `--lost-status` is given.
+/// `exec`, `once` and `elect`: the lease was lost or in danger, unless `--lost-status` is given.
 pub const LOST: u8 = 76;
 /// The store refuses: permissions, a full disk, a record that cannot be read.
 pub const REFUSED: u8 = 77;

@@ -50,6 +50,17 @@ fn the_end_of_the_command_is_the_end_of_the_election() {
     assert!(!place.is_held());
 }
 
+/// Between two renewals nobody tells the command; the release finds it.
+#[test]
+fn a_lock_broken_since_the_last_renewal_is_reported_at_the_end() {
+    let place = Place::new();
+    let mut elect =
+        place.leasehold(&["elect", "--ttl", "1h", "job", "--", "sh", "-c", "$L break job --yes > broken; exit 7"]);
+    let ran = common::Ran::from(elect.env("L", env!("CARGO_BIN_EXE_leasehold")).output().unwrap());
+    ran.expect(76).says("the lease is lost").says("may not have been protected");
+    assert!(!place.is_held());
+}
+
 #[test]
 fn a_candidate_can_be_told_to_give_up() {
     let place = Place::new();

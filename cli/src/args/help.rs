@@ -101,6 +101,8 @@ Examples:
       the next one takes over at most 10s after the leader's machine has died
 
 Exit status: that of the command, or 128 + N if signal N ended it, except
+   76  the lock was found broken when the command had ended (--lost-status); a
+       leader that loses its lease earlier waits with the others
   126  the command cannot be executed; the next machine leads at once
   127  the command was not found; the next machine leads at once
 128+N  signal N came while waiting to lead
