@@ -18,7 +18,11 @@ function load() {
   try {
     return { ...require(name), elder: stranger(require.resolve(name)) };
   } catch (cause) {
-    throw new Error(`leasehold has no native code for this platform: ${name} is not installed`, { cause });
+    const why =
+      cause.code === "MODULE_NOT_FOUND"
+        ? "is not installed; if there is such a package, install leasehold again on this machine, without --omit=optional"
+        : `cannot be loaded: ${cause.message}`;
+    throw new Error(`leasehold has no native code for this platform: ${name} ${why}`, { cause });
   }
 }
 

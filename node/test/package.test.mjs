@@ -85,8 +85,11 @@ test("npx runs the command", () => {
   assert.equal(npm(folder, "exec", "--no", "--", "leasehold", ...exec), "done\n");
 });
 
-test("without the package of the platform, the error names it", () => {
+test("without the package of the platform, the error names it and says what to do", () => {
   const [name] = Object.keys(main.optionalDependencies).filter((name) => existsSync(join(folder, "node_modules", name)));
+  const load = () => node("-e", 'require("leasehold")');
+  writeFileSync(join(folder, "node_modules", name, "leasehold.node"), "of another machine");
+  assert.throws(load, new RegExp(`no native code for this platform: ${name} cannot be loaded: .*leasehold\\.node`));
   rmSync(join(folder, "node_modules", dirname(name)), { recursive: true });
-  assert.throws(() => node("-e", 'require("leasehold")'), new RegExp(`no native code for this platform: ${name} is not installed`));
+  assert.throws(load, new RegExp(`no native code for this platform: ${name} is not installed; .*--omit=optional`));
 });
