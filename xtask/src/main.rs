@@ -89,8 +89,8 @@ Usage: cargo xtask <command> [arguments]
                            build all that is published, as far as this machine can, use each alone, make an index of it
                            in target/release-files/index, and install from that with pip, npm and cargo; or only see
                            whether the versions agree, and everything is ready for a tag; or make the index of what is
-                           built already, with npm's part served at URL; or that, and install; or write the licences of what is compiled in; or build what is
-                           the same for all platforms
+                           built already, with npm's part served at URL; or that, and install; or write the licences of
+                           what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
                            of its parts: test, deny, alerts, docs, stores, valkey, release, chaos, sim, fuzz, search,
                            mutants, races, properties, handovers, shell-mutants, windows
