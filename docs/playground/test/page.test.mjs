@@ -172,6 +172,14 @@ test("on a phone every target is large enough for a finger, and the refusal is i
   await page.look({});
 });
 
+test("the empty list of writes says so, until somebody writes", async () => {
+  await open("#scenario=pause");
+  const hint = "getComputedStyle(document.querySelector('.entries'), '::before').content";
+  assert.equal(await page.ask(hint), '"No writes yet"');
+  await press("#finish");
+  assert.equal(await page.ask(hint), "none");
+});
+
 test("each sign on the stage stands in the legend, and no two of them are alike", async () => {
   await open();
   const signs = await page.ask(`[...document.querySelectorAll("#stage #legend .sign")].map((sign) => {
