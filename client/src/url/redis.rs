@@ -229,6 +229,10 @@ impl RedisUrl {
             "cert" => self.tls.cert = Some(PathBuf::from(value)),
             "key" => self.tls.key = Some(PathBuf::from(value)),
             _ if name.contains('@') => return Err("a ? in a password is written %3F".to_owned()),
+            "tls" | "ssl" => {
+                let schemes = "rediss://, rediss+cluster://, rediss+sentinel:// or valkeys://";
+                return Err(format!("there is no parameter {name:?}; TLS is chosen by the scheme: {schemes}"));
+            }
             _ => return Err(format!("there is no parameter {name:?}; there are {PARAMETERS}")),
         }
         Ok(())
@@ -390,7 +394,9 @@ mod tests {
             ("redis://host/-1", "not a database number"),
             ("redis://host/1/2", "not a database number"),
             ("redis://host:99999", "port"),
-            ("redis://host?tls=1", "there is no parameter \"tls\""),
+            ("redis://host?tsl=1", "there is no parameter \"tsl\"; there are db, username"),
+            ("redis://host?tls=1", "TLS is chosen by the scheme: rediss://"),
+            ("redis://host/0?ssl=true", "there is no parameter \"ssl\""),
             ("redis://host?wait_replicas=0", "1 to 100"),
             ("redis://host?ca=x", "rediss:// only"),
             ("rediss://host?cert=x", "cert and key"),
