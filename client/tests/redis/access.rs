@@ -133,7 +133,7 @@ fn a_refused_login_says_what_the_server_says() {
     let closed = Server::builder().acl_file("user worker off >hunter2 ~* &* +@all\n").start();
     let (kind, said) = refused(&format!("redis://worker:hunter2@127.0.0.1:{}", closed.port()));
     assert_eq!(kind, ErrorKind::StoreRefused, "{said}");
-    assert!(said.contains("switched off"), "{said}");
+    assert!(said.contains("the user is disabled (the server said"), "{said}");
 }
 
 /// Servers, or what stands for them, do not get to write to a terminal.

@@ -37,7 +37,11 @@ const PASSING: [(&str, FaultKind, &str); 10] = [
 const LASTING: [(&str, DenialKind, &str); 8] = [
     ("OOM", DenialKind::StorageFull, "the server is at its maxmemory: raise it, or give locks a server that has room"),
     ("NOAUTH", DenialKind::Permission, "the server wants a password: put it into the URL"),
-    ("WRONGPASS", DenialKind::Permission, "user name, password or token are wrong, or the user is switched off"),
+    (
+        "WRONGPASS",
+        DenialKind::Permission,
+        "authentication failed: wrong user name, password or token, or the user is disabled",
+    ),
     ("NOPERM", DenialKind::Permission, GRANT),
     ("DENIED", DenialKind::Permission, "the server is in protected mode: set a password, or bind it to an address"),
     ("CROSSSLOT", DenialKind::Other, "this is a Redis Cluster: say so in the settings"),
