@@ -423,17 +423,10 @@ impl Acquiring {
         self.nodes[at].sends.settle(seq);
         if let Refusal::Conflict(seen) = &refusal {
             ctx.note_vote(id, None);
-            ctx.counter_seen(seen);
             if let Some(counter) = seen.holding.as_ref().and_then(|holding| holding.counter) {
                 self.tally.saw(id, counter, Trust::Trusted);
             }
-            match seen.held() {
-                Some(holding) => {
-                    let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
-                    ctx.observations.note(id, ctx.resource, holding, now, drift);
-                }
-                None => ctx.observations.forget(id, ctx.resource),
-            }
+            ctx.observe(id, seen);
         }
         self.nodes[at].block_reason = Some(match refusal {
             Refusal::Abstains { stamp } => BlockReason::Abstains(ctx.note_abstention(id, stamp)),

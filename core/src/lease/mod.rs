@@ -398,6 +398,17 @@ impl Ctx<'_> {
         self.out.counter_seen = self.out.counter_seen.max(seen.holding.as_ref().and_then(|holding| holding.counter));
     }
 
+    /// Notes what a node shows of the resource. Returns when the record in the way may be taken over, where only observers
+    /// can declare it dead.
+    pub(crate) fn observe(&mut self, node: NodeId, seen: &Seen) -> Option<Monotonic> {
+        self.counter_seen(seen);
+        let Some(holding) = seen.held() else {
+            self.observations.forget(node, self.resource);
+            return None;
+        };
+        self.observations.note(node, self.resource, holding, self.now.monotonic, self.config.drift())
+    }
+
     pub(crate) fn jitter(&self, domain: Domain, attempt: u32, n: u32) -> u32 {
         fraction(self.seed, domain, self.lock, attempt, n)
     }

@@ -82,9 +82,15 @@ impl Waiting {
                                 Outcome::NotApplied(_) => false,
                                 Outcome::Unknown(fault) => fault.kind != FaultKind::Timeout,
                             };
-                            // Otherwise, abstentions that began together would be waited out one after the other.
-                            if let Outcome::NotApplied(Refusal::Abstains { stamp }) = outcome {
-                                ctx.note_abstention(id, stamp);
+                            // Otherwise, waits that began together would follow one another.
+                            match outcome {
+                                Outcome::NotApplied(Refusal::Abstains { stamp }) => {
+                                    ctx.note_abstention(id, stamp);
+                                }
+                                Outcome::NotApplied(Refusal::Conflict(seen)) => {
+                                    ctx.observe(id, &seen);
+                                }
+                                Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {}
                             }
                         }
                         (Machine::Waiting(self), None)
@@ -164,23 +170,16 @@ impl Waiting {
     fn saw(mut self: Box<Self>, at: usize, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
         let node = &mut self.nodes[at];
         node.looking = None;
-        let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
+        let now = ctx.now.monotonic;
         let block_reason = match outcome {
             Outcome::Applied(Applied::Read(Seen { done: Some(mark), .. })) if ctx.options.is_unless_done() => {
                 return (Acquisition::done(mark, ctx), Some(Row::WaitingDone));
             }
             Outcome::Applied(Applied::Read(seen)) => {
-                ctx.counter_seen(&seen);
-                node.blocked_until = match seen.held() {
-                    None => {
-                        ctx.observations.forget(node.id, ctx.resource);
-                        None
-                    }
-                    Some(holding) => {
-                        let observed = ctx.observations.note(node.id, ctx.resource, holding, now, drift);
-                        Some(holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR))
-                    }
-                };
+                let observed = ctx.observe(node.id, &seen);
+                node.blocked_until = seen
+                    .held()
+                    .map(|holding| holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR));
                 BlockReason::from(Refusal::Conflict(seen))
             }
             Outcome::NotApplied(refusal) => refusal.into(),

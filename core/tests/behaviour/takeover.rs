@@ -9,7 +9,9 @@ use leasehold_core::{Event, Seq, Token, Version, Wait};
 fn orphaned(mut world: World) -> (World, Token) {
     let token = world.hold(0, 1, "r", options());
     world.hosts[0].wake_at = leasehold_core::Monotonic::FAR;
-    world.stores[0].boot = BootId([2; 16]);
+    for store in &mut world.stores {
+        store.boot = BootId([2; 16]);
+    }
     (world, token)
 }
 
@@ -88,6 +90,23 @@ fn an_observation_outlives_the_attempts_that_made_it() {
     }
     let took = world.time - began;
     assert!(took >= OBSERVED && took <= OBSERVED + secs(1), "{took:?}");
+}
+
+/// Each attempt is decided by the refusals of the other two.
+#[test]
+fn node_that_always_answers_last_is_observed_as_well() {
+    let (mut world, _) = orphaned(World::quorum(3, 2));
+    world.acquire(1, 1, "r", options());
+    world.deliver_to(1, 0);
+    world.deliver_to(1, 1);
+    assert_eq!(world.state(1, 1), Some("Waiting"));
+    world.deliver_all();
+    world.pass(OBSERVED - ms(1));
+    world.pass_until_sent(1);
+    for node in 0..3 {
+        let takeover = world.take_for(1, node);
+        assert!(matches!(&takeover.ops[0].op, Op::Acquire(op) if op.expect.is_some()), "node {node}");
+    }
 }
 
 #[test]
