@@ -164,11 +164,11 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         bytes => format!("  data       {bytes} bytes\n"),
     };
     let session = info.session.as_ref().map(|session| format!("  session    {session}\n")).unwrap_or_default();
+    let ttl = info.ttl.map(|ttl| format!("  ttl        {}\n", seconds(ttl))).unwrap_or_default();
     format!(
-        "{}\n  owner      {owner}\n{session}  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n{data}{nodes}",
+        "{}\n  owner      {owner}\n{session}  token      {}\n  since      {since}\n{ttl}  time left  {left}\n{data}{nodes}",
         painted(STRONG, format_args!("{} is held", printable(&info.resource))),
         info.token.map_or_else(unknown, |token| token.to_string()),
-        info.ttl.map_or_else(unknown, seconds),
     )
 }
 
