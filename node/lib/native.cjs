@@ -4,6 +4,7 @@
 
 const { existsSync, readFileSync, statSync } = require("node:fs");
 const { join } = require("node:path");
+const { isMainThread, threadId } = require("node:worker_threads");
 const { version } = require("../package.json");
 const { platform } = require("./platform.cjs");
 
@@ -56,6 +57,8 @@ function fileOf(path) {
 const copies = (globalThis[COPIES] ??= new Map());
 const native = copies.get(version) ?? load();
 if (!copies.has(version)) copies.set(version, native);
+// For the labels of leases.
+native.nameThread(isMainThread ? "main" : `worker-${threadId}`);
 const [first] = copies.keys();
 
 /** `elder` is the version or file of an earlier copy, if there is one: only that copy may use SQLite. */

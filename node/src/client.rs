@@ -26,6 +26,12 @@ impl Client {
     }
 }
 
+/// Names the calling thread of JavaScript in the labels of leases.
+#[napi(catch_unwind)]
+pub fn name_thread(name: String) {
+    ffi::name_thread(&name);
+}
+
 /// Opens a store, or the nodes of a quorum.
 #[napi(catch_unwind)]
 pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
-import { getEventListeners } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 
 import * as leasehold from "leasehold";
 import { startRedis } from "./helpers/redis.mjs";
@@ -32,6 +34,16 @@ function testEach(name, body) {
     });
   }
 }
+
+test("a lease is labelled with the host, the process and the thread", async () => {
+  const client = await connect("memory:");
+  assert.equal((await client.acquire("a")).owner, `${hostname()}:${process.pid}:main`);
+  await client.close();
+  const worker = new Worker(new URL("./programs/label.mjs", import.meta.url));
+  const number = worker.threadId;
+  const [[owner]] = await Promise.all([once(worker, "message"), once(worker, "exit")]);
+  assert.equal(owner, `${hostname()}:${process.pid}:worker-${number}`);
+});
 
 testEach("a lease shows its properties, and is over after its release", async (client) => {
   const lease = await client.acquire("invoice/42", { ...OPTIONS, owner: "the test" });
