@@ -20,7 +20,7 @@ use serde_json::json;
 
 use program::{Language, Running};
 
-const TTL: Duration = Duration::from_secs(6);
+const TTL: Duration = Duration::from_secs(12);
 /// Renewed much more often than a host would, so that there is something to wait for.
 const RENEWAL: Duration = Duration::from_millis(500);
 
@@ -54,7 +54,7 @@ impl Place {
 fn take_turns(one: (Language, Place), other: (Language, Place)) {
     let ((one, here), (other, there)) = (one, other);
     let resource = format!("invoice/{one:?} é");
-    let mut first = here.lock(one, &resource, "alice", &[]);
+    let mut first = here.lock(one, &resource, "alice", &["--wait-ms", "600000"]);
     let token = first.token();
     let granted = Instant::now();
 
