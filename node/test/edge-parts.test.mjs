@@ -1,10 +1,11 @@
 // `leasehold/edge` without any store: its settings, its clock, and an instance that fails.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
-import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { connect, ConfigError } from "leasehold/edge";
 import { folder, part } from "./helpers/edge.mjs";
 
@@ -267,11 +268,20 @@ test("the outcome of a request is known only if it is certain", async (t) => {
 });
 
 test("an answer that the runtime has when the deadline is noticed is read", async () => {
+  const posts = `const { port, posted } = require("node:worker_threads").workerData;
+    port.postMessage("read");
+    Atomics.store(posted, 0, 1);
+    Atomics.notify(posted, 0);`;
   const busy = async () => {
-    const read = stat(folder);
-    // Longer than the deadline, and than a thread needs for the read.
-    for (const end = performance.now() + 500; performance.now() < end; );
+    const posted = new Int32Array(new SharedArrayBuffer(4));
+    const { port1, port2: port } = new MessageChannel();
+    const read = once(port1, "message");
+    new Worker(posts, { eval: true, workerData: { port, posted }, transferList: [port] });
+    // From here on the answer is there, and soon the deadline has passed.
+    Atomics.wait(posted, 0, 0);
+    for (const end = performance.now() + 150; performance.now() < end; );
     await read;
+    port1.close();
     return new Response("read");
   };
   const { tag, val } = await perform(busy, { url: "http://127.0.0.1:1/", method: "GET", headers: [] }, 100);
