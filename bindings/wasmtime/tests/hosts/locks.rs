@@ -12,7 +12,8 @@ use serde_json::json;
 
 use crate::program::{Running, variable};
 
-const TTL: u64 = 6_000;
+/// Longer than a busy machine needs to start three hosts: until then nobody renews.
+const TTL: u64 = 20_000;
 /// A sixth of the ttl: as long as may be, for a machine that is busy with other things.
 const REPLY: u64 = TTL / 6;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../component/hosts");
