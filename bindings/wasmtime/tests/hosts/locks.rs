@@ -176,10 +176,11 @@ fn three_stores_are_a_quorum_of_which_one_may_be_gone() {
     let urls = webdis.each_ref().map(webdis::Server::url).join(",");
     let place = Place::webdis(&urls);
     // Stores that nobody has told of their quorum vote once the longest lock that they could have forgotten is over.
-    let quorum = ["--quorum", "00112233445566778899aabbccddeeff", "--max-ttl-ms", "7000"];
+    let most = (TTL + 1_000).to_string();
+    let quorum = ["--quorum", "00112233445566778899aabbccddeeff", "--max-ttl-ms", &most];
     let mut token = 0;
     for (n, host) in HOSTS.into_iter().enumerate() {
-        let mut lease = place.hold(host, "invoice/42", &[&quorum[..], &["--wait-ms", "60000"]].concat());
+        let mut lease = place.hold(host, "invoice/42", &[&quorum[..], &["--wait-ms", "600000"]].concat());
         let later = lease.token();
         assert!(later > token, "{later} comes after {token}");
         token = later;
