@@ -18,7 +18,7 @@ pub(crate) mod quorum;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -63,6 +63,16 @@ pub(crate) fn connect_patiently(url: impl AsRef<str>) -> Client {
 
 pub(crate) const fn ms(value: u64) -> Duration {
     Duration::from_millis(value)
+}
+
+/// How often this process has run its test again for want of time.
+pub(crate) static RUN_AGAIN: AtomicU32 = AtomicU32::new(0);
+
+/// That many milliseconds, and twice as many each time a test is run again: a machine that was too slow for it has more
+/// time then.
+pub(crate) fn paced(value: u64) -> Duration {
+    let attempt = std::env::var("NEXTEST_ATTEMPT").ok().and_then(|attempt| attempt.parse().ok()).unwrap_or(1_u32);
+    ms(value << (attempt - 1 + RUN_AGAIN.load(Ordering::Relaxed)).min(3))
 }
 
 pub(crate) fn url(path: &Path) -> String {

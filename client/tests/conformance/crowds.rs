@@ -7,14 +7,14 @@ use std::time::Duration;
 use leasehold::ErrorKind;
 use leasehold::fence::Guards;
 
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms, paced};
 use crate::{Can, Store};
 
 pub(crate) fn two_hundred_locks_at_once(store: &Store) {
     let (one, two) = store.two_clients();
     let name = |n: u32| format!("job-{n}");
     // Short enough for all of them to be renewed meanwhile.
-    let leases: Vec<_> = (0..200).map(|n| one.lock(name(n)).ttl(ms(12_000)).acquire().unwrap()).collect();
+    let leases: Vec<_> = (0..200).map(|n| one.lock(name(n)).ttl(paced(12_000)).acquire().unwrap()).collect();
     let left = |n: u32| store.left_of(&two.inspect(name(n)).unwrap().expect("it is held"), &leases[n as usize]);
     for n in [0, 99, 199] {
         let mut last = left(n);

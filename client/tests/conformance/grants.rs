@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
 
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms, paced};
 use crate::{Can, Store};
 
 const TTL: Duration = Duration::from_secs(20);
@@ -71,7 +71,7 @@ pub(crate) fn tokens_grow_with_every_grant(store: &Store) {
                 watcher.break_lock("job").unwrap();
             }
         }
-        let short = watcher.lock("job").ttl(ms(150)).no_renewal().wait(PATIENCE).acquire().unwrap();
+        let short = watcher.lock("job").ttl(paced(150)).no_renewal().wait(PATIENCE).acquire().unwrap();
         grown(short.token());
         if round % 2 == 0 {
             assert_eq!(short.lost().kind(), ErrorKind::Lost);
@@ -105,7 +105,7 @@ pub(crate) fn trying_does_not_wait(store: &Store) {
 pub(crate) fn an_administrator_breaks_a_lock(store: &Store) {
     let (one, two) = store.two_clients();
     assert_eq!(two.break_lock("job").unwrap(), None);
-    let lease = one.lock("job").ttl(ms(2_000)).owner("stuck").acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(2_000)).owner("stuck").acquire().unwrap();
     let broken = two.break_lock("job").unwrap().expect("it was held");
     assert_eq!((broken.owner.as_deref(), broken.token), (Some("stuck"), Some(lease.token())));
     assert_eq!(two.inspect("job").unwrap(), None);
@@ -126,7 +126,7 @@ pub(crate) fn a_supervisor_releases_only_the_holder_it_means(store: &Store) {
     let former = one.lock("job").owner("worker:12:main").acquire().unwrap();
     let shown = two.inspect("job").unwrap().expect("it is held");
     former.release().unwrap();
-    let lease = one.lock("job").ttl(ms(2_000)).owner("worker:123:main").acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(2_000)).owner("worker:123:main").acquire().unwrap();
     let others = [
         by_owner(),
         meant().token(former.token()),

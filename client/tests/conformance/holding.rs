@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use leasehold::ErrorKind;
 
 use crate::Store;
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms, paced};
 
 /// Longer than any test: what must not happen by the clock does not.
 const LONG: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn renewals_outlast_the_ttl(store: &Store) {
     let (one, two) = store.two_clients();
-    let ttl = ms(4_000);
+    let ttl = paced(4_000);
     let start = Instant::now();
     let lease = one.lock("job").ttl(ttl).acquire().unwrap();
     let left = || store.left_of(&two.inspect("job").unwrap().expect("it is held all the time"), &lease);
@@ -31,7 +31,7 @@ pub(crate) fn renewals_outlast_the_ttl(store: &Store) {
 
 pub(crate) fn without_renewal_a_lease_ends(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(300)).no_renewal().acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(300)).no_renewal().acquire().unwrap();
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     assert!(lease.is_lost() && lease.remaining().is_zero());
     assert_eq!(lease.check(Duration::ZERO).unwrap_err().kind(), ErrorKind::Lost);
@@ -42,7 +42,7 @@ pub(crate) fn without_renewal_a_lease_ends(store: &Store) {
 
 pub(crate) fn max_hold_ends_renewal(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(3_000)).max_hold(ms(4_000)).acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(3_000)).max_hold(paced(4_000)).acquire().unwrap();
     let error = lease.lost();
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.to_string().contains("max_hold"), "{error}");
@@ -51,10 +51,10 @@ pub(crate) fn max_hold_ends_renewal(store: &Store) {
 
 pub(crate) fn a_lock_delay_keeps_the_lock_closed_after_expiry(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(200)).lock_delay(LONG).no_renewal().owner("late").acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(200)).lock_delay(LONG).no_renewal().owner("late").acquire().unwrap();
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     assert!(two.lock("job").try_acquire().unwrap().is_none());
-    let error = two.lock("job").wait(ms(100)).acquire().unwrap_err();
+    let error = two.lock("job").wait(paced(100)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.holder().and_then(|holder| holder.owner.as_deref()), Some("late"));
     assert_eq!(two.break_lock("job").unwrap().and_then(|info| info.token), Some(lease.token()));
@@ -67,7 +67,7 @@ pub(crate) fn a_lock_delay_keeps_the_lock_closed_after_expiry(store: &Store) {
 
 pub(crate) fn a_lock_delay_ends_too(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(200)).lock_delay(ms(300)).no_renewal().acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(200)).lock_delay(paced(300)).no_renewal().acquire().unwrap();
     let next = two.lock("job").wait(PATIENCE).acquire().unwrap();
     assert!(lease.is_lost() && next.token() > lease.token());
 }
@@ -83,7 +83,7 @@ pub(crate) fn a_lock_delay_does_not_outlast_a_release(store: &Store) {
 
 pub(crate) fn a_lost_lease_does_not_touch_its_successor(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(200)).no_renewal().acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(200)).no_renewal().acquire().unwrap();
     let next = two.lock("job").wait(PATIENCE).acquire().unwrap();
     assert_eq!(lease.release().unwrap_err().kind(), ErrorKind::Lost);
     drop(lease);

@@ -6,7 +6,7 @@ use std::thread;
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 
-use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
+use crate::common::{PATIENCE, Role, eventually, paced, role_args, say, stay};
 use crate::{Can, Store};
 
 fn waiting(client: &Client) -> u64 {
@@ -83,7 +83,7 @@ pub(crate) fn the_line_of_a_lock_can_be_looked_at(store: &Store) {
 pub(crate) fn a_client_that_gives_up_leaves_the_line(store: &Store) {
     let (holder, other) = store.two_clients();
     let lease = holder.lock("job").acquire().unwrap();
-    let error = other.lock("job").wait(ms(300)).acquire().unwrap_err();
+    let error = other.lock("job").wait(paced(300)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     eventually("it has left", || holder.waiters("job").unwrap().is_none());
     // One that is closed while it waits. What a slow store has not confirmed by then does not matter here.

@@ -318,7 +318,7 @@ impl Store {
 
 /// Clients that take no slow answer for a lost one, however busy the machine is.
 pub(crate) fn patient(url: &str) -> leasehold::ClientBuilder {
-    let builder = leasehold::Client::builder().request_timeout(common::ms(10_000));
+    let builder = leasehold::Client::builder().request_timeout(common::ms(20_000));
     // The nodes of a quorum agree on the longest lease; here it is the longest that there can be.
     if url.contains(' ') { builder.max_ttl(Duration::from_secs(48 * 3_600)) } else { builder }
 }

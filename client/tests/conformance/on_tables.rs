@@ -1,13 +1,15 @@
 //! All behaviours in one test for each store whose server takes seconds to start: each on a table of its own.
 
-use std::sync::Mutex;
+use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use leasehold_servers::is_for_want_of_time;
 #[cfg(feature = "objects")]
 use leasehold_servers::objects::{Account, Api, Server};
+use leasehold_servers::{is_an_echo, is_for_want_of_time};
 
+use crate::common::RUN_AGAIN;
 use crate::{Store, behaviours, list};
 
 /// At a time; more only wait for each other's processors.
@@ -87,52 +89,62 @@ fn pgbouncer() {
     all_behaviours("pgbouncer", || Store::pgbouncer(&server, pooler.port()));
 }
 
+/// What was said by panics of any thread, where that was not for want of time.
+static WRONG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
 #[allow(clippy::print_stdout, reason = "a run of all tests counts what is flaky")]
 fn all_behaviours(store: &str, new_table: impl Fn() -> Store + Sync) {
+    note_what_panics_say();
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let behaviours: &[Behaviour] = &behaviours!(list);
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(behaviour) = behaviours.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(why) = show(store, behaviour, &new_table) {
-                        failed.lock().unwrap().push((behaviour, why));
+                    if !passes(store, behaviour, &new_table) {
+                        failed.lock().unwrap().push(behaviour);
                     }
                 }
             });
         }
     });
     let mut failed = failed.into_inner().unwrap();
-    // One at a time now, since a machine that is busy has time for that. What looks like two holders is not excused.
-    failed.retain(|(behaviour, why)| {
-        let mut is_excused = is_for_want_of_time(why);
-        let mut passes = false;
-        for _ in 0..3 {
-            match show(store, behaviour, &new_table) {
-                Ok(()) => passes = true,
-                Err(why) => is_excused &= is_for_want_of_time(&why),
-            }
-            if passes || !is_excused {
-                break;
-            }
-        }
-        if passes && is_excused {
+    // One at a time and slower now, so that a busy machine has time for them. What looks like two holders is not excused.
+    failed.retain(|behaviour| {
+        let passes = (1..=3).any(|tries| {
+            RUN_AGAIN.store(tries, Ordering::Relaxed);
+            is_all_for_want_of_time() && passes(store, behaviour, &new_table)
+        });
+        if passes {
             println!("FLAKY on {store}: {}", behaviour.0);
         }
-        !(passes && is_excused)
+        !passes
     });
-    let failed: Vec<_> = failed.iter().map(|((name, _), _)| name).collect();
+    let failed: Vec<_> = failed.iter().map(|(name, _)| name).collect();
     assert!(failed.is_empty(), "on {store} these fail, see above why: {failed:?}");
+    assert!(is_all_for_want_of_time(), "on {store} something was wrong, see above");
 }
 
 /// On a table of its own. Its name stands in what it says when it panics, which is the error.
-fn show(store: &str, (name, behaviour): &Behaviour, new_table: &(impl Fn() -> Store + Sync)) -> Result<(), String> {
-    let ended = thread::scope(|scope| {
+fn passes(store: &str, (name, behaviour): &Behaviour, new_table: &(impl Fn() -> Store + Sync)) -> bool {
+    thread::scope(|scope| {
         let running = thread::Builder::new().name(format!("{store}::{name}"));
-        running.spawn_scoped(scope, || behaviour(&new_table())).unwrap().join()
-    });
-    ended.map_err(|panic| match panic.downcast::<String>() {
-        Ok(message) => *message,
-        Err(other) => other.downcast_ref::<&str>().copied().unwrap_or_default().to_owned(),
+        running.spawn_scoped(scope, || behaviour(&new_table())).unwrap().join().is_ok()
     })
+}
+
+/// The threads of a behaviour may see what it does not say itself.
+fn note_what_panics_say() {
+    let print = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        let said = info.payload_as_str().unwrap_or("it says nothing");
+        if !is_for_want_of_time(said) && !is_an_echo(said) {
+            WRONG.lock().unwrap_or_else(PoisonError::into_inner).push(said.to_owned());
+        }
+        print(info);
+    }));
+}
+
+fn is_all_for_want_of_time() -> bool {
+    WRONG.lock().unwrap().is_empty()
 }

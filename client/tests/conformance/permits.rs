@@ -8,7 +8,7 @@ use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 
 use crate::Store;
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms, paced};
 
 const LONG: Duration = Duration::from_secs(600);
 
@@ -19,7 +19,7 @@ pub(crate) fn any_of_several_locks_will_do(store: &Store) {
     let taken: BTreeSet<&str> = leases.iter().map(|lease| lease.resource()).collect();
     assert_eq!(taken, BTreeSet::from(names));
     assert!(two.lock_any(names).try_acquire().unwrap().is_none());
-    let error = two.lock_any(names).wait(ms(50)).acquire().unwrap_err();
+    let error = two.lock_any(names).wait(paced(50)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     assert_eq!(error.holder().and_then(|holder| holder.owner.as_deref()), Some("one"));
     let freed = leases[1].resource().to_owned();
@@ -107,7 +107,7 @@ pub(crate) fn readers_share_and_writers_are_alone(store: &Store) {
     });
     assert!(writer.token() > first.token().max(second.token()));
     writer.check(ms(1)).unwrap();
-    for wait in [Duration::ZERO, ms(50)] {
+    for wait in [Duration::ZERO, paced(50)] {
         lock(&one).wait(wait).read().unwrap_err();
         lock(&one).wait(wait).write().unwrap_err();
     }

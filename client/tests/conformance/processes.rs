@@ -3,7 +3,7 @@
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 
-use crate::common::{PATIENCE, Role, ms, role_args, say, stay};
+use crate::common::{PATIENCE, Role, paced, role_args, say, stay};
 use crate::{Can, Store};
 
 /// Takes the lock, and keeps it until the process ends.
@@ -12,7 +12,7 @@ use crate::{Can, Store};
 fn role_holder() {
     let Some(url) = role_args() else { return };
     let client = Client::connect_with(crate::patient(&url), url).unwrap();
-    let lease = client.lock("job").ttl(ms(2_500)).owner("another process").wait(PATIENCE).acquire().unwrap();
+    let lease = client.lock("job").ttl(paced(2_500)).owner("another process").wait(PATIENCE).acquire().unwrap();
     say(lease.token());
     stay();
 }
@@ -26,7 +26,7 @@ pub(crate) fn a_process_that_dies_is_replaced(store: &Store) {
         assert!(lease.is_some(), "each process has a store of its own");
         return;
     }
-    let error = client.lock("job").wait(ms(50)).acquire().unwrap_err();
+    let error = client.lock("job").wait(paced(50)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     store.expect_named(&error, "another process", token);
     role.kill();

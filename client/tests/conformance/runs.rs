@@ -6,7 +6,7 @@ use leasehold::blocking::{Client, Once, Run, RunRequest};
 use leasehold::{ErrorKind, Mark};
 
 use crate::Store;
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms, paced};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
@@ -101,7 +101,7 @@ pub(crate) fn work_that_was_not_finished_is_done_by_the_next(store: &Store) {
 pub(crate) fn the_run_of_another_is_left_alone(store: &Store) {
     let (one, two) = store.two_clients();
     let run = begun(monday(&one).owner("one").data(b"step 3"));
-    for request in [monday(&one), monday(&two), monday(&two).wait(ms(50))] {
+    for request in [monday(&one), monday(&two), monday(&two).wait(paced(50))] {
         let Once::Running(holder) = request.begin().unwrap() else { panic!("somebody runs it") };
         assert_eq!(holder.and_then(|holder| holder.owner).as_deref(), Some("one"));
     }
@@ -114,7 +114,7 @@ pub(crate) fn who_stands_by_learns_that_it_is_done(store: &Store) {
     std::thread::scope(|scope| {
         let standing_by = scope.spawn(|| done(monday(&two).wait(PATIENCE)));
         let here = scope.spawn(|| done(monday(&one).wait(PATIENCE)));
-        assert!(matches!(monday(&two).wait(ms(100)).begin().unwrap(), Once::Running(_)));
+        assert!(matches!(monday(&two).wait(paced(100)).begin().unwrap(), Once::Running(_)));
         run.finish().unwrap();
         for standing_by in [standing_by, here] {
             assert_eq!(standing_by.join().unwrap().token, run.token());
@@ -125,7 +125,7 @@ pub(crate) fn who_stands_by_learns_that_it_is_done(store: &Store) {
 pub(crate) fn who_stands_by_takes_over_when_the_runner_is_gone(store: &Store) {
     let (one, two) = store.two_clients();
     // Nothing renews it beyond that, as if its process had died.
-    let run = begun(monday(&one).ttl(ms(1_000)).max_hold(ms(1_000)).keep(DAY));
+    let run = begun(monday(&one).ttl(paced(1_000)).max_hold(paced(1_000)).keep(DAY));
     let next = begun(monday(&two).wait(PATIENCE));
     assert!(next.token() > run.token());
     let late = run.finish().unwrap_err();
@@ -167,7 +167,7 @@ pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
     // Where the clocks of clients decide, a minute is added for their errors.
     if store.can(crate::Can::EndMarksOnTime) {
         let (one, two) = store.two_clients();
-        let short = |client: &Client| client.once("sync").ttl(ms(200)).cooldown(ms(1_000));
+        let short = |client: &Client| client.once("sync").ttl(paced(200)).cooldown(paced(1_000));
         let run = begun(short(&one));
         run.finish().unwrap();
         let mut next = None;
@@ -175,7 +175,7 @@ pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
             Once::Run(run) => next.insert(run).check(ms(0)).is_ok(),
             Once::Done(mark) => {
                 assert_eq!(mark.token, run.token());
-                assert!(mark.left <= ms(1_000), "{mark:?}");
+                assert!(mark.left <= paced(1_000), "{mark:?}");
                 false
             }
             Once::Running(holder) => panic!("nobody runs it: {holder:?}"),

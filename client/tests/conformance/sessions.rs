@@ -1,22 +1,18 @@
 //! Sessions: the locks of a client that was given a name, listed and revoked together.
 
-use std::time::Duration;
-
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, SessionInfo};
 
-use crate::common::{eventually, ms};
+use crate::common::{eventually, ms, paced};
 use crate::{Can, Store, patient};
-
-/// Where the session is a record, its holder is told within a sixth of it.
-const TTL: Duration = Duration::from_secs(24);
 
 fn of_session(store: &Store, label: &str) -> Client {
     Client::connect_with(patient(store.url()).session(label), store.url()).unwrap()
 }
 
 fn hold(client: &Client, name: &str) -> Lease {
-    client.lock(name).ttl(TTL).renew_every(ms(400)).acquire().unwrap()
+    // Where the session is a record, its holder is told within a sixth of the ttl.
+    client.lock(name).ttl(paced(24_000)).renew_every(ms(400)).acquire().unwrap()
 }
 
 fn names(session: &SessionInfo) -> Vec<&str> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::ErrorKind;
 
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms, paced};
 use crate::{Can, Store};
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -18,7 +18,7 @@ pub(crate) fn a_wait_ends_and_names_the_holder(store: &Store) {
     let (one, two) = store.two_clients();
     let lease = one.lock("job").owner("one").acquire().unwrap();
     for client in [&one, &two] {
-        let error = client.lock("job").wait(ms(80)).acquire().unwrap_err();
+        let error = client.lock("job").wait(paced(80)).acquire().unwrap_err();
         assert_eq!((error.kind(), error.resource()), (ErrorKind::TimedOut, Some("job")));
         store.expect_named(&error, "one", lease.token());
         assert!(error.to_string().contains("held by one"), "{error}");
@@ -48,7 +48,7 @@ pub(crate) fn a_release_ends_the_wait_of_another_client(store: &Store) {
 
 pub(crate) fn an_expiry_ends_the_wait_of_another_client(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(400)).no_renewal().acquire().unwrap();
+    let lease = one.lock("job").ttl(paced(400)).no_renewal().acquire().unwrap();
     let next = two.lock("job").wait(PATIENCE).acquire().unwrap();
     assert!(lease.is_lost(), "nobody else had it before that");
     assert!(next.token() > lease.token());

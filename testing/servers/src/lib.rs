@@ -66,7 +66,7 @@ mod trace_capture;
 pub mod webdis;
 
 pub use redis::tls::Tls;
-pub use slow::is_for_want_of_time;
+pub use slow::{is_an_echo, is_for_want_of_time};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
