@@ -343,7 +343,7 @@ macro_rules! behaviours {
             bounds::any_name_is_a_lock_of_its_own
             bounds::labels_and_data_arrive_as_they_were_given
             bounds::bad_settings_are_refused_alike_everywhere
-            crowds::two_hundred_locks_at_once
+            crowds::many_locks_at_once
             crowds::increments_under_a_lock_are_never_lost
             crowds::several_locks_are_all_or_nothing
             crowds::opposite_orders_do_not_block_each_other

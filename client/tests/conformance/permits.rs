@@ -19,9 +19,14 @@ pub(crate) fn any_of_several_locks_will_do(store: &Store) {
     let taken: BTreeSet<&str> = leases.iter().map(|lease| lease.resource()).collect();
     assert_eq!(taken, BTreeSet::from(names));
     assert!(two.lock_any(names).try_acquire().unwrap().is_none());
-    let error = two.lock_any(names).wait(paced(50)).acquire().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    assert_eq!(error.holder().and_then(|holder| holder.owner.as_deref()), Some("one"));
+    eventually("the holder is named", || {
+        let error = two.lock_any(names).wait(paced(50)).acquire().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        let is_named = error.holder().and_then(|holder| holder.owner.as_deref()) == Some("one");
+        // A slow node of a quorum may still show what was asked of it a moment ago.
+        assert!(is_named || store.is_a_quorum(), "{error}");
+        is_named
+    });
     let freed = leases[1].resource().to_owned();
     let next = std::thread::scope(|scope| {
         let waiter = scope.spawn(|| two.lock_any(names).ttl(LONG).wait(PATIENCE).acquire().unwrap());

@@ -167,7 +167,7 @@ pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
     // Where the clocks of clients decide, a minute is added for their errors.
     if store.can(crate::Can::EndMarksOnTime) {
         let (one, two) = store.two_clients();
-        let short = |client: &Client| client.once("sync").ttl(paced(200)).cooldown(paced(1_000));
+        let short = |client: &Client| client.once("sync").ttl(paced(1_000)).cooldown(paced(1_000));
         let run = begun(short(&one));
         run.finish().unwrap();
         let mut next = None;
