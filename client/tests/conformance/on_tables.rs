@@ -89,7 +89,7 @@ fn pgbouncer() {
     all_behaviours("pgbouncer", || Store::pgbouncer(&server, pooler.port()));
 }
 
-/// What was said by panics of any thread, where that was not for want of time.
+/// Messages of panics of any thread, where they were not for want of time.
 static WRONG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 #[allow(clippy::print_stdout, reason = "a run of all tests counts what is flaky")]
