@@ -264,10 +264,9 @@ impl ExecArgs {
     }
 }
 
+/// The part of a job that is done once.
 #[derive(Debug, Args)]
-pub(crate) struct OnceArgs {
-    #[command(flatten)]
-    pub store: StoreArgs,
+pub(crate) struct OccurrenceArgs {
     /// The occurrence of the job: a date, an invoice, a batch; each is done once
     ///
     /// At least 1 byte, no control characters, and 1024 bytes together with the name.
@@ -283,6 +282,14 @@ pub(crate) struct OnceArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     #[arg(requires = "every")]
     pub offset: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OnceArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    #[command(flatten)]
+    pub occurrence: OccurrenceArgs,
     /// Once done, the job is not done again for this long; in place of a slot or period
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["slot", "every", "keep"])]
@@ -323,7 +330,7 @@ pub(crate) struct OnceArgs {
     ///
     /// Waits up to 10s while somebody runs it.
     #[arg(long, conflicts_with_all = [
-        "every", "offset", "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
+        "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
         "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "command",
     ])]
     pub forget: bool,
@@ -352,10 +359,11 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub store: StoreArgs,
     /// The lock, or the run as `leasehold once` names it: NAME@SLOT, or NAME@ without a slot
+    ///
+    /// With --slot or --every, the name of a job.
     pub resource: String,
-    /// The slot of the run of this name
-    #[arg(long, value_name = "SLOT")]
-    pub slot: Option<String>,
+    #[command(flatten)]
+    pub occurrence: OccurrenceArgs,
     /// Answer in JSON
     #[arg(long)]
     pub json: bool,

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
 
 fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     let resource = args.resource.clone();
-    let parts = match &args.slot {
-        Some(slot) => Some((resource.clone(), Some(slot.clone()))),
+    let parts = match args.occurrence.slot(client, &resource)? {
+        Some(slot) => Some((resource.clone(), Some(slot))),
         None => parts(&resource),
     };
     if let Some((name, slot)) = parts {

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use leasehold::{Client, Once, Run, RunRequest};
+use leasehold::{Client, Once, Run, RunRequest, blocking};
 
-use crate::args::OnceArgs;
+use crate::args::{OccurrenceArgs, OnceArgs};
 use crate::exec::{End, Ended, Exec, Job, not_had};
 use crate::output::{Failure, answer};
 use crate::status;
@@ -43,14 +43,25 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     }
 }
 
+impl OccurrenceArgs {
+    /// The slot that was given, or that of the present period.
+    pub(crate) fn slot(&self, client: &blocking::Client, name: &str) -> Result<Option<String>, Failure> {
+        let Some(every) = self.every else { return Ok(self.slot.clone()) };
+        let request = client.once(name).every(every).offset(self.offset.unwrap_or_default());
+        let resource = request.resource()?;
+        Ok(resource.rsplit_once('@').map(|(_, slot)| slot.to_owned()))
+    }
+}
+
 fn request(args: &OnceArgs, client: &Client) -> RunRequest {
     let mut request = client.once(&args.name).ttl(args.hold.ttl());
-    if let Some(slot) = &args.slot {
+    let OccurrenceArgs { slot, every, offset } = &args.occurrence;
+    if let Some(slot) = slot {
         request = request.slot(slot);
     }
     for (given, set) in [
-        (args.every, RunRequest::every as fn(RunRequest, Duration) -> RunRequest),
-        (args.offset, RunRequest::offset),
+        (*every, RunRequest::every as fn(RunRequest, Duration) -> RunRequest),
+        (*offset, RunRequest::offset),
         (args.cooldown, RunRequest::cooldown),
         (args.keep, RunRequest::keep),
         (args.hold.max_hold, RunRequest::max_hold),
@@ -102,8 +113,8 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
 
 fn forget(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
-    let slot = args.slot.as_deref();
-    let mark = client.forget_run(&args.name, slot)?;
+    let slot = args.occurrence.slot(&client, &args.name)?;
+    let mark = client.forget_run(&args.name, slot.as_deref())?;
     let resource = client.once(&args.name);
     let resource = match slot {
         Some(slot) => resource.slot(slot),

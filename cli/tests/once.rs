@@ -263,6 +263,32 @@ fn what_was_done_can_be_repeated_by_hand() {
 }
 
 #[test]
+fn the_present_period_is_shown_and_forgotten() {
+    let place = Place::new();
+    // No test runs long enough to see another one begin, except once in ten years.
+    let (every, other) = (["--every", "3650d"], ["--every", "3650d", "--offset", "7d"]);
+    let inspect = |period: &[&str]| place.run(&[&["inspect", "job"], period].concat());
+    assert!(inspect(&every).expect(1).stdout.contains(" is not done, and nobody runs it\n"));
+    once(&place, &every, "true").expect(0);
+    let shown = inspect(&every).expect(0).stdout;
+    assert!(shown.starts_with("job@") && shown.contains("T00:00:00Z is done\n"), "{shown}");
+    assert!(inspect(&other).expect(1).stdout.contains(" is not done"));
+    let forget = |period: &[&str]| place.run(&[&["once", "--forget", "job"], period].concat());
+    assert!(forget(&other).expect(1).stdout.ends_with("T00:00:00Z has no mark\n"));
+    assert!(forget(&every).expect(0).stdout.contains("T00:00:00Z may be done again; it was done by "));
+    inspect(&every).expect(1);
+    for (bad, wrong) in [
+        (&["--offset", "1d"][..], "--every"),
+        (&["--every", "1d", "--slot", "a"], "--slot"),
+        (&["--every", "0s"], "below the smallest"),
+        (&["--every", "1d", "--offset", "1d"], "offset"),
+    ] {
+        inspect(bad).expect(64).says(wrong);
+        forget(bad).expect(64).says(wrong);
+    }
+}
+
+#[test]
 fn inspect_shows_the_mark() {
     let place = Place::new();
     let by_slot = ["inspect", "job", "--slot", "monday"];

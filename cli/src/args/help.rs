@@ -155,6 +155,11 @@ Not guaranteed:
 ";
 
 pub(super) const INSPECT_HELP: &str = "\
+Examples:
+  leasehold inspect nightly               the lock of `leasehold exec nightly`
+  leasehold inspect nightly --every 1d    the run of `leasehold once --every 1d`
+  leasehold inspect bill --slot 42        the run of `leasehold once --slot 42`
+
 Exit status:
     0  the lock is held; of a run: somebody runs it, or it is done
     1  the lock is free; of a run: neither
