@@ -105,7 +105,7 @@ fn beside_others_the_command_gets_the_terminal_when_it_asks() {
     let place = Place::new();
     let mut pty = shell(&place);
     let script =
-        "'echo $$ > pid; while [ ! -e ask ]; do sleep 0.01; done; read -r x < /dev/tty; echo got-$x; sleep 1000'";
+        "'echo $$ > pid; while [ ! -e ask ]; do sleep 0.01; done; read -r x < /dev/tty; echo got-$x; exec sleep 1000'";
     pty.type_in(&format!("$L exec job -- sh -c {script} | (cat; echo reader-done)\n"));
     let command = place.wait_for_pid("pid");
     // The reader is in the foreground, and so is leasehold.
