@@ -94,19 +94,28 @@ fn deadlocks_are_tried_again() {
     let url = new_table(&server, server.port());
     let (table, one) = (table_of(&url), patient(&url));
     lease(&one, "a").release().unwrap();
-    // A trigger of somebody's, which holds the lock's row while it waits for another.
+    // A trigger of somebody's, which holds the lock's row, and waits for another as soon as somebody waits for that one:
+    // a server looks for deadlocks once, soon after a wait begins. In the end nobody has to wait any more.
     server.run(&format!(
         "CREATE TABLE other (n int); INSERT INTO other VALUES (0); \
          CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS \
-         'BEGIN UPDATE other SET n = n + 1; RETURN NEW; END'; \
+         'BEGIN \
+            WHILE NOT EXISTS (SELECT FROM pg_locks WHERE NOT granted) AND NOT pg_try_advisory_xact_lock(1) LOOP \
+              PERFORM pg_sleep(0.01); \
+            END LOOP; \
+            UPDATE other SET n = n + 1; RETURN NEW; \
+          END'; \
          CREATE TRIGGER touch BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION touch()"
     ));
     let mut other = server.connect();
-    other.batch_execute("SET deadlock_timeout = '1min'; BEGIN; UPDATE other SET n = 7").unwrap();
+    other
+        .batch_execute("SET deadlock_timeout = '1min'; SELECT pg_advisory_lock(1); BEGIN; UPDATE other SET n = 7")
+        .unwrap();
     let waiter = thread::spawn(move || long_lease(&one, "a"));
-    eventually("it waits for the row", || server.value("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"));
+    let sleeps = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep')";
+    eventually("the trigger has the row", || server.value(sleeps));
     other.execute(&format!("DELETE FROM {table} WHERE resource = 'none' OR resource = 'a' AND released"), &[]).unwrap();
-    other.batch_execute("ROLLBACK").unwrap();
+    other.batch_execute("ROLLBACK; SELECT pg_advisory_unlock(1)").unwrap();
     waiter.join().unwrap().release().unwrap();
     assert!(server.log().contains("deadlock detected"), "{}", server.log());
 }

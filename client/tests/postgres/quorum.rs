@@ -68,5 +68,10 @@ fn a_run_that_a_majority_marked_is_done() {
     run.finish().unwrap();
     assert!(matches!(begun(&two), Once::Done(_)));
     mixed.redis.kill();
-    assert!(matches!(begun(&two), Once::Done(_)), "the mark is on the others too");
+    // The node that has not confirmed the mark may still have the lock.
+    eventually("the mark is on the others too", || match begun(&two) {
+        Once::Done(_) => true,
+        Once::Running(_) => false,
+        Once::Run(run) => panic!("it was done: {run:?}"),
+    });
 }
