@@ -1,6 +1,6 @@
 //! Locks of a living session that others break, release or revoke: its holder is told, and keeps the others.
 
-use leasehold::blocking::{Client, Lease};
+use leasehold::blocking::Lease;
 use leasehold::{HolderMatch, ReleaseIfOutcome, RevokeOutcome};
 
 use crate::common::{eventually, ms};
@@ -13,7 +13,7 @@ fn told(lease: &Lease) -> String {
 
 pub(crate) fn holder_is_told_of_what_others_change(store: &Store<'_>) {
     let url = store.url();
-    let (holder, admin) = (client(&url, Some("worker-7")), Client::connect(&url).unwrap());
+    let (holder, admin) = (client(&url, Some("worker-7")), client(&url, None));
     let [broken, released, revoked, kept] =
         ["broken", "released", "revoked", "kept"].map(|name| lease(&holder, name, ms(12_000)));
     assert_eq!(admin.break_lock("broken").unwrap().unwrap().token, Some(broken.token()));
@@ -35,7 +35,7 @@ pub(crate) fn holder_is_told_of_what_others_change(store: &Store<'_>) {
 
 pub(crate) fn locks_of_a_session_that_was_broken_are_shown_as_free(store: &Store<'_>) {
     let url = store.url();
-    let (holder, admin) = (client(&url, Some("worker-7")), Client::connect(&url).unwrap());
+    let (holder, admin) = (client(&url, Some("worker-7")), client(&url, None));
     let held = lease(&holder, "a", ms(30_000));
     let shown = admin.inspect("a").unwrap().unwrap();
     assert_eq!((shown.token, shown.ttl), (Some(held.token()), Some(ms(30_000))), "the time of its session");

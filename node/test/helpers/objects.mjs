@@ -21,7 +21,7 @@ const COSMOS_KEY = "bGVhc2Vob2xkLXRlc3RzLWtleS1vZi1hbi1lbXVsYXRvcg==";
 export async function startAzure(t) {
   const main = join(NODE, "node_modules/azurite/dist/src/blob/main.js");
   const options = ["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"];
-  const command = (port) => [process.execPath, [main, "--blobHost", "127.0.0.1", "--blobPort", `${port}`, ...options], { cwd: folder(t) }];
+  const command = (port) => [process.execPath, ["--require", program("keep_alive.cjs"), main, "--blobHost", "127.0.0.1", "--blobPort", `${port}`, ...options], { cwd: folder(t) }];
   const server = await startServer(t, command, answers);
   execFileSync(process.execPath, [program("container.mjs"), `${server.port}`, "locks"]);
   const url = `azblob://${ACCOUNT}/locks/tests?endpoint=http://127.0.0.1:${server.port}/${ACCOUNT}`;

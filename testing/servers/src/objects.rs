@@ -177,7 +177,7 @@ fn spawn(api: Api, port: u16, folder: &Path) -> Daemon {
             let main =
                 installed("LEASEHOLD_NODE_FOLDER", "interop/node").join("node_modules/azurite/dist/src/blob/main.js");
             assert!(main.is_file(), "no Azurite; {ADVICE}");
-            let mut command = NODE.command();
+            let mut command = patient_node(folder);
             command.arg(main).args(["--blobHost", "127.0.0.1", "--blobPort", &port.to_string()]);
             command.args(["--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]);
             (NODE, command)
@@ -191,7 +191,7 @@ fn spawn(api: Api, port: u16, folder: &Path) -> Daemon {
                 Account::Session => ("Session", "false"),
                 Account::SeveralRegions => ("Strong", "true"),
             };
-            let mut command = NODE.command();
+            let mut command = patient_node(folder);
             command.arg(folder.join("serve_cosmos.mjs")).arg(node);
             command.args([&port.to_string(), COSMOS_KEY, consistency, several]);
             (NODE, command)
@@ -217,6 +217,14 @@ fn spawn(api: Api, port: u16, folder: &Path) -> Daemon {
     let mut command = command;
     command.current_dir(folder);
     Daemon::spawn(program, command, &log)
+}
+
+/// Node, for a server that keeps idle connections for longer than clients do, as the services do.
+fn patient_node(folder: &Path) -> Command {
+    write_file(folder, "keep_alive.cjs", include_str!("objects/keep_alive.cjs"));
+    let mut command = NODE.command();
+    command.arg("--require").arg(folder.join("keep_alive.cjs"));
+    command
 }
 
 /// A copy that may be run: the package does not mark its program so.
