@@ -64,7 +64,10 @@ def _known_reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
 def reactor_of(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
     reactor = _known_reactor(loop)
     if reactor is None:
-        reactor = _watched_by(loop) or _kept_by(loop)
+        reactor = _watched_by(loop)
+        # A reactor without operations is false.
+        if reactor is None:
+            reactor = _kept_by(loop)
         _reactors[loop] = weakref.ref(reactor)
     return reactor
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from conftest import LOOPS, PATIENCE, REQUEST_TIMEOUT, TTL
 
 import leasehold
 import leasehold.aio as aio
+from leasehold import _aio_loop
 
 
 @pytest.fixture(params=LOOPS)
@@ -24,6 +27,21 @@ async def use(client: aio.Client, name: str, turns: int = 50) -> None:
     for turn in range(turns):
         async with client.lock(f"{name} {turn}", ttl=TTL) as lease:
             lease.check()
+
+
+def test_a_loop_that_can_watch_sockets_is_called_by_no_thread(loop: asyncio.AbstractEventLoop, redis: str, name: str) -> None:
+    async def body() -> None:
+        async with aio.connect(redis, request_timeout=REQUEST_TIMEOUT) as client:
+            await use(client, name, 1)
+            assert _aio_loop.reactor_of(asyncio.get_running_loop()).fileno() is not None
+        if sys.platform == "linux":
+            names = [thread.joinpath("comm").read_text().strip() for thread in Path("/proc/self/task").iterdir()]
+            assert "leasehold-loop" not in names
+
+    try:
+        loop.run_until_complete(asyncio.wait_for(body(), PATIENCE))
+    finally:
+        loop.close()
 
 
 def test_loops_of_two_threads_use_one_client(redis: str, name: str) -> None:
