@@ -10,6 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyWeakrefMethods, PyWeakrefReference};
 
+use crate::outside;
 use crate::reactor::Reactor;
 
 /// The reactor that a loop calls, once it is known.
@@ -48,14 +49,14 @@ impl Asyncio {
     /// # Errors
     /// The interpreter ends.
     pub(crate) fn call(&self) -> io::Result<()> {
-        attached(|py| {
+        let called = outside::call(|py| {
             // A loop that is closed or gone has nothing to run.
             let _ = self
                 .reactor
                 .method(py, intern!(py, "run"))
                 .and_then(|run| self.event_loop(py)?.call_method1(intern!(py, "call_soon_threadsafe"), (run,)));
-            Ok(())
-        })
+        });
+        called.ok_or_else(interpreter_ends)
     }
 
     /// The loop, while it is there.
@@ -114,6 +115,10 @@ impl Poller for Asyncio {
 }
 
 fn attached(call: impl FnOnce(Python<'_>) -> PyResult<()>) -> io::Result<()> {
-    let called = Python::try_attach(call).ok_or_else(|| io::Error::other("the interpreter ends"))?;
+    let called = Python::try_attach(call).ok_or_else(interpreter_ends)?;
     called.map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn interpreter_ends() -> io::Error {
+    io::Error::other("the interpreter ends")
 }

@@ -11,6 +11,8 @@ use leasehold::ffi::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::outside;
+
 /// The result of a callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -74,7 +76,7 @@ pub(crate) fn call<'a>(
     arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
 ) -> Ended {
     let (sender, ended) = channel();
-    let started = Python::try_attach(|py| {
+    let started = outside::call(|py| {
         let start = || {
             let done = Done(Mutex::new(Some(sender)));
             let callbacks = py.import("leasehold._callbacks")?;

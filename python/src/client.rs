@@ -14,6 +14,7 @@ use crate::errors::raised;
 use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo};
 use crate::lease::{Lease, Leases};
 use crate::observe;
+use crate::outside;
 use crate::reactor::{Operation, Outcome};
 use crate::request::{self, Request, Settings, Wanted};
 use crate::run::{self, RunRequest};
@@ -502,5 +503,8 @@ impl Client {
 pub(crate) fn end(py: Python<'_>) {
     signals::end();
     // An unconfirmed release can be reported to nobody.
-    let _ = py.detach(ffi::close_tracked);
+    py.detach(|| {
+        let _ = ffi::close_tracked();
+        outside::end();
+    });
 }

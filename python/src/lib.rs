@@ -21,6 +21,7 @@ mod lease;
 mod lock;
 mod observe;
 mod once;
+mod outside;
 mod permit;
 mod protocol;
 mod reactor;

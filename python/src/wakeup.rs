@@ -43,7 +43,7 @@ pub(crate) fn by_thread(event_loop: Asyncio) -> io::Result<Notify> {
         while wake_ups.recv().is_ok() {
             // One call serves all that have come.
             while wake_ups.try_recv().is_ok() {}
-            if crate::signals::is_ending() || event_loop.call().is_err() {
+            if event_loop.call().is_err() {
                 return;
             }
         }

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
+import textwrap
 import threading
 import weakref
 from collections.abc import Coroutine
@@ -94,3 +97,44 @@ def test_an_unwatched_loop_hears_of_a_loss(memory: str, name: str) -> None:
                     await asyncio.sleep(PATIENCE)
 
     run(body())
+
+
+def test_an_interpreter_waits_for_the_call_of_a_loop_before_it_ends() -> None:
+    """It would end the thread that calls, in the middle of frames that cannot be unwound, and the process with it."""
+    program = """
+        import asyncio, sys, threading, time, types
+        import leasehold.aio
+
+        class Slow(asyncio.SelectorEventLoop):
+            def add_reader(self, fd, callback, *args):
+                raise NotImplementedError
+
+            def call_soon_threadsafe(self, *args, **options):
+                handle = super().call_soon_threadsafe(*args, **options)
+                if threading.current_thread() is not threading.main_thread():
+                    time.sleep(0.3)
+                return handle
+
+        class Late:
+            def __del__(self, sleep=time.sleep):
+                sleep(0.6)
+
+        async def main():
+            other = leasehold.connect("memory:")
+            async with leasehold.aio.connect("memory:") as client:
+                held = other.acquire("a")
+                waiter = asyncio.create_task(client.acquire("a", wait=20))
+                await asyncio.sleep(0.1)
+                threading.Thread(target=held.release).start()
+                await (await waiter).release()
+
+        # Modules end last.
+        late = sys.modules["late"] = types.ModuleType("late")
+        late.late = Late()
+        del late
+        loop = Slow()
+        loop.run_until_complete(main())
+        print("done")
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=PATIENCE)
+    assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
