@@ -359,11 +359,25 @@ def test_fastapi(its_store: str) -> None:
     names.pay.__globals__.update(charge=charge, refresh=refresh)
     with connect(its_store) as observer, ThreadPoolExecutor() as pool:
         with TestClient(names.app) as app:
+
+            def charging(number: int) -> Any:
+                for _ in range(10):
+                    charged = pool.submit(app.post, f"/invoices/{number}/charge")
+                    eventually("it answers or works", lambda: charged.done() or entered.is_set())
+                    if entered.is_set():
+                        return charged
+                    # A store may be too slow for a request that does not wait.
+                    assert charged.result().json() == {"error": "store_unavailable"}
+                raise AssertionError("the store is too slow")
+
+            def refused(number: int) -> Any:
+                answers = (app.post(f"/invoices/{number}/charge") for _ in range(10))
+                return next(answer for answer in answers if answer.json() != {"error": "store_unavailable"})
+
             eventually("it leads", lambda: leaders != [])
             assert leaders == [held_token(observer, "refresher")]
-            first = pool.submit(app.post, "/invoices/42/charge")
-            assert entered.wait(PATIENCE)
-            second = app.post("/invoices/42/charge")
+            first = charging(42)
+            second = refused(42)
             assert (second.status_code, second.json(), second.headers["retry-after"]) == (409, {"error": "busy"}, "1")
             leave.set()
             assert (first.result(PATIENCE).status_code, first.result().json()["invoice"]) == (200, 42)
@@ -371,8 +385,7 @@ def test_fastapi(its_store: str) -> None:
             # A lock that was lost during a request is no success.
             entered.clear()
             leave.clear()
-            lost = pool.submit(app.post, "/invoices/43/charge")
-            assert entered.wait(PATIENCE)
+            lost = charging(43)
             assert observer.release_if("invoice/43", token=held_token(observer, "invoice/43"))
             leave.set()
             assert (lost.result(PATIENCE).status_code, lost.result().json()) == (503, {"error": "lost"})
