@@ -399,7 +399,8 @@ names = {"__name__": "worker", "never": threading.Event()}
 exec(compile(open("recipe.py").read(), "recipe", "exec"), names)
 
 def step(lease):
-    print("holds", lease.resource, flush=True)
+    # In one write: the lines of two threads must not mix.
+    print(f"holds {lease.resource}\\n", end="", flush=True)
     (names["never"] if lease.resource == "hangs" else names["stop"]).wait()
 
 names["GRACE"] = float(sys.argv[1])
