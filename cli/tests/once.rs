@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 /// Counts its runs, and holds on until it is told to end.
-const WAITS: &str = "echo $$ > pid; echo $LEASEHOLD_TOKEN >> ran; while [ ! -e done ]; do sleep 0.01; done";
+const WAITS: &str = "echo $LEASEHOLD_TOKEN >> ran; echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done";
 
 fn once(place: &Place, options: &[&str], script: &str) -> Ran {
     place.run(&arguments(options, script))
@@ -214,11 +214,11 @@ fn the_wait_for_a_mark_ends_with_the_second_signal() {
 #[test]
 fn a_mark_stands_as_long_as_it_is_kept() {
     let place = Place::new();
-    let options = ["--ttl", "1s", "--keep", "2s", "--slot", "monday"];
+    let options = ["--ttl", "2s", "--keep", "2s", "--slot", "monday"];
     once(&place, &options, "echo >> ran").expect(0);
     wait_for("the end of the mark", || once(&place, &options, "echo >> ran").expect(0).stderr.is_empty());
     assert_eq!(runs(&place), 2);
-    let cooldown = ["--ttl", "1s", "--cooldown", "2s"];
+    let cooldown = ["--ttl", "2s", "--cooldown", "2s"];
     once(&place, &cooldown, "echo >> ran").expect(0);
     wait_for("the end of the cooldown", || once(&place, &cooldown, "echo >> ran").expect(0).stderr.is_empty());
     assert_eq!(runs(&place), 4);
