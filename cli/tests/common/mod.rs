@@ -8,7 +8,7 @@ pub(crate) mod pty;
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -200,6 +200,13 @@ impl Started {
 
     pub(crate) fn runs(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Its stderr so far, 64 KiB at most. The place where it goes on to write is not moved.
+    pub(crate) fn said(&self) -> String {
+        let mut bytes = vec![0; 65_536];
+        let count = self.stderr.read_at(&mut bytes, 0).unwrap();
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
     }
 
     #[track_caller]
