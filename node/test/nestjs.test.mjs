@@ -53,7 +53,10 @@ test("another process takes over from one that is killed in the middle of a job"
   const said = stderr.split("\n").filter((line) => line !== "" && !line.startsWith("[Cron] Missed execution deadline"));
   assert.deepEqual([code, said], [0, []]);
   assert.equal(of("done").length, 1, "it is done");
-  const slots = of("below").map(([, resource]) => resource);
+  const ran = of("below");
+  // The one that was killed may have done its last one, and not written the mark.
+  const last = ran.findLast(([, , by]) => by === pid);
+  const slots = ran.filter((line) => line !== last).map(([, resource]) => resource);
   assert.equal(new Set(slots).size, slots.length, `twice in a period: ${slots}`);
 });
 
