@@ -117,7 +117,10 @@ pub(crate) fn a_release_of_a_lock_that_a_rival_took_is_a_loss(store: &Store) {
     let rival = two.lock("job").acquire().unwrap();
     let error = lease.release().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);
-    assert!(error.to_string().contains("somebody else holds the lock now"), "{error}");
+    let said = error.to_string();
+    // Nodes of a quorum that have not heard of the rival yet have no record at all.
+    let may_be_gone = store.is_a_quorum() && said.contains("the store no longer has the record");
+    assert!(said.contains("somebody else holds the lock now") || may_be_gone, "{said}");
     let shown = two.inspect("job").unwrap();
     assert_eq!(shown.and_then(|info| info.token), Some(rival.token()), "it was left alone");
     rival.release().unwrap();
