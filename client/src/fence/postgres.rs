@@ -10,6 +10,11 @@ use crate::error::{Error, ErrorKind};
 /// PostgreSQL cuts longer names, so that two of them could become one.
 const LONGEST_NAME: usize = 63;
 
+/// The beginning of a claim. One that were answered and lost in a crash would let through whom it has shut out. A check is
+/// lost only together with the write that it let through.
+const ON_DISK: &str = "WITH leasehold_on_disk AS MATERIALIZED (SELECT CASE WHEN current_setting('synchronous_commit') = \
+                       'off' THEN set_config('synchronous_commit', 'on', true) END)";
+
 /// Keeps the marks of guarded items in a table of its own, in the database of the data that they guard.
 ///
 /// This is SQL text for the driver that you have, with or without async: `$1` is the item, `$2` the token as a bigint
@@ -51,7 +56,7 @@ const LONGEST_NAME: usize = 63;
 ///
 /// READ COMMITTED (the default), REPEATABLE READ and SERIALIZABLE are all right, and each was tested. In the latter two a
 /// transaction whose snapshot is older than another's claim or check fails with the driver's error for SQLSTATE 40001:
-/// run it again from the start, reads included. Replicas that lose commits in a failover lose marks with the data.
+/// run it again from the start, reads included. A claim has `synchronous_commit` on for its transaction. Replicas that lose commits in a failover lose marks with the data.
 #[derive(Clone, Debug)]
 pub struct PostgresGuard {
     create: String,
@@ -96,8 +101,8 @@ impl PostgresGuard {
                 max = Token::MAX
             ),
             claim: format!(
-                "INSERT INTO {table} AS mark (item, fence) VALUES ($1::text, $2::bigint) ON CONFLICT (item) \
-                 DO UPDATE SET fence = GREATEST(mark.fence, EXCLUDED.fence) RETURNING mark.fence"
+                "{ON_DISK} INSERT INTO {table} AS mark (item, fence) SELECT $1::text, $2::bigint FROM leasehold_on_disk \
+                 ON CONFLICT (item) DO UPDATE SET fence = GREATEST(mark.fence, EXCLUDED.fence) RETURNING mark.fence"
             ),
             check: format!(
                 "UPDATE {table} AS mark SET fence = GREATEST(mark.fence, $2::bigint) WHERE mark.item = $1::text \
@@ -214,15 +219,16 @@ impl PostgresRowGuard {
         let fence = identifier("column", fence_column)?;
         let condition = condition(&fence, 2);
         // A mark that is not raised is written as it was, for the reasons of `PostgresGuard::of`.
-        let update = |raise: &str| {
+        let update = |raise: &str, from: &str| {
             format!(
-                "UPDATE {table} SET {fence} = CASE WHEN {raise} THEN $2::bigint ELSE {fence} END WHERE {key} = $1 \
+                "UPDATE {table} SET {fence} = CASE WHEN {raise} THEN $2::bigint ELSE {fence} END{from} WHERE {key} = $1 \
                  RETURNING {fence}::bigint"
             )
         };
+        let claim = format!("$2::bigint BETWEEN 0 AND {} AND ({fence} IS NULL OR {condition})", Token::MAX);
         Ok(Self {
-            claim: update(&format!("$2::bigint BETWEEN 0 AND {} AND ({fence} IS NULL OR {condition})", Token::MAX)),
-            check: update(&format!("$2::bigint <= {} AND {condition}", Token::MAX)),
+            claim: format!("{ON_DISK} {}", update(&claim, " FROM leasehold_on_disk")),
+            check: update(&format!("$2::bigint <= {} AND {condition}", Token::MAX), ""),
             read: format!("SELECT {fence}::bigint FROM {table} WHERE {key} = $1"),
             fence,
         })

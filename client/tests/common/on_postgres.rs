@@ -3,8 +3,15 @@
 use leasehold::schema;
 use leasehold_servers::postgres::Server;
 
-/// The url of a new table, by way of a port of the server, its pooler or a proxy.
+/// The url of a new table, by way of a port of the server, its pooler or a proxy. Nothing that is answered may be lost in it.
 pub(crate) fn new_table(server: &Server, port: u16) -> String {
+    let url = bare_table(server, port);
+    server.insist_on_durability(schema_of(&url));
+    url
+}
+
+/// The same with nothing beside it that users do not have.
+pub(crate) fn bare_table(server: &Server, port: u16) -> String {
     let schema = server.schema().name().to_owned();
     schema::create(&format!("{}?schema={schema}", server.url())).unwrap();
     format!("{}?schema={schema}", server.url_at(port))

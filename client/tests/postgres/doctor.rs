@@ -3,7 +3,7 @@
 use leasehold::{Finding, Severity};
 use leasehold_servers::postgres::{Pooler, Server};
 
-use crate::common::on_postgres::{new_table, table_of};
+use crate::common::on_postgres::{bare_table, table_of};
 use crate::{Rig, client};
 
 #[track_caller]
@@ -15,22 +15,27 @@ fn found(url: &str, check: &str) -> Finding {
 
 #[test]
 fn a_good_server_has_no_findings_but_its_disk() {
-    let server = Server::with(&["fsync=on"]);
-    let url = new_table(&server, server.port());
+    let server = Server::with(&["fsync=on", "synchronous_commit=on"]);
+    let url = bare_table(&server, server.port());
     let findings = client(&url).doctor().unwrap();
     let bad: Vec<_> = findings.iter().filter(|finding| finding.severity != Severity::Good).collect();
     assert!(bad.is_empty() && findings.len() >= 8, "{findings:?}");
-    server.configure("SET synchronous_commit = off");
-    assert_eq!(found(&url, "postgres.durability").severity, Severity::Good, "locks switch it on");
+}
+
+#[test]
+fn a_server_that_answers_early_is_no_fault() {
+    let server = Server::with(&["fsync=on"]);
+    let durability = found(&bare_table(&server, server.port()), "postgres.durability");
+    assert!(durability.severity == Severity::Good && durability.what.contains("switches it on"), "{durability:?}");
 }
 
 #[test]
 fn servers_that_can_lose_locks_are_told() {
-    let rig = Rig::new();
+    let rig = Rig::bare();
     assert_eq!(found(&rig.url, "postgres.durability").severity, Severity::Problem, "fsync is off");
     assert_eq!(found(&format!("{}&durable=yes", rig.url), "postgres.replication").severity, Severity::Problem);
     let server = Server::start();
-    let url = new_table(&server, server.port());
+    let url = bare_table(&server, server.port());
     let standby = server.standby();
     let replication = found(&url, "postgres.replication");
     assert!(replication.severity == Severity::Warning && replication.advice.contains("synchronous_standby_names"));
@@ -40,7 +45,7 @@ fn servers_that_can_lose_locks_are_told() {
 
 #[test]
 fn tables_that_cannot_keep_locks_are_told() {
-    let rig = Rig::new();
+    let rig = Rig::bare();
     let table = table_of(&rig.url);
     for (change, back) in [("SET UNLOGGED", "SET LOGGED"), ("ENABLE ROW LEVEL SECURITY", "DISABLE ROW LEVEL SECURITY")]
     {
@@ -55,7 +60,7 @@ fn tables_that_cannot_keep_locks_are_told() {
 fn notifications_through_a_pooler_are_told() {
     let server = Server::shared();
     let pooler = Pooler::start(&server);
-    let url = new_table(&server, pooler.port());
+    let url = bare_table(&server, pooler.port());
     assert_eq!(found(&url, "postgres.pooler").severity, Severity::Good);
     assert_eq!(found(&format!("{url}&listen=yes"), "postgres.pooler").severity, Severity::Warning);
     let past = format!("{url}&listen=127.0.0.1:{}", server.port());
@@ -64,7 +69,7 @@ fn notifications_through_a_pooler_are_told() {
 
 #[test]
 fn a_user_that_cannot_delete_is_told_what_follows() {
-    let rig = Rig::new();
+    let rig = Rig::bare();
     rig.server.run("CREATE ROLE keeper LOGIN PASSWORD 'hunter2'");
     let url = rig.url.replace("postgres@", "keeper:hunter2@");
     for grant in leasehold::schema::sql(&url).unwrap().split(";\n").filter(|statement| statement.starts_with("GRANT")) {
@@ -79,7 +84,7 @@ fn a_user_that_cannot_delete_is_told_what_follows() {
 
 #[test]
 fn a_table_of_items_that_is_missing_is_told_and_no_fault() {
-    let rig = Rig::new();
+    let rig = Rig::bare();
     let items = || found(&rig.url, "postgres.items");
     assert!(items().severity == Severity::Good && items().what.contains("is there"), "{:?}", items());
     rig.server.run("CREATE ROLE locker LOGIN PASSWORD 'hunter2'");

@@ -8,6 +8,7 @@ mod common;
 mod access;
 mod callers;
 mod doctor;
+mod durable;
 mod failover;
 mod faults;
 mod items;
@@ -21,7 +22,7 @@ mod runs;
 
 use std::sync::Arc;
 
-use common::on_postgres::{new_table, schema_of, table_of};
+use common::on_postgres::{bare_table, new_table, schema_of, table_of};
 use leasehold::blocking::{Client, Lease};
 use leasehold_servers::postgres::Server;
 
@@ -37,6 +38,13 @@ impl Rig {
     fn new() -> Self {
         let server = Server::shared();
         let url = new_table(&server, server.port());
+        Self { server, url }
+    }
+
+    /// A table as users have it.
+    fn bare() -> Self {
+        let server = Server::shared();
+        let url = bare_table(&server, server.port());
         Self { server, url }
     }
 

@@ -33,6 +33,9 @@ host replication postgres all trust
 host all all all scram-sha-256
 ";
 
+/// The options of connections of tests.
+const BY_HAND: &str = "-csynchronous_commit=on";
+
 /// A real PostgreSQL of a test's own, on 127.0.0.1 and on a socket in its folder. Dropped, it is stopped and its data
 /// removed.
 ///
@@ -65,7 +68,7 @@ impl Server {
         })
     }
 
-    /// A server that does not wait for its disk.
+    /// A server that does not wait for its disk, and answers commits before they are on it, unless they ask for more.
     #[track_caller]
     pub fn start() -> Self {
         Self::with(&[])
@@ -203,6 +206,30 @@ impl Server {
         Schema { server: self, name }
     }
 
+    /// From now on fails every commit that has changed a table of this schema and would be answered before it is on disk.
+    /// Tables that a crash empties anyway are left out.
+    #[track_caller]
+    pub fn insist_on_durability(&self, schema: &str) {
+        let mut text = format!(
+            "CREATE OR REPLACE FUNCTION {schema}.insist() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+             IF current_setting('synchronous_commit') = 'off' THEN \
+             RAISE '% of % is answered before it is on disk: %', TG_OP, TG_TABLE_NAME, current_query(); END IF; \
+             RETURN NULL; END $$;"
+        );
+        let tables = "SELECT relname::text FROM pg_class WHERE relkind = 'r' AND relpersistence = 'p' AND \
+                      relnamespace = $1::text::regnamespace";
+        for row in self.connect().query(tables, &[&schema]).unwrap_or_else(|error| panic!("{error:?}")) {
+            // At the commit, when what the transaction has set is known.
+            let table: String = row.get(0);
+            text += &format!(
+                "DROP TRIGGER IF EXISTS insist ON {schema}.{table}; \
+                 CREATE CONSTRAINT TRIGGER insist AFTER INSERT OR UPDATE OR DELETE ON {schema}.{table} \
+                 DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {schema}.insist();"
+            );
+        }
+        self.run(&text);
+    }
+
     /// Kills it as a crash would.
     pub fn kill(&self) {
         self.daemon().kill();
@@ -326,7 +353,7 @@ impl Schema<'_> {
     #[track_caller]
     pub fn connect(&self) -> Client {
         let mut config = config(&self.server.folder, self.server.port);
-        config.options(&format!("-csearch_path={}", self.name));
+        config.options(&format!("{BY_HAND} -csearch_path={}", self.name));
         config.connect(NoTls).unwrap_or_else(|error| panic!("{error:?}\n{}", self.server.log()))
     }
 }
@@ -396,8 +423,9 @@ fn spawn(
         disk.install(&mut postgres);
     }
     postgres.args(["-D", "data", "-k"]).arg(folder.path()).args(["-p", &port.to_string()]);
-    let usual = ["listen_addresses=127.0.0.1", "fsync=off", "max_connections=100", "shared_buffers=16MB"];
-    for setting in usual.into_iter().chain(settings.iter().map(String::as_str)) {
+    let usual = ["listen_addresses=127.0.0.1", "fsync=off", "synchronous_commit=off", "max_connections=100"];
+    let usual = usual.into_iter().chain(["shared_buffers=16MB"]);
+    for setting in usual.chain(settings.iter().map(String::as_str)) {
         postgres.args(["-c", setting]);
     }
     Daemon::spawn(SERVER, postgres, &folder.path().join("log"))
@@ -426,7 +454,7 @@ fn answers(port: u16) -> Sight {
 
 fn config(folder: &TempDir, port: u16) -> Config {
     let mut config = Config::new();
-    config.host_path(folder.path()).port(port).user("postgres").dbname("postgres");
+    config.host_path(folder.path()).port(port).user("postgres").dbname("postgres").options(BY_HAND);
     config
 }
 

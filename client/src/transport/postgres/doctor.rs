@@ -103,7 +103,7 @@ fn disk(fsync: &str, pages: &str, commit: &str) -> Finding {
         );
     }
     let what = match commit {
-        "off" => "synchronous_commit is off; locks switch it on for their own transactions",
+        "off" => "synchronous_commit is off; leasehold switches it on for its own transactions",
         _ => "commits reach the disk before they are answered",
     };
     Finding::good(CHECK, what)

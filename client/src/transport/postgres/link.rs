@@ -118,6 +118,13 @@ impl Taken {
         }
     }
 
+    async fn run(&self, commands: &str) -> Result<(), Outcome> {
+        match &self.pooled {
+            Some(pooled) => pooled.connection.run(commands).await,
+            None => Err(Outcome::Unknown(Fault::of(FaultKind::Reset))),
+        }
+    }
+
     fn keep(mut self) {
         match (self.pooled.take(), &self.here) {
             (Some(pooled), Some(here)) => here.lock().push(pooled),
@@ -167,14 +174,33 @@ impl PostgresLink {
         deadline: Monotonic,
     ) -> Result<Rows, NoServer> {
         in_time(deadline, async {
-            self.wait_ready().await?;
-            catch_up().await;
-            let taken = self.take().await?;
+            let taken = self.ready().await?;
             let rows = taken.query(statement).await;
             taken.keep();
             Ok(rows)
         })
         .await
+    }
+
+    /// Runs commands without parameters, all or none.
+    ///
+    /// # Errors
+    /// As [`PostgresLink::command`].
+    pub(super) async fn run(self: &Arc<Self>, commands: &str, deadline: Monotonic) -> Result<Rows, NoServer> {
+        in_time(deadline, async {
+            let taken = self.ready().await?;
+            let ran = taken.run(commands).await;
+            taken.keep();
+            Ok(ran.map(|()| Vec::new()))
+        })
+        .await
+    }
+
+    /// A connection to a server that answers.
+    async fn ready(self: &Arc<Self>) -> Result<Taken, NoServer> {
+        self.wait_ready().await?;
+        catch_up().await;
+        self.take().await
     }
 
     async fn wait_ready(self: &Arc<Self>) -> Greeted {

@@ -22,7 +22,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
-use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement};
+use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement, schema};
 
 use self::connection::Access;
 use self::here::HereLink;
@@ -75,11 +75,11 @@ impl Postgres {
     /// Runs the statements that make the tables, and where one is of an earlier version the one that adds what it lacks.
     pub(crate) fn create(url: &PostgresUrl, statements: &[String], upgrade: &str) -> Result<(), Error> {
         let (store, _) = Self::unchecked(url)?;
-        let make = |sql: &String| store.ask_row(sql).map(drop);
+        let make = |sql: &str| store.run(schema::on_disk(sql));
         // Of two that make it at the same time, one is told that the name is taken, and finds it the next time.
         let made = statements.iter().try_for_each(|sql| make(sql).or_else(|_| make(sql))).and_then(|()| {
             // It would wait for all who use the table.
-            if store.marker()?.has_lines { Ok(()) } else { store.ask_row(upgrade).map(drop) }
+            if store.marker()?.has_lines { Ok(()) } else { make(upgrade) }
         });
         // A user who may not make it may use the one that is there.
         made.or_else(|error| store.marker().map(drop).map_err(|_| error))
@@ -124,6 +124,14 @@ impl Postgres {
         let asked =
             self.connections.block_on_background(move |link| async move { link.command(&statement, deadline).await });
         asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).unwrap_or_else(|why| Err(refused(why)))
+    }
+
+    /// Runs commands without parameters, all or none.
+    fn run(&self, commands: String) -> Result<(), Error> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let ran = self.connections.block_on_background(move |link| async move { link.run(&commands, deadline).await });
+        let ran = ran.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).unwrap_or_else(|why| Err(refused(why)));
+        ran.map(drop).map_err(|outcome| self.judged(outcome))
     }
 
     /// One row of one statement without parameters.

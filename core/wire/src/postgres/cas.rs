@@ -6,6 +6,7 @@ use alloc::vec;
 use leasehold_core::Resource;
 use leasehold_core::op::Outcome;
 
+use super::sql::Sql;
 use super::{Answer as Rows, Field, Param, Statement, schema};
 use crate::cas::{Answer, Ask, Item, misfit};
 
@@ -16,7 +17,7 @@ pub fn statement(schema: &str, name: &Resource, ask: Ask<'_>) -> Statement {
     let (seen, new) = match ask {
         Ask::Read => {
             let sql = alloc::format!("SELECT version, value, write_ids FROM {table} WHERE name = $1");
-            return Statement { sql, params: vec![name] };
+            return Statement::new(&Sql::reads(sql), [name]);
         }
         Ask::Write { seen, new } => (seen, new),
     };
@@ -24,18 +25,18 @@ pub fn statement(schema: &str, name: &Resource, ask: Ask<'_>) -> Statement {
     let mut params = vec![name, int(new.version), Param::Bytea(Some(new.value.clone())), text(new.writes())];
     let sql = match seen {
         None => alloc::format!(
-            "INSERT INTO {table} (name, version, value, write_ids) VALUES ($1, $2, $3, $4) ON CONFLICT (name) DO NOTHING \
-             RETURNING write_ids"
+            "INSERT INTO {table} (name, version, value, write_ids) SELECT $1::text, $2::bigint, $3::bytea, $4::text FROM c \
+             ON CONFLICT (name) DO NOTHING RETURNING write_ids"
         ),
         Some(seen) => {
             params.extend([int(seen.version), text(seen.writes())]);
             alloc::format!(
-                "UPDATE {table} SET version = $2, value = $3, write_ids = $4 WHERE name = $1 AND version = $5 AND \
-                 write_ids = $6 RETURNING write_ids"
+                "UPDATE {table} SET version = $2, value = $3, write_ids = $4 FROM c WHERE name = $1 AND version = $5 \
+                 AND write_ids = $6 RETURNING write_ids"
             )
         }
     };
-    Statement { sql, params }
+    Statement::new(&Sql::writes(&sql), params)
 }
 
 /// Reads the answer to [`statement`].

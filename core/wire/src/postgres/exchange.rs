@@ -27,6 +27,7 @@ use leasehold_core::{Nonce, Token};
 use super::line::{self, Asker, Told};
 use super::membership::{self, Verdict, conditions, doubt, judge};
 use super::rows::{self, Found, Memory, Misfit, Row};
+use super::sql::Sql;
 use super::statements::Texts;
 use super::{Answer, Field, Param, Statement};
 use crate::session_text;
@@ -95,7 +96,7 @@ impl Exchange {
             step: Step::Read,
             open: Vec::new(),
             tries: 0,
-            statement: Statement::new("", []),
+            statement: Statement::default(),
             afterwards: None,
             asker,
             told: Told::default(),
@@ -264,18 +265,18 @@ impl Exchange {
     fn write_statement(&self) -> Statement {
         let texts = &*self.texts;
         let of = |at: &usize| &self.ops[*at];
-        let Some(LockOp { resource, op, .. }) = self.open.first().map(of) else { return Statement::new("", []) };
+        let Some(LockOp { resource, op, .. }) = self.open.first().map(of) else { return Statement::default() };
         match (&self.step, op) {
             (Step::Mark { marker, found, .. }, _) => membership::mark(texts, found, Some(marker)),
             (Step::See, _) => {
                 let client = self.asker.map(|asker| asker.client.0.to_vec());
-                Statement::new(texts.lines.as_ref().map_or("", |lines| &lines.see), [Param::Bytea(client)])
+                Statement::maybe(texts.lines.as_ref().map(|lines| &lines.see), [Param::Bytea(client)])
             }
             (Step::Join, op) => {
                 let in_line = matches!(op, Op::Acquire(acquire) if acquire.in_line);
                 let name = Param::Text(Some(resource.as_str().to_string()));
                 let params = [self.lock_timeout(), name, self.ticket_param(), Param::Bool(in_line)];
-                Statement::new(texts.lines.as_ref().map_or("", |lines| &lines.join), params)
+                Statement::maybe(texts.lines.as_ref().map(|lines| &lines.join), params)
             }
             (Step::Read, _) => {
                 let in_quorum = self.open.iter().any(|at| of(at).op.asks_a_quorum());
@@ -291,13 +292,13 @@ impl Exchange {
                     && acquire.member.is_none()
                     && (asker.has_place || self.tries > 0)
                 {
-                    sql = &texts.acquire_in_turn;
+                    sql = Some(&texts.acquire_in_turn);
                     params.extend([self.ticket_param(), Param::Bool(acquire.in_line)]);
                 }
                 if matches!(op, Op::Release(_)) && self.tries > 0 {
-                    sql = &texts.release_to_next;
+                    sql = Some(&texts.release_to_next);
                 }
-                Statement::new(sql, params)
+                Statement::maybe(sql, params)
             }
         }
     }
@@ -329,9 +330,9 @@ impl Exchange {
 }
 
 /// The statement of an operation that is neither a renewal nor a read, and its parameters behind the first two.
-fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec<Param>) -> &'a str {
+fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec<Param>) -> Option<&'a Sql> {
     let nonce = |nonce: &Nonce| Param::Bytea(Some(nonce.as_bytes().to_vec()));
-    match op {
+    Some(match op {
         Op::Acquire(acquire) => {
             params.extend([
                 int8(acquire.floor.get().max(1)),
@@ -375,8 +376,8 @@ fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec
             ]);
             &texts.raise
         }
-        Op::Renew(_) | Op::Read => "",
-    }
+        Op::Renew(_) | Op::Read => return None,
+    })
 }
 
 /// Reads the answer to the statement of an operation that is neither a renewal nor a read.

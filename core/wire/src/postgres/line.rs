@@ -16,7 +16,8 @@ use leasehold_core::op::{Acquire, Outcome};
 use leasehold_core::{LockId, Resource};
 
 use super::exchange::misfit;
-use super::statements::{CHANNEL, COLUMNS, MARKER_ROW, NOW_MS, Notify, SETTINGS};
+use super::sql::Sql;
+use super::statements::{CHANNEL, COLUMNS, MARKER_ROW, NOW_MS, Notify};
 use super::{Answer, Field, Param, Session, Statement};
 
 /// The most places in a line. Who finds no place polls.
@@ -32,12 +33,12 @@ const NEVER: &str = "decode('0000000000000000', 'hex')";
 /// The statements of lines in one table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LineTexts {
-    pub(super) join: String,
-    pub(super) see: String,
-    forget: String,
-    leave: String,
-    look: String,
-    waiting: String,
+    pub(super) join: Sql,
+    pub(super) see: Sql,
+    forget: Sql,
+    leave: Sql,
+    look: Sql,
+    waiting: Sql,
 }
 
 /// The one who asks, as lines know it.
@@ -131,41 +132,41 @@ impl LineTexts {
             Notify::On => format!(", CASE WHEN substr(l.line, 33, 8) > int8send({NOW}) THEN {} END", notified()),
         };
         Self {
-            join: format!(
-                "WITH {SETTINGS}, j AS (UPDATE {table} AS l SET line = {changed} FROM c WHERE l.resource = $2::text AND \
+            join: Sql::writes_in_time(&format!(
+                ", j AS (UPDATE {table} AS l SET line = {changed} FROM c WHERE l.resource = $2::text AND \
                  $4::boolean AND l.marker IS NULL AND {has_changed} RETURNING l.line) \
                  SELECT m.marker, NULL::text, {NOW_MS}, {COLUMNS}, substr({first}, 1, 40), {place} FROM (SELECT 1) AS one \
                  LEFT JOIN {table} AS m ON m.resource = {MARKER_ROW} LEFT JOIN {table} AS l ON l.resource = $2::text \
                  LEFT JOIN LATERAL (SELECT coalesce((SELECT j.line FROM j), l.line) OFFSET 0) AS v (line) ON true",
                 first = standing("v.line", waiters),
                 place = place("v.line", waiters, "$3::bytea"),
-            ),
-            see: format!(
+            )),
+            see: Sql::writes_for_now(format!(
                 "INSERT INTO {waiters} AS w (client, seen_at) VALUES ($1::bytea, clock_timestamp()) ON CONFLICT (client) \
                  DO UPDATE SET seen_at = EXCLUDED.seen_at"
-            ),
-            forget: format!(
+            )),
+            forget: Sql::writes_for_now(format!(
                 "DELETE FROM {waiters} AS w WHERE w.client IN (SELECT o.client FROM {waiters} AS o WHERE o.seen_at < \
                  clock_timestamp() - interval '{FORGOTTEN_SECONDS} seconds' LIMIT 100 FOR UPDATE SKIP LOCKED)"
-            ),
-            leave: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET line = {left} FROM c WHERE l.resource = $2::text AND EXISTS \
+            )),
+            leave: Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET line = {left} FROM c WHERE l.resource = $2::text AND EXISTS \
                  (SELECT FROM {}) RETURNING CASE WHEN substr(l.line, 33, 8) > int8send({NOW}) THEN substr(l.line, 1, 24) END{told}",
                 at("$3::bytea")
-            ),
-            look: format!(
+            )),
+            look: Sql::reads(format!(
                 "SELECT k.resource, k.ticket, coalesce({is_free}, true), substr({first}, 1, 40), {place} \
                  FROM unnest($1::text[], $2::bytea[]) AS k (resource, ticket) LEFT JOIN {table} AS l \
                  ON l.resource = k.resource",
                 first = standing("l.line", waiters),
                 place = place("l.line", waiters, "k.ticket"),
-            ),
-            waiting: format!(
+            )),
+            waiting: Sql::reads(format!(
                 "SELECT count(*) OVER (), substr(l.line, 40 * p.i + 25, 8) FROM {table} AS l, {} AND {} = {NEVER} \
                  AND l.resource = $1::text ORDER BY p.i LIMIT 1",
                 places("l.line", waiters),
                 reserved("l.line"),
-            ),
+            )),
         }
     }
 }
@@ -260,21 +261,20 @@ pub(super) fn number(field: &Field) -> Option<u64> {
 impl Session {
     /// Says that a client waits and is alive, so that it keeps its places.
     pub fn see(&self, client: ClientId) -> Statement {
-        let text = self.texts.lines.as_ref().map_or("", |lines| &lines.see);
-        Statement::new(text, [Param::Bytea(Some(client.0.to_vec()))])
+        Statement::maybe(self.texts.lines.as_ref().map(|lines| &lines.see), [Param::Bytea(Some(client.0.to_vec()))])
     }
 
     /// Forgets clients that were not seen for a minute, some at a time.
     pub fn forget_unseen(&self) -> Statement {
-        Statement::new(self.texts.lines.as_ref().map_or("", |lines| &lines.forget), [])
+        Statement::maybe(self.texts.lines.as_ref().map(|lines| &lines.forget), [])
     }
 
     /// Gives up a ticket, and passes on what is reserved for it; [`Session::left`] reads the answer.
     pub fn leave(&self, resource: &Resource, ticket: Ticket, patience: core::time::Duration) -> Statement {
-        let text = self.texts.lines.as_ref().map_or("", |lines| &lines.leave);
+        let text = self.texts.lines.as_ref().map(|lines| &lines.leave);
         let patience = patience.as_millis().max(1).to_string();
         let (patience, name) = (Param::Text(Some(patience)), Param::Text(Some(resource.as_str().to_string())));
-        Statement::new(text, [patience, name, Param::Bytea(Some(named(ticket)))])
+        Statement::maybe(text, [patience, name, Param::Bytea(Some(named(ticket)))])
     }
 
     /// The ticket whose turn has come.
@@ -284,10 +284,10 @@ impl Session {
 
     /// Looks for the turns of tickets of a client; [`Session::sights`] reads the answer.
     pub fn look_at_places(&self, client: ClientId, places: &[(Resource, LockId)]) -> Statement {
-        let text = self.texts.lines.as_ref().map_or("", |lines| &lines.look);
+        let text = self.texts.lines.as_ref().map(|lines| &lines.look);
         let names = places.iter().map(|(resource, _)| resource.as_str().to_string()).collect();
         let tickets = places.iter().map(|(_, lock)| named(Ticket { client, lock: *lock })).collect();
-        Statement::new(text, [Param::TextArray(names), Param::ByteaArray(tickets)])
+        Statement::maybe(text, [Param::TextArray(names), Param::ByteaArray(tickets)])
     }
 
     /// Reads the answer to [`Session::look_at_places`].
@@ -309,8 +309,8 @@ impl Session {
 
     /// Asks how many wait for a lock; [`Session::waiting`] reads the answer.
     pub fn ask_waiting(&self, resource: &Resource) -> Statement {
-        let text = self.texts.lines.as_ref().map_or("", |lines| &lines.waiting);
-        Statement::new(text, [Param::Text(Some(resource.as_str().to_string()))])
+        let text = self.texts.lines.as_ref().map(|lines| &lines.waiting);
+        Statement::maybe(text, [Param::Text(Some(resource.as_str().to_string()))])
     }
 
     /// How many wait, and since when in milliseconds since 1970; `None` for nobody.

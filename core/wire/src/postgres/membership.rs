@@ -11,6 +11,7 @@ use leasehold_core::quorum::Trust;
 
 use super::exchange::misfit;
 use super::rows::Memory;
+use super::sql::Sql;
 use super::statements::{RUN, Texts};
 use super::{Answer, Field, Param, Session, Statement};
 
@@ -34,7 +35,7 @@ impl Session {
 
     /// Asks for the server's timeline; [`Session::run`] reads the answer.
     pub fn ask_run(&self) -> Statement {
-        Statement::new(&alloc::format!("SELECT {RUN}"), [])
+        Statement::new(&Sql::reads(alloc::format!("SELECT {RUN}")), [])
     }
 
     /// Reads the answer to [`Session::look`].

@@ -46,6 +46,7 @@ mod listing;
 mod membership;
 mod rows;
 pub mod schema;
+mod sql;
 mod statements;
 #[cfg(test)]
 mod tests;
@@ -123,12 +124,12 @@ impl Session {
             finish.owner.as_str().to_string(),
             exchange::micros(finish.keep).to_string(),
         ];
-        (self.texts.mark_in.clone(), run.into())
+        (self.texts.mark_in.text().to_string(), run.into())
     }
 }
 
 /// A statement with its parameters, in the order of `$1`, `$2`... `Debug` does not show them: they name attempts.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Statement {
     /// The text.
     pub sql: String,
@@ -137,8 +138,13 @@ pub struct Statement {
 }
 
 impl Statement {
-    fn new(sql: &str, params: impl Into<Vec<Param>>) -> Self {
-        Self { sql: sql.to_string(), params: params.into() }
+    fn new(sql: &sql::Sql, params: impl Into<Vec<Param>>) -> Self {
+        Self { sql: sql.text().to_string(), params: params.into() }
+    }
+
+    /// An empty one where there is nothing to send.
+    fn maybe(sql: Option<&sql::Sql>, params: impl Into<Vec<Param>>) -> Self {
+        sql.map_or_else(Self::default, |sql| Self::new(sql, params))
     }
 }
 

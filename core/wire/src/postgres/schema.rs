@@ -5,6 +5,8 @@ use alloc::string::String;
 
 use leasehold_core::{Resource, Token};
 
+use super::sql::BEFORE;
+
 /// The name of the table in its schema.
 pub const TABLE: &str = "leasehold";
 /// The name of the table of clients that wait, in the same schema.
@@ -81,6 +83,12 @@ pub fn create(schema: &str) -> [String; 2] {
 /// and others wait for it.
 pub fn upgrade(schema: &str) -> String {
     format!("ALTER TABLE {} ADD COLUMN IF NOT EXISTS line bytea", table(schema))
+}
+
+/// A statement that makes something, in one transaction with what has that on disk before it is answered: commands for the
+/// simple protocol.
+pub fn on_disk(statement: &str) -> String {
+    format!("{BEFORE}; {statement}")
 }
 
 /// An expression that tells if there is all that lines need, and if this user may use it.

@@ -11,6 +11,7 @@ use leasehold_core::{Seq, Token};
 
 use super::line::{self, LineTexts, NOBODY_WAITS};
 use super::schema;
+use super::sql::Sql;
 
 /// The resource of the row that holds the marker, as a literal. The byte 0x1F cannot occur in a resource.
 pub(super) const MARKER_ROW: &str = "E'leasehold\\x1fquorum'";
@@ -32,11 +33,6 @@ pub(super) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000):
 /// The server's timeline, which every promotion of a replica and every recovery from an archive changes.
 pub(super) const RUN: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
 
-/// Settings of the statement's own transaction, which end with it: it waits for a locked row no longer than its sender,
-/// and is answered only once it is on disk.
-pub(super) const SETTINGS: &str = "c AS MATERIALIZED (SELECT set_config('lock_timeout', $1::text, true), \
-    CASE WHEN current_setting('synchronous_commit') = 'off' THEN set_config('synchronous_commit', 'on', true) END)";
-
 /// The server's words where [`super::Session::mark_in`] is refused.
 const MARK_REFUSED: &str = "leasehold: the lease of this run is lost, or its record is in another database: roll back";
 
@@ -45,26 +41,26 @@ const LIVE: &str = "NOT l.released AND l.expires_at > clock_timestamp()";
 /// The statements for one table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Texts {
-    pub(super) acquire: String,
+    pub(super) acquire: Sql,
     /// The same where somebody waits; without lines it is that one.
-    pub(super) acquire_in_turn: String,
-    pub(super) forget: String,
-    pub(super) vote: String,
-    pub(super) renew: String,
+    pub(super) acquire_in_turn: Sql,
+    pub(super) forget: Sql,
+    pub(super) vote: Sql,
+    pub(super) renew: Sql,
     /// Frees a lock that nobody waits for: the server plans it in half the time. Without lines it is the next one.
-    pub(super) release: String,
-    pub(super) release_to_next: String,
-    pub(super) finish: String,
-    pub(super) revoke: String,
-    pub(super) raise: String,
-    pub(super) read: String,
-    pub(super) read_in_quorum: String,
-    pub(super) mark_new: String,
-    pub(super) mark: String,
-    pub(super) unmark: String,
-    pub(super) look: String,
-    pub(super) mark_in: String,
-    pub(super) list: String,
+    pub(super) release: Sql,
+    pub(super) release_to_next: Sql,
+    pub(super) finish: Sql,
+    pub(super) revoke: Sql,
+    pub(super) raise: Sql,
+    pub(super) read: Sql,
+    pub(super) read_in_quorum: Sql,
+    pub(super) mark_new: Sql,
+    pub(super) mark: Sql,
+    pub(super) unmark: Sql,
+    pub(super) look: Sql,
+    pub(super) mark_in: Sql,
+    pub(super) list: Sql,
     pub(super) lines: Option<LineTexts>,
 }
 
@@ -96,26 +92,24 @@ impl Texts {
         let nobody_waits = if has_lines { NOBODY_WAITS } else { "" };
         let (free, waited_for) =
             (Kept { condition: nobody_waits, line: "" }, Kept { condition: &comes_first, line: &rest });
+        let granting = |part: String| Sql::writes_in_time(&format!(", {part} SELECT a.counter, a.is_new FROM a"));
         let one = "l.resource = $2::text AND l.nonce = $3::bytea";
         Self {
-            acquire: format!("WITH {SETTINGS}, {} SELECT a.counter, a.is_new FROM a", acquire(table, "c", &free)),
-            acquire_in_turn: format!(
-                "WITH {SETTINGS}, {} SELECT a.counter, a.is_new FROM a",
-                acquire(table, "c", &waited_for)
-            ),
+            acquire: granting(acquire(table, "c", &free)),
+            acquire_in_turn: granting(acquire(table, "c", &waited_for)),
             forget: forget(table),
-            vote: format!(
-                "WITH {SETTINGS}, r AS MATERIALIZED (SELECT {run} AS run), m AS MATERIALIZED (SELECT s.marker, \
+            vote: Sql::writes_in_time(&format!(
+                ", r AS MATERIALIZED (SELECT {run} AS run), m AS MATERIALIZED (SELECT s.marker, \
                  s.marker = $10::text OR (starts_with(s.marker, $11::text) AND s.marker LIKE \
                  '% phase=member run=' || coalesce(r.run, '%')) AS votes \
                  FROM {table} AS s, c, r WHERE s.resource = {MARKER_ROW} FOR SHARE OF s), {} \
                  SELECT m.marker, m.votes, r.run, {NOW_MS}, a.counter, a.trust, a.is_new \
                  FROM r LEFT JOIN m ON true LEFT JOIN a ON true",
                 acquire(table, "m WHERE m.votes", &Kept::default())
-            ),
+            )),
             // A row that is locked by a transaction of a user must not stop the renewals of all others.
-            renew: format!(
-                "WITH {SETTINGS}, asked AS MATERIALIZED (SELECT k.* FROM c, unnest($2::text[], $3::bytea[], \
+            renew: Sql::writes_in_time(&format!(
+                ", asked AS MATERIALIZED (SELECT k.* FROM c, unnest($2::text[], $3::bytea[], \
                  $4::bigint[], $5::bigint[]) AS k (resource, nonce, seq, ttl_us)), \
                  free AS MATERIALIZED (SELECT l.resource FROM {table} AS l JOIN asked AS k USING (resource, nonce) \
                  WHERE {LIVE} FOR UPDATE OF l SKIP LOCKED) \
@@ -123,56 +117,56 @@ impl Texts {
                  expires_at = GREATEST(l.expires_at, clock_timestamp() + k.ttl_us * interval '1 microsecond') \
                  FROM asked AS k, free WHERE free.resource = k.resource AND l.resource = k.resource \
                  AND l.nonce = k.nonce AND l.seq < k.seq AND {LIVE} RETURNING l.resource, l.nonce"
-            ),
-            release: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET released = true FROM c WHERE {one} AND NOT l.released \
+            )),
+            release: Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET released = true FROM c WHERE {one} AND NOT l.released \
                  {nobody_waits} RETURNING 1::bigint{told_all}"
-            ),
-            release_to_next: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET released = true{served} FROM c WHERE {one} AND NOT l.released \
+            )),
+            release_to_next: Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET released = true{served} FROM c WHERE {one} AND NOT l.released \
                  RETURNING 1::bigint{turn}{told}"
-            ),
-            finish: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
+            )),
+            finish: Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
                  done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
                  done_until = clock_timestamp() + $6::bigint * interval '1 microsecond'{served} FROM c WHERE {one} AND \
                  {LIVE} RETURNING 1::bigint{turn}{finished}"
-            ),
+            )),
             // Every renewal is older than the last number there is.
-            revoke: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET seq = {last} FROM c WHERE {one} AND {LIVE} RETURNING 1::bigint",
+            revoke: Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET seq = {last} FROM c WHERE {one} AND {LIVE} RETURNING 1::bigint",
                 last = Seq::LAST
-            ),
-            raise: format!(
-                "WITH {SETTINGS} UPDATE {table} AS l SET counter = GREATEST(l.counter, $4::bigint), \
+            )),
+            raise: Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET counter = GREATEST(l.counter, $4::bigint), \
                  trust = CASE WHEN EXISTS (SELECT FROM {table} AS s WHERE s.resource = {MARKER_ROW} AND s.marker LIKE \
                  '% stamp=' || $5::text || ' phase=rejoined:%') THEN $5::text ELSE l.trust END \
                  FROM c WHERE {one} AND {LIVE} RETURNING l.counter"
-            ),
+            )),
             read: read(table, "NULL::text"),
             read_in_quorum: read(table, run),
-            mark_new: format!(
+            mark_new: Sql::writes(&format!(
                 "INSERT INTO {table} (resource, counter, nonce, seq, released, ttl_us, since, expires_at, owner, \
-                 marker) VALUES ({MARKER_ROW}, 0, decode(repeat('00', 16), 'hex'), 0, true, 0, clock_timestamp(), \
-                 clock_timestamp(), '', $1::text) ON CONFLICT (resource) DO NOTHING RETURNING marker"
-            ),
-            mark: format!(
-                "UPDATE {table} AS l SET marker = $1::text WHERE l.resource = {MARKER_ROW} AND l.marker = $2::text \
+                 marker) SELECT {MARKER_ROW}, 0, decode(repeat('00', 16), 'hex'), 0, true, 0, clock_timestamp(), \
+                 clock_timestamp(), '', $1::text FROM c ON CONFLICT (resource) DO NOTHING RETURNING marker"
+            )),
+            mark: Sql::writes(&format!(
+                "UPDATE {table} AS l SET marker = $1::text FROM c WHERE l.resource = {MARKER_ROW} AND l.marker = $2::text \
                  RETURNING l.marker"
-            ),
-            unmark: format!(
-                "DELETE FROM {table} AS l WHERE l.resource = {MARKER_ROW} AND l.marker = $1::text RETURNING l.marker"
-            ),
-            look: format!(
+            )),
+            unmark: Sql::writes(&format!(
+                "DELETE FROM {table} AS l USING c WHERE l.resource = {MARKER_ROW} AND l.marker = $1::text RETURNING l.marker"
+            )),
+            look: Sql::reads(format!(
                 "SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW}), {}",
                 schema::has_lines(schema)
-            ),
+            )),
             mark_in: mark_in(table),
             // The name of the first page may be the prefix itself, which no later one can be.
-            list: format!(
+            list: Sql::reads(format!(
                 "SELECT l.resource, {LIVE} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
                  (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
-            ),
+            )),
             lines: waiters.map(|waiters| LineTexts::new(table, waiters, notify)),
         }
     }
@@ -239,44 +233,44 @@ fn acquire(table: &str, from: &str, kept: &Kept<'_>) -> String {
 
 /// Forgets a few neighbours of a new name whose counter no longer matters. Names that count upwards or have a date are
 /// followed by their oldest relatives, so a few for each new name keep ever-new names from filling the disk.
-fn forget(table: &str) -> String {
+fn forget(table: &str) -> Sql {
     let is_old = |row: &str| {
         let retention = RETENTION.as_secs();
         format!("{row}.marker IS NULL AND {row}.expires_at < clock_timestamp() - interval '{retention} seconds'")
     };
-    format!(
-        "DELETE FROM {table} AS l WHERE l.resource IN (\
+    Sql::writes(&format!(
+        "DELETE FROM {table} AS l USING c WHERE l.resource IN (\
          SELECT o.resource FROM {table} AS o WHERE o.resource IN (\
          SELECT n.resource FROM {table} AS n WHERE n.resource > $1::text ORDER BY n.resource LIMIT 4) \
          AND {} AND coalesce(o.done_until <= clock_timestamp(), true) FOR UPDATE SKIP LOCKED) AND {}",
         is_old("o"),
         is_old("l")
-    )
+    ))
 }
 
 /// Marks finished work in a transaction of the user's, and fails if the lease is over, so that nothing of it is committed.
 ///
 /// From here to the end of that transaction the row is locked, so nobody else is granted the lock meanwhile. The failure is a
 /// text that is no number, since a statement cannot raise an error of its own; an aggregate is what no planner reads ahead.
-fn mark_in(table: &str) -> String {
+fn mark_in(table: &str) -> Sql {
     let run = |at: u8| format!("($1::text[])[{at}]");
-    format!(
-        "WITH marked AS (UPDATE {table} AS l SET done_nonce = l.nonce, done_token = {token}::bigint, \
+    Sql::writes_in_theirs(&format!(
+        ", marked AS (UPDATE {table} AS l SET done_nonce = l.nonce, done_token = {token}::bigint, \
          done_owner = {owner}, done_at = clock_timestamp(), \
          done_until = clock_timestamp() + {keep}::bigint * interval '1 microsecond' \
-         WHERE l.resource = {resource} AND l.nonce = decode({nonce}, 'hex') AND {LIVE} RETURNING 1) \
+         FROM leasehold_on_disk WHERE l.resource = {resource} AND l.nonce = decode({nonce}, 'hex') AND {LIVE} RETURNING 1) \
          SELECT (SELECT CASE count(*) WHEN 1 THEN '1' ELSE '{MARK_REFUSED}' END FROM marked)::bigint AS marked",
         resource = run(1),
         nonce = run(2),
         token = run(3),
         owner = run(4),
         keep = run(5),
-    )
+    ))
 }
 
-fn read(table: &str, run: &str) -> String {
-    format!(
+fn read(table: &str, run: &str) -> Sql {
+    Sql::reads(format!(
         "SELECT m.marker, {run}, {NOW_MS}, {COLUMNS} FROM (SELECT 1) AS one \
          LEFT JOIN {table} AS m ON m.resource = {MARKER_ROW} LEFT JOIN {table} AS l ON l.resource = ANY($1::text[])"
-    )
+    ))
 }
