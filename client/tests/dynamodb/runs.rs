@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::on_dynamodb::{is_held, put, row, through};
+use crate::common::on_dynamodb::{attribute, is_held, put, row, through};
 use crate::common::{PATIENCE, eventually, ms};
 use crate::{new_table, server};
 use leasehold::blocking::{Client, Once, Run};
@@ -83,6 +83,60 @@ fn a_finish_without_any_answer_is_unconfirmed_whether_the_mark_stands_or_not() {
     let Once::Run(next) = rig.asked("not applied", PATIENCE) else { panic!("nothing was written down") };
     assert!(next.token() > run.token());
     next.finish().unwrap();
+}
+
+/// DynamoDB removes a row some time after this, and the mark with it.
+#[track_caller]
+fn end(rig: &Rig) -> u64 {
+    attribute(&row(&rig.server, &rig.url, "job@monday"), "expires").parse().unwrap()
+}
+
+#[test]
+fn nothing_brings_forward_the_end_of_a_row_with_a_mark() {
+    let mut rig = Rig::new();
+    let with = |url: &str| Client::connect(format!("{url}&expires=expires")).unwrap();
+    (rig.client, rig.other) = (with(&rig.url), with(&rig.url));
+    let year = Duration::from_secs(365 * 86_400);
+    let run = match rig.client.once("job").slot("monday").keep(year).begin().unwrap() {
+        Once::Run(run) => run,
+        other => panic!("it is to be done: {other:?}"),
+    };
+    run.finish().unwrap();
+    let kept = end(&rig);
+    let stands = |after: &str| {
+        assert_eq!(end(&rig), kept, "{after}");
+        assert!(matches!(rig.asked("monday", Duration::ZERO), Once::Done(_)), "{after}");
+    };
+    let version = || attribute(&row(&rig.server, &rig.url, "job@monday"), "recordVersionNumber").to_owned();
+    let take = |client: &Client| client.lock("job@monday").ttl(ms(20_000)).renew_every(ms(50)).acquire().unwrap();
+    let lease = take(&rig.client);
+    stands("an acquire");
+    let granted = version();
+    eventually("it is renewed", || version() != granted);
+    stands("a renewal");
+    lease.release().unwrap();
+    stands("a release");
+    // By others, who have seen no answer to its acquire.
+    let lease = take(&rig.client);
+    rig.other.break_lock("job@monday").unwrap();
+    stands("a break");
+    drop(lease);
+    let lease = take(&rig.client);
+    rig.other.release_if("job@monday", lease.token().into()).unwrap();
+    stands("a release by another");
+    drop(lease);
+    // One that is done again has the end of its own mark.
+    let Once::Run(again) = rig.other.once("job").slot("monday").even_if_done().begin().unwrap() else { panic!() };
+    assert_eq!(end(&rig), kept, "an acquire of a run");
+    again.release().unwrap();
+    stands("a run that was given up");
+    // What ends sooner is put off.
+    let mut row = row(&rig.server, &rig.url, "job@monday");
+    row["expires"] = json!({"N": "7"});
+    put(&rig.server, &rig.url, &row);
+    let lease = take(&rig.client);
+    assert!(end(&rig) > 1_700_000_000);
+    lease.release().unwrap();
 }
 
 #[test]

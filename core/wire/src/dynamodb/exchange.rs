@@ -2,10 +2,10 @@
 //!
 //! | operation | requests, one after the other |
 //! |---|---|
-//! | acquire | the lock; once more in the other [`Form`] where the first shows a free row |
+//! | acquire | the lock; once more in another [`Form`] where the first shows a free row |
 //! | the same in a quorum | then the marker is read, perhaps written, and where it does not vote the lock is freed again |
 //! | and where it votes | a lock that an earlier send has written is made this one's |
-//! | renew, release | the lock; in a quorum the marker where the lock is not ours |
+//! | renew, release | the lock; a renewal once more where the row of a run is kept for longer; in a quorum the marker where the lock is not ours |
 //! | raise | the lock; once more in the other form where only the trust is to be written |
 //! | revoke, read | the lock |
 //!
@@ -23,7 +23,7 @@ use core::fmt;
 use serde_json::{Map, Value as Json};
 
 use super::errors::{ErrorClass, Repeat, classify, code_of};
-use super::expressions::{self, Form};
+use super::expressions::{self, Expires, Form};
 use super::json::object;
 use super::lock::{self, Told};
 use super::membership::{self, Vote};
@@ -103,6 +103,9 @@ enum Next {
 /// How often a marker is written again that others write at the same time.
 const MOST_MARKS: u32 = 3;
 
+/// An acquire has put off the end of the row already.
+const KEPT: Form = Form { expires: Expires::Stays, ..Form::FIRST };
+
 /// A response by its kind.
 pub(super) enum Heard {
     /// Status 200, and the body.
@@ -157,8 +160,8 @@ impl Exchange {
             reset: false,
         };
         for (at, op) in ops.iter().enumerate() {
-            let request = lock::request(&exchange.settings, op, Form::Below, unix_ms)?;
-            exchange.legs.push(Leg { op: op.clone(), stage: Stage::Lock(Form::Below), outcome: None });
+            let request = lock::request(&exchange.settings, op, Form::FIRST, unix_ms)?;
+            exchange.legs.push(Leg { op: op.clone(), stage: Stage::Lock(Form::FIRST), outcome: None });
             exchange.open.push(at);
             exchange.requests.push(request);
         }
@@ -264,7 +267,7 @@ impl Leg {
         match &self.stage {
             Stage::Lock(form) => lock::request(settings, &self.op, *form, unix_ms).ok(),
             Stage::Undo(_) => self.undo(settings, unix_ms),
-            Stage::Keep(..) => lock::request(settings, &self.kept()?, Form::Below, unix_ms).ok(),
+            Stage::Keep(..) => lock::request(settings, &self.kept()?, KEPT, unix_ms).ok(),
             Stage::Look(_) | Stage::Mark { .. } => None,
         }
     }
@@ -272,7 +275,7 @@ impl Leg {
     /// The release of what this send has written.
     fn undo(&self, settings: &Settings, unix_ms: u64) -> Option<Request> {
         let Op::Acquire(op) = &self.op.op else { return None };
-        Some(expressions::undo(settings, self.op.resource.as_str(), op, unix_ms))
+        Some(expressions::undo(settings, &self.op.resource, op, unix_ms))
     }
 
     /// The renewal that makes a lock of an earlier send this one's.
@@ -337,19 +340,19 @@ impl Leg {
         unix_ms: u64,
     ) -> Outcome {
         let Some(kept) = self.kept() else { return misfit() };
-        match lock::told(settings, &kept, Form::Below, heard, unix_ms) {
+        match lock::told(settings, &kept, KEPT, heard, unix_ms) {
             Told::Outcome(Outcome::Applied(_), _) => outcome.clone(),
             Told::Outcome(other, _) => loss.map_or(other.clone(), |loss| in_doubt(other, loss)),
-            Told::OtherForm => misfit(),
+            Told::OtherForm(_) => misfit(),
         }
     }
 
     fn locked(&self, settings: &Settings, form: Form, heard: Heard, unix_ms: u64) -> Next {
         let (outcome, trust) = match lock::told(settings, &self.op, form, heard, unix_ms) {
             Told::Outcome(outcome, trust) => (outcome, trust),
-            Told::OtherForm => {
-                return match lock::request(settings, &self.op, Form::Above, unix_ms) {
-                    Ok(request) => Next::Ask(Stage::Lock(Form::Above), request),
+            Told::OtherForm(form) => {
+                return match lock::request(settings, &self.op, form, unix_ms) {
+                    Ok(request) => Next::Ask(Stage::Lock(form), request),
                     Err(denial) => Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
                 };
             }
@@ -414,7 +417,7 @@ impl Leg {
         };
         match (&self.op.op, self.kept()) {
             (Op::Acquire(op), Some(kept)) if lock::is_of_earlier_send(op, &outcome) => {
-                match lock::request(settings, &kept, Form::Below, unix_ms) {
+                match lock::request(settings, &kept, KEPT, unix_ms) {
                     Ok(request) => Next::Ask(Stage::Keep(lock::as_of(op, outcome), loss), request),
                     Err(denial) => Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
                 }

@@ -12,16 +12,38 @@ use super::{Request, Settings, Target};
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::member::RETENTION;
 use leasehold_core::op::{Acquire, Denial, DenialKind, Finish, Raise, Release, Renew, Revoke};
-use leasehold_core::{Seq, Token};
+use leasehold_core::{Resource, Seq, Token};
 
-/// Which of two writes stands for an operation, for want of a `max()`: together they are one, as each computes the
-/// counter in the write itself. From what an earlier answer showed it could fall.
+/// Which of several writes stands for an operation, for want of a `max()`: together they are one, as each computes what it
+/// writes from the row itself. From what an earlier answer showed it could fall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
-    /// The counter is below the number that was asked for, and becomes it.
+pub(super) struct Form {
+    pub(super) counter: Counter,
+    pub(super) expires: Expires,
+}
+
+impl Form {
+    /// The one that is sent first.
+    pub(super) const FIRST: Self = Self { counter: Counter::Below, expires: Expires::Earlier };
+}
+
+/// The counter of an acquire or a raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Counter {
+    /// It is below the number that was asked for, and becomes it.
     Below,
-    /// The counter is not below it: an acquire makes it one more, a raise leaves it.
+    /// It is not below it: an acquire makes it one more, a raise leaves it.
     Above,
+}
+
+/// The time from which DynamoDB may remove the row, of a run's resource: there it may cover a mark that is kept for longer
+/// than rows are. Rows of other locks are kept from each write on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Expires {
+    /// It is not later than what is written now.
+    Earlier,
+    /// It may be, and stays.
+    Stays,
 }
 
 /// Placeholders for attributes in expressions.
@@ -62,6 +84,7 @@ struct Update<'a> {
     set: String,
     remove: &'static str,
     condition: String,
+    expires: Expires,
     values: Map<String, Json>,
     returns: Returns,
 }
@@ -74,6 +97,7 @@ impl<'a> Update<'a> {
             set: String::new(),
             remove: "",
             condition: String::new(),
+            expires: Expires::Stays,
             values: Map::new(),
             returns: Returns::All,
         }
@@ -89,19 +113,28 @@ impl<'a> Update<'a> {
         self.set.push_str(assignments);
     }
 
-    /// Every write of a lock puts off the time at which DynamoDB may remove the row.
-    fn keep_until(&mut self, unix_ms: u64) {
-        self.keep_for(RETENTION, unix_ms);
+    /// Every write of a lock puts off the time at which DynamoDB may remove the row, and none brings it forward. What lies on
+    /// the row of a run may have to stay for longer than the row of a lock.
+    fn keep_until(&mut self, lock: &Resource, expires: Expires, unix_ms: u64) {
+        if !lock.may_be_of_run() {
+            self.keep_for(RETENTION, unix_ms);
+        } else if expires == Expires::Earlier && self.settings.expires_name().is_some() {
+            self.expires = expires;
+            self.keep_for(RETENTION, unix_ms);
+        }
     }
 
     fn keep_for(&mut self, length: Duration, unix_ms: u64) {
         if self.settings.expires_name().is_some() {
             self.set("#ex = :ex");
-            self.value(":ex", number(unix_ms / 1000 + length.as_secs()));
+            self.value(":ex", number(kept_until(length, unix_ms)));
         }
     }
 
-    fn request(self) -> Request {
+    fn request(mut self) -> Request {
+        if self.expires == Expires::Earlier {
+            self.condition = alloc::format!("({}) AND (attribute_not_exists(#ex) OR #ex <= :ex)", self.condition);
+        }
         let update = [self.set.as_str(), self.remove].join(" ");
         let update = update.trim();
         let names = names(self.settings, &[update, &self.condition]);
@@ -120,6 +153,18 @@ impl<'a> Update<'a> {
         });
         Request::new(Target::UpdateItem, &body)
     }
+}
+
+/// In seconds, as DynamoDB's time to live wants it.
+fn kept_until(length: Duration, unix_ms: u64) -> u64 {
+    unix_ms / 1000 + length.as_secs()
+}
+
+/// Tells if DynamoDB may remove this row only later than if it were written now.
+pub(super) fn is_kept_longer(lock: &Resource, row: &record::Row, unix_ms: u64) -> bool {
+    let now = kept_until(RETENTION, unix_ms);
+    // Of another type it is none that removes the row.
+    lock.may_be_of_run() && row.expires.is_some_and(|expires| expires.is_none_or(|expires| expires > now))
 }
 
 /// The row's primary key.
@@ -163,12 +208,12 @@ pub(super) fn floor(op: &Acquire) -> Token {
 /// of time that end in a unit.
 pub(super) fn acquire(
     settings: &Settings,
-    row: &str,
+    lock: &Resource,
     op: &Acquire,
     form: Form,
     unix_ms: u64,
 ) -> Result<Request, Denial> {
-    let mut update = Update::of(settings, row);
+    let mut update = Update::of(settings, lock.as_str());
     let not_ours = match &op.member {
         // Versions of one attempt have one length, so these are exactly its sends before this one.
         Some(_) => "(NOT begins_with(#rvn, :own) OR (#un = #rvn AND #rvn < :rvn))",
@@ -191,12 +236,12 @@ pub(super) fn acquire(
     update.value(":on", text(op.owner.as_str()));
     update.value(":ld", text(&lasting(op.record_ttl)?));
     update.value(":ga", number(unix_ms));
-    let counter = match form {
-        Form::Below => {
+    let counter = match form.counter {
+        Counter::Below => {
             update.set("#ft = :floor");
             "attribute_not_exists(#ft) OR #ft < :floor"
         }
-        Form::Above => {
+        Counter::Above => {
             update.set("#ft = #ft + :one");
             update.value(":one", number(1));
             update.value(":max", number(Token::MAX.get()));
@@ -214,7 +259,7 @@ pub(super) fn acquire(
         update.set("#se = :se");
         update.value(":se", text(&session_text(&op.nonce, session)));
     }
-    update.keep_until(unix_ms);
+    update.keep_until(lock, form.expires, unix_ms);
     update.condition = alloc::format!("({free}) AND ({counter})");
     if op.unless_done {
         update.condition.push_str(" AND (attribute_not_exists(#mu) OR #mu <= :now)");
@@ -224,13 +269,19 @@ pub(super) fn acquire(
 }
 
 /// A heartbeat. Any earlier write of the attempt will do, whichever has landed; a later one makes this one harmless.
-pub(super) fn renew(settings: &Settings, row: &str, op: &Renew, unix_ms: u64) -> Result<Request, Denial> {
-    let mut update = Update::of(settings, row);
+pub(super) fn renew(
+    settings: &Settings,
+    lock: &Resource,
+    op: &Renew,
+    expires: Expires,
+    unix_ms: u64,
+) -> Result<Request, Denial> {
+    let mut update = Update::of(settings, lock.as_str());
     update.set("#rvn = :rvn, #ld = :ld");
     update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
     update.value(":own", text(&own(&op.nonce)));
     update.value(":ld", text(&lasting(op.record_ttl)?));
-    update.keep_until(unix_ms);
+    update.keep_until(lock, expires, unix_ms);
     // Versions of one attempt have one length, so these are exactly its sends before this one.
     update.condition = "begins_with(#rvn, :own) AND #rvn < :rvn AND attribute_not_exists(#ir)".to_string();
     update.returns = Returns::Written;
@@ -239,21 +290,21 @@ pub(super) fn renew(settings: &Settings, row: &str, op: &Renew, unix_ms: u64) ->
 
 /// The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused, also where an
 /// earlier one was undone. A row that was released before is refused, as is every other that is not ours any more.
-pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64) -> Request {
-    let mut update = Update::of(settings, row);
+pub(super) fn release(settings: &Settings, lock: &Resource, op: &Release, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, lock.as_str());
     update.set("#ir = :yes");
     update.remove = "REMOVE #un";
     update.value(":yes", text("1"));
     update.value(":own", text(&own(&op.nonce)));
-    update.keep_until(unix_ms);
+    update.keep_until(lock, Expires::Stays, unix_ms);
     update.condition = "begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))".to_string();
     update.request()
 }
 
 /// The mark and the release are one write. A row that is not held any more is refused: the mark of an earlier send is found by
 /// what the refusal shows.
-pub(super) fn finish(settings: &Settings, row: &str, op: &Finish, unix_ms: u64) -> Request {
-    let mut update = Update::of(settings, row);
+pub(super) fn finish(settings: &Settings, lock: &Resource, op: &Finish, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, lock.as_str());
     // One that is kept no time is over for every clock.
     let keep = op.keep.saturating_add(CLOCK_MARGIN);
     let until = if op.keep.is_zero() { 0 } else { unix_ms.saturating_add(whole_ms(keep)) };
@@ -271,26 +322,26 @@ pub(super) fn finish(settings: &Settings, row: &str, op: &Finish, unix_ms: u64) 
 }
 
 /// The last version that the attempt can have: every heartbeat of it is an earlier one. Others see a row that has moved.
-pub(super) fn revoke(settings: &Settings, row: &str, op: &Revoke, unix_ms: u64) -> Request {
-    let mut update = Update::of(settings, row);
+pub(super) fn revoke(settings: &Settings, lock: &Resource, op: &Revoke, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, lock.as_str());
     update.set("#rvn = :rvn");
     update.value(":rvn", text(&rvn(&op.nonce, Seq::LAST)));
     update.value(":own", text(&own(&op.nonce)));
-    update.keep_until(unix_ms);
+    update.keep_until(lock, Expires::Stays, unix_ms);
     update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir)".to_string();
     update.request()
 }
 
 /// The counter and what is known of its trust are one write. The trust names the loss that it was meant for: a reader
 /// compares that with the marker, so one for an earlier loss makes nobody trusted.
-pub(super) fn raise(settings: &Settings, row: &str, op: &Raise, form: Form, unix_ms: u64) -> Request {
-    let mut update = Update::of(settings, row);
-    let counter = match form {
-        Form::Below => {
+pub(super) fn raise(settings: &Settings, lock: &Resource, op: &Raise, counter: Counter, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, lock.as_str());
+    let counter = match counter {
+        Counter::Below => {
             update.set("#ft = :ft");
             "(attribute_not_exists(#ft) OR #ft < :ft)"
         }
-        Form::Above => "#ft >= :ft",
+        Counter::Above => "#ft >= :ft",
     };
     update.value(":ft", number(op.token.get()));
     if let Some(loss) = op.loss {
@@ -298,7 +349,7 @@ pub(super) fn raise(settings: &Settings, row: &str, op: &Raise, form: Form, unix
         update.value(":qt", text(&loss.to_string()));
     }
     update.value(":own", text(&own(&op.nonce)));
-    update.keep_until(unix_ms);
+    update.keep_until(lock, Expires::Stays, unix_ms);
     update.condition = alloc::format!("begins_with(#rvn, :own) AND attribute_not_exists(#ir) AND {counter}");
     update.request()
 }
@@ -344,12 +395,12 @@ pub(super) fn never(settings: &Settings, row: &str) -> Request {
 
 /// Frees what one send has written, for others and for later sends of its attempt. One of those may count on the row by the
 /// time this arrives, or the holder may have left.
-pub(super) fn undo(settings: &Settings, row: &str, op: &Acquire, unix_ms: u64) -> Request {
-    let mut update = Update::of(settings, row);
+pub(super) fn undo(settings: &Settings, lock: &Resource, op: &Acquire, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, lock.as_str());
     update.set("#ir = :yes, #un = :rvn");
     update.value(":yes", text("1"));
     update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
-    update.keep_until(unix_ms);
+    update.keep_until(lock, Expires::Stays, unix_ms);
     update.condition = "#rvn = :rvn AND attribute_not_exists(#ir)".to_string();
     update.request()
 }

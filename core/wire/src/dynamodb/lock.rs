@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde_json::{Map, Value as Json};
 
 use super::exchange::{Heard, misfit};
-use super::expressions::{self, Form};
+use super::expressions::{self, Counter, Expires, Form, is_kept_longer};
 use super::json::as_text;
 use super::record::{self, Row, Rvn};
 use super::{Request, Settings};
@@ -19,20 +19,20 @@ use leasehold_core::{Nonce, Token, Version};
 pub(super) enum Told {
     /// The outcome of a single store, and the loss since which the row's counter was raised.
     Outcome(Outcome, Option<LossId>),
-    /// The other form may fit.
-    OtherForm,
+    /// This other form may fit.
+    OtherForm(Form),
 }
 
 pub(super) fn request(settings: &Settings, op: &LockOp, form: Form, unix_ms: u64) -> Result<Request, Denial> {
-    let row = op.resource.as_str();
+    let row = &op.resource;
     Ok(match &op.op {
         Op::Acquire(op) => expressions::acquire(settings, row, op, form, unix_ms)?,
-        Op::Renew(op) => expressions::renew(settings, row, op, unix_ms)?,
+        Op::Renew(op) => expressions::renew(settings, row, op, form.expires, unix_ms)?,
         Op::Release(op) => expressions::release(settings, row, op, unix_ms),
         Op::Finish(op) => expressions::finish(settings, row, op, unix_ms),
         Op::Revoke(op) => expressions::revoke(settings, row, op, unix_ms),
-        Op::Raise(op) => expressions::raise(settings, row, op, form, unix_ms),
-        Op::Read => expressions::get(settings, row),
+        Op::Raise(op) => expressions::raise(settings, row, op, form.counter, unix_ms),
+        Op::Read => expressions::get(settings, row.as_str()),
     })
 }
 
@@ -111,9 +111,9 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
         Op::Acquire(acquire) => {
             let is_it = row.rvn == Rvn::Ours { nonce: acquire.nonce, seq: acquire.seq } && !row.released;
             let floor = expressions::floor(acquire);
-            let fits = |counter: &Token| match form {
-                Form::Below => *counter == floor,
-                Form::Above => *counter > floor,
+            let fits = |counter: &Token| match form.counter {
+                Counter::Below => *counter == floor,
+                Counter::Above => *counter > floor,
             };
             match row.counter.filter(fits) {
                 Some(counter) if is_it => Told::Outcome(Outcome::Applied(Applied::Acquired { counter }), row.trust),
@@ -166,6 +166,10 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
         Err(outcome) => return Told::Outcome(outcome, None),
     };
     let wrong = || Told::Outcome(misfit(), None);
+    let longer = |row: &Row| match is_kept_longer(&op.resource, row, unix_ms) {
+        true => Expires::Stays,
+        false => Expires::Earlier,
+    };
     if let Some(row) = &row {
         if let Some(refusal) = marked(row, &op.op, unix_ms) {
             return Told::Outcome(Outcome::NotApplied(refusal), None);
@@ -175,19 +179,32 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
             Op::Finish(finish) if has_mark_of(row, &finish.nonce) => {
                 return Told::Outcome(Outcome::Applied(Applied::Finished), None);
             }
-            Op::Acquire(acquire) if row.is_free_for(acquire) => match stepped(row, acquire, form) {
+            Op::Acquire(acquire) if row.is_free_for(acquire) => match stepped(row, acquire, form, longer(row)) {
                 Free::Exhausted => return Told::Outcome(exhausted(), None),
-                Free::OtherForm => return Told::OtherForm,
+                Free::OtherForm(form) => return Told::OtherForm(form),
                 Free::Raced => {}
                 Free::Contradiction => return wrong(),
             },
-            Op::Raise(raise) if row.is_held_by(&raise.nonce) => match (is_raised(row, raise), form, row.counter) {
-                (true, _, Some(counter)) => return Told::Outcome(Outcome::Applied(Applied::Raised { counter }), None),
-                (false, Form::Below, _) if is_high_enough(row, raise) => return Told::OtherForm,
-                _ => return wrong(),
-            },
+            Op::Raise(raise) if row.is_held_by(&raise.nonce) => {
+                match (is_raised(row, raise), form.counter, row.counter) {
+                    (true, _, Some(counter)) => {
+                        return Told::Outcome(Outcome::Applied(Applied::Raised { counter }), None);
+                    }
+                    (false, Counter::Below, _) if is_high_enough(row, raise) => {
+                        return Told::OtherForm(Form { counter: Counter::Above, ..form });
+                    }
+                    _ => return wrong(),
+                }
+            }
             // What is ours is never in its own way.
-            Op::Renew(renew) if row.rvn.is_before(&renew.nonce, renew.seq) && !row.released => return wrong(),
+            Op::Renew(renew) if row.rvn.is_before(&renew.nonce, renew.seq) && !row.released => {
+                return match longer(row) {
+                    Expires::Stays if form.expires == Expires::Earlier => {
+                        Told::OtherForm(Form { expires: Expires::Stays, ..form })
+                    }
+                    Expires::Earlier | Expires::Stays => wrong(),
+                };
+            }
             Op::Release(release) if row.rvn.is_of(&release.nonce) && (!row.released || row.undone) => return wrong(),
             Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) => return wrong(),
             Op::Acquire(_)
@@ -206,19 +223,22 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
 /// Why a free row was not written.
 enum Free {
     Exhausted,
-    OtherForm,
-    /// The counter is another than it was when the first form was refused.
+    OtherForm(Form),
+    /// The row is another than it was when the first form was refused.
     Raced,
     Contradiction,
 }
 
-fn stepped(row: &Row, op: &Acquire, form: Form) -> Free {
-    let below = row.counter.is_none_or(|counter| counter < expressions::floor(op));
-    match (form, below) {
-        (_, false) if row.counter == Some(Token::MAX) => Free::Exhausted,
-        (Form::Below, false) => Free::OtherForm,
-        (Form::Above, true) => Free::Raced,
-        (Form::Below, true) | (Form::Above, false) => Free::Contradiction,
+fn stepped(row: &Row, op: &Acquire, form: Form, expires: Expires) -> Free {
+    let is_below = row.counter.is_none_or(|counter| counter < expressions::floor(op));
+    let fitting = Form { counter: if is_below { Counter::Below } else { Counter::Above }, expires };
+    // What leaves the time to live as it is fits any.
+    let fits = form.counter == fitting.counter && (form.expires == Expires::Stays || form.expires == expires);
+    match form {
+        _ if row.counter == Some(Token::MAX) && !is_below => Free::Exhausted,
+        _ if fits => Free::Contradiction,
+        Form::FIRST => Free::OtherForm(fitting),
+        _ => Free::Raced,
     }
 }
 

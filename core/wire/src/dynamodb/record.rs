@@ -63,6 +63,8 @@ pub(super) struct Row {
     granted_at: Option<u64>,
     data: Option<Payload>,
     session: Option<Session>,
+    /// The time from which DynamoDB may remove it; `Some(None)` where it will not.
+    pub(super) expires: Option<Option<u64>>,
     /// The last mark of finished work, standing or not. Only runs care if it can be read.
     pub(super) done: Result<Option<Done>, Denial>,
 }
@@ -266,6 +268,7 @@ impl Row {
             }),
             data: item.get(DATA).filter(|_| has_data).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
             session,
+            expires: settings.expires_name().and_then(|name| item.get(name)).map(as_number),
             rvn,
         })
     }

@@ -19,6 +19,7 @@ use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Versio
 mod answers;
 mod failures;
 mod hostile;
+mod kept;
 mod quorum;
 mod requests;
 mod rows;
