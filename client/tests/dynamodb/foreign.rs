@@ -133,8 +133,12 @@ fn a_row_of_ours_is_one_of_javas_and_something_more() {
     });
     assert_eq!(held, wanted);
     lease.release().unwrap();
+    let free = row(&server, &url, "invoice/42");
+    let freed_at: u64 = attribute(&free, "freedAt").parse().unwrap();
+    assert!(freed_at >= granted_at);
     wanted["isReleased"] = json!({"S": "1"});
-    assert_eq!(row(&server, &url, "invoice/42"), wanted, "a release keeps the version, as Java's does");
+    wanted["freedAt"] = json!({"N": freed_at.to_string()});
+    assert_eq!(free, wanted, "a release keeps the version, as Java's does");
 }
 
 #[test]

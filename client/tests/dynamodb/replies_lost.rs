@@ -233,3 +233,11 @@ fn a_store_that_is_away_for_a_while_costs_no_lease() {
     lease.check(ms(1)).unwrap();
     lease.release().unwrap();
 }
+
+#[test]
+fn what_a_proxy_sends_twice_counts_once() {
+    let server = server();
+    let proxy = Proxy::to(server.address());
+    let url = through(&new_table(&server), proxy.address());
+    crate::common::twice::whatever_is_sent_twice_counts_once(&proxy, &url, Request::containing("UpdateItem"));
+}

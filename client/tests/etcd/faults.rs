@@ -188,3 +188,11 @@ fn a_slow_disk_costs_time_and_no_lease() {
     assert!(!held.is_lost());
     held.release().unwrap();
 }
+
+#[test]
+fn what_a_proxy_sends_twice_counts_once() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address());
+    let url = format!("etcd://{}", proxy.address());
+    crate::common::twice::whatever_is_sent_twice_counts_once(&proxy, &url, Request::containing("requestPut"));
+}

@@ -6,6 +6,7 @@ use leasehold::blocking::Once;
 use leasehold_servers::objects::{Api, Server, azure_signature};
 use leasehold_servers::proxy::{Loss, Proxy, Request};
 
+use crate::common::twice::whatever_is_sent_twice_counts_once;
 use crate::common::{PATIENCE, eventually, ms};
 use crate::{APIS, client, lease, server, within};
 
@@ -46,6 +47,15 @@ fn operations_whose_answer_is_lost_count_once() {
             assert_eq!(fault.hits(), 1, "{api:?}, {loss:?}");
             assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
         }
+    }
+}
+
+#[test]
+fn what_a_proxy_sends_twice_counts_once() {
+    for api in APIS {
+        let server = server(api);
+        let proxy = Proxy::to(server.address());
+        whatever_is_sent_twice_counts_once(&proxy, &server.url_at(proxy.address(), "p"), write());
     }
 }
 

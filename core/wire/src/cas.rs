@@ -120,7 +120,7 @@ enum Stage {
     Read,
     Decide(Option<Item>),
     Write(Write),
-    /// The condition of a write did not hold, whose answer was lost once: has it come through?
+    /// The condition of a write did not hold: has it come through all the same?
     Look(Write),
 }
 
@@ -284,11 +284,11 @@ impl Update {
         match answer {
             Answer::Written => Next::Done(write.new),
             Answer::Found(item) => self.raced(write, item.as_ref()),
-            Answer::Raced if write.doubt => {
+            // Something on the way may have sent it twice, and this is the answer to the second.
+            Answer::Raced => {
                 self.stage = Stage::Look(write);
                 Next::Ask
             }
-            Answer::Raced => self.again(Backoff::NORMAL, Failure::Contended),
             Answer::Failed(outcome) => {
                 write.doubt |= matches!(outcome, Outcome::Unknown(_));
                 self.unanswered(write, outcome, Stage::Write)
@@ -300,7 +300,7 @@ impl Update {
         match answer {
             Answer::Found(item) => self.raced(write, item.as_ref()),
             Answer::Written | Answer::Raced => self.unanswered(write, Outcome::Unknown(misfit()), Stage::Look),
-            Answer::Failed(outcome) => self.unanswered(write, outcome, Stage::Look),
+            Answer::Failed(outcome) => self.unanswered(Write { doubt: true, ..write }, outcome, Stage::Look),
         }
     }
 

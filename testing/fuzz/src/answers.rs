@@ -214,6 +214,7 @@ pub(crate) fn row(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Json> {
             "fencingToken",
             "data",
             "grantedAt",
+            "freedAt",
             "LockID",
             "quorumTrust",
             "lease_duration",

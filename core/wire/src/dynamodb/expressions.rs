@@ -47,7 +47,7 @@ pub(super) enum Expires {
 }
 
 /// Placeholders for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 17] = [
+const PLACEHOLDERS: [(&str, &str); 18] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
@@ -57,6 +57,7 @@ const PLACEHOLDERS: [(&str, &str); 17] = [
     ("#se", record::SESSION),
     ("#ft", record::COUNTER),
     ("#ga", record::GRANTED_AT),
+    ("#fa", record::FREED_AT),
     ("#qt", record::TRUST),
     ("#un", record::UNDONE),
     ("#qm", record::MARKER),
@@ -292,9 +293,10 @@ pub(super) fn renew(
 /// earlier one was undone. A row that was released before is refused, as is every other that is not ours any more.
 pub(super) fn release(settings: &Settings, lock: &Resource, op: &Release, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, lock.as_str());
-    update.set("#ir = :yes");
+    update.set("#ir = :yes, #fa = :fa");
     update.remove = "REMOVE #un";
     update.value(":yes", text("1"));
+    update.value(":fa", number(unix_ms));
     update.value(":own", text(&own(&op.nonce)));
     update.keep_until(lock, Expires::Stays, unix_ms);
     update.condition = "begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))".to_string();

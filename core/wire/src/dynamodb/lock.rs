@@ -206,6 +206,10 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
                 };
             }
             Op::Release(release) if row.rvn.is_of(&release.nonce) && (!row.released || row.undone) => return wrong(),
+            // Something on the way has sent it twice, and this is the answer to the second. Others free it at another time.
+            Op::Release(release) if row.rvn.is_of(&release.nonce) && row.freed_at == Some(unix_ms) => {
+                return Told::Outcome(Outcome::Applied(Applied::Released), None);
+            }
             Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) => return wrong(),
             Op::Acquire(_)
             | Op::Renew(_)

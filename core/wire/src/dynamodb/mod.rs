@@ -14,6 +14,7 @@
 //! | `dataNonce` | S | `<nonce>:` of that one, where it is one of ours; another of ours has no data |
 //! | `fencingToken` | N | the counter; Java's clients may drop it, the floor then makes up for it |
 //! | `grantedAt` | N | when the lease was granted, in milliseconds since 1970 |
+//! | `freedAt` | N | when it was last released, which tells a release from one by somebody else |
 //! | `quorumTrust` | S | in a quorum: the loss of data since which the counter was raised |
 //! | `undoneVersion` | S | in a quorum: the version that was freed again because the table did not vote |
 //!

@@ -29,6 +29,8 @@ pub(super) const SESSION: &str = "leaseSession";
 pub(super) const COUNTER: &str = "fencingToken";
 /// Java's clients drop it with the row, or leave it as it was: it says something of rows that are ours only.
 pub(super) const GRANTED_AT: &str = "grantedAt";
+/// Tells a release from one by somebody else: the time by the clock of its writer.
+pub(super) const FREED_AT: &str = "freedAt";
 pub(super) const TRUST: &str = "quorumTrust";
 /// The version that was freed again because the node did not vote. It says nothing of a row that shows another version.
 pub(super) const UNDONE: &str = "undoneVersion";
@@ -42,9 +44,9 @@ pub(super) const DONE_AT: &str = "doneAt";
 pub(super) const DONE_UNTIL: &str = "doneUntil";
 
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 17] = [
-    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, SESSION, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER, DONE_TOKEN,
-    DONE_OWNER, DONE_NONCE, DONE_AT, DONE_UNTIL,
+pub(super) const OURS: [&str; 18] = [
+    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, SESSION, COUNTER, GRANTED_AT, FREED_AT, TRUST, UNDONE, MARKER,
+    DONE_TOKEN, DONE_OWNER, DONE_NONCE, DONE_AT, DONE_UNTIL,
 ];
 
 /// A row as far as it matters here.
@@ -61,6 +63,8 @@ pub(super) struct Row {
     owner: Option<Owner>,
     record_ttl: Duration,
     granted_at: Option<u64>,
+    /// Of the last release.
+    pub(super) freed_at: Option<u64>,
     data: Option<Payload>,
     session: Option<Session>,
     /// The time from which DynamoDB may remove it; `Some(None)` where it will not.
@@ -258,6 +262,7 @@ impl Row {
             owner: item.get(OWNER).and_then(as_text).and_then(|label| Owner::new(label).ok()),
             record_ttl: Duration::from_millis(ms),
             granted_at: item.get(GRANTED_AT).and_then(as_number).filter(|_| is_ours),
+            freed_at: item.get(FREED_AT).and_then(as_number),
             done: Done::read(item).map_err(|attribute| {
                 self::unreadable(
                     settings,

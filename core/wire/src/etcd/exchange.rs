@@ -64,6 +64,16 @@ struct Write {
     marks_a_loss: bool,
 }
 
+impl Write {
+    /// Something on the way has sent it twice, and this is the answer to the second: nobody else writes these very values.
+    fn is_in(&self, refused: &Txn) -> bool {
+        let is_there = |(key, value): &(String, String)| {
+            refused.rows.iter().any(|row| row.key == *key && row.value.as_deref() == Some(value.as_bytes()))
+        };
+        self.values.iter().all(is_there)
+    }
+}
+
 enum Next {
     Done(Outcome),
     Write(Write, Draft),
@@ -165,7 +175,7 @@ impl Leg {
 
     fn heard(&self, txn: Result<Txn, Outcome>, memory: &mut Memory, unix_ms: u64) -> Next {
         let txn = match (txn, &self.written) {
-            (Ok(txn), Some(write)) if txn.succeeded => {
+            (Ok(txn), Some(write)) if txn.succeeded || write.is_in(&txn) => {
                 write.values.iter().for_each(|(key, value)| memory.wrote(key, value.as_bytes()));
                 if write.marks_a_loss {
                     memory.told();
@@ -208,7 +218,10 @@ impl Leg {
     /// A key holds what this version does not understand.
     fn decide(&self, rows: &[Row], memory: &Memory, unix_ms: u64) -> Result<Next, Denial> {
         let value = |at: usize| rows.get(at).and_then(|row| row.value.as_deref());
-        let row = value(0).map(record::Row::parse).transpose()?.unwrap_or_default();
+        let mut row = value(0).map(record::Row::parse).transpose()?.unwrap_or_default();
+        if let Op::Release(_) = &self.op {
+            row.freed_at(unix_ms);
+        }
         let marker = value(1).and_then(Marker::parse);
         if let (Op::Acquire(acquire), Some(_), None) = (&self.op, value(1), &marker)
             && let Some(asked) = &acquire.member

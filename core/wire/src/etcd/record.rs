@@ -46,6 +46,12 @@ impl Row {
         self.fields.insert(name.into(), json!(value));
     }
 
+    /// Tells a release from one by somebody else, who would write the same otherwise, by the time of its writer's clock: who
+    /// finds a lock broken is told, and a write that something on the way has sent twice is known again.
+    pub(crate) fn freed_at(&mut self, unix_ms: u64) {
+        self.fields.insert("freed_ms".into(), json!(unix_ms));
+    }
+
     /// The value with another record in it.
     pub(crate) fn with(&self, record: &Record, trusted: Option<LossId>) -> String {
         let mut fields = self.fields.clone();

@@ -56,6 +56,8 @@ struct Leg {
     /// The marker was read after the lock.
     is_marker_fresh: bool,
     tries: u32,
+    /// The last write of the lock, which was told to have come too late. Something on the way may have sent it twice.
+    late: Option<(Outcome, Vec<u8>)>,
     outcome: Option<Outcome>,
 }
 
@@ -100,6 +102,7 @@ impl Exchange {
                 marker: None,
                 is_marker_fresh: false,
                 tries: 0,
+                late: None,
                 outcome: None,
             });
         }
@@ -192,6 +195,10 @@ impl Leg {
         match (step, heard) {
             (Step::ReadLock, Heard::Read(row)) => {
                 memory.note(&self.key, row.clone());
+                // Nobody else writes this very body, so the copy that was refused came second.
+                if let Some((outcome, _)) = self.late.take().filter(|(_, body)| row.body.as_ref() == Some(body)) {
+                    return self.written(outcome);
+                }
                 (self.lock, self.is_marker_fresh) = (row, false);
                 self.decide(unix_ms)
             }
@@ -208,18 +215,7 @@ impl Leg {
             }
             (Step::WriteLock(outcome, body), Heard::Written(version)) => {
                 memory.note(&self.key, Row { version: Some(version), body: Some(body) });
-                match &self.op {
-                    Op::Acquire(acquire) if acquire.member.is_some() => {
-                        Next::Ask(Step::Confirm { outcome, has_written: true })
-                    }
-                    Op::Acquire(_)
-                    | Op::Renew(_)
-                    | Op::Release(_)
-                    | Op::Finish(_)
-                    | Op::Revoke(_)
-                    | Op::Raise(_)
-                    | Op::Read => Next::Done(outcome),
-                }
+                self.written(outcome)
             }
             (Step::Confirm { outcome, has_written }, Heard::Read(row)) => {
                 memory.note(&marker_key, row.clone());
@@ -242,8 +238,9 @@ impl Leg {
                 self.marker = None;
                 self.again(unix_ms)
             }
-            (Step::WriteLock(..), Heard::Raced) => {
+            (Step::WriteLock(outcome, body), Heard::Raced) => {
                 memory.forget(&self.key);
+                self.late = Some((outcome, body));
                 match self.is_too_often() {
                     true => Next::Done(too_often()),
                     false => Next::Ask(Step::ReadLock),
@@ -267,6 +264,20 @@ impl Leg {
             }
             (_, Heard::Failed(outcome)) => Next::Done(outcome),
             (_, Heard::Read(_) | Heard::Written(_) | Heard::Raced) => Next::Done(misfit()),
+        }
+    }
+
+    /// The lock is written.
+    fn written(&self, outcome: Outcome) -> Next {
+        match &self.op {
+            Op::Acquire(acquire) if acquire.member.is_some() => Next::Ask(Step::Confirm { outcome, has_written: true }),
+            Op::Acquire(_)
+            | Op::Renew(_)
+            | Op::Release(_)
+            | Op::Finish(_)
+            | Op::Revoke(_)
+            | Op::Raise(_)
+            | Op::Read => Next::Done(outcome),
         }
     }
 
@@ -301,6 +312,9 @@ impl Leg {
         let mut row = self.lock.body.as_deref().map(record::Row::parse).transpose()?.unwrap_or_default();
         if let Some(name) = &self.long_name {
             row.keep(LONG_NAME, name);
+        }
+        if let Op::Release(_) = &self.op {
+            row.freed_at(unix_ms);
         }
         let before = NodeMemory { marker: marker.as_ref(), trusted: row.trusted.as_ref(), run: None };
         let now = StoreNow { boot: NOW, uptime: Monotonic::from_ns(0), unix_ms };

@@ -1,7 +1,7 @@
 //! One connection through the proxy, on a thread of its own.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,6 +166,10 @@ impl Link {
                         fault.strike();
                         self.muted.get_or_insert(number);
                     }
+                    Effect::Repeat => {
+                        fault.strike();
+                        perform(self.shared.target, &request)?;
+                    }
                 }
             }
             if let Some(server) = &mut self.server {
@@ -251,6 +255,14 @@ impl Link {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Sends a request of its own, and waits until it is being answered: then the work is done.
+fn perform(server: SocketAddr, request: &[u8]) -> io::Result<()> {
+    let mut server = TcpStream::connect(server)?;
+    server.set_read_timeout(Some(PATIENCE))?;
+    server.write_all(request)?;
+    server.read(&mut [0]).map(drop)
 }
 
 /// Ends a connection with a reset, which the other side cannot take for an orderly end.

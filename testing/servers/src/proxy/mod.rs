@@ -107,6 +107,7 @@ enum Effect {
     ResetBefore,
     ResetAfter,
     LoseReplies,
+    Repeat,
 }
 
 /// A fault that was set up, with the count of its hits.
@@ -295,6 +296,12 @@ impl Proxy {
     /// Forwards the request and swallows its answer, and every later one on that connection, which stays open.
     pub fn lose_replies(&self, request: Request) -> Fault {
         self.add(request, Effect::LoseReplies)
+    }
+
+    /// Has the server do the work on a connection of its own first, and then forwards the request as if it were the only
+    /// one, as some proxies do after a fault that the client does not see. The answer is that to the second.
+    pub fn repeat(&self, request: Request) -> Fault {
+        self.add(request, Effect::Repeat)
     }
 
     /// Loses the answer to the request, or the request itself.

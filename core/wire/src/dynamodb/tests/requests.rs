@@ -112,11 +112,11 @@ fn a_renewal_is_written_so() {
 fn a_release_is_written_so() {
     let expected = [
         r##"{"ConditionExpression":"begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))","##,
-        r##""ExpressionAttributeNames":{"#ir":"isReleased","#rvn":"recordVersionNumber","#un":"undoneVersion"},"##,
-        r#""ExpressionAttributeValues":{":own":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:"},":yes":{"S":"1"}},"#,
+        r##""ExpressionAttributeNames":{"#fa":"freedAt","#ir":"isReleased","#rvn":"recordVersionNumber","#un":"undoneVersion"},"##,
+        r#""ExpressionAttributeValues":{":fa":{"N":"1700000000123"},":own":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:"},":yes":{"S":"1"}},"#,
         r#""Key":{"key":{"S":"invoice/42"}},"ReturnValues":"ALL_NEW","#,
         r#""ReturnValuesOnConditionCheckFailure":"ALL_OLD","TableName":"locks","#,
-        r##""UpdateExpression":"SET #ir = :yes REMOVE #un"}"##,
+        r##""UpdateExpression":"SET #ir = :yes, #fa = :fa REMOVE #un"}"##,
     ];
     assert_eq!(written(&session(), release()), expected.concat());
 }
