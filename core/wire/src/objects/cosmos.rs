@@ -25,11 +25,6 @@ use crate::sigv4::write_http_date;
 const API: &str = "2018-12-31";
 /// The header that makes a request a query.
 const IS_QUERY: &str = "x-ms-documentdb-isquery";
-/// An error's second number where the container, or the database, is missing.
-const NO_CONTAINER: &str = "1003";
-/// The same where the region takes no writes.
-const NO_WRITES: &str = "3";
-
 /// The properties of an account that locks depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Properties {
@@ -107,15 +102,6 @@ pub(super) fn keys(response: &Response) -> Result<Vec<String>, Outcome> {
 
 pub(super) fn is_query(request: &Request) -> bool {
     request.headers.iter().any(|(name, _)| *name == IS_QUERY)
-}
-
-pub(super) fn is_container_missing(response: &Response) -> bool {
-    response.header("x-ms-substatus") == Some(NO_CONTAINER)
-}
-
-/// Tells if the region takes no writes while the account moves to another one.
-pub(super) fn is_moving(response: &Response) -> bool {
-    response.status == 403 && response.header("x-ms-substatus") == Some(NO_WRITES)
 }
 
 /// Tells if a signature was refused for its date alone.

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
 use super::memory::Row;
+use super::refusals::{self, Meaning};
 use super::requests::Version;
 use super::{Response, Service, Session, azure, cosmos};
 use crate::dynamodb::json::object;
@@ -58,13 +59,23 @@ impl Session {
         };
         match response.status {
             200 | 201 => self.version(response).map_or_else(|| Heard::Failed(misfit()), Heard::Written),
-            412 => Heard::Raced,
-            409 if ["ConditionalRequestConflict", "BlobAlreadyExists"].contains(&&*self.code(response)) => Heard::Raced,
-            409 if self.service == Service::CosmosDb => Heard::Raced,
             404 if [Service::S3, Service::CosmosDb].contains(&self.service) && self.is_object_missing(response) => {
                 Heard::Raced
             }
+            _ if self.meaning(response) == Meaning::Raced => Heard::Raced,
             _ => Heard::Failed(self.classify(response)),
+        }
+    }
+
+    fn meaning(&self, response: &Response) -> Meaning {
+        match self.service {
+            Service::CosmosDb => {
+                let number = response.header("x-ms-substatus").unwrap_or_default();
+                refusals::meaning(self.service, response.status, number)
+            }
+            Service::S3 | Service::AzureBlob | Service::Gcs => {
+                refusals::meaning(self.service, response.status, &self.code(response))
+            }
         }
     }
 
@@ -95,7 +106,7 @@ impl Session {
                 let said = core::str::from_utf8(&response.body).unwrap_or_default();
                 said.contains("No such object") || said.trim_end() == "Not Found" || self.code(response) == "NoSuchKey"
             }
-            Service::CosmosDb => !cosmos::is_container_missing(response),
+            Service::CosmosDb => !["1002", "1003"].contains(&response.header("x-ms-substatus").unwrap_or_default()),
         }
     }
 
@@ -133,37 +144,39 @@ impl Session {
                 Repeat::ServerTime => fault(FaultKind::Server, "the clock of this machine is wrong by many minutes"),
             }));
         }
-        if self.service == Service::CosmosDb && cosmos::is_moving(response) {
-            return Outcome::NotApplied(Refusal::Unavailable(fault(
-                FaultKind::Server,
-                "the region takes no writes now",
-            )));
+        if matches!(response.status, 301 | 307 | 308) {
+            return denied(DenialKind::Other, &Self::elsewhere(response));
         }
-        match (response.status, code.as_str()) {
-            (404, "NoSuchBucket" | "ContainerNotFound") => denied(DenialKind::Other, self.no_container()),
-            (404, _) => denied(DenialKind::Other, self.no_container()),
-            (409, "ContainerBeingDeleted") => denied(DenialKind::Other, "the container is being deleted"),
-            (409, "BlobImmutableDueToPolicy") | (403, "retentionPolicyNotMet" | "objectUnderActiveHold") => {
-                denied(DenialKind::Other, RETAINED)
+        if (300..400).contains(&response.status) {
+            return denied(DenialKind::Other, "a redirect, which no storage service sends here");
+        }
+        if self.service == Service::S3 && response.status == 400 && is_about_object_lock(response) {
+            return denied(DenialKind::Other, RETAINED);
+        }
+        match self.meaning(response) {
+            Meaning::TooMany => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests"))),
+            Meaning::Busy => Outcome::NotApplied(Refusal::Unavailable(fault(
+                FaultKind::Busy,
+                "the service is at work on the same object, or moves to another region",
+            ))),
+            Meaning::Unfinished => {
+                Outcome::Unknown(fault(FaultKind::Server, "the service has failed, or took too long"))
             }
-            (400, _) if self.service == Service::S3 && is_about_object_lock(response) => {
-                denied(DenialKind::Other, RETAINED)
+            Meaning::NoContainer => denied(DenialKind::Other, self.no_container()),
+            Meaning::NoRight => denied(DenialKind::Permission, hint.unwrap_or(self.no_right())),
+            Meaning::Closed => denied(DenialKind::Other, CLOSED),
+            Meaning::Retained => denied(DenialKind::Other, RETAINED),
+            Meaning::Archived => denied(DenialKind::Other, ARCHIVED),
+            Meaning::Leased => denied(DenialKind::Other, LEASED),
+            Meaning::OtherKind => denied(DenialKind::Other, OTHER_KIND),
+            Meaning::Full => {
+                denied(DenialKind::StorageFull, "the service has no room left for the object of this lock")
             }
-            (403, "InvalidObjectState") | (409, "BlobArchived") => denied(DenialKind::Other, ARCHIVED),
-            (401 | 403, _) => denied(DenialKind::Permission, hint.unwrap_or(self.no_right())),
-            (301 | 307 | 308, _) => denied(DenialKind::Other, &Self::elsewhere(response)),
-            (300..400, _) => denied(DenialKind::Other, "a redirect, which no storage service sends here"),
-            (429, _) => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests"))),
-            // These say that the request was turned away. Other errors of the server may come after the write.
-            (503, "SlowDown" | "ServerBusy") => {
-                Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests")))
+            Meaning::NoConditions => denied(DenialKind::Other, "the service does not know conditional writes"),
+            // A read has no condition.
+            Meaning::Raced | Meaning::NotAccepted => {
+                denied(DenialKind::Other, "the service does not accept the request")
             }
-            // Cosmos DB: another write of the document was under way.
-            (449, _) => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "others write the same object"))),
-            (408 | 410, _) => Outcome::Unknown(fault(FaultKind::Server, "the service took too long")),
-            (405 | 501, _) => denied(DenialKind::Other, "the service does not know conditional writes"),
-            (400..=499, _) => denied(DenialKind::Other, "the service does not accept the request"),
-            _ => Outcome::Unknown(fault(FaultKind::Server, "the service has failed")),
         }
     }
 
@@ -228,6 +241,12 @@ const RETAINED: &str = "the bucket or container keeps objects from being written
                         hold: use one without";
 const ARCHIVED: &str =
     "a rule has archived the object of this lock: restore it, and leave the objects of locks out of the rule";
+
+const CLOSED: &str = "the account, the bucket or container, or its key is disabled or being deleted";
+const LEASED: &str =
+    "another program has a lease on the blob of this lock: break that, and let nothing but leasehold write there";
+const OTHER_KIND: &str =
+    "what stands in the place of this lock is no block blob: delete it by hand, if nobody needs it";
 
 fn is_about_object_lock(response: &Response) -> bool {
     tag(&response.body, "Message").is_some_and(|said| said.contains("Object Lock"))

@@ -46,6 +46,7 @@ mod errors;
 mod exchange;
 mod listing;
 mod memory;
+mod refusals;
 mod requests;
 mod settings;
 #[cfg(test)]

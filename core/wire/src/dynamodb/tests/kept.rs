@@ -78,7 +78,7 @@ fn a_renewal_leaves_a_later_end() {
     assert!(is_protocol(&outcome), "nothing stands in its way: {outcome:?}");
 }
 
-/// What frees a row follows a write that has put its end off, and those who break a lock have seen no answer to that.
+/// A row is freed after a write that has put its end off, and those who break a lock have seen no answer to that.
 #[test]
 fn other_writes_of_a_run_leave_the_end_and_a_mark_has_its_own() {
     let revoke = Op::Revoke(Revoke { nonce: NONCE });
