@@ -1,7 +1,7 @@
-//! Items of compare-and-set ([`crate::cas`]) in etcd: keys `PREFIX` `item/NAME` with a JSON object, written where their
-//! `mod_revision` is still the one that was read.
+//! Items of compare-and-set ([`crate::cas`]) in etcd: keys `PREFIX` `item/NAME` with a JSON object, written where they
+//! are as they were read: `mod_revision` and value, since a backup that was restored may have another value at that revision.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 use leasehold_core::Resource;
 use leasehold_core::op::Outcome;
@@ -16,9 +16,14 @@ pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
     let draft = match ask {
         Ask::Read => Draft::reading(&[key]),
         Ask::Write { seen, new } => {
-            // The tag is a number, since a read has shown it.
-            let revision = seen.and_then(|seen| seen.tag.parse().ok()).unwrap_or(0);
-            let read = Row { key: key.clone(), version: RowVersion::Revision(revision), value: None };
+            let read = match seen.and_then(|seen| seen.tag.split_once(' ')) {
+                // A read has shown it, so it is a number.
+                Some((revision, value)) => {
+                    (RowVersion::Revision(revision.parse().unwrap_or(0)), Some(value.as_bytes().to_vec()))
+                }
+                None => (RowVersion::Revision(0), None),
+            };
+            let read = Row { key: key.clone(), version: read.0, value: read.1 };
             Draft::writing(&[read], &[(key, new.to_json(None))])
         }
     };
@@ -35,7 +40,8 @@ pub fn answer(session: &Session, name: &Resource, ask: Ask<'_>, response: Result
         (Ask::Write { .. }, true, None) => Answer::Written,
         (Ask::Read, true, Some(row)) | (Ask::Write { .. }, false, Some(row)) => match (row.version, row.value) {
             (RowVersion::Revision(revision), Some(value)) => {
-                Answer::of(Item::of_json(&value, &revision.to_string()).map(Some))
+                let tag = alloc::format!("{revision} {}", String::from_utf8_lossy(&value));
+                Answer::of(Item::of_json(&value, &tag).map(Some))
             }
             _ => Answer::Found(None),
         },

@@ -23,10 +23,10 @@ pub(super) struct Row {
 /// The way to tell that nobody has written a row since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum RowVersion {
-    /// Its `mod_revision`, read a moment ago; 0 where there is no such key.
+    /// Its `mod_revision`; 0 where there is no such key. After a backup was restored it could be that of another write, so the
+    /// value is compared as well.
     Revision(u64),
-    /// Its value, which is never written twice. A revision that is remembered for long could be that of another write
-    /// after a backup was restored.
+    /// Its value, which is never written twice.
     Value,
 }
 
@@ -61,7 +61,7 @@ impl Draft {
 
     /// Writes values where no key has changed since it was read, and reads all of them where one has.
     pub(super) fn writing(read: &[Row], values: &[(String, String)]) -> Self {
-        let compare: Vec<Json> = read.iter().map(unchanged).collect();
+        let compare: Vec<Json> = read.iter().flat_map(unchanged).collect();
         let puts: Vec<Json> = values.iter().map(|(key, value)| put(key, value.as_bytes())).collect();
         let keys: Vec<String> = read.iter().map(|row| row.key.clone()).collect();
         Self {
@@ -72,13 +72,13 @@ impl Draft {
 
     /// Replaces a value by another, or by none, where it is the one that was found; empty where none was.
     pub(super) fn replacing(key: &str, found: &[u8], value: Option<Vec<u8>>) -> Self {
-        let version = if found.is_empty() { RowVersion::Revision(0) } else { RowVersion::Value };
-        let compare = unchanged(&Row { key: key.to_string(), version, value: Some(found.to_vec()) });
+        let value_found = (!found.is_empty()).then(|| found.to_vec());
+        let compare = unchanged(&Row { key: key.to_string(), version: RowVersion::Value, value: value_found });
         let change = match value {
             Some(value) => put(key, &value),
             None => json!({ "requestDeleteRange": { "key": base64(key) } }),
         };
-        Self { body: json!({ "compare": [compare], "success": [change] }), puts: alloc::vec![key.to_string()] }
+        Self { body: json!({ "compare": compare, "success": [change] }), puts: alloc::vec![key.to_string()] }
     }
 
     /// One request for all of them: etcd carries out transactions within a transaction each by its own comparisons.
@@ -154,16 +154,19 @@ fn row(range: &Json, key: &str) -> Option<Row> {
     }
 }
 
-fn unchanged(row: &Row) -> Json {
+/// The comparisons that hold while nobody has written the row.
+fn unchanged(row: &Row) -> Vec<Json> {
     let key = base64(&row.key);
+    let has =
+        |value: &Vec<u8>| json!({ "result": "EQUAL", "target": "VALUE", "key": key, "value": STANDARD.encode(value) });
+    let is_of =
+        |revision: u64| json!({ "result": "EQUAL", "target": "MOD", "key": key, "mod_revision": revision.to_string() });
     match (row.version, &row.value) {
-        (RowVersion::Value, Some(value)) => {
-            json!({ "result": "EQUAL", "target": "VALUE", "key": key, "value": STANDARD.encode(value) })
+        (RowVersion::Value, Some(value)) => alloc::vec![has(value)],
+        (RowVersion::Value, None) => alloc::vec![is_of(0)],
+        (RowVersion::Revision(revision), value) => {
+            core::iter::once(is_of(revision)).chain(value.as_ref().map(has)).collect()
         }
-        (RowVersion::Revision(revision), _) => {
-            json!({ "result": "EQUAL", "target": "MOD", "key": key, "mod_revision": revision.to_string() })
-        }
-        (RowVersion::Value, None) => json!({ "result": "EQUAL", "target": "MOD", "key": key, "mod_revision": "0" }),
     }
 }
 
