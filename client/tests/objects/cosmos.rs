@@ -2,9 +2,12 @@
 
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
+use leasehold::cas::Items;
 use leasehold_servers::objects::{Account, Api, COSMOS_KEY};
+use leasehold_servers::proxy::{Proxy, Request};
 
-use crate::common::PATIENCE;
+use crate::common::items::{count, one_more};
+use crate::common::{PATIENCE, eventually, ms};
 use crate::{client, lease, server};
 
 #[test]
@@ -49,6 +52,39 @@ fn a_node_of_a_quorum_and_a_session_need_reads_that_show_all_that_was_written() 
     let quorum = Client::connect_with(build(), nodes(&first.url("q"))).unwrap();
     let held = quorum.lock("a").try_acquire().unwrap();
     assert!(held.is_some());
+}
+
+/// Decisions are made by writes.
+#[test]
+fn nothing_is_decided_by_a_read_that_is_behind() {
+    let server = server(Api::Cosmos(Account::Behind));
+    let url = server.url("p");
+    let (one, two) = (client(&url), client(&url));
+    one.semaphore("db", 5).wait(PATIENCE).acquire().unwrap().release().unwrap();
+    one.set_permits("db", 3).unwrap();
+    let error = two.semaphore("db", 5).try_acquire().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config, "the number is 3: {error}");
+    two.semaphore("db", 3).wait(PATIENCE).acquire().unwrap().release().unwrap();
+    // A client that remembers nothing, as after an answer that was lost.
+    lease(&one, "a").release().unwrap();
+    let proxy = Proxy::to(server.address());
+    let behind = client(&server.url_at(proxy.address(), "p"));
+    let writes = || Request::matching(|bytes| bytes.starts_with(b"PUT ") || bytes.starts_with(b"POST /dbs/"));
+    let held = lease(&behind, "a");
+    let fault = proxy.reset_after_forwarding(writes());
+    fault.wait_for_hits(1);
+    let before = proxy.requests();
+    eventually("it is renewed again", || proxy.requests() > before + 3);
+    held.check(ms(1)).unwrap();
+    let fault = proxy.reset_after_forwarding(writes());
+    held.release().unwrap();
+    assert!(fault.hits() <= 1);
+    proxy.pass();
+    let items = Items::connect(&url).unwrap();
+    for _ in 0..3 {
+        items.update("counter", one_more).unwrap();
+    }
+    eventually("the item is seen", || count(&items, "counter") == 3);
 }
 
 #[test]

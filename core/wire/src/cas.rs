@@ -298,6 +298,11 @@ impl Update {
 
     fn looked(&mut self, write: Write, answer: Answer) -> Next {
         match answer {
+            // A read that is behind shows the very item that the write wanted.
+            Answer::Found(Some(item)) if write.seen.as_ref() == Some(&item) && !item.tag.is_empty() => {
+                let behind = Fault::new(FaultKind::Busy, "the store does not show yet what was written");
+                self.unanswered(Write { doubt: true, ..write }, Outcome::Unknown(behind), Stage::Look)
+            }
             Answer::Found(item) => self.raced(write, item.as_ref()),
             Answer::Written | Answer::Raced => self.unanswered(write, Outcome::Unknown(misfit()), Stage::Look),
             Answer::Failed(outcome) => self.unanswered(Write { doubt: true, ..write }, outcome, Stage::Look),

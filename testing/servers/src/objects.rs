@@ -44,6 +44,8 @@ pub enum Account {
     Strong,
     /// Its reads may be stale.
     Session,
+    /// The same, and they are: a document is shown as it was before its last write, twice after each.
+    Behind,
     /// Several of its regions take writes.
     SeveralRegions,
 }
@@ -186,14 +188,15 @@ fn spawn(api: Api, port: u16, folder: &Path) -> Daemon {
             let node = installed("LEASEHOLD_NODE_FOLDER", "interop/node");
             assert!(node.join("node_modules/@vercel/cosmosdb-server").is_dir(), "no Cosmos DB; {ADVICE}");
             write_file(folder, "serve_cosmos.mjs", include_str!("objects/serve_cosmos.mjs"));
-            let (consistency, several) = match account {
-                Account::Strong => ("Strong", "false"),
-                Account::Session => ("Session", "false"),
-                Account::SeveralRegions => ("Strong", "true"),
+            let (consistency, several, behind) = match account {
+                Account::Strong => ("Strong", "false", "0"),
+                Account::Session => ("Session", "false", "0"),
+                Account::Behind => ("Session", "false", "2"),
+                Account::SeveralRegions => ("Strong", "true", "0"),
             };
             let mut command = patient_node(folder);
             command.arg(folder.join("serve_cosmos.mjs")).arg(node);
-            command.args([&port.to_string(), COSMOS_KEY, consistency, several]);
+            command.args([&port.to_string(), COSMOS_KEY, consistency, several, behind]);
             (NODE, command)
         }
         Api::S3 => {

@@ -9,7 +9,7 @@ use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::Marker;
 use leasehold_core::node::{NodeMemory, serve, wrong_quorum};
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
-use leasehold_core::store::StoreNow;
+use leasehold_core::store::{Record, StoreNow};
 
 use super::errors::{Heard, misfit};
 use super::memory::{Memory, Row, marker_body, marker_text};
@@ -48,6 +48,10 @@ struct Leg {
     key: String,
     /// Is kept in the object.
     long_name: Option<String>,
+    /// A read may miss a write that was answered before.
+    may_be_stale: bool,
+    /// A mark may lie in the object, which others count on.
+    may_be_of_run: bool,
     step: Step,
     /// The lock that the operation is decided by.
     lock: Row,
@@ -69,6 +73,8 @@ enum Step {
     ReadMarker,
     WriteMarker(Vec<u8>),
     WriteLock(Outcome, Vec<u8>),
+    /// A write of what was read, where a read may be behind: it shows that nobody has written since.
+    Prove(Outcome),
     /// Is the marker still the one that the outcome was decided by?
     Confirm {
         outcome: Outcome,
@@ -97,6 +103,8 @@ impl Exchange {
                 op,
                 key,
                 long_name,
+                may_be_stale: memory.may_be_stale,
+                may_be_of_run: resource.may_be_of_run(),
                 step: Step::ReadLock,
                 lock: Row::default(),
                 marker: None,
@@ -171,6 +179,10 @@ impl Exchange {
                 session.write(&session.marker_key(), version, body)
             }
             Step::WriteLock(_, body) => session.write(&leg.key, leg.lock.version.as_ref(), body),
+            Step::Prove(_) => {
+                let body = leg.lock.body.as_deref().unwrap_or_default();
+                session.write(&leg.key, leg.lock.version.as_ref(), body)
+            }
         };
         self.open.push(at);
         self.requests.push(request);
@@ -188,7 +200,7 @@ impl Leg {
         let answer = answer.as_ref().map_err(Clone::clone);
         let heard = match &self.step {
             Step::ReadLock | Step::ReadMarker | Step::Confirm { .. } => session.heard_read(answer),
-            Step::WriteMarker(_) | Step::WriteLock(..) => session.heard_write(answer),
+            Step::WriteMarker(_) | Step::WriteLock(..) | Step::Prove(_) => session.heard_write(answer),
         };
         let step = core::mem::replace(&mut self.step, Step::ReadLock);
         let marker_key = session.marker_key();
@@ -196,7 +208,8 @@ impl Leg {
             (Step::ReadLock, Heard::Read(row)) => {
                 memory.note(&self.key, row.clone());
                 // Nobody else writes this very body, so the copy that was refused came second.
-                if let Some((outcome, _)) = self.late.take().filter(|(_, body)| row.body.as_ref() == Some(body)) {
+                let is_it = |body: &Vec<u8>| row.body.as_ref() == Some(body) && row.version != self.lock.version;
+                if let Some((outcome, _)) = self.late.take().filter(|(_, body)| is_it(body)) {
                     return self.written(outcome);
                 }
                 (self.lock, self.is_marker_fresh) = (row, false);
@@ -241,10 +254,16 @@ impl Leg {
             (Step::WriteLock(outcome, body), Heard::Raced) => {
                 memory.forget(&self.key);
                 self.late = Some((outcome, body));
-                match self.is_too_often() {
-                    true => Next::Done(too_often()),
-                    false => Next::Ask(Step::ReadLock),
-                }
+                self.read_again()
+            }
+            (Step::Prove(outcome), Heard::Written(version)) => {
+                memory.note(&self.key, Row { version: Some(version), body: self.lock.body.take() });
+                Next::Done(outcome)
+            }
+            (Step::Prove(outcome), Heard::Raced) => {
+                memory.forget(&self.key);
+                self.late = self.lock.body.clone().map(|body| (outcome, body));
+                self.read_again()
             }
             (Step::WriteLock(..), Heard::Failed(outcome)) => {
                 memory.forget(&self.key);
@@ -283,6 +302,10 @@ impl Leg {
 
     fn again(&mut self, unix_ms: u64) -> Next {
         if self.is_too_often() { Next::Done(too_often()) } else { self.decide(unix_ms) }
+    }
+
+    fn read_again(&mut self) -> Next {
+        if self.is_too_often() { Next::Done(too_often()) } else { Next::Ask(Step::ReadLock) }
     }
 
     fn is_too_often(&mut self) -> bool {
@@ -329,8 +352,30 @@ impl Leg {
             (None, None) if asks && !self.is_marker_fresh => {
                 Next::Ask(Step::Confirm { outcome: served.outcome, has_written: false })
             }
+            (None, None) if self.may_be_stale => self.proven(served.outcome, row.record.as_ref()),
             (None, None) => Next::Done(served.outcome),
         })
+    }
+
+    /// An outcome that a read has led to which may be behind. Where it only has somebody wait for longer, it stands; a lease that is
+    /// said to be over, or a mark that others count on, has to be true.
+    fn proven(&self, outcome: Outcome, record: Option<&Record>) -> Next {
+        let has_mark = || record.is_some_and(|record| record.mark.is_some());
+        let is_refused = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
+        let decides = match &self.op {
+            // Those who wait for a run ask again and again, and see no mark meanwhile.
+            Op::Read => self.may_be_of_run && has_mark(),
+            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) => is_refused,
+            Op::Acquire(_) => false,
+        };
+        match (decides, &self.lock.version) {
+            (false, _) => Next::Done(outcome),
+            (true, Some(_)) => Next::Ask(Step::Prove(outcome)),
+            (true, None) => {
+                let detail = "the object of this lock is not seen, and a read may be behind";
+                Next::Done(Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Busy, detail))))
+            }
+        }
     }
 }
 

@@ -18,6 +18,8 @@ const ALL: [Service; 4] = [Service::S3, Service::AzureBlob, Service::Gcs, Servic
 
 type Meanwhile = fn(&mut Bucket);
 
+mod behind;
+
 /// The part of a storage service that locks need: one that was checked against real servers.
 struct Bucket {
     service: Service,
@@ -26,11 +28,13 @@ struct Bucket {
     requests: usize,
     /// Is done before the request of this number.
     meanwhile: Option<(usize, Meanwhile)>,
+    /// Reads of this object are behind: they show this instead, so many times.
+    behind: Option<(String, (u64, Vec<u8>), usize)>,
 }
 
 impl Bucket {
     fn new(service: Service) -> Self {
-        Self { service, objects: BTreeMap::new(), version: 0, requests: 0, meanwhile: None }
+        Self { service, objects: BTreeMap::new(), version: 0, requests: 0, meanwhile: None, behind: None }
     }
 
     fn session(&self) -> Session {
@@ -67,7 +71,11 @@ impl Bucket {
                 Service::Gcs => percent_decoded(request.path.strip_prefix("/storage/v1/b/locks/o/").unwrap()),
                 Service::CosmosDb => key_of_id(request.path.strip_prefix("/dbs/a/colls/locks/docs/").unwrap()),
             };
-            return match (self.objects.get(&key), self.service) {
+            let behind = self.behind.as_mut().filter(|(of, _, left)| *of == key && *left > 0).map(|(_, old, left)| {
+                *left -= 1;
+                &*old
+            });
+            return match (behind.or(self.objects.get(&key)), self.service) {
                 (Some((version, body)), Service::CosmosDb) => {
                     let mut fields: serde_json::Value = serde_json::from_slice(body).unwrap();
                     fields["_etag"] = format!("\"{version}\"").into();
