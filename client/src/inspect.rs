@@ -126,9 +126,11 @@ impl Client {
             Applied::Acquired { .. }
             | Applied::AcquiredInDoubt { .. }
             | Applied::Renewed
+            | Applied::RenewedTold { .. }
             | Applied::Released
             | Applied::Finished
             | Applied::Revoked
+            | Applied::Told
             | Applied::Raised { .. } => {
                 let nonsense = "the store's answer fits another question";
                 Err(Error::new(ErrorKind::StoreUnavailable, nonsense).on(resource))

@@ -1,15 +1,12 @@
 //! News for holders whose lock others have changed, where the lock itself is not renewed, but the session that it belongs to.
 
 use leasehold_core::Resource;
-use leasehold_core::op::{Applied, Op, Outcome, Refusal, Seen, Session};
+use leasehold_core::op::{Applied, Outcome, Refusal, Seen, Session};
 use leasehold_core::session::{resource_of, tell};
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::inspect::{error_of, unavailable};
-
-/// How often a session is told again that was renewed in between.
-const MOST_TRIES: usize = 16;
 
 /// The sessions that the record of a lock has named, each with its node.
 pub(crate) type Named = Vec<(usize, Session)>;
@@ -58,25 +55,12 @@ impl Client {
 
     async fn tell_session(&self, node: usize, session: &Session) -> Result<(), Error> {
         let Some(name) = resource_of(&session.label) else { return Ok(()) };
-        for _ in 0..MOST_TRIES {
-            let seen = match self.driver().request_all(&name, vec![(node, Op::Read)]).await?.pop() {
-                Some(Outcome::Applied(Applied::Read(seen))) => seen,
-                Some(Outcome::NotApplied(refusal)) => return Err(error_of(&refusal)),
-                Some(Outcome::Unknown(fault)) => return Err(unavailable(&fault)),
-                Some(Outcome::Applied(_)) | None => {
-                    return Err(Error::new(ErrorKind::StoreUnavailable, "its answer fits another question"));
-                }
-            };
-            let Some(op) = tell(session, &seen) else { return Ok(()) };
-            match self.driver().request_all(&name, vec![(node, op)]).await?.pop() {
-                Some(Outcome::Applied(_)) => return Ok(()),
-                // It has been renewed, or was told by somebody else.
-                Some(Outcome::NotApplied(Refusal::Conflict(_))) => {}
-                Some(Outcome::NotApplied(refusal)) => return Err(error_of(&refusal)),
-                Some(Outcome::Unknown(fault)) => return Err(unavailable(&fault)),
-                None => break,
-            }
+        match self.driver().request_all(&name, vec![(node, tell(session))]).await?.pop() {
+            // A refusal shows that the session is over: nobody believes in its locks.
+            Some(Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_))) => Ok(()),
+            Some(Outcome::NotApplied(refusal)) => Err(error_of(&refusal)),
+            Some(Outcome::Unknown(fault)) => Err(unavailable(&fault)),
+            None => Err(Error::new(ErrorKind::StoreUnavailable, "its answer fits another question")),
         }
-        Err(Error::new(ErrorKind::Busy, "its record changes all the time"))
     }
 }

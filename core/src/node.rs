@@ -44,7 +44,7 @@ impl Op {
             Self::Release(release) => release.quorum.is_some(),
             Self::Finish(finish) => finish.quorum.is_some(),
             Self::Raise(_) => true,
-            Self::Revoke(_) | Self::Read => false,
+            Self::Revoke(_) | Self::Tell(_) | Self::Read => false,
         }
     }
 }
@@ -68,7 +68,7 @@ pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &Sto
             };
             Served { trusted: memory.marker.filter(is_meant).map(|marker| marker.stamp), ..served }
         }
-        Op::Revoke(_) | Op::Read => plain(record, op, now),
+        Op::Revoke(_) | Op::Tell(_) | Op::Read => plain(record, op, now),
     }
 }
 

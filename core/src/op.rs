@@ -1,4 +1,4 @@
-//! The seven operations that every store understands, and the three ways in which each can end.
+//! The eight operations that every store understands, and the three ways in which each can end.
 //!
 //! An operation was **applied**, or was certainly **not applied**, or its fate is **unknown**: it may have happened, or
 //! may yet happen. The rest of this crate makes sure that the third is never taken for one of the first two.
@@ -42,6 +42,9 @@ pub enum Op {
     /// Mark the record if it is still that of the attempt: its renewals are refused from then on. The expiry stays. Release
     /// and finish free it as ever. A record that is marked already is left as it is.
     Revoke(Revoke),
+    /// Count one more tell in the record, if it is still that of the attempt and not free. Nothing else is written: neither the
+    /// expiry nor the version moves.
+    Tell(Tell),
     /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
     /// Show the record.
@@ -58,6 +61,7 @@ impl Op {
             Self::Release(release) => Some(release.nonce),
             Self::Finish(finish) => Some(finish.nonce),
             Self::Revoke(revoke) => Some(revoke.nonce),
+            Self::Tell(tell) => Some(tell.nonce),
             Self::Raise(raise) => Some(raise.nonce),
             Self::Read => None,
         }
@@ -192,6 +196,14 @@ pub struct Revoke {
     pub nonce: Nonce,
 }
 
+/// Arguments of [`Op::Tell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Tell {
+    /// The attempt whose record counts the tell: a session's. Its holder looks at its rows after the next renewal.
+    pub nonce: Nonce,
+}
+
 /// Arguments of [`Op::Raise`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -238,6 +250,11 @@ pub enum Applied {
     /// The expiry was moved out.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Renewed,
+    /// The expiry was moved out, and the record has counted tells.
+    RenewedTold {
+        /// How many, since the record was first written.
+        told: u64,
+    },
     /// The resource is free.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Released,
@@ -247,6 +264,9 @@ pub enum Applied {
     /// The record is marked: nobody renews it any more.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Revoked,
+    /// The record has counted the tell.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
+    Told,
     /// The counter is at least what was asked.
     Raised {
         /// The counter now.
@@ -260,7 +280,7 @@ pub enum Applied {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Refusal {
-    /// The record in the way; for renew, release, finish, revoke and raise also: no record of ours. For a renewal also our
+    /// The record in the way; for renew, release, finish, revoke, tell and raise also: no record of ours. For a renewal also our
     /// own record, if it is revoked.
     Conflict(Seen),
     /// The work is done: the mark that stands.
@@ -461,6 +481,9 @@ pub struct Holding {
     /// The session that the lease belongs to.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub session: Option<Session>,
+    /// The number of tells that the record has counted.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub told: u64,
 }
 
 /// The writer of a record.
@@ -522,6 +545,7 @@ impl Holding {
             since_unix_ms: None,
             data: None,
             session: None,
+            told: 0,
         }
     }
 

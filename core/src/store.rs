@@ -11,7 +11,7 @@ use crate::config::{MAX_KEEP, MAX_RECORD_TTL};
 use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
 use crate::op::{
     Acquire, Applied, Denial, DenialKind, Finish, Holder, Holding, Mark, Op, Outcome, Raise, Refusal, Renew, Revoke,
-    Seen, Session,
+    Seen, Session, Tell,
 };
 use crate::time::Monotonic;
 
@@ -79,6 +79,8 @@ pub struct LeaseRecord {
     pub data: Option<Payload>,
     /// The session that the lease belongs to.
     pub session: Option<Session>,
+    /// The number of tells in this record, of all leases. It wraps: only a change means something.
+    pub told: u64,
 }
 
 /// The decision of [`apply`].
@@ -144,6 +146,7 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
         },
         Op::Finish(op) => finish(record, op, now),
         Op::Revoke(op) => revoke(record, op, now),
+        Op::Tell(op) => tell(record, op, now),
         Op::Raise(op) => raise(record, op, now),
         Op::Read => Decision::keep(Outcome::Applied(Applied::Read(seen(record, now)))),
     }
@@ -167,6 +170,7 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
             since_unix_ms: Some(lease.since_unix_ms),
             data: lease.data.clone(),
             session: lease.session.clone(),
+            told: lease.told,
         }))
     });
     Seen { holding, done: record.and_then(|record| standing(record, now)).map(|mark| mark.shown(now)) }
@@ -209,6 +213,7 @@ fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
         owner: op.owner.clone(),
         data: op.data.clone(),
         session: op.session.clone(),
+        told: record.and_then(|record| record.lease.as_ref()).map_or(0, |lease| lease.told),
     };
     let mark = record.and_then(|record| record.mark.clone());
     Decision::write(Record { counter: token, lease: Some(lease), mark }, Applied::Acquired { counter: token })
@@ -227,7 +232,8 @@ fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
                 expires: if lease.boot == now.boot { lease.expires.max(expires) } else { expires },
                 ..lease.clone()
             };
-            Decision::write(Record { lease: Some(lease), ..record.clone() }, Applied::Renewed)
+            let applied = renewed(lease.told);
+            Decision::write(Record { lease: Some(lease), ..record.clone() }, applied)
         }
         Some(_) | None => Decision::conflict(record, now),
     }
@@ -260,6 +266,21 @@ fn revoke(record: Option<&Record>, op: &Revoke, now: &StoreNow) -> Decision {
         Some((record, lease)) if !lease.released && !lease.ran_out(now) => {
             let lease = LeaseRecord { seq: Seq::LAST, ..lease.clone() };
             Decision::write(Record { lease: Some(lease), ..record.clone() }, Applied::Revoked)
+        }
+        Some(_) | None => Decision::conflict(record, now),
+    }
+}
+
+/// The answer to a renewal of a record that has counted so many tells.
+pub fn renewed(told: u64) -> Applied {
+    if told == 0 { Applied::Renewed } else { Applied::RenewedTold { told } }
+}
+
+fn tell(record: Option<&Record>, op: &Tell, now: &StoreNow) -> Decision {
+    match lease_of(record, &op.nonce) {
+        Some((record, lease)) if !lease.released && !lease.ran_out(now) => {
+            let lease = LeaseRecord { told: lease.told.wrapping_add(1), ..lease.clone() };
+            Decision::write(Record { lease: Some(lease), ..record.clone() }, Applied::Told)
         }
         Some(_) | None => Decision::conflict(record, now),
     }

@@ -76,6 +76,7 @@ fn operation(op: op::Op) -> wit::Op {
             token: raise.token.get(),
             loss: raise.loss.map(|loss| loss.0.to_vec()),
         }),
+        op::Op::Tell(_) => unreachable!("invariant: machines send no tells, only supervisors do"),
         op::Op::Read => wit::Op::Read,
     }
 }

@@ -83,6 +83,7 @@ fn seen(seen: wit::Seen) -> Option<Result<Seen, Denial>> {
 
 fn holding(holding: wit::Holding) -> Option<Holding> {
     Some(Holding {
+        told: 0,
         holder: match holding.holder {
             Some(holder) => Holder::Lease { nonce: nonce(&holder.nonce)?, seq: holder.seq.map(Seq::new) },
             None => Holder::Foreign,

@@ -295,9 +295,11 @@ impl Acquiring {
                 }
             }
             Applied::Renewed
+            | Applied::RenewedTold { .. }
             | Applied::Released
             | Applied::Finished
             | Applied::Revoked
+            | Applied::Told
             | Applied::Raised { .. }
             | Applied::Read(_) => {
                 return self.unknown(at, misfit(), ctx);

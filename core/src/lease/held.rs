@@ -301,7 +301,8 @@ impl Held {
         self.nodes[at].in_flight = None;
         self.nodes[at].note(seq, &outcome, ctx);
         match outcome {
-            Outcome::Applied(Applied::Renewed) => match self.nodes[at].sends.sent_at(seq) {
+            Outcome::Applied(Applied::Renewed | Applied::RenewedTold { .. }) => match self.nodes[at].sends.sent_at(seq)
+            {
                 Some(sent) => self.confirmed(at, (seq, sent, since), false, ctx),
                 None => self.delayed(at, Fault::of(FaultKind::Protocol), ctx),
             },

@@ -158,7 +158,7 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     let nonce = sends.iter().rev().find_map(|send| match send.op {
         Op::Acquire(ref op) => Some(op.nonce),
         Op::Renew(op) => Some(op.nonce),
-        Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Read => None,
+        Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Read => None,
     });
     let holding = |nonce, seq, released| {
         alloc::boxed::Box::new(Holding {
@@ -212,6 +212,7 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Op::Finish(_) => "Finish",
         Op::Revoke(_) => "Revoke",
         Op::Raise(_) => "Raise",
+        Op::Tell(_) => "Tell",
         Op::Read => "Read",
     });
     let events = out.events.iter().map(|event| match event {

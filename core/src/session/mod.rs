@@ -24,8 +24,8 @@
 //! - The session stands before a row names it, so a rival that reads the row first and the session then, and does not find it,
 //!   knows that it is over. A delayed write of a row names a session that is over, and is nobody's.
 //! - A burial is conditional on the version that stood still. A late renewal of a buried session is refused.
-//! - Someone else who changes a row (break, revoke) moves the number of the session's record afterwards to an odd one ([`tell`]);
-//!   ours are even. The next renewal is refused for that, and every row is read once before it counts on.
+//! - Someone else who changes a row (break, revoke) has the session's record count a tell afterwards ([`tell`]), which moves
+//!   neither its version nor its expiry. The next renewal shows another number, and every row is read once before it counts on.
 //! - A session that its node has forgotten, or that was revoked, is never renewed again, and a new one has another nonce.
 //! - A row that nobody here believes in any more does not run out while the session lives, so it is released.
 //! - For those who know of no sessions, and as a last resort, a row is an observed record with a long ttl of its own
@@ -54,7 +54,7 @@ use crate::time::{
 
 use own::Own;
 use rival::{Pair, Standing};
-pub use rival::{label_of_record, resource_of, shown, stands_by, tell};
+pub use rival::{label_of_record, may_be_record, none_is_told, resource_of, shown, stands_by, tell};
 use rows::OwnRow;
 pub(crate) use work::Work;
 
@@ -115,8 +115,8 @@ struct Node<T> {
 enum Job<T> {
     /// The operation itself, sent at that instant.
     Row(Work<T>, Monotonic),
-    /// A read of our own row for a renewal.
-    Check(Work<T>),
+    /// A read of our own row for a renewal, after so much news.
+    Check(Work<T>, u64),
     /// A read of the session that a row in the way names.
     Look(Work<T>, Box<Seen>),
     Bury(Work<T>, Pair),
@@ -156,7 +156,7 @@ impl<T: Copy> Sessions<T> {
             && match op {
                 Op::Acquire(_) | Op::Read | Op::Release(_) => true,
                 Op::Renew(_) | Op::Finish(_) => self.label.is_some(),
-                Op::Revoke(_) | Op::Raise(_) => false,
+                Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => false,
             }
     }
 
@@ -168,7 +168,9 @@ impl<T: Copy> Sessions<T> {
                 self.give_up(at, *nonce);
                 self.ask_row(at, work, moment, out);
             }
-            Op::Read | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) => self.ask_row(at, work, moment, out),
+            Op::Read | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => {
+                self.ask_row(at, work, moment, out);
+            }
         }
     }
 
@@ -177,7 +179,7 @@ impl<T: Copy> Sessions<T> {
         let works = self.jobs.values_mut().filter(|(node, _)| *node == at).filter_map(|(_, job)| match job {
             // What is under way may be refused by a row that turns out to be free, and must not be sent again.
             Job::Row(work, _) | Job::Look(work, _) | Job::Bury(work, _) => Some(work),
-            Job::Check(_) | Job::Own | Job::Free(_) | Job::Last => None,
+            Job::Check(..) | Job::Own | Job::Free(_) | Job::Last => None,
         });
         for work in works.chain(&mut self.nodes[at.index()].parked) {
             work.is_given_up |= matches!(&work.op, Op::Acquire(acquire) if acquire.nonce == nonce);
@@ -188,7 +190,7 @@ impl<T: Copy> Sessions<T> {
         let Some((at, job)) = self.jobs.remove(&job) else { return };
         match job {
             Job::Row(work, sent) => self.row_answered(at, work, sent, outcome, moment, out),
-            Job::Check(work) => self.checked(at, work, outcome, moment, out),
+            Job::Check(work, news) => self.checked(at, work, news, outcome, moment, out),
             Job::Look(work, seen) => self.looked(at, work, *seen, outcome, moment, out),
             Job::Bury(work, pair) => self.buried(at, work, pair, outcome, moment, out),
             Job::Own => self.own_answered(at, outcome, moment, out),
@@ -335,7 +337,7 @@ impl<T: Copy> Sessions<T> {
             session: own.nonce(),
             row_ttl: op.record_ttl,
             written: moment.now,
-            is_doubtful: false,
+            news: own.news(),
             is_revoked: false,
             is_forgotten: false,
             in_flight: 0,
@@ -378,10 +380,11 @@ impl<T: Copy> Sessions<T> {
             return answer(at, &work, outcome, None, out);
         }
         let Op::Renew(renew) = work.op else { return };
+        let news = node.own.as_ref().map_or(0, Own::news);
         let Some(row) = node.row_of(&work) else { return };
-        if row.is_doubtful {
+        if row.news < news {
             let (lock, resource, patience) = (work.lock, work.resource.clone(), work.patience);
-            return self.ask(at, Job::Check(work), lock, resource, Op::Read, patience, out);
+            return self.ask(at, Job::Check(work, news), lock, resource, Op::Read, patience, out);
         }
         if moment.now >= row_due(row.written, row.row_ttl) {
             work.op = Op::Renew(Renew { record_ttl: row.row_ttl, ..renew });
@@ -391,8 +394,17 @@ impl<T: Copy> Sessions<T> {
         answer(at, &work, Outcome::Applied(Applied::Renewed), since, out);
     }
 
-    /// Our own row as it is, since somebody may have changed it.
-    fn checked(&mut self, at: NodeId, work: Work<T>, outcome: Outcome, moment: Moment<'_>, out: &mut Vec<Step<T>>) {
+    /// Our own row as it is, since somebody may have changed it. The read left after `news`: later ones may be about a change
+    /// that it did not see.
+    fn checked(
+        &mut self,
+        at: NodeId,
+        work: Work<T>,
+        news: u64,
+        outcome: Outcome,
+        moment: Moment<'_>,
+        out: &mut Vec<Step<T>>,
+    ) {
         let node = &mut self.nodes[at.index()];
         let Op::Renew(renew) = &work.op else { return };
         let outcome = match outcome {
@@ -400,7 +412,7 @@ impl<T: Copy> Sessions<T> {
                 let is_ours = |holding: &Holding| holding.is_of(&renew.nonce) && !holding.is_revoked();
                 if seen.held().is_some_and(is_ours) {
                     if let Some(row) = node.rows.get_mut(&renew.nonce) {
-                        row.is_doubtful = false;
+                        row.news = row.news.max(news);
                     }
                     return self.serve(at, work, moment, out);
                 }
@@ -560,7 +572,7 @@ fn named(seen: &Seen) -> Option<(&Holding, &Session)> {
 fn as_asked<T>(work: &Work<T>, seen: Seen) -> Outcome {
     match work.op {
         Op::Read => Outcome::Applied(Applied::Read(seen)),
-        Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) => {
+        Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => {
             Outcome::NotApplied(Refusal::Conflict(seen))
         }
     }

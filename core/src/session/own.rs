@@ -25,7 +25,7 @@ pub(super) struct Own {
     label: SessionLabel,
     /// How many names were tried before this one.
     name: u32,
-    /// The number of the last send. Ours are even.
+    /// The number of the last send.
     seq: u32,
     sends: Sends,
     /// Its record is ours.
@@ -34,13 +34,15 @@ pub(super) struct Own {
     ttl: Duration,
     /// The last send that was confirmed, and the ttl that it carried.
     confirmed: Option<(Monotonic, Duration)>,
+    /// The number of tells that its record has shown last.
+    told: u64,
+    /// How often that number was another than before. A row counts once it was read after the last change.
+    news: u64,
 }
 
 /// The meaning of an answer about our session.
 enum Heard {
     Stands,
-    /// Others have changed a row of it.
-    Told,
     /// Its name is taken.
     Taken(Seen),
     Over,
@@ -68,10 +70,24 @@ impl Own {
         self.confirmed.filter(|(_, covered)| *covered >= ttl).map(|(sent, _)| sent)
     }
 
+    /// How often others have said that they had changed a row of it.
+    pub(super) fn news(&self) -> u64 {
+        self.news
+    }
+
+    /// Notes the number of tells that its record shows. Any other number than before is news, also a smaller one, which is
+    /// that of a node with older data.
+    fn note_told(&mut self, told: u64) {
+        if told != self.told {
+            (self.told, self.news) = (told, self.news.saturating_add(1));
+        }
+    }
+
     fn begin(base: &SessionLabel, name: u32, nonce: Nonce) -> Self {
         let ttl = Duration::ZERO;
         let label = label_of(base, name, &nonce);
-        Self { nonce, label, name, seq: 0, sends: Sends::default(), stands: false, ttl, confirmed: None }
+        let sends = Sends::default();
+        Self { nonce, label, name, seq: 0, sends, stands: false, ttl, confirmed: None, told: 0, news: 0 }
     }
 
     fn confirm(&mut self, seq: Seq) -> Heard {
@@ -96,7 +112,13 @@ impl Own {
 
     fn heard(&mut self, outcome: Outcome) -> Heard {
         let seen = match outcome {
+            // It does not say how many the record has counted, so the next renewal may be news.
             Outcome::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed) => {
+                self.note_told(0);
+                return self.confirm(Seq::new(self.seq));
+            }
+            Outcome::Applied(Applied::RenewedTold { told }) => {
+                self.note_told(told);
                 return self.confirm(Seq::new(self.seq));
             }
             Outcome::Applied(_) => {
@@ -116,15 +138,9 @@ impl Own {
                 if holding.released {
                     return Heard::Over;
                 }
+                self.note_told(holding.told);
                 match holding.seq() {
                     _ if holding.is_revoked() => Heard::Revoked,
-                    // Its numbers would run out.
-                    Some(seq) if seq.get() > u32::MAX / 2 => Heard::Over,
-                    Some(seq) if seq.get() % 2 == 1 => {
-                        self.seq = self.seq.max(seq.get().saturating_add(1));
-                        self.stands = true;
-                        Heard::Told
-                    }
                     Some(seq) => self.confirm(seq),
                     None => Heard::Failed(Outcome::Unknown(Fault::of(FaultKind::Protocol))),
                 }
@@ -158,7 +174,9 @@ impl<T: Copy> Sessions<T> {
         }
         let acquire = node.parked.iter().find_map(|work| match &work.op {
             Op::Acquire(acquire) => Some(acquire),
-            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
+            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => {
+                None
+            }
         });
         if let (None, Some(acquire)) = (&node.own, acquire) {
             node.own = Some(Own::begin(base, 0, session_nonce(moment.seed, &acquire.nonce, at, self.begun)));
@@ -169,7 +187,8 @@ impl<T: Copy> Sessions<T> {
         if longest > own.ttl {
             (own.ttl, own.sends) = (longest, Sends::default());
         }
-        own.seq = own.seq.saturating_add(2);
+        // The last number of all is that of a revoke.
+        own.seq = own.seq.saturating_add(1).min(Seq::LAST.get() - 1);
         let (nonce, seq, record_ttl) = (own.nonce, Seq::new(own.seq), own.ttl);
         let Some(resource) = resource_of(&own.label) else { return };
         own.sends.push(seq, moment.now);
@@ -234,10 +253,6 @@ impl<T: Copy> Sessions<T> {
                     answer(at, &work, outcome, None, out);
                 }
                 return;
-            }
-            Heard::Told => {
-                let nonce = node.own.as_ref().map(Own::nonce);
-                node.rows.values_mut().filter(|row| Some(row.session) == nonce).for_each(|row| row.is_doubtful = true);
             }
             Heard::Taken(seen) => {
                 if let (Some(own), Some(base), Some(holding)) = (&mut node.own, &self.label, seen.held()) {

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use crate::ids::{Nonce, Resource, Seq, SessionLabel, Version};
-use crate::op::{Denial, DenialKind, Holder, Holding, Op, Outcome, Refusal, Renew, Seen, Session};
+use crate::op::{Denial, DenialKind, Holder, Holding, Op, Outcome, Refusal, Seen, Session, Tell};
 
 /// The resource of a session's record begins with it.
 const PREFIX: &str = "session:";
@@ -24,26 +24,26 @@ pub fn label_of_record<'a>(resource: &'a str, owner: &str) -> Option<&'a str> {
     (label == owner || label.rsplit_once('/').is_some_and(is_another)).then_some(label)
 }
 
-/// More sends than fail in a row before every lock of a session is lost.
-const AHEAD: u32 = 1 << 16;
-
-/// Tells the holder of a session that a row which names it was changed: the operation for the session's record, which was
-/// read just now. `None` if the session is over, so that there is nobody to tell. If it is refused, the record is to be read
-/// again.
+/// The operation for a session's record that tells its holder of a change to a row which names it. If it is refused, the
+/// session is over, and there is nobody to tell.
 ///
-/// The number is odd: the holder sends even ones, so it never takes this one for its own. It is far ahead of the holder's, even
-/// if many sends of that have failed: the next renewal is older than the record and is refused, and then the holder reads its
-/// rows.
-pub fn tell(session: &Session, seen: &Seen) -> Option<Op> {
-    let holding = seen.held().filter(|holding| holding.is_of(&session.nonce) && !holding.is_revoked())?;
-    let seq = holding.seq()?.get();
-    let odd = seq.saturating_add(AHEAD).min(Seq::LAST.get() - 2) | 1;
-    Some(Op::Renew(Renew {
-        nonce: session.nonce,
-        seq: Seq::new(odd),
-        record_ttl: holding.record_ttl.unwrap_or_default(),
-        quorum: None,
-    }))
+/// Send it after the row was changed. Twice is the same as once: it moves no version, so whoever observes the session for its
+/// time goes on observing.
+pub fn tell(session: &Session) -> Op {
+    Op::Tell(Tell { nonce: session.nonce })
+}
+
+/// The refusal of a tell by a store that expires records itself, where a session is only a name.
+pub fn none_is_told() -> Denial {
+    Denial::new(
+        DenialKind::Other,
+        "this store expires records itself, so sessions have no records here, and none is told",
+    )
+}
+
+/// Returns true if the record of this resource may be a session's, whose renewals have to show how often it was told.
+pub fn may_be_record(resource: &Resource) -> bool {
+    resource.as_str().starts_with(PREFIX)
 }
 
 /// The session's record that a row stands and falls with, if it was read just now and is held.

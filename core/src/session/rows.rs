@@ -17,8 +17,8 @@ pub(super) struct OwnRow {
     pub(super) row_ttl: Duration,
     /// The send of the last write of it that counts.
     pub(super) written: Monotonic,
-    /// Others may have changed it.
-    pub(super) is_doubtful: bool,
+    /// [`Own::news`](super::own::Own::news) when it was written or read last. With any later news, others may have changed it.
+    pub(super) news: u64,
     pub(super) is_revoked: bool,
     /// Its node has lost the session, and perhaps the row: it does not vote, and refuses nothing.
     pub(super) is_forgotten: bool,

@@ -28,7 +28,7 @@ impl<T> Work<T> {
         let ttl = match &op {
             Op::Acquire(acquire) => acquire.record_ttl,
             Op::Renew(renew) => renew.record_ttl,
-            Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => Duration::ZERO,
+            Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => Duration::ZERO,
         };
         Self { target, lock, resource, seq, op, patience, ttl, tries: 0, is_given_up: false }
     }

@@ -115,6 +115,7 @@ pub(crate) fn kind(op: &Op) -> &'static str {
         Op::Release(_) => "release",
         Op::Finish(_) => "finish",
         Op::Revoke(_) => "revoke",
+        Op::Tell(_) => "tell",
         Op::Raise(_) => "raise",
         Op::Read => "read",
     }
@@ -208,7 +209,7 @@ impl Host {
             let (nonce, seq) = match &op.op {
                 Op::Acquire(acquire) => (acquire.nonce, acquire.seq),
                 Op::Renew(renew) => (renew.nonce, renew.seq),
-                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => continue,
+                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => continue,
             };
             let before = self.last_send.insert((nonce, transmit.node, op.resource.clone()), seq);
             // The row of a dead session is written by the send that was refused before.
@@ -546,6 +547,7 @@ pub(crate) fn holding(nonce: Nonce, seq: Option<u32>) -> Holding {
         since_unix_ms: Some(EPOCH_UNIX_MS),
         data: None,
         session: None,
+        told: 0,
     }
 }
 

@@ -30,6 +30,7 @@ fn record(counter: u64, record_ttl: Duration, boot: BootId) -> Record {
             owner: Owner::new("hostile").unwrap(),
             data: None,
             session: None,
+            told: 0,
         }),
         mark: None,
     }

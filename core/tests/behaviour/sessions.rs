@@ -6,9 +6,9 @@ use std::time::Duration;
 use leasehold_core::config::Poll;
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Renew, Session};
 use leasehold_core::session::{resource_of, tell};
-use leasehold_core::store::Record;
+use leasehold_core::store::{LeaseRecord, Record};
 use leasehold_core::{
-    Config, Event, Failure, LostReason, NodeConfig, NodeId, Nonce, Resource, Seq, SessionLabel, Wait,
+    Config, Event, Failure, LockOptions, LostReason, NodeConfig, NodeId, Nonce, Resource, Seq, SessionLabel, Wait,
 };
 
 use crate::common::*;
@@ -71,11 +71,7 @@ fn is_lost(events: &[Event]) -> bool {
 /// Tells the holder of the lock's session that a row was changed, as `leasehold break` and `revoke` do.
 fn tell_at(world: &mut World, node: usize, session: &Session) {
     let (record, time) = (resource_of(&session.label).unwrap(), world.time);
-    let Outcome::Applied(Applied::Read(seen)) = world.stores[node].perform(&record, &Op::Read, time) else {
-        panic!("a read")
-    };
-    let op = tell(session, &seen).expect("it stands");
-    assert!(matches!(world.stores[node].perform(&record, &op, time), Outcome::Applied(_)));
+    assert_eq!(world.stores[node].perform(&record, &tell(session), time), Outcome::Applied(Applied::Told));
 }
 
 #[test]
@@ -249,6 +245,86 @@ fn locks_that_were_not_changed_are_read_once_after_such_news() {
     }
     assert_eq!(reads, 2);
     assert!(!is_lost(&world.take_events(0)));
+}
+
+#[test]
+fn a_tell_changes_its_own_number_and_nothing_else() {
+    let mut world = world(1);
+    world.hold(0, 1, "r", LockOptions::builder().ttl(secs(3)).build().unwrap());
+    let session = session_of(&world, 0, "r");
+    // It is written down now, and arrives after the session was renewed for a longer lock.
+    let late = tell(&session);
+    world.hold(0, 2, "s", LockOptions::builder().ttl(secs(20)).build().unwrap());
+    let before = lease_of(&world, 0, "session:a").clone();
+    assert_eq!(before.record_ttl, secs(20));
+    let time = world.time;
+    assert_eq!(world.stores[0].perform(&resource("session:a"), &late, time), Outcome::Applied(Applied::Told));
+    assert_eq!(*lease_of(&world, 0, "session:a"), LeaseRecord { told: 1, ..before });
+}
+
+#[test]
+fn any_number_of_tells_leaves_a_session_alive() {
+    let mut world = world(1);
+    world.hold(0, 1, "r", options());
+    let session = session_of(&world, 0, "r");
+    for told in 1..=40_000 {
+        tell_at(&mut world, 0, &session);
+        if told % 1_000 == 0 {
+            world.pass(secs(10));
+        }
+    }
+    world.pass(secs(60));
+    assert!(!is_lost(&world.take_events(0)) && world.remaining(0, 1) > secs(15));
+    assert_eq!(session_of(&world, 0, "r"), session);
+}
+
+#[test]
+fn a_change_that_a_read_did_not_see_is_read_for_again() {
+    let mut world = world(2);
+    world.hold(0, 1, "r", options());
+    world.hold(0, 2, "s", options());
+    let session = session_of(&world, 0, "r");
+    tell_at(&mut world, 0, &session);
+    // The read of the first news has left for the store, and its answer is on the way.
+    let read = loop {
+        world.pass_until_sent(0);
+        let sent = world.take(0);
+        if sent.ops[0].op == Op::Read && sent.ops[0].resource.as_str() == "r" {
+            break sent;
+        }
+        world.carry(0, &sent);
+    };
+    let answer = world.perform(&read);
+    world.break_at(0, "r");
+    tell_at(&mut world, 0, &session);
+    // A longer lock has the session renewed meanwhile, which shows the second news.
+    world.hold(0, 3, "t", LockOptions::builder().ttl(secs(60)).build().unwrap());
+    world.answer(0, read.id, Ok(answer));
+    world.pass(secs(20));
+    assert!(is_lost(&world.take_events(0)), "the answer was older than the news");
+    assert!(world.remaining(0, 2) > secs(15));
+}
+
+#[test]
+fn revoking_a_dead_holder_again_does_not_keep_others_waiting() {
+    let mut world = world(2);
+    world.hold(0, 1, "r", options());
+    let session = session_of(&world, 0, "r");
+    world.hosts[0].wake_at = leasehold_core::Monotonic::FAR;
+    world.acquire(1, 7, "r", options());
+    world.pass(secs(1));
+    world.revoke_at(0, "r");
+    tell_at(&mut world, 0, &session);
+    for _ in 0..7 {
+        world.pass(secs(4));
+        assert!(!is_granted(&world.take_events(1)), "its time is not over");
+        if world.is_held(0, "r") {
+            world.revoke_at(0, "r");
+            tell_at(&mut world, 0, &session);
+        }
+    }
+    world.pass(secs(4));
+    assert!(is_granted(&world.take_events(1)), "it was seen to stand still for its time");
 }
 
 #[test]

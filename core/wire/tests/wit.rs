@@ -31,6 +31,9 @@ const ADDED_CASES: [(&str, &[&str]); 8] = [
     ("response", &["outcomes", "http-response", "redis-replies"]),
 ];
 
+/// Cases that the WIT lacks: a component has no session yet, so nobody tells it anything.
+const LEFT_OUT: [&str; 3] = ["Op::Tell", "Applied::RenewedTold", "Applied::Told"];
+
 /// Types that are called otherwise.
 const RENAMED_TYPES: [(&str, &str); 3] = [
     ("Bootstrap", "birth"),
@@ -41,12 +44,13 @@ const RENAMED_TYPES: [(&str, &str); 3] = [
 ];
 
 /// Fields and parameters of a type or method that are called otherwise, or (an empty name) stand elsewhere.
-const RENAMED_FIELDS: [(&str, &str, &str); 16] = [
+const RENAMED_FIELDS: [(&str, &str, &str); 17] = [
     // A component has no session yet.
     ("Acquire", "session", ""),
     ("Config", "session", ""),
     ("Config", "observed", ""),
     ("Holding", "session", ""),
+    ("Holding", "told", ""),
     // A component asks for no line of waiters.
     ("Acquire", "in_line", ""),
     ("Config", "lines", ""),
@@ -304,6 +308,7 @@ fn type_differences(wit: &Wit, of: &str, shape: &Shape) -> Vec<String> {
         let variant = format!("{of}::{case}");
         match there.remove(kebab(case).as_str()) {
             Some(ty) => found.extend(record_differences(wit, &variant, content, ty.and_then(|ty| wit.name_of(ty)))),
+            None if LEFT_OUT.contains(&variant.as_str()) => {}
             None => found.push(format!("{variant} has no case in {name}")),
         }
     }

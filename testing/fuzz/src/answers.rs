@@ -116,6 +116,7 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
         Op::Release(_) => vec![text("released")],
         Op::Finish(_) => vec![text(*u.choose(&["finished", "abstains"])?)],
         Op::Revoke(_) => vec![text("revoked")],
+        Op::Tell(_) => vec![text("told")],
         Op::Raise(op) => {
             let counter = if u.arbitrary()? { op.token.get() } else { values::number(u)? };
             vec![text("raised"), text(counter.to_string())]

@@ -13,7 +13,8 @@ pub(crate) fn outcome(op: &LockOp, outcome: &Outcome) {
         (Op::Acquire(op), Outcome::Applied(Applied::AcquiredInDoubt { counter, .. })) => {
             assert!(op.member.is_some() && *counter > Token::ZERO);
         }
-        (Op::Renew(_), Outcome::Applied(Applied::Renewed))
+        (Op::Renew(_), Outcome::Applied(Applied::Renewed | Applied::RenewedTold { .. }))
+        | (Op::Tell(_), Outcome::Applied(Applied::Told))
         | (Op::Release(_), Outcome::Applied(Applied::Released))
         | (Op::Finish(_), Outcome::Applied(Applied::Finished))
         | (Op::Revoke(_), Outcome::Applied(Applied::Revoked)) => {}
@@ -49,7 +50,7 @@ fn refused(op: &LockOp, refusal: &Refusal) {
                 assert!(quorum.is_some() || stamp.is_none());
             }
             Op::Finish(finish) => assert!(finish.quorum.is_some() || stamp.is_none()),
-            op @ (Op::Revoke(_) | Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
+            op @ (Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
         },
     }
 }

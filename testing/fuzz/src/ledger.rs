@@ -127,7 +127,7 @@ impl Ledger {
                     lock.sent = Some(self.now);
                 }
                 Op::Renew(_) => lock.sent = Some(self.now),
-                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => {}
+                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => {}
             }
         }
         self.open.push(transmit);

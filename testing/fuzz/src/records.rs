@@ -72,6 +72,7 @@ fn mark(u: &mut Unstructured<'_>) -> Result<MarkRecord> {
 fn record(u: &mut Unstructured<'_>) -> Result<Record> {
     let lease = |u: &mut Unstructured<'_>| {
         Ok(LeaseRecord {
+            told: 0,
             nonce: values::nonce(u)?,
             seq: values::seq(u)?,
             released: u.arbitrary()?,

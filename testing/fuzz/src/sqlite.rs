@@ -85,6 +85,7 @@ fn honest(u: &mut Unstructured<'_>) -> Result<()> {
         owner: values::owner(u)?,
         data: values::maybe(u, values::payload)?,
         session: None,
+        told: 0,
     };
     let record = Record { counter: values::token(u)?, lease: Some(lease), mark: None };
     let now = StoreNow { boot: BootId([3; 16]), uptime: Monotonic::from_ns(1), unix_ms: values::number(u)? };

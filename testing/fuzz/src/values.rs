@@ -225,6 +225,7 @@ pub(crate) fn holding(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Hol
         since_unix_ms: maybe(u, number)?,
         data: maybe(u, payload)?,
         session: None,
+        told: if chance(u, 60) { number(u)? } else { 0 },
     })
 }
 
@@ -298,6 +299,7 @@ fn fitting(u: &mut Unstructured<'_>, op: Option<&Op>) -> Result<Applied> {
         Op::Release(_) => Applied::Released,
         Op::Finish(_) => Applied::Finished,
         Op::Revoke(_) => Applied::Revoked,
+        Op::Tell(_) => Applied::Told,
         Op::Raise(op) => Applied::Raised { counter: if u.arbitrary()? { op.token } else { token(u)? } },
         Op::Read => Applied::Read(seen(u, None)?),
     })

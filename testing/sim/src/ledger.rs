@@ -251,7 +251,7 @@ impl Ledger {
                 self.asked.insert((process, id), Asked { lock, node, attempt: None, raises: false, deadline });
             }
             // Of a supervisor, outside of every client.
-            Op::Revoke(_) => {}
+            Op::Revoke(_) | Op::Tell(_) => {}
             Op::Raise(raise) => {
                 let attempt = Some(raise.nonce);
                 self.asked.insert((process, id), Asked { lock, node, attempt, raises: true, deadline });

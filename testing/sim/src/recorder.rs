@@ -151,6 +151,7 @@ impl Recorder {
             Op::Release(op) => (ArrowKind::Release, format!("release {:?}", op.nonce)),
             Op::Finish(op) => (ArrowKind::Release, format!("finish {:?}", op.nonce)),
             Op::Revoke(op) => (ArrowKind::Release, format!("revoke {:?}", op.nonce)),
+            Op::Tell(_) => (ArrowKind::Release, "tell".into()),
             Op::Raise(op) => (ArrowKind::Raise, format!("raise to {}", op.token)),
             Op::Read => (ArrowKind::Read, "look".into()),
         };
@@ -345,6 +346,8 @@ fn applied_words(applied: &leasehold_core::op::Applied) -> String {
         Applied::Acquired { counter } => format!("granted, token {counter}"),
         Applied::AcquiredInDoubt { counter, .. } => format!("granted, token {counter} in doubt"),
         Applied::Renewed => "renewed".into(),
+        Applied::RenewedTold { told } => format!("renewed, told {told} times"),
+        Applied::Told => "told".into(),
         Applied::Released => "released".into(),
         Applied::Finished => "finished".into(),
         Applied::Revoked => "revoked".into(),

@@ -149,6 +149,8 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
             owner,
             data,
             session,
+            // The table has no room for it: none is told here.
+            told: 0,
         }),
         mark: if column(row, "done_until")? == ValueRef::Null { None } else { Some(mark(row)?) },
     })

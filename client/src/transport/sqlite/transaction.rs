@@ -7,6 +7,7 @@ use leasehold_core::line::{self, ClientId, Decision, Ticket, Waiter, serve_in_li
 use leasehold_core::member::Marker;
 use leasehold_core::node::{NodeMemory, Served};
 use leasehold_core::op::{LockOp, Op, Outcome, Refusal};
+use leasehold_core::session::none_is_told;
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{LockId, Resource};
 
@@ -239,6 +240,7 @@ fn decide(
 ) -> Decision {
     let memory = NodeMemory { marker: remembered.marker.as_ref(), trusted: remembered.trusted.as_ref(), run: None };
     match found {
+        Ok(_) if matches!(op, Op::Tell(_)) => refused(Refusal::Denied(none_is_told())),
         Ok(record) => serve_in_line(record.as_ref(), memory, line, ticket, op, now),
         Err(denial) => refused(Refusal::Denied(denial)),
     }

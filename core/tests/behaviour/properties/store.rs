@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Finish, Op, Outcome, Raise, Refusal, Release, Renew, Revoke};
+use leasehold_core::op::{Acquire, Applied, Finish, Op, Outcome, Raise, Refusal, Release, Renew, Revoke, Tell};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
 use proptest::collection::vec;
@@ -24,7 +24,8 @@ struct Move {
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let op = select(vec!["acquire", "acquire", "renew", "renew", "release", "finish", "raise", "revoke", "read"]);
+    let op =
+        select(vec!["acquire", "acquire", "renew", "renew", "release", "finish", "raise", "revoke", "tell", "read"]);
     let one =
         (0_u8..4, op, 0_u32..6, select(vec![100, 200, 1_000]), 0_u64..40, any::<(bool, bool)>(), 0_u8..8, 0_u64..150);
     let one = one.prop_map(|(attempt, op, seq, ttl_ms, floor, (expects, unless_done), boot, pause_ms)| Move {
@@ -63,6 +64,7 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
             quorum: None,
         })),
         "revoke" => Op::Revoke(Revoke { nonce }),
+        "tell" => Op::Tell(Tell { nonce }),
         "raise" => Op::Raise(Raise { nonce, token: Token::new(step.floor).unwrap(), loss: None }),
         _ => Op::Read,
     }
@@ -113,7 +115,8 @@ proptest! {
                     prop_assert_eq!((lease.nonce, lease.seq, lease.released), (nonce, Seq::new(step.seq), false));
                     prop_assert_eq!(lease.expires.since(now.uptime), Duration::from_millis(step.ttl_ms));
                 }
-                Outcome::Applied(Applied::Renewed) => {
+                Outcome::Applied(renewed @ (Applied::Renewed | Applied::RenewedTold { .. })) => {
+                    prop_assert_eq!(renewed, &leasehold_core::store::renewed(ours.unwrap().told));
                     let (was, is) = (ours.unwrap(), after.and_then(|record| record.lease.as_ref()).unwrap());
                     prop_assert!(stands(before.as_ref(), &now), "nothing is renewed that is over");
                     prop_assert!(is.seq > was.seq && is.nonce == was.nonce && !is.released);
@@ -156,6 +159,13 @@ proptest! {
                     prop_assert!(stands(before.as_ref(), &now), "nothing is revoked that is over");
                     let is = after.and_then(|record| record.lease.as_ref()).unwrap();
                     prop_assert_eq!(is, &LeaseRecord { seq: Seq::LAST, ..was.clone() }, "the expiry stays");
+                    prop_assert_eq!(counter(after), counter(before.as_ref()));
+                }
+                Outcome::Applied(Applied::Told) => {
+                    let was = ours.unwrap();
+                    prop_assert!(stands(before.as_ref(), &now), "nobody is told of what is over");
+                    let is = after.and_then(|record| record.lease.as_ref()).unwrap();
+                    prop_assert_eq!(is, &LeaseRecord { told: was.told + 1, ..was.clone() }, "and nothing else changes");
                     prop_assert_eq!(counter(after), counter(before.as_ref()));
                 }
                 Outcome::Applied(Applied::Read(shown)) => {

@@ -365,7 +365,7 @@ impl Leg {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || answered.is_grant()),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
             Op::Finish(finish) => finish.quorum.is_some() && is_conflict,
-            Op::Revoke(_) | Op::Raise(_) | Op::Read => false,
+            Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => false,
         };
         if depends {
             Next::Ask(Stage::Look(answered), membership::look(settings))
@@ -382,7 +382,7 @@ impl Leg {
                 return Next::Done(missing_or_forgotten(answered.outcome, &found, *quorum));
             }
             Op::Finish(finish) => return Next::Done(missing_or_forgotten(answered.outcome, &found, finish.quorum)),
-            Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
+            Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Next::Done(answered.outcome) };
         let (write, vote) = membership::vote(asked, &found, answered.trust, unix_ms);

@@ -11,7 +11,8 @@ use super::record::{self, own, rvn, session_text, version_text};
 use super::{Request, Settings, Target};
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::member::RETENTION;
-use leasehold_core::op::{Acquire, Denial, DenialKind, Finish, Raise, Release, Renew, Revoke};
+use leasehold_core::op::{Acquire, Denial, DenialKind, Finish, Raise, Release, Renew, Revoke, Tell};
+use leasehold_core::session::may_be_record;
 use leasehold_core::{Resource, Seq, Token};
 
 /// Which of several writes stands for an operation, for want of a `max()`: together they are one, as each computes what it
@@ -47,7 +48,7 @@ pub(super) enum Expires {
 }
 
 /// Placeholders for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 18] = [
+const PLACEHOLDERS: [(&str, &str); 19] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
@@ -55,6 +56,7 @@ const PLACEHOLDERS: [(&str, &str); 18] = [
     ("#d", record::DATA),
     ("#dn", record::DATA_OF),
     ("#se", record::SESSION),
+    ("#tt", record::TOLD),
     ("#ft", record::COUNTER),
     ("#ga", record::GRANTED_AT),
     ("#fa", record::FREED_AT),
@@ -269,7 +271,20 @@ pub(super) fn acquire(
     Ok(update.request())
 }
 
+/// One more tell, and nothing else: whoever observes the row, and whoever waits for its length, goes on as before.
+pub(super) fn tell(settings: &Settings, row: &str, op: &Tell) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#tt = if_not_exists(#tt, :none) + :one");
+    update.value(":none", number(0));
+    update.value(":one", number(1));
+    update.value(":own", text(&own(&op.nonce)));
+    update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir)".to_string();
+    update.request()
+}
+
 /// A heartbeat. Any earlier write of the attempt will do, whichever has landed; a later one makes this one harmless.
+///
+/// That of a session shows the number of tells as well.
 pub(super) fn renew(
     settings: &Settings,
     lock: &Resource,
@@ -285,7 +300,7 @@ pub(super) fn renew(
     update.keep_until(lock, expires, unix_ms);
     // Versions of one attempt have one length, so these are exactly its sends before this one.
     update.condition = "begins_with(#rvn, :own) AND #rvn < :rvn AND attribute_not_exists(#ir)".to_string();
-    update.returns = Returns::Written;
+    update.returns = if may_be_record(lock) { Returns::All } else { Returns::Written };
     Ok(update.request())
 }
 

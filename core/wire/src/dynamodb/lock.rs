@@ -13,6 +13,8 @@ use super::record::{self, Row, Rvn};
 use super::{Request, Settings};
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Holder, LockOp, Op, Outcome, Raise, Refusal, Seen};
+use leasehold_core::session::may_be_record;
+use leasehold_core::store::renewed;
 use leasehold_core::{Nonce, Token, Version};
 
 /// The answer of a lock's row.
@@ -31,6 +33,7 @@ pub(super) fn request(settings: &Settings, op: &LockOp, form: Form, unix_ms: u64
         Op::Release(op) => expressions::release(settings, row, op, unix_ms),
         Op::Finish(op) => expressions::finish(settings, row, op, unix_ms),
         Op::Revoke(op) => expressions::revoke(settings, row, op, unix_ms),
+        Op::Tell(op) => expressions::tell(settings, row.as_str(), op),
         Op::Raise(op) => expressions::raise(settings, row, op, form.counter, unix_ms),
         Op::Read => expressions::get(settings, row.as_str()),
     })
@@ -101,10 +104,16 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
     }
     let attributes = fields.get("Attributes");
     if let Op::Renew(renew) = &op.op {
+        let is_it = |rvn: &Rvn| *rvn == Rvn::Ours { nonce: renew.nonce, seq: renew.seq };
+        if may_be_record(&op.resource) {
+            return match row_in(settings, op, attributes) {
+                Ok(Some(row)) if is_it(&row.rvn) && !row.released => just(renewed(row.told)),
+                Ok(_) | Err(_) => wrong(),
+            };
+        }
         // This one shows what was written only.
         let rvn = attributes.and_then(|row| row.get(record::RVN)).and_then(as_text).and_then(Rvn::parse);
-        let is_it = rvn == Some(Rvn::Ours { nonce: renew.nonce, seq: renew.seq });
-        return if is_it { just(Applied::Renewed) } else { wrong() };
+        return if rvn.as_ref().is_some_and(is_it) { just(Applied::Renewed) } else { wrong() };
     }
     let Ok(Some(row)) = row_in(settings, op, attributes) else { return wrong() };
     match &op.op {
@@ -125,11 +134,14 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
             just(Applied::Finished)
         }
         Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) && row.is_revoked() => just(Applied::Revoked),
+        Op::Tell(tell) if row.is_held_by(&tell.nonce) && row.told > 0 => just(Applied::Told),
         Op::Raise(raise) if row.is_held_by(&raise.nonce) && is_raised(&row, raise) => match row.counter {
             Some(counter) => just(Applied::Raised { counter }),
             None => wrong(),
         },
-        Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => wrong(),
+        Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => {
+            wrong()
+        }
     }
 }
 
@@ -138,7 +150,7 @@ fn marked(row: &Row, op: &Op, unix_ms: u64) -> Option<Refusal> {
     let asks = match op {
         Op::Acquire(op) => op.unless_done,
         Op::Finish(_) => row.done.is_err(),
-        Op::Renew(_) | Op::Release(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => false,
+        Op::Renew(_) | Op::Release(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => false,
     };
     match row.done.as_ref().map_err(Clone::clone) {
         Ok(done) => done.as_ref().filter(|_| asks).and_then(|done| done.standing(unix_ms)).map(Refusal::Done),
@@ -211,11 +223,13 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
                 return Told::Outcome(Outcome::Applied(Applied::Released), None);
             }
             Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) => return wrong(),
+            Op::Tell(tell) if row.is_held_by(&tell.nonce) => return wrong(),
             Op::Acquire(_)
             | Op::Renew(_)
             | Op::Release(_)
             | Op::Finish(_)
             | Op::Revoke(_)
+            | Op::Tell(_)
             | Op::Raise(_)
             | Op::Read => {}
         }

@@ -26,6 +26,8 @@ pub(super) const DATA_OF: &str = "dataNonce";
 /// The attempt that wrote it, its session's nonce, and the label: `<nonce>:<nonce>:<label>`. It says nothing of a row of another
 /// attempt.
 pub(super) const SESSION: &str = "leaseSession";
+/// The number of tells of a session's record, which only a tell changes. So it says something where it has changed.
+pub(super) const TOLD: &str = "holderTold";
 pub(super) const COUNTER: &str = "fencingToken";
 /// Java's clients drop it with the row, or leave it as it was: it says something of rows that are ours only.
 pub(super) const GRANTED_AT: &str = "grantedAt";
@@ -44,8 +46,8 @@ pub(super) const DONE_AT: &str = "doneAt";
 pub(super) const DONE_UNTIL: &str = "doneUntil";
 
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 18] = [
-    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, SESSION, COUNTER, GRANTED_AT, FREED_AT, TRUST, UNDONE, MARKER,
+pub(super) const OURS: [&str; 19] = [
+    OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, SESSION, TOLD, COUNTER, GRANTED_AT, FREED_AT, TRUST, UNDONE, MARKER,
     DONE_TOKEN, DONE_OWNER, DONE_NONCE, DONE_AT, DONE_UNTIL,
 ];
 
@@ -69,6 +71,8 @@ pub(super) struct Row {
     session: Option<Session>,
     /// The time from which DynamoDB may remove it; `Some(None)` where it will not.
     pub(super) expires: Option<Option<u64>>,
+    /// The number of tells; 0 where there were none.
+    pub(super) told: u64,
     /// The last mark of finished work, standing or not. Only runs care if it can be read.
     pub(super) done: Result<Option<Done>, Denial>,
 }
@@ -241,6 +245,13 @@ impl Row {
                 None => return unreadable(COUNTER, "an integer from 0 to 2^53 - 1"),
             },
         };
+        let told = match item.get(TOLD) {
+            None => 0,
+            Some(attribute) => match as_number(attribute) {
+                Some(told) => told,
+                None => return unreadable(TOLD, "an integer"),
+            },
+        };
         let is_ours = matches!(rvn, Rvn::Ours { .. });
         let has_data = match &rvn {
             Rvn::Ours { nonce, .. } => item.get(DATA_OF).and_then(as_text) == Some(own(nonce).as_str()),
@@ -274,6 +285,7 @@ impl Row {
             data: item.get(DATA).filter(|_| has_data).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
             session,
             expires: settings.expires_name().and_then(|name| item.get(name)).map(as_number),
+            told,
             rvn,
         })
     }
@@ -315,6 +327,7 @@ impl Row {
             since_unix_ms: self.granted_at,
             data: self.data,
             session: self.session,
+            told: self.told,
         };
         Seen { holding: Some(Box::new(holding)), done: None }
     }

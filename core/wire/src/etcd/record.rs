@@ -81,6 +81,9 @@ fn written(lease: &LeaseRecord) -> Json {
     if let Some(session) = &lease.session {
         fields["session"] = json!({ "nonce": hex(&session.nonce), "label": session.label.as_str() });
     }
+    if lease.told > 0 {
+        fields["told"] = json!(lease.told);
+    }
     fields
 }
 
@@ -106,6 +109,10 @@ fn lease_in(lease: &Json) -> Option<LeaseRecord> {
                 nonce: nonce(session)?,
                 label: SessionLabel::new(session.get("label")?.as_str()?).ok()?,
             }),
+        },
+        told: match lease.get("told") {
+            None => 0,
+            Some(told) => told.as_u64()?,
         },
     })
 }

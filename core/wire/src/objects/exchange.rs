@@ -295,6 +295,7 @@ impl Leg {
             | Op::Release(_)
             | Op::Finish(_)
             | Op::Revoke(_)
+            | Op::Tell(_)
             | Op::Raise(_)
             | Op::Read => Next::Done(outcome),
         }
@@ -365,7 +366,7 @@ impl Leg {
         let decides = match &self.op {
             // Those who wait for a run ask again and again, and see no mark meanwhile.
             Op::Read => self.may_be_of_run && has_mark(),
-            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) => is_refused,
+            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => is_refused,
             Op::Acquire(_) => false,
         };
         match (decides, &self.lock.version) {

@@ -22,6 +22,7 @@ use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release,
     Renew, Revoke, Seen,
 };
+use leasehold_core::session::none_is_told;
 use leasehold_core::{Nonce, Token};
 
 use super::line::{self, Asker, Told};
@@ -142,7 +143,7 @@ impl Exchange {
         let Some(first) = all.clone().find(waits) else { return false };
         self.open =
             if is_renewal(&first) { all.filter(|at| waits(at) && is_renewal(at)).collect() } else { vec![first] };
-        self.step = if matches!(self.ops[first].op, Op::Read) { Step::Read } else { Step::Write(None) };
+        self.step = if matches!(self.ops[first].op, Op::Tell(_) | Op::Read) { Step::Read } else { Step::Write(None) };
         self.tries = 0;
         self.statement = self.write_statement();
         true
@@ -203,7 +204,8 @@ impl Exchange {
             Step::Read => match read_all(rows) {
                 Err(Misfit) => {
                     for at in core::mem::take(&mut self.open) {
-                        self.outcomes[at] = Some(if matches!(self.ops[at].op, Op::Read) { misfit() } else { busy() });
+                        self.outcomes[at] =
+                            Some(if matches!(self.ops[at].op, Op::Tell(_) | Op::Read) { misfit() } else { busy() });
                     }
                 }
                 Ok((memory, locks)) => {
@@ -376,7 +378,7 @@ fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec
             ]);
             &texts.raise
         }
-        Op::Renew(_) | Op::Read => return None,
+        Op::Renew(_) | Op::Tell(_) | Op::Read => return None,
     })
 }
 
@@ -399,7 +401,14 @@ fn written(op: &Op, expected: Option<&str>, rows: &[Row]) -> Next {
         (Op::Finish(_), [_, ..]) => Some(Applied::Finished),
         (Op::Revoke(_), [_]) => Some(Applied::Revoked),
         (
-            Op::Acquire(_) | Op::Raise(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Renew(_) | Op::Read,
+            Op::Acquire(_)
+            | Op::Raise(_)
+            | Op::Release(_)
+            | Op::Finish(_)
+            | Op::Revoke(_)
+            | Op::Tell(_)
+            | Op::Renew(_)
+            | Op::Read,
             _,
         ) => None,
     };
@@ -493,6 +502,7 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
                 Some(_) | None => refused(*quorum),
             }
         }
+        Op::Tell(_) => Next::Done(Outcome::NotApplied(Refusal::Denied(none_is_told()))),
         Op::Revoke(Revoke { nonce }) | Op::Raise(Raise { nonce, .. }) => match ours(nonce) {
             Some(found) if found.is_live() => Next::Retry,
             Some(_) | None => refused(None),

@@ -63,6 +63,7 @@ impl Found {
     pub(super) fn seen(&self) -> Seen {
         let holding = (self.released || self.is_live()).then(|| {
             Box::new(Holding {
+                told: 0,
                 holder: Holder::Lease { nonce: self.nonce, seq: Some(self.seq) },
                 version: Version::of(&self.nonce, self.seq),
                 released: self.released,

@@ -112,7 +112,8 @@ impl Asked {
             Op::Finish(op) => Self::Finish(op.nonce),
             Op::Revoke(op) => Self::Revoke(op.nonce),
             Op::Raise(op) => Self::Raise(op.nonce, op.token),
-            Op::Read => Self::Read,
+            // A tell is refused before it is written down.
+            Op::Tell(_) | Op::Read => Self::Read,
         }
     }
 }

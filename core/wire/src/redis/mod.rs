@@ -60,6 +60,7 @@ use exchange::{Asked, Call, Wait};
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::member::{Bootstrap, Durability, LossId, Membership, RETENTION};
 use leasehold_core::op::{Denial, DenialKind, LockOp, Op};
+use leasehold_core::session::none_is_told;
 use leasehold_core::{OneOrMany, RequestId, Resource, Token};
 use native::Route;
 
@@ -324,6 +325,7 @@ impl Session {
                 args.push(raise.loss.map(name_of).unwrap_or_default().as_bytes());
                 &scripts::RAISE
             }
+            Op::Tell(_) => return Err(none_is_told()),
             Op::Read => &scripts::READ,
         };
         // The marker is the last key of scripts that ask if the node is in doubt, and comes before what a vote reads.

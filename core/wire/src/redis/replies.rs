@@ -226,6 +226,7 @@ fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<
         return foreign(&value[..value.len().min(Version::MAX_BYTES)], left);
     };
     Some(Holding {
+        told: 0,
         holder: Holder::Lease { nonce, seq: revoked.then_some(Seq::LAST) },
         // The value does not change as long as the attempt holds the lock, but for the mark of a revoke.
         version: Version::new(nonce.as_bytes())?,

@@ -10,14 +10,15 @@ use leasehold_core::fence::Rejected;
 use leasehold_core::member::{Bootstrap, Durability, Membership};
 use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
-    Refusal, Release, Renew, Revoke, Seen, TransportFault,
+    Refusal, Release, Renew, Revoke, Seen, Tell, TransportFault,
 };
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
 /// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, what only nodes
 /// do, and lines of waiters and sessions, which components keep none of.
-pub(crate) const NOT_MIRRORED: [&str; 18] = [
+pub(crate) const NOT_MIRRORED: [&str; 19] = [
     "Session",
+    "Tell",
     "Client",
     "Departure",
     "Ttl",
@@ -108,7 +109,7 @@ mirrored! { mirrors:
     }
 
     struct LockOp { lock, resource, op }
-    enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Revoke(Revoke), Raise(Raise), Read }
+    enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Revoke(Revoke), Tell(Tell), Raise(Raise), Read }
     struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, session, member, unless_done, in_line }
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
     enum Bootstrap { Yes, No }
@@ -119,7 +120,7 @@ mirrored! { mirrors:
     struct Raise { nonce, token, loss }
     enum Outcome { Applied(Applied), NotApplied(Refusal), Unknown(Fault) }
     enum Applied {
-        Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, Released, Finished, Revoked,
+        Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, RenewedTold { told }, Released, Finished, Revoked, Told,
         Raised { counter }, Read(Seen),
     }
     enum Refusal {
@@ -132,7 +133,7 @@ mirrored! { mirrors:
     enum DenialKind { Permission, Schema, CorruptRecord, TokensExhausted, StorageFull, Membership, Other }
     struct Seen { holding, done }
     struct Mark { token, owner, at_unix_ms, left }
-    struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data, session }
+    struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data, session, told }
     enum Holder { Lease { nonce, seq }, Foreign }
     enum TransportFault { NotSent(Fault), Unknown(Fault) }
 

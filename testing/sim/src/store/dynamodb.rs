@@ -9,6 +9,7 @@ use std::time::Duration;
 use leasehold_core::member::{LossId, Marker};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
 use leasehold_core::op::{Mark as DoneMark, Op, Outcome, Raise, Refusal, Seen, Session};
+use leasehold_core::session::may_be_record;
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
 use crate::store::{self, Answer, Ask, By, StoredRecord, exhausted, whole_ms};
@@ -45,6 +46,8 @@ pub(super) struct Row {
     pub(super) data_of: Option<Nonce>,
     /// Of our holder; it says nothing of a row of another client.
     pub(super) session: Option<Session>,
+    /// The number of tells, which only a tell changes.
+    pub(super) told: u64,
     /// The last mark of finished work, standing or not; absent after a foreign client has replaced the row.
     pub(super) done: Option<Done>,
 }
@@ -189,7 +192,7 @@ impl Dynamodb {
             (Op::Renew(op), Some(row)) if row.rvn.is_before(&op.nonce, op.seq) && !row.released => {
                 row.rvn = Rvn::Ours { nonce: op.nonce, seq: op.seq };
                 row.lease_duration = Some(Duration::from_millis(whole_ms(op.record_ttl)));
-                heard(Applied::Renewed)
+                heard(if may_be_record(resource) { leasehold_core::store::renewed(row.told) } else { Applied::Renewed })
             }
             // The version stays, as Java leaves it: it names the attempt whose delayed sends must still be refused.
             (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) && (!row.released || row.undone) => {
@@ -209,8 +212,12 @@ impl Dynamodb {
                 row.rvn = Rvn::Ours { nonce: op.nonce, seq: Seq::LAST };
                 RowReply::Outcome(row.shows(Applied::Revoked))
             }
+            (Op::Tell(op), Some(row)) if row.is_held_by(&op.nonce) => {
+                row.told += 1;
+                RowReply::Outcome(row.shows(Applied::Told))
+            }
             (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
-            (Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_), _) => {
+            (Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_), _) => {
                 self.conflict(resource)
             }
             (Op::Read, _) => RowReply::Outcome(match self.seen(resource) {
@@ -263,6 +270,7 @@ impl Dynamodb {
             data: op.data.clone().or_else(|| row.and_then(|row| row.data.clone())),
             data_of: op.data.as_ref().map(|_| op.nonce).or_else(|| row.and_then(|row| row.data_of)),
             session: op.session.clone(),
+            told: row.map_or(0, |row| row.told),
             done: row.and_then(|row| row.done.clone()),
         };
         self.rows.insert(ask.resource.clone(), row);
@@ -363,6 +371,7 @@ impl Dynamodb {
                 since_unix_ms: row.granted_at.filter(|_| holder != Holder::Foreign),
                 data: row.data.clone().filter(|_| row.has_data()),
                 session: row.session.clone().filter(|_| holder != Holder::Foreign),
+                told: row.told,
             })
         });
         Seen { holding, done: None }.checked()

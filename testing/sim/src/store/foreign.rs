@@ -204,6 +204,7 @@ impl Dynamodb {
             data: None,
             data_of: None,
             session: None,
+            told: 0,
             done: None,
         };
         self.rows.insert(resource.clone(), row);

@@ -8,6 +8,7 @@ use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
     Acquire, Applied, Finish, Holder, Holding, Mark as DoneMark, Op, Outcome, Refusal, Release, Renew, Seen,
 };
+use leasehold_core::session::none_is_told;
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
@@ -169,6 +170,7 @@ impl Redis {
                 conflict(self.seen(resource, now_ms))
             }
             Op::Raise(_) => conflict(self.seen(resource, now_ms)),
+            Op::Tell(_) => Answer::Done(Outcome::NotApplied(Refusal::Denied(none_is_told()))),
             Op::Read => {
                 let done = self.done(resource, now_ms).filter(|_| resource.may_be_of_run());
                 applied(Applied::Read(Seen { done, ..self.seen(resource, now_ms) }))
@@ -397,6 +399,7 @@ impl Redis {
                 since_unix_ms: None,
                 data: None,
                 session: None,
+                told: 0,
             }))
         });
         Seen { holding, done: None }

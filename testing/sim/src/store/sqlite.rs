@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::op::Holder;
+use leasehold_core::op::{Holder, Op, Outcome, Refusal};
+use leasehold_core::session::none_is_told;
 use leasehold_core::store::{Record, StoreNow, apply, seen};
 use leasehold_core::{Nonce, Resource, Token};
 
@@ -16,6 +17,9 @@ pub(super) struct Sqlite {
 impl Sqlite {
     /// There is no server, so the clocks of the asking process decide: its boot, its uptime.
     pub(super) fn ask(&mut self, ask: &Ask<'_>) -> Answer {
+        if matches!(ask.op, Op::Tell(_)) {
+            return Answer::Done(Outcome::NotApplied(Refusal::Denied(none_is_told())));
+        }
         let decision = apply(self.records.get(ask.resource), ask.op, &ask.caller);
         if let Some(record) = decision.write {
             self.records.insert(ask.resource.clone(), record);

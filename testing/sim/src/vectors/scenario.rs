@@ -411,6 +411,7 @@ pub(super) fn foreign_holding() -> Holding {
         since_unix_ms: Some(START.unix_ms - 10_000),
         data: None,
         session: None,
+        told: 0,
     }
 }
 
@@ -436,6 +437,6 @@ fn seq_of(op: &Op) -> Option<Seq> {
     match op {
         Op::Acquire(op) => Some(op.seq),
         Op::Renew(op) => Some(op.seq),
-        Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
+        Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => None,
     }
 }

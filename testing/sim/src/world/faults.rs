@@ -123,10 +123,7 @@ impl World<'_> {
         };
         let Some(session) = ask(name, &Op::Read).holding.and_then(|holding| holding.session) else { return };
         let Some(record) = session::resource_of(&session.label) else { return };
-        let seen = ask(&record, &Op::Read);
-        if let Some(op) = session::tell(&session, &seen) {
-            ask(&record, &op);
-        }
+        ask(&record, &session::tell(&session));
     }
 
     fn strike(&mut self, fault: Struck, host: Option<usize>) {

@@ -188,23 +188,27 @@ impl World<'_> {
         match (written, op.nonce()) {
             (
                 Some(Outcome::Applied(
-                    applied @ (Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed),
+                    applied @ (Applied::Acquired { .. }
+                    | Applied::AcquiredInDoubt { .. }
+                    | Applied::Renewed
+                    | Applied::RenewedTold { .. }),
                 )),
                 Some(nonce),
             ) => {
                 self.ledger.landed(self.now, &nonce, node);
+                let is_renewal = matches!(applied, Applied::Renewed | Applied::RenewedTold { .. });
                 // The record that was revoked has run out, and the same attempt is granted anew.
-                if *applied != Applied::Renewed && !was_ours {
+                if !is_renewal && !was_ours {
                     self.revoked.remove(&(nonce, node));
                 }
-                if *applied == Applied::Renewed && self.revoked.contains(&(nonce, node)) && !self.may_forget_revokes() {
+                if is_renewal && self.revoked.contains(&(nonce, node)) && !self.may_forget_revokes() {
                     let text = format!("node {node} renews a lease that is revoked");
                     self.record_violation(Promise::Loss, Some(process.host), Some(number), text);
                 }
-                if undone == Some(nonce) && *applied != Applied::Renewed {
+                if undone == Some(nonce) && !is_renewal {
                     self.counts.see(Sometimes::TakenAgain);
                 }
-                if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
+                if forgotten && !is_renewal && self.ledger.was_granted(number) {
                     self.counts.see(Sometimes::Forgotten);
                 }
             }

@@ -110,7 +110,7 @@ impl World<'_> {
         let asks = match &op.op {
             Op::Acquire(op) => op.record_ttl,
             Op::Renew(op) => op.record_ttl,
-            Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => return,
+            Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => return,
         };
         let nodes = self.nodes.len() as u64;
         let host = &mut self.hosts[process.host];

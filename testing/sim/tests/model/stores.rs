@@ -328,6 +328,7 @@ fn seen(value: Option<&Value>, counter: Token, at: TrueTime) -> Seen {
             since_unix_ms: None,
             data: None,
             session: None,
+            told: 0,
         })
     });
     Seen { holding, done: None }

@@ -339,10 +339,8 @@ impl World {
                     perform(&resource(), Op::Read)
                     && let Some(session) = &holding.session
                     && let Some(record) = session::resource_of(&session.label)
-                    && let Outcome::Applied(Applied::Read(seen)) = perform(&record, Op::Read)
-                    && let Some(tell) = session::tell(session, &seen)
                 {
-                    perform(&record, tell);
+                    perform(&record, session::tell(session));
                 }
             }
             Action::Run { host } => {

@@ -104,6 +104,7 @@ fn run(node: &mut Node, op: &Op, owner: &Owner) -> Outcome {
         owner: owner.clone(),
         data: None,
         session: None,
+        told: 0,
     });
     let record = Record { counter: token(node.counter), lease, mark: None };
     let (marker, entry) = (marker(node), (node.entry != 0).then(|| stamp(node.entry)));

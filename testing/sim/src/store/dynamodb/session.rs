@@ -95,7 +95,7 @@ impl Told {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || self.is_grant()),
             Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
             Op::Finish(finish) => finish.quorum.is_some() && is_conflict,
-            Op::Revoke(_) | Op::Raise(_) | Op::Read => false,
+            Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => false,
         };
         if depends { Answer::Again(Form::Look(Box::new(self))) } else { Answer::Done(self.outcome) }
     }
@@ -108,7 +108,7 @@ impl Told {
                 return self.missing_or_forgotten(found, *quorum);
             }
             Op::Finish(finish) => return self.missing_or_forgotten(found, finish.quorum),
-            Op::Revoke(_) | Op::Raise(_) | Op::Read => None,
+            Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Answer::Done(self.outcome.clone()) };
         let asked = &Membership { fresh: asked.fresh.found_at(unix_ms), ..asked.clone() };
