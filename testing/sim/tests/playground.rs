@@ -101,7 +101,7 @@ impl Node {
                 }
             }
             Op::Raise(raise) => raise.loss = raise.loss.map(|stamp| self.named(stamp)),
-            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Read => {}
+            Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Read => {}
         }
         op
     }

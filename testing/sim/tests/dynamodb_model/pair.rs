@@ -180,7 +180,9 @@ fn as_the_table_has_it(op: &Op) -> Op {
             let expect = acquire.expect.as_ref().map(java::real_version);
             Op::Acquire(Box::new(Acquire { expect, ..(**acquire).clone() }))
         }
-        Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => op.clone(),
+        Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => {
+            op.clone()
+        }
     }
 }
 

@@ -215,7 +215,7 @@ impl Host {
                     }
                 }
                 Op::Finish(_) if watched.phase == Phase::Over => doings.broken = Some(Broken::SentAfterTheEnd),
-                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => {}
+                Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => {}
             }
         }
     }

@@ -297,7 +297,7 @@ fn on_redis(
             *counter = raise.token.max(*counter);
             Outcome::Applied(Applied::Raised { counter: *counter })
         }
-        Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) => {
+        Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => {
             Outcome::NotApplied(Refusal::Conflict(seen))
         }
         Op::Read => Outcome::Applied(Applied::Read(Seen { done: mark.map(|_| Box::new(done())), ..seen })),
