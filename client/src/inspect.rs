@@ -102,6 +102,22 @@ impl Client {
         Ok((holder, seen.done.as_deref().map(Mark::shown)))
     }
 
+    /// The record that each node of a quorum has, or the only store; `None` for nodes that do not answer. A record is shown as it
+    /// stands: where its session is over, something that was sent in that may still arrive.
+    ///
+    /// # Errors
+    /// No majority answers.
+    pub(crate) async fn inspect_nodes(&self, resource: &str, caller: Caller) -> Result<Vec<Option<Seen>>, Error> {
+        let name = Resource::new(resource)?;
+        if let Some(quorum) = self.shared.quorum() {
+            let nodes = self.driver().read_records(0..quorum.urls().len(), &[name]).await?;
+            return shown(quorum, resource, nodes.into_iter().flatten()).map(|(shown, _)| shown);
+        }
+        let op = LockOp { lock: LockId::new(u64::MAX), resource: name, op: Op::Read };
+        let outcome = self.driver().request_record(op, caller).await?;
+        Ok(vec![Some(read(applied(resource, outcome)?, resource)?)])
+    }
+
     pub(crate) async fn break_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
         let sessions = self.named_sessions(resource).await?;
         let broken = self.break_untold(resource, caller).await;
@@ -121,21 +137,7 @@ impl Client {
     }
 
     async fn read(&self, resource: &str, caller: Caller) -> Result<Seen, Error> {
-        match self.apply(resource, Op::Read, caller).await? {
-            Applied::Read(seen) => Ok(seen),
-            Applied::Acquired { .. }
-            | Applied::AcquiredInDoubt { .. }
-            | Applied::Renewed
-            | Applied::RenewedTold { .. }
-            | Applied::Released
-            | Applied::Finished
-            | Applied::Revoked
-            | Applied::Told
-            | Applied::Raised { .. } => {
-                let nonsense = "the store's answer fits another question";
-                Err(Error::new(ErrorKind::StoreUnavailable, nonsense).on(resource))
-            }
-        }
+        read(self.apply(resource, Op::Read, caller).await?, resource)
     }
 
     /// One request to the only store.
@@ -145,11 +147,7 @@ impl Client {
     }
 
     async fn apply(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
-        match self.request(resource, op, caller).await? {
-            Outcome::Applied(applied) => Ok(applied),
-            Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
-            Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
-        }
+        applied(resource, self.request(resource, op, caller).await?)
     }
 
     /// See [`ffi::refresh`](crate::ffi::refresh).
@@ -205,23 +203,7 @@ impl Client {
         let name = Resource::new(resource)?;
         let nodes = quorum.urls().len();
         let outcomes = self.driver().request_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
-        let (mut shown, mut errors) = (Vec::with_capacity(nodes), Vec::new());
-        for (node, outcome) in outcomes.into_iter().enumerate() {
-            let answer = match outcome {
-                Outcome::Applied(Applied::Read(seen)) => Ok(seen),
-                Outcome::Applied(_) => Err(Error::new(ErrorKind::StoreUnavailable, "its answer fits another question")),
-                Outcome::Unknown(fault) => Err(unavailable(&fault)),
-                Outcome::NotApplied(refusal) => Err(error_of(&refusal)),
-            };
-            shown.push(answer.map_err(|error| errors.push((quorum.name(node), error))).ok());
-        }
-        if nodes - errors.len() >= majority(nodes) {
-            return Ok((shown, errors));
-        }
-        let refused = errors.iter().filter(|(_, error)| error.kind() == ErrorKind::StoreRefused).count();
-        let kind =
-            if nodes - refused < majority(nodes) { ErrorKind::StoreRefused } else { ErrorKind::StoreUnavailable };
-        Err(Error::new(kind, format!("no majority of the nodes answers: {}", listed(&errors))).on(resource))
+        shown(quorum, resource, outcomes)
     }
 
     async fn break_on_all(&self, quorum: &Nodes, resource: &str) -> Result<Option<LockInfo>, Error> {
@@ -255,6 +237,60 @@ impl Client {
         );
         Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource))
     }
+}
+
+fn read(applied: Applied, resource: &str) -> Result<Seen, Error> {
+    match applied {
+        Applied::Read(seen) => Ok(seen),
+        Applied::Acquired { .. }
+        | Applied::AcquiredInDoubt { .. }
+        | Applied::Renewed
+        | Applied::RenewedTold { .. }
+        | Applied::Released
+        | Applied::Finished
+        | Applied::Revoked
+        | Applied::Told
+        | Applied::Raised { .. } => {
+            let nonsense = "the store's answer fits another question";
+            Err(Error::new(ErrorKind::StoreUnavailable, nonsense).on(resource))
+        }
+    }
+}
+
+fn applied(resource: &str, outcome: Outcome) -> Result<Applied, Error> {
+    match outcome {
+        Outcome::Applied(applied) => Ok(applied),
+        Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
+        Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
+    }
+}
+
+/// The content of each node, and why others do not answer.
+///
+/// # Errors
+/// No majority answers.
+fn shown<'a>(
+    quorum: &'a Nodes,
+    resource: &str,
+    outcomes: impl IntoIterator<Item = Outcome>,
+) -> Result<(Vec<Option<Seen>>, Vec<(&'a str, Error)>), Error> {
+    let nodes = quorum.urls().len();
+    let (mut shown, mut errors) = (Vec::with_capacity(nodes), Vec::new());
+    for (node, outcome) in outcomes.into_iter().enumerate() {
+        let answer = match outcome {
+            Outcome::Applied(Applied::Read(seen)) => Ok(seen),
+            Outcome::Applied(_) => Err(Error::new(ErrorKind::StoreUnavailable, "its answer fits another question")),
+            Outcome::Unknown(fault) => Err(unavailable(&fault)),
+            Outcome::NotApplied(refusal) => Err(error_of(&refusal)),
+        };
+        shown.push(answer.map_err(|error| errors.push((quorum.name(node), error))).ok());
+    }
+    if nodes - errors.len() >= majority(nodes) {
+        return Ok((shown, errors));
+    }
+    let refused = errors.iter().filter(|(_, error)| error.kind() == ErrorKind::StoreRefused).count();
+    let kind = if nodes - refused < majority(nodes) { ErrorKind::StoreRefused } else { ErrorKind::StoreUnavailable };
+    Err(Error::new(kind, format!("no majority of the nodes answers: {}", listed(&errors))).on(resource))
 }
 
 /// The holder of the lock, unless a majority shows it free.

@@ -3,6 +3,7 @@
 use std::future::IntoFuture;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::slice;
 use std::time::Duration;
 
 use crate::any;
@@ -85,7 +86,7 @@ impl SemaphoreRequest {
         let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
         let (index, lease) = any::acquire(&resources, &self.request, until, caller).await?;
         // Only a holder can tell that the number is not being changed. An error drops the permit, which releases it.
-        sizes::agree(&self.request.client(), &self.size, caller).await?;
+        sizes::agree(&self.request.client(), &self.size, slice::from_ref(&lease), caller).await?;
         Ok(Permit { lease, index })
     }
 

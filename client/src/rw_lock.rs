@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::slice;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -94,7 +95,7 @@ impl RwLockRequest {
             let slot = any::acquire(&resources, &self.request, until, caller);
             let Some(taken) = unless_lost(&gate, slot).await else { continue };
             let (_, slot) = taken?;
-            sizes::agree(&self.request.client(), &self.size, caller).await?;
+            sizes::agree(&self.request.client(), &self.size, slice::from_ref(&slot), caller).await?;
             // A gate that was lost before the slot was taken may have let a writer in.
             if gate.check(Duration::ZERO).is_err() {
                 continue;
@@ -146,7 +147,7 @@ impl RwLockRequest {
             let Some(slot) = unless_lost(&leases[0], slot).await else { return leases.check(Duration::ZERO) };
             leases.0.push(slot?);
         }
-        sizes::agree(&self.request.client(), &self.size, caller).await
+        sizes::agree(&self.request.client(), &self.size, leases, caller).await
     }
 
     fn refuse_upgrade(&self, resources: &[String], caller: Caller) -> Result<(), Error> {

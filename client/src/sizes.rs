@@ -7,16 +7,26 @@ use std::time::Duration;
 
 use leasehold_core::Resource;
 use leasehold_core::config::{MAX_KEEP, RunOptions};
+use leasehold_core::op::{Holder, Holding, Seen};
+use leasehold_core::quorum::majority;
 
 use crate::all::Leases;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::once::{Mark, Once, RunRequest};
+use crate::lease::Lease;
+use crate::once::{Mark, Once, Run, RunRequest};
 use crate::permits::MAX_PERMITS;
 
-/// How long another client may take to write the number.
+/// How long the record stands in the way of others after its writer died. Whoever lives renews it.
+const RECORD_TTL: Duration = Duration::from_secs(3);
+/// The ttl of the locks that are held while the number is changed.
+const LOCKS_TTL: Duration = Duration::from_secs(10);
+/// How long to wait for another client that writes the number: long enough to take over from several that died, one after the
+/// other, also where that takes observation.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How often to look for a number that counts. Each look waits for whoever writes; more than one only follow where others write again.
+const ROUNDS: u32 = 4;
 
 /// The number of locks that a semaphore or a lock for readers and writers consists of.
 #[derive(Clone, Debug)]
@@ -121,6 +131,11 @@ impl Size {
         format!("{}#{}", self.name, self.kind.word())
     }
 
+    /// The record as it is named in the store.
+    fn resource(&self) -> Result<Resource, Error> {
+        Resource::of_run(&self.record(), None).map_err(|error| Error::config(error.to_string()).on(&self.name))
+    }
+
     fn label(&self) -> String {
         format!("{}={}", self.kind.word(), self.count)
     }
@@ -152,20 +167,119 @@ impl Size {
     }
 }
 
-/// Compares the number with the one in the store, and writes it where there is none. The caller holds one of the locks.
+/// What one node of a quorum, or the only store, shows of the number.
+struct Node {
+    is_held: bool,
+    mark: Option<Mark>,
+}
+
+/// The number as the store shows it.
+#[derive(Debug, PartialEq, Eq)]
+enum Shown {
+    /// It counts: nobody can change it without the lock that the reader holds. `lacks` says that a node does not have it, or not
+    /// for long any more.
+    Settled { mark: Mark, lacks: bool },
+    /// A majority has none, and nobody is writing one there. What is left on a few nodes is of a finish that did not get further,
+    /// or all that is left after others were emptied.
+    None { left: Option<Mark> },
+    /// Somebody is writing one or died of it, or the nodes of a quorum show different ones.
+    Unsettled,
+}
+
+/// What the nodes together show. A number counts where a majority shows the same one while nobody holds its record there: a finish
+/// that is still under way cannot arrive at those nodes any more.
+fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
+    let enough = majority(nodes.len());
+    let free = || nodes.iter().flatten().filter(|node| !node.is_held);
+    let marks = || free().filter_map(|node| node.mark.as_ref());
+    let like = |one: &Mark| marks().filter(|other| other.owner == one.owner).count();
+    let settled = marks().filter(|mark| like(mark) >= enough).min_by_key(|mark| mark.left);
+    if let Some(mark) = settled {
+        let lacks = like(mark) < free().count() || mark.left <= renew_below;
+        return Shown::Settled { mark: mark.clone(), lacks };
+    }
+    let left = marks().max_by_key(|mark| mark.token);
+    let is_one = left.is_none_or(|left| like(left) == marks().count());
+    let is_none = free().filter(|node| node.mark.is_none()).count() >= enough;
+    if is_none && is_one { Shown::None { left: left.cloned() } } else { Shown::Unsettled }
+}
+
+/// Compares the number with the one in the store, and writes it where there is none. The caller holds some of the locks.
+///
+/// A number is only counted where nobody is writing one, in the same answer. Whoever changes it has begun to write while all
+/// locks were held, so a client that got one of them since sees that, however late the new number arrives.
 ///
 /// # Errors
 /// [`ErrorKind::Config`] where they differ, and as a run.
-pub(crate) async fn agree(client: &Client, size: &Size, caller: Caller) -> Result<(), Error> {
-    let found = client.inspect_run_by(&size.record(), None, caller).await?.done;
-    if let Some(mark) = &found {
-        size.check(mark)?;
-        if mark.left > keep(client) / 2 {
-            return Ok(());
+pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: Caller) -> Result<(), Error> {
+    for _ in 0..ROUNDS {
+        match look(client, size, None, caller).await? {
+            Shown::Settled { mark, lacks } => {
+                size.check(&mark)?;
+                if lacks {
+                    // The number counts without it, and the next client tries again.
+                    let _ = write_again(client, size, held, Duration::ZERO, caller).await;
+                }
+                return Ok(());
+            }
+            Shown::None { left: Some(mark) } => {
+                size.check(&mark)?;
+                if write_again(client, size, held, PATIENCE, caller).await? {
+                    return Ok(());
+                }
+            }
+            Shown::None { left: None } => {
+                if let Once::Run(run) = writing(client, size).begin(caller).await? {
+                    return finish(run, held, caller).await;
+                }
+            }
+            Shown::Unsettled => {
+                // To wait for the record is to wait for whoever writes, and to take over from the dead.
+                if let Once::Run(run) = writing(client, size).even_if_done().begin(caller).await? {
+                    run.release_by(caller).await?;
+                }
+            }
         }
     }
-    let request = if found.is_some() { writing(client, size).even_if_done() } else { writing(client, size) };
-    write(size, request, caller).await
+    let (word, record) = (size.kind.word(), size.resource()?);
+    let message = format!(
+        "the number of {word} is in doubt: another client holds the record {record:?} while it writes the number, or the nodes of \
+         the quorum show different ones. If `leasehold inspect {record}` shows a holder, wait until it is done or dead; if not, {}",
+        size.kind.change()
+    );
+    Err(Error::new(ErrorKind::StoreUnavailable, message).on(&size.name))
+}
+
+/// Writes the number that stands once more, on the nodes that lack it. `false` where somebody else writes, or has written another.
+async fn write_again(
+    client: &Client,
+    size: &Size,
+    held: &[Lease],
+    wait: Duration,
+    caller: Caller,
+) -> Result<bool, Error> {
+    let request = writing(client, size).even_if_done().wait(wait);
+    let Once::Run(run) = request.begin(caller).await? else { return Ok(false) };
+    let looked = look(client, size, Some(&run), caller).await;
+    if let Ok(Shown::Settled { mark, .. } | Shown::None { left: Some(mark) }) = &looked
+        && size.check(mark).is_ok()
+    {
+        return finish(run, held, caller).await.map(|()| true);
+    }
+    // The caller is told of the look that failed, and not of this release.
+    let _ = run.release_by(caller).await;
+    looked.map(|_| false)
+}
+
+/// Writes the number, if the locks are held *after* the record was taken. Checked before, they could be lost while the request for
+/// the record is on its way, and others could count the old number before it arrives.
+async fn finish(run: Run, held: &[Lease], caller: Caller) -> Result<(), Error> {
+    if let Err(lost) = held.iter().try_for_each(|lease| lease.check(Duration::ZERO)) {
+        // The caller is told of the loss, and not of this release.
+        let _ = run.release_by(caller).await;
+        return Err(lost);
+    }
+    run.finish_by(caller).await
 }
 
 /// Changes the number.
@@ -174,58 +288,70 @@ pub(crate) async fn agree(client: &Client, size: &Size, caller: Caller) -> Resul
 /// [`ErrorKind::Busy`] while somebody holds one of the locks.
 pub(crate) async fn set(client: &Client, size: &Size, caller: Caller) -> Result<(), Error> {
     size.resources()?;
-    let before = recorded(client, size, caller).await?;
     // Those of the old number, since only they are held, and the new ones in case the record was lost.
-    let largest = size.clone().with_count(before.unwrap_or(0).clamp(size.count, MAX_PERMITS));
+    let largest = size.clone().with_count(largest(client, size, None, caller).await?.max(size.count));
     let leases = hold_all(client, &largest, caller).await?;
-    let changed = change(client, size, before, &leases, caller).await;
+    let changed = change(client, size, &largest, &leases, caller).await;
     let released = leases.release_each().await;
     changed.and(released)
 }
 
 async fn hold_all(client: &Client, size: &Size, caller: Caller) -> Result<Leases, Error> {
-    let locks = client.lock_all(size.all_resources()?).ttl(ttl(client)).wait(Duration::ZERO);
+    let locks = client.lock_all(size.all_resources()?).ttl(ttl(client, LOCKS_TTL)).wait(Duration::ZERO);
     locks.acquire(caller).await
 }
 
-async fn change(
-    client: &Client,
-    size: &Size,
-    before: Option<usize>,
-    leases: &Leases,
-    caller: Caller,
-) -> Result<(), Error> {
-    if recorded(client, size, caller).await? != before {
-        let message = format!("somebody else changed the number of {} at the same time; look again", size.kind.word());
+async fn change(client: &Client, size: &Size, locked: &Size, leases: &Leases, caller: Caller) -> Result<(), Error> {
+    let request = writing(client, size).even_if_done();
+    let Once::Run(run) = request.begin(caller).await? else {
+        let message = format!("somebody else is writing the number of {}; try again", size.kind.word());
         return Err(Error::new(ErrorKind::Busy, message).on(&size.name));
+    };
+    // Nobody else writes from here on, until the number is written or the record is lost, and with it the right to write.
+    match largest(client, size, Some(&run), caller).await {
+        Ok(largest) if largest <= locked.count => finish(run, leases, caller).await,
+        Ok(_) => {
+            let _ = run.release_by(caller).await;
+            let message =
+                format!("somebody else changed the number of {} at the same time; look again", size.kind.word());
+            Err(Error::new(ErrorKind::Busy, message).on(&size.name))
+        }
+        Err(error) => {
+            let _ = run.release_by(caller).await;
+            Err(error)
+        }
     }
-    leases.check(Duration::ZERO)?;
-    write(size, writing(client, size).even_if_done(), caller).await
 }
 
-async fn recorded(client: &Client, size: &Size, caller: Caller) -> Result<Option<usize>, Error> {
-    let found = client.inspect_run_by(&size.record(), None, caller).await?.done;
-    Ok(found.and_then(|mark| size.recorded(&mark)))
+/// The largest number that may be in use, 0 where there is none.
+async fn largest(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<usize, Error> {
+    let nodes = nodes(client, size, own, caller).await?;
+    // Nodes that are silent or were emptied may have had any.
+    if nodes.len() > 1 && !matches!(shown(&nodes, Duration::ZERO), Shown::Settled { .. }) {
+        return Ok(MAX_PERMITS);
+    }
+    let marks = nodes.iter().flatten().filter_map(|node| node.mark.as_ref());
+    Ok(marks.filter_map(|mark| size.recorded(mark)).max().unwrap_or(0).min(MAX_PERMITS))
+}
+
+async fn look(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<Shown, Error> {
+    Ok(shown(&nodes(client, size, own, caller).await?, keep(client) / 2))
+}
+
+/// What each node shows; a record that `own` holds is held by nobody else.
+async fn nodes(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<Vec<Option<Node>>, Error> {
+    let own = own.and_then(|run| run.nonce());
+    let seen = client.inspect_nodes(size.resource()?.as_str(), caller).await?;
+    let node = |seen: Seen| {
+        let is_own = |holding: &Holding| matches!(holding.holder, Holder::Lease { nonce, .. } if Some(nonce) == own);
+        Node { is_held: seen.held().is_some_and(|held| !is_own(held)), mark: seen.done.as_deref().map(Mark::shown) }
+    };
+    Ok(seen.into_iter().map(|seen| seen.map(node)).collect())
 }
 
 fn writing(client: &Client, size: &Size) -> RunRequest {
-    let request = client.once(size.record()).owner(size.label()).ttl(ttl(client)).keep(keep(client)).wait(PATIENCE);
-    // A quorum that has lost the record gets a new one.
-    request.trust_quorum()
-}
-
-async fn write(size: &Size, request: RunRequest, caller: Caller) -> Result<(), Error> {
-    match request.begin(caller).await? {
-        Once::Run(run) => run.finish_by(caller).await,
-        Once::Done(mark) => size.check(&mark),
-        Once::Running(_) => {
-            let message = format!(
-                "another client is writing down the number of {}, and has not finished within {PATIENCE:?}; try again",
-                size.kind.word()
-            );
-            Err(Error::new(ErrorKind::StoreUnavailable, message).on(&size.name))
-        }
-    }
+    let request = client.once(size.record()).owner(size.label()).ttl(ttl(client, RECORD_TTL));
+    request.keep(keep(client)).wait(PATIENCE)
 }
 
 /// As long as the store allows. On a quorum the record is written again by those who use it.
@@ -233,6 +359,112 @@ fn keep(client: &Client) -> Duration {
     if client.shared.quorum().is_some() { RunOptions::default().keep } else { MAX_KEEP }
 }
 
-fn ttl(client: &Client) -> Duration {
-    client.shared.quorum().map_or(PATIENCE, |quorum| quorum.max_ttl().min(PATIENCE))
+fn ttl(client: &Client, ttl: Duration) -> Duration {
+    client.shared.quorum().map_or(ttl, |quorum| quorum.max_ttl().min(ttl))
+}
+
+#[cfg(test)]
+mod search;
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::config::{Drift, Ttl};
+    use leasehold_core::time::takeover_bound;
+
+    use super::*;
+    use crate::exec::block_on;
+
+    fn node(number: Option<usize>, is_held: bool) -> Option<Node> {
+        let mark = |number| Mark {
+            token: 1,
+            owner: Some(format!("permits={number}")),
+            at_unix_ms: 0,
+            left: Duration::from_secs(10),
+        };
+        Some(Node { is_held, mark: number.map(mark) })
+    }
+
+    fn free(number: usize) -> Option<Node> {
+        node(Some(number), false)
+    }
+
+    fn held(number: usize) -> Option<Node> {
+        node(Some(number), true)
+    }
+
+    /// The number that counts, and if a node lacks it.
+    fn settled(nodes: &[Option<Node>]) -> Option<(String, bool)> {
+        match shown(nodes, Duration::from_secs(5)) {
+            Shown::Settled { mark, lacks } => Some((mark.owner.unwrap(), lacks)),
+            Shown::None { .. } | Shown::Unsettled => None,
+        }
+    }
+
+    #[test]
+    fn a_number_counts_where_nobody_writes_one() {
+        let three = || "permits=3".to_owned();
+        assert_eq!(settled(&[free(3)]), Some((three(), false)));
+        assert_eq!(shown(&[held(3)], Duration::ZERO), Shown::Unsettled);
+        assert_eq!(shown(&[node(None, true)], Duration::ZERO), Shown::Unsettled);
+        assert_eq!(shown(&[node(None, false)], Duration::ZERO), Shown::None { left: None });
+    }
+
+    #[test]
+    fn a_majority_of_free_nodes_decides_about_the_number() {
+        let three = |lacks| Some(("permits=3".to_owned(), lacks));
+        let empty = || node(None, false);
+        assert_eq!(settled(&[free(3), free(3), free(3)]), three(false));
+        assert_eq!(settled(&[free(3), free(3), None]), three(false));
+        assert_eq!(settled(&[free(3), free(3), held(5)]), three(false), "the third node is being written");
+        assert_eq!(settled(&[free(3), empty(), free(3)]), three(true), "a node was emptied");
+        assert_eq!(settled(&[free(3), free(3), free(5)]), three(true), "a finish reached a minority");
+        for doubtful in [
+            [free(3), free(5), None],
+            [free(3), empty(), None],
+            [free(3), held(3), held(3)],
+            [free(3), free(5), empty()],
+        ] {
+            assert_eq!(shown(&doubtful, Duration::ZERO), Shown::Unsettled);
+        }
+        let Shown::None { left: Some(left) } = shown(&[free(3), empty(), empty()], Duration::ZERO) else {
+            panic!("a majority has none")
+        };
+        assert_eq!(left.owner.as_deref(), Some("permits=3"));
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn a_number_whose_writer_lost_its_locks_in_the_meantime_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("locks.db").display());
+        let connect = || block_on(Client::connect(&url)).unwrap();
+        let (client, other) = (connect(), connect());
+        let (two, five) = (Size::of_permits("license".to_owned(), 2), Size::of_permits("license".to_owned(), 5));
+        block_on(set(&client, &five, Caller::Blocking)).unwrap();
+        let leases = block_on(hold_all(&client, &five, Caller::Blocking)).unwrap();
+        let record = five.resource().unwrap();
+        let Once::Run(writer) = block_on(writing(&other, &five).even_if_done().begin(Caller::Blocking)).unwrap() else {
+            panic!("nobody else writes")
+        };
+        std::thread::scope(|scope| {
+            let changed = scope.spawn(|| block_on(change(&client, &two, &five, &leases, Caller::Blocking)));
+            let stands_in_line = || block_on(other.waiters(record.as_str())).unwrap().is_some();
+            while !changed.is_finished() && !stands_in_line() {
+                std::thread::yield_now();
+            }
+            // The request for the record is under way. From here on others may have the permits.
+            block_on(leases.release_each()).unwrap();
+            block_on(writer.release()).unwrap();
+            changed.join().unwrap().unwrap_err();
+        });
+        let seen = block_on(client.inspect_run(&five.record(), None)).unwrap();
+        assert!(seen.holder.is_none(), "{seen:?}");
+        assert_eq!(seen.done.unwrap().owner, Some(five.label()));
+    }
+
+    #[test]
+    fn the_wait_is_long_enough_to_take_over_from_a_dead_writer() {
+        let takeover = takeover_bound(Ttl::new(RECORD_TTL).unwrap(), Duration::ZERO, Drift::default());
+        assert!(2 * takeover < PATIENCE, "{takeover:?}");
+    }
 }

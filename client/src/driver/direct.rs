@@ -18,15 +18,19 @@ use crate::transport::{Answer, Pool, Transport};
 impl Driver {
     /// One request to the only store.
     pub(crate) async fn request(self: &Arc<Self>, op: LockOp, caller: Caller) -> Result<Outcome, Error> {
-        self.check_process()?;
-        let resource = op.resource.clone();
-        let answer = self.request_on(0, op, caller).await?;
-        let outcome = outcome(answer)
-            .ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))?;
-        let mut outcomes = [outcome];
+        let mut outcomes = [self.request_record(op, caller).await?];
         self.look_at_sessions(0, &mut outcomes).await?;
         let [outcome] = outcomes;
         Ok(outcome)
+    }
+
+    /// The same, with the record as it stands, whatever became of its session.
+    pub(crate) async fn request_record(self: &Arc<Self>, op: LockOp, caller: Caller) -> Result<Outcome, Error> {
+        self.check_process()?;
+        let resource = op.resource.clone();
+        let answer = self.request_on(0, op, caller).await?;
+        outcome(answer)
+            .ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))
     }
 
     async fn request_on(&self, node: usize, op: LockOp, caller: Caller) -> Result<Answer, Error> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::slice;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -136,7 +137,7 @@ impl Worker {
     fn agree_again(&mut self) -> Result<(), Error> {
         let now = clock::monotonic();
         let Some(seat) = self.seat.as_mut().filter(|seat| now >= seat.agree_at) else { return Ok(()) };
-        exec::block_on(sizes::agree(&self.client, &self.size, Caller::Blocking))?;
+        exec::block_on(sizes::agree(&self.client, &self.size, slice::from_ref(&*seat.lease), Caller::Blocking))?;
         seat.agree_at = now.plus(AGREE_EVERY);
         Ok(())
     }
@@ -205,7 +206,7 @@ impl Worker {
         Box::pin(async move {
             let (index, lease) = any::acquire(&size.seats(), &request, Until::Forever, Caller::Async).await?;
             // Only a member can tell that the number is not being changed. An error drops the lease, which releases it.
-            sizes::agree(&client, &size, Caller::Async).await?;
+            sizes::agree(&client, &size, slice::from_ref(&lease), Caller::Async).await?;
             Ok((index, lease))
         })
     }

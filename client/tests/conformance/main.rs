@@ -385,6 +385,7 @@ macro_rules! behaviours {
             permits::any_of_several_locks_will_do
             permits::a_semaphore_has_as_many_holders_as_permits
             permits::all_clients_agree_on_the_number_of_permits
+            permits::a_number_counts_only_while_nobody_writes_one
             permits::readers_share_and_writers_are_alone
             processes::a_process_that_dies_is_replaced
             revoke::a_revoked_holder_is_told_and_gives_the_lock_back

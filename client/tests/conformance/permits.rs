@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold::ErrorKind;
-use leasehold::blocking::Client;
+use leasehold::blocking::{Client, Once};
 
 use crate::Store;
 use crate::common::{PATIENCE, eventually, ms, paced};
@@ -91,6 +91,26 @@ pub(crate) fn all_clients_agree_on_the_number_of_permits(store: &Store) {
             assert!(error.kind() == ErrorKind::Config && error.to_string().contains(words), "{error}");
         }
     }
+}
+
+pub(crate) fn a_number_counts_only_while_nobody_writes_one(store: &Store) {
+    let (one, two) = store.two_clients();
+    one.set_permits("license", 2).unwrap();
+    let record = || two.once("license#permits").owner("permits=3").ttl(ms(2_000)).even_if_done().wait(PATIENCE);
+    let Once::Run(writer) = record().begin().unwrap() else { panic!("nobody else writes") };
+    std::thread::scope(|scope| {
+        let acquiring = scope.spawn(|| one.semaphore("license", 2).ttl(LONG).wait(PATIENCE).acquire());
+        let has_one = || ["license#0", "license#1"].iter().any(|name| two.inspect(name).unwrap().is_some());
+        eventually("it has a permit, and looks for the number", || acquiring.is_finished() || has_one());
+        writer.finish().unwrap();
+        let error = acquiring.join().unwrap().unwrap_err();
+        assert!(error.to_string().contains("permits is 2 here, and 3 in the store"), "{error}");
+    });
+    // A writer that is gone does not stand in the way.
+    let Once::Run(dead) = record().no_renewal().begin().unwrap() else { panic!("nobody else writes") };
+    let permit = one.semaphore("license", 3).wait(PATIENCE).acquire().unwrap();
+    assert!(dead.finish().is_err(), "its record was taken over");
+    permit.release().unwrap();
 }
 
 pub(crate) fn readers_share_and_writers_are_alone(store: &Store) {

@@ -11,6 +11,7 @@ mod doctor;
 mod faults;
 mod items;
 mod members;
+mod permits;
 #[cfg(feature = "redis")]
 mod quorum;
 mod waiters;
