@@ -23,8 +23,8 @@ const RECORD_TTL: Duration = Duration::from_secs(3);
 /// The ttl of the locks that are held while the number is changed.
 const LOCKS_TTL: Duration = Duration::from_secs(10);
 /// How long to wait for another client that writes the number: long enough to take over from several that died, one after the
-/// other, also where that takes observation.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// other, also where that takes observation; or from one in a session with the ttl that locks have unless they set one.
+const PATIENCE: Duration = Duration::from_secs(40);
 /// How often to look for a number that counts. Each look waits for whoever writes; more than one only follow where others write again.
 const ROUNDS: u32 = 4;
 
@@ -213,7 +213,7 @@ fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
 /// [`ErrorKind::Config`] where they differ, and as a run.
 pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: Caller) -> Result<(), Error> {
     for _ in 0..ROUNDS {
-        match look(client, size, None, caller).await? {
+        let begun = match look(client, size, None, caller).await? {
             Shown::Settled { mark, lacks } => {
                 size.check(&mark)?;
                 if lacks {
@@ -227,24 +227,28 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: 
                 if write_again(client, size, held, PATIENCE, caller).await? {
                     return Ok(());
                 }
+                continue;
             }
-            Shown::None { left: None } => {
-                if let Once::Run(run) = writing(client, size).begin(caller).await? {
-                    return finish(run, held, caller).await;
-                }
-            }
-            Shown::Unsettled => {
-                // To wait for the record is to wait for whoever writes, and to take over from the dead.
-                if let Once::Run(run) = writing(client, size).even_if_done().begin(caller).await? {
-                    run.release_by(caller).await?;
-                }
-            }
+            Shown::None { left: None } => match writing(client, size).begin(caller).await? {
+                Once::Run(run) => return finish(run, held, caller).await,
+                begun @ (Once::Done(_) | Once::Running(_)) => begun,
+            },
+            // To wait for the record is to wait for whoever writes, and to take over from the dead.
+            Shown::Unsettled => writing(client, size).even_if_done().begin(caller).await?,
+        };
+        match begun {
+            Once::Run(run) => run.release_by(caller).await?,
+            Once::Done(_) => {}
+            Once::Running(_) => break,
         }
+    }
+    if let Shown::Settled { mark, .. } = look(client, size, None, caller).await? {
+        return size.check(&mark);
     }
     let (word, record) = (size.kind.word(), size.resource()?);
     let message = format!(
         "the number of {word} is in doubt: another client holds the record {record:?} while it writes the number, or the nodes of \
-         the quorum show different ones. If `leasehold inspect {record}` shows a holder, wait until it is done or dead; if not, {}",
+         the quorum show different ones. While `leasehold inspect {record}` shows a holder, try again; if it shows none, {}",
         size.kind.change()
     );
     Err(Error::new(ErrorKind::StoreUnavailable, message).on(&size.name))
@@ -464,7 +468,9 @@ mod tests {
 
     #[test]
     fn the_wait_is_long_enough_to_take_over_from_a_dead_writer() {
-        let takeover = takeover_bound(Ttl::new(RECORD_TTL).unwrap(), Duration::ZERO, Drift::default());
-        assert!(2 * takeover < PATIENCE, "{takeover:?}");
+        let takeover =
+            |ttl| takeover_bound(Ttl::new(ttl).unwrap(), Duration::ZERO, Drift::default()) + Duration::from_secs(2);
+        assert!(4 * takeover(RECORD_TTL) < PATIENCE);
+        assert!(takeover(Duration::from_secs(30)) < PATIENCE, "in a session");
     }
 }
