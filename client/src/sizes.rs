@@ -18,14 +18,14 @@ use crate::lease::Lease;
 use crate::once::{Mark, Once, Run, RunRequest};
 use crate::permits::MAX_PERMITS;
 
-/// How long the record stands in the way of others after its writer died. Whoever lives renews it.
+/// How long the record stands in the way of others after its writer died. A living one renews it.
 const RECORD_TTL: Duration = Duration::from_secs(3);
 /// The ttl of the locks that are held while the number is changed.
 const LOCKS_TTL: Duration = Duration::from_secs(10);
 /// How long to wait for another client that writes the number: long enough to take over from several that died, one after the
 /// other, also where that takes observation; or from one in a session with the ttl that locks have unless they set one.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// How often to look for a number that counts. Each look waits for whoever writes; more than one only follow where others write again.
+/// How often to look for a number that counts. Each look waits for the writer; more than one only follow where others write again.
 const ROUNDS: u32 = 4;
 
 /// The number of locks that a semaphore or a lock for readers and writers consists of.
@@ -167,7 +167,7 @@ impl Size {
     }
 }
 
-/// What one node of a quorum, or the only store, shows of the number.
+/// One node of a quorum, or the only store, as far as the number goes.
 struct Node {
     is_held: bool,
     mark: Option<Mark>,
@@ -179,14 +179,14 @@ enum Shown {
     /// It counts: nobody can change it without the lock that the reader holds. `lacks` says that a node does not have it, or not
     /// for long any more.
     Settled { mark: Mark, lacks: bool },
-    /// A majority has none, and nobody is writing one there. What is left on a few nodes is of a finish that did not get further,
+    /// A majority has none, and nobody is writing one there. The one left on a few nodes is of a finish that did not get further,
     /// or all that is left after others were emptied.
     None { left: Option<Mark> },
     /// Somebody is writing one or died of it, or the nodes of a quorum show different ones.
     Unsettled,
 }
 
-/// What the nodes together show. A number counts where a majority shows the same one while nobody holds its record there: a finish
+/// The number that the nodes together show. A number counts where a majority shows the same one while nobody holds its record there: a finish
 /// that is still under way cannot arrive at those nodes any more.
 fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
     let enough = majority(nodes.len());
@@ -206,7 +206,7 @@ fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
 
 /// Compares the number with the one in the store, and writes it where there is none. The caller holds some of the locks.
 ///
-/// A number is only counted where nobody is writing one, in the same answer. Whoever changes it has begun to write while all
+/// A number is only counted where nobody is writing one, in the same answer. The client that changes it has begun to write while all
 /// locks were held, so a client that got one of them since sees that, however late the new number arrives.
 ///
 /// # Errors
@@ -233,7 +233,7 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: 
                 Once::Run(run) => return finish(run, held, caller).await,
                 begun @ (Once::Done(_) | Once::Running(_)) => begun,
             },
-            // To wait for the record is to wait for whoever writes, and to take over from the dead.
+            // To wait for the record is to wait for its writer, and to take over from the dead.
             Shown::Unsettled => writing(client, size).even_if_done().begin(caller).await?,
         };
         match begun {
@@ -342,7 +342,7 @@ async fn look(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -
     Ok(shown(&nodes(client, size, own, caller).await?, keep(client) / 2))
 }
 
-/// What each node shows; a record that `own` holds is held by nobody else.
+/// The nodes as they answer; a record that `own` holds is held by nobody else.
 async fn nodes(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<Vec<Option<Node>>, Error> {
     let own = own.and_then(|run| run.nonce());
     let seen = client.inspect_nodes(size.resource()?.as_str(), caller).await?;

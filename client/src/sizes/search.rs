@@ -96,7 +96,7 @@ impl World {
         true
     }
 
-    /// What a reader makes of the store.
+    /// The number as a reader sees it.
     fn shown(&self, mistake: Mistake) -> Shown {
         let mark =
             |number| Mark { token: 1, owner: Some(format!("permits={number}")), at_unix_ms: 0, left: Duration::MAX };
