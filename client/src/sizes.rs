@@ -436,34 +436,42 @@ mod tests {
         assert_eq!(left.owner.as_deref(), Some("permits=3"));
     }
 
-    #[cfg(feature = "sqlite")]
     #[test]
     fn a_number_whose_writer_lost_its_locks_in_the_meantime_is_not_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let url = format!("sqlite:{}", folder.path().join("locks.db").display());
-        let connect = || block_on(Client::connect(&url)).unwrap();
-        let (client, other) = (connect(), connect());
+        let client = block_on(Client::connect("memory:late-number")).unwrap();
         let (two, five) = (Size::of_permits("license".to_owned(), 2), Size::of_permits("license".to_owned(), 5));
-        block_on(set(&client, &five, Caller::Blocking)).unwrap();
+        let set_to = |size: &Size| block_on(set(&client, size, Caller::Blocking)).unwrap();
+        let stands = |size: &Size| {
+            let seen = block_on(client.inspect_run(&size.record(), None)).unwrap();
+            assert!(seen.holder.is_none(), "{seen:?}");
+            assert_eq!(seen.done.unwrap().owner, Some(size.label()));
+        };
+        set_to(&five);
         let leases = block_on(hold_all(&client, &five, Caller::Blocking)).unwrap();
-        let record = five.resource().unwrap();
-        let Once::Run(writer) = block_on(writing(&other, &five).even_if_done().begin(Caller::Blocking)).unwrap() else {
+        let Once::Run(run) = block_on(writing(&client, &two).even_if_done().begin(Caller::Blocking)).unwrap() else {
             panic!("nobody else writes")
         };
-        std::thread::scope(|scope| {
-            let changed = scope.spawn(|| block_on(change(&client, &two, &five, &leases, Caller::Blocking)));
-            let stands_in_line = || block_on(other.waiters(record.as_str())).unwrap().is_some();
-            while !changed.is_finished() && !stands_in_line() {
-                std::thread::yield_now();
-            }
-            // The request for the record is under way. From here on others may have the permits.
-            block_on(leases.release_each()).unwrap();
-            block_on(writer.release()).unwrap();
-            changed.join().unwrap().unwrap_err();
-        });
-        let seen = block_on(client.inspect_run(&five.record(), None)).unwrap();
-        assert!(seen.holder.is_none(), "{seen:?}");
-        assert_eq!(seen.done.unwrap().owner, Some(five.label()));
+        // The grant of the record was late: others may have the permits by now.
+        block_on(leases.release_each()).unwrap();
+        block_on(finish(run, &leases, Caller::Blocking)).unwrap_err();
+        stands(&five);
+        set_to(&two);
+        stands(&two);
+    }
+
+    #[test]
+    fn a_larger_number_that_arrived_after_the_locks_were_chosen_is_not_replaced() {
+        let client = block_on(Client::connect("memory:larger-number")).unwrap();
+        let (two, five) = (Size::of_permits("license".to_owned(), 2), Size::of_permits("license".to_owned(), 5));
+        let leases = block_on(hold_all(&client, &two, Caller::Blocking)).unwrap();
+        let Once::Run(late) = block_on(writing(&client, &five).even_if_done().begin(Caller::Blocking)).unwrap() else {
+            panic!("nobody else writes")
+        };
+        block_on(late.finish()).unwrap();
+        let error = block_on(change(&client, &two, &two, &leases, Caller::Blocking)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        let seen = block_on(client.inspect_run(&two.record(), None)).unwrap();
+        assert_eq!((seen.holder, seen.done.unwrap().owner), (None, Some(five.label())));
     }
 
     #[test]
