@@ -229,10 +229,13 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: 
                 }
                 continue;
             }
-            Shown::None { left: None } => match writing(client, size).begin(caller).await? {
-                Once::Run(run) => return finish(run, held, caller).await,
-                begun @ (Once::Done(_) | Once::Running(_)) => begun,
-            },
+            Shown::None { left: None } => {
+                let begun = writing(client, size).wait(RECORD_TTL).begin(caller).await;
+                if let Once::Run(run) = begun.map_err(|error| unvouched(client, size, error))? {
+                    return finish(run, held, caller).await;
+                }
+                continue;
+            }
             // To wait for the record is to wait for its writer, and to take over from the dead.
             Shown::Unsettled => writing(client, size).even_if_done().begin(caller).await?,
         };
@@ -252,6 +255,19 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: 
         size.kind.change()
     );
     Err(Error::new(ErrorKind::StoreUnavailable, message).on(&size.name))
+}
+
+/// The error where no first number can be written: on a quorum it is the number that an operator vouches for, and not the run.
+fn unvouched(client: &Client, size: &Size, error: Error) -> Error {
+    if client.shared.quorum().is_none() || error.kind() != ErrorKind::StoreUnavailable {
+        return error;
+    }
+    let message = format!(
+        "no node shows the number of {}, and it cannot be written: {error}. If nodes were emptied, it may have been lost, and {}",
+        size.kind.word(),
+        size.kind.change()
+    );
+    Error::new(ErrorKind::StoreUnavailable, message).on(&size.name)
 }
 
 /// Writes the number that stands once more, on the nodes that lack it. `false` where somebody else writes, or has written another.

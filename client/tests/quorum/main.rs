@@ -14,4 +14,5 @@ mod join;
 mod listing;
 mod marks;
 mod memory;
+mod permits;
 mod runs;
