@@ -91,6 +91,19 @@ fn rights_that_only_items_need_are_told_and_no_fault() {
 }
 
 #[test]
+fn without_a_count_of_listeners_patterns_are_named() {
+    let server = Server::start();
+    let more = ["+acl|whoami", "+acl|getuser", "+pubsub|numpat"];
+    set_sample(&server, Some("+pubsub|numsub"), &more);
+    expect(&doctor(&sample_url(&server)), "redis.line", Severity::Warning, "NUMPAT says 0");
+    let mut tool = server.connect();
+    assert!(!tool.command(&[&b"PSUBSCRIBE"[..], b"*"]).unwrap().is_error());
+    expect(&doctor(&sample_url(&server)), "redis.line", Severity::Warning, "NUMPAT says 1");
+    set_sample(&server, None, &more);
+    expect(&doctor(&sample_url(&server)), "redis.line", Severity::Good, "in their order");
+}
+
+#[test]
 fn evicting_policies_are_problems_once_there_is_a_limit() {
     let server = Server::start();
     for policy in ["allkeys-lru", "allkeys-random", "volatile-lru", "volatile-ttl", "noeviction"] {
@@ -292,7 +305,7 @@ fn without_any_one_right_something_fails() {
     let server = Server::start();
     for right in rights() {
         let of_waiters = right.starts_with(['&']) || right.starts_with("+z") || right.ends_with("subscribe");
-        if of_waiters || ["+publish", "+multi", "+incr", "+exec"].contains(&right) {
+        if of_waiters || ["+publish", "+pubsub|numsub", "+multi", "+incr", "+exec"].contains(&right) {
             // Waiters poll without, or have no order, and locks go by scripts; that the doctor tells so is tested above.
             continue;
         }

@@ -156,6 +156,37 @@ fn a_killed_waiter_is_passed_over_at_once() {
     assert_eq!(waiting(&server), 0);
 }
 
+#[test]
+fn killed_waiters_do_not_seem_alive_to_whoever_listens_to_all_channels() {
+    let server = Server::start();
+    let mut tool = server.connect();
+    assert!(!tool.command(&[&b"PSUBSCRIBE"[..], b"*"]).unwrap().is_error());
+    let holder = connect_patiently(server.url());
+    let lease = hold(&holder);
+    let mut dead: Vec<Role> = (0..3).map(|_| waiter_in_line(&server)).collect();
+    let alive = waiter_in_line(&server);
+    for role in &mut dead {
+        role.kill();
+        role.wait();
+    }
+    let channels = || server.command(&["PUBSUB", "CHANNELS", "leasehold\x1fclient\x1f*"]).array().len();
+    eventually("the server knows", || channels() == 1);
+    let last = tickets(&server).pop().unwrap();
+    lease.release().unwrap();
+    alive.says().parse::<u64>().unwrap();
+    // Whoever hears of all messages has seen to whom the lock was handed.
+    let told: Vec<String> = std::iter::from_fn(|| {
+        let message = tool.receive().unwrap();
+        let [_, _, channel, payload] = message.array() else { return Some(String::new()) };
+        let client = channel.text().strip_prefix("leasehold\x1fclient\x1f").map(str::to_owned);
+        Some(client.filter(|_| !payload.text().is_empty()).unwrap_or_default())
+    })
+    .filter(|client| !client.is_empty())
+    .take(1)
+    .collect();
+    assert_eq!(told, [last.split(':').next().unwrap()], "nobody else was asked");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_stopped_waiter_costs_the_next_one_its_grace() {
@@ -339,6 +370,7 @@ fn a_user_without_the_right_to_a_line_is_told_with_all_others() {
         "~* &* +@all -zpopmin -zadd -zrank -zrem",
         "~* &* +@all -subscribe",
         "~* &* +@all -publish",
+        "~* &* +@all -publish -pubsub",
         "resetkeys ~job ~{job}\x1ffence* &* +@all",
     ] {
         let server = Server::builder().acl_file(&format!("user worker on >hunter2 {rules}")).start();

@@ -7,8 +7,8 @@
 //! | reservation | the lock's own key: `reserved:<ticket>`, for half a second |
 //! | client's channel | `leasehold` 0x1F `client` 0x1F `<client>`; a message is the acquisition's number, a space and the resource |
 //!
-//! `PUBLISH` tells how many receive a message, inside a script too. So the script that frees a lock finds the first waiter
-//! that is alive, and reserves the lock for it: an ordinary value, which others respect.
+//! `PUBSUB NUMSUB` tells if a client listens on its channel, inside a script too. So the script that frees a lock finds the
+//! first waiter that is alive, and reserves the lock for it: an ordinary value, which others respect.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -6,8 +6,8 @@
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
 //! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
-//! and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in line `ZADD`, `ZRANK`, `ZREM`
-//! and `ZPOPMIN`, the last of which came with it.
+//! and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in line
+//! `PUBSUB NUMSUB`, `ZADD`, `ZRANK`, `ZREM` and `ZPOPMIN`, the last of which came with it.
 
 /// A script and the name that the server gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,8 +145,27 @@ return replies
     };
 }
 
-/// Passes a lock that ends to the first in line who is alive, as `PUBLISH` counts receivers: `served` tells if it is reserved
-/// now. A ticket without a receiver is dropped; its client joins again with its next poll. Where the message is refused, the
+/// Sends a message to the client `$client`, and tells in `heard` how many received it, or why it could not be sent.
+///
+/// Only who subscribed to that very channel counts: `PUBLISH` also counts those who listen to a pattern, such as a tool that
+/// shows all messages, and with it every waiter would seem alive. A server that refuses `PUBSUB` is believed as far as
+/// `PUBLISH` goes, as the doctor says.
+macro_rules! tell {
+    ($client:literal, $message:literal) => {
+        concat!(
+            "local channel = 'leasehold\\031client\\031' .. ",
+            $client,
+            "
+    local heard = redis.pcall('PUBSUB', 'NUMSUB', channel)[2] ~= 0 and redis.pcall('PUBLISH', channel, ",
+            $message,
+            ") or 0
+"
+        )
+    };
+}
+
+/// Passes a lock that ends to the first in line who is alive: `served` tells if it is reserved now. A ticket whose client does
+/// not listen is dropped; its client joins again with its next poll. Where the message is refused, the
 /// lock is simply freed. `$most` bounds the search, and `$own` is the ticket that asks, whose turn it may be.
 macro_rules! serve {
     ($most:literal, $own:literal) => {
@@ -159,8 +178,9 @@ macro_rules! serve {
     if not next",
             $own,
             r" then break end
-    local heard = redis.pcall('PUBLISH', 'leasehold\031client\031' .. string.sub(next, 1, 32), string.sub(next, 34) .. ' ' .. lock)
-    if type(heard) == 'table' then break end
+    ",
+            tell!("string.sub(next, 1, 32)", "string.sub(next, 34) .. ' ' .. lock"),
+            r"    if type(heard) == 'table' then break end
     if heard > 0 then
       served = redis.pcall('SET', lock, 'reserved:' .. next, 'PX', '500').ok
       break
@@ -284,8 +304,14 @@ end
         ),
         "{'granted', token, ARGV[9]}",
         "found ~= '' and found or get(lock)",
-        r"    local heard = ARGV[7] ~= 'test' or redis.pcall('PUBLISH', 'leasehold\031client\031' .. ARGV[5], '')
-    if heard == true or (type(heard) == 'number' and heard > 0) then
+        concat!(
+            r"    local listens = ARGV[7] ~= 'test'
+    if not listens then
+    ",
+            tell!("ARGV[5]", "''"),
+            r"    listens = type(heard) == 'number' and heard > 0
+    end
+    if listens then
       local time = redis.pcall('TIME')
       local added = time.err and time or redis.pcall('ZADD', line, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), ticket)
       if type(added) == 'number' then
@@ -295,8 +321,9 @@ end
       end
     end
 "
+        )
     ),
-    sha1: "b72075fe0280e4c5ed23fa7672dbfb9e2d0b687c",
+    sha1: "0d21ffd8cebdab19f416eddbc2e06fb84726b38a",
 };
 
 /// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.
@@ -316,7 +343,7 @@ end
 return {'left'}
 "
     ),
-    sha1: "de3643bf7ae9a9b239a191d4be9a45f5bbd4fb67",
+    sha1: "8fd7082cf81a84801766b87d528e540a1dc6933b",
 };
 
 /// Ends the acquire of a run whose work is done. The mark is the last key.
@@ -469,7 +496,7 @@ pub(super) const RELEASE: Script = Script {
         ),
         ""
     ),
-    sha1: "a053cfe8b89816a8d929cd670f40fd9a591707b1",
+    sha1: "e25430cfad7e33973db144fe3e9edad9ef849a44",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -525,7 +552,7 @@ pub(super) const FINISH: Script = Script {
         ),
         ""
     ),
-    sha1: "fb874c098abb3d93ec1e927fe50e84d7f5438cb3",
+    sha1: "a736a3a259e4e6763fea7de5839895a573a2116d",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish

@@ -13,6 +13,8 @@ const ON_LINES: [(&str, &[&[u8]]); 4] =
     [("zadd", &[b"XX", b"0", b"ticket"]), ("zrank", &[b"ticket"]), ("zrem", &[b"ticket"]), ("zpopmin", &[])];
 /// `?` stands for the byte 0x1F, which an ACL file cannot have.
 const CHANNELS_RULE: &str = "&leasehold?client?*";
+/// Scripts ask for the listeners of one channel: a message also reaches those who listen to a pattern.
+const COUNTS_RULE: &str = "+pubsub|numsub";
 /// An example, as in other advice.
 const KEYS_RULE: &str = "~{jobs/*";
 
@@ -21,14 +23,35 @@ pub(super) async fn examine(asker: &Asker, url: &RedisUrl, key: &[u8], client: C
     const CHECK: &str = "redis.line";
     let on_line = |(name, rest): (&str, &[&[u8]])| Command::new([&[name.as_bytes(), key], rest].concat());
     let mut commands: Vec<Command> = ON_LINES.into_iter().map(on_line).collect();
-    commands.push(Command::new([b"PUBLISH", client.channel().as_slice(), b""]));
+    let channel = client.channel();
+    commands.push(Command::new([b"PUBLISH", channel.as_slice(), b""]));
+    commands.push(Command::new([b"PUBSUB", b"NUMSUB", channel.as_slice()]));
+    commands.push(Command::new([b"PUBSUB", b"NUMPAT"]));
     let replies = asker.all(&commands).await?;
+    let counts_listeners = replies.get(ON_LINES.len() + 1).is_some_and(|reply| reply.as_error().is_none());
+    let patterns = match replies.last() {
+        Some(Value::Integer(count)) => *count,
+        _ => 0,
+    };
     let names = ON_LINES.iter().map(|(name, _)| (*name, KEYS_RULE)).chain([("publish", CHANNELS_RULE)]);
     let mut rules: Vec<String> =
         names.zip(&replies).filter_map(|((name, place), reply)| lacking(name, place, reply)).collect();
     rules.dedup();
-    if rules.is_empty() {
+    if rules.is_empty() && counts_listeners {
         return Ok(Finding::good(CHECK, "waiters stand in line, and are served in their order"));
+    }
+    if rules.is_empty() {
+        let seems = if patterns > 0 {
+            format!("all seem alive now, since somebody listens to patterns (PUBSUB NUMPAT says {patterns})")
+        } else {
+            "all seem alive while somebody listens to a pattern (PUBSUB NUMPAT says 0 now)".to_owned()
+        };
+        let what =
+            format!("the user lacks {COUNTS_RULE}: waiters that died cost 500 ms each where they seem alive; {seems}");
+        return Ok(Finding::warning(CHECK, what, grant(url, COUNTS_RULE)));
+    }
+    if !counts_listeners {
+        rules.push(COUNTS_RULE.to_owned());
     }
     let rules = rules.join(" ");
     let what = format!("the user lacks {rules}: a release tells all waiters, all of them try, and there is no order");
