@@ -36,6 +36,15 @@ pub struct Ticket {
     pub lock: LockId,
 }
 
+/// A reservation as somebody else in line sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reserved {
+    /// How long the lock is reserved still.
+    pub left: Duration,
+    /// The place of who sees it, among those who wait, counted from 1.
+    pub place: u64,
+}
+
 /// A place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter {
@@ -121,15 +130,20 @@ pub fn leave(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> (Option<Vec<Wai
     (Some(standing), turn)
 }
 
-/// Tells if an acquisition that stands in line should try now: the lock is reserved for it, it has lost its place, or it came
-/// to the head because others did not take their turn.
+/// Tells if an acquisition that stands in line should try now: the lock is reserved for it, it has lost its place, or somebody
+/// did not take its turn. Whoever sees that tries, at whatever place: the try passes the turn on to the first, who may be dead
+/// as well.
 pub fn is_due(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> bool {
-    let Some(first) = line.iter().find(|waiter| waiter.stands(now)) else { return true };
-    if first.ticket == ticket {
-        let turn_was_missed = line.iter().any(|waiter| waiter.reserved_until.is_some() && !waiter.has_the_turn(now));
-        return first.has_the_turn(now) || turn_was_missed;
-    }
-    !line.iter().any(|waiter| waiter.ticket == ticket && waiter.stands(now))
+    let turn_was_missed = line.iter().any(|waiter| waiter.reserved_until.is_some() && !waiter.has_the_turn(now));
+    let own = line.iter().find(|waiter| waiter.ticket == ticket && waiter.stands(now));
+    turn_was_missed || own.is_none_or(|own| own.has_the_turn(now))
+}
+
+/// The reservation that a ticket in line has to wait for; `None` where there is none, or it is its own.
+pub fn reserved_before(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> Option<Reserved> {
+    let until = line.iter().find(|waiter| waiter.has_the_turn(now))?.reserved_until?;
+    let at = waiting(line, now).position(|waiter| waiter.ticket == ticket)?;
+    Some(Reserved { left: until.since(now.uptime), place: at as u64 + 1 })
 }
 
 /// The ticket that the lock is reserved for.

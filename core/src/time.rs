@@ -97,6 +97,19 @@ pub fn abstention(max_ttl: Duration, drift: Drift) -> Duration {
     worst_case(max_ttl, drift).saturating_add(Duration::from_secs(1))
 }
 
+/// How long a waiter sleeps that found the lock reserved for another, with `left` to go: until then, 1 to 20 ms more, and 10 ms
+/// for each place before its own, at most 2 s. So one who does not take its turn is passed over by the first who is awake, and
+/// those behind do not all ask at the same instant.
+///
+/// `place` counts from 1, and `jitter` is a fraction of 2^32.
+pub fn after_reservation(left: Duration, place: u64, jitter: u32) -> Duration {
+    const LONGEST: Duration = Duration::from_secs(2);
+    const SPACING: Duration = Duration::from_millis(10);
+    let before = u32::try_from(place.saturating_sub(1)).unwrap_or(u32::MAX);
+    let spread = Duration::from_millis(1) + fraction_of(Duration::from_millis(19), jitter);
+    left.saturating_add(spread).saturating_add(SPACING.saturating_mul(before)).min(LONGEST)
+}
+
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
 ///
 /// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.

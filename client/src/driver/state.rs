@@ -188,7 +188,8 @@ impl State {
         if let Some(lease) = request.queues.and_then(|lock| self.leases.get(&lock))
             && self.transports[request.node.index()].place_in_line(lease.resource(), Some(lease.lock())).is_some()
         {
-            self.core.placed(lease.lock());
+            let reserved = self.transports[request.node.index()].reserved_before(lease.resource(), lease.lock());
+            self.core.placed(lease.lock(), reserved);
         }
         self.core.handle_response(request.id, answer, now);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::{self, ClientId, Ticket, Waiter, serve_in_line};
+use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::{Durability, LossId, Marker, RETENTION};
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
@@ -209,6 +209,11 @@ impl Transport for Opened {
         let is_ours = |ticket: Ticket| ticket.client == self.client && lock.is_none_or(|lock| ticket.lock == lock);
         let at = line::waiting(contents.lines.get(resource)?, &now).position(|waiter| is_ours(waiter.ticket))?;
         Some(at as u64 + 1)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
+        line::reserved_before(contents.lines.get(resource)?, Ticket { client: self.client, lock }, &now)
     }
 
     fn line(&self, resource: &Resource) -> Option<Line> {

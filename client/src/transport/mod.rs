@@ -55,6 +55,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use leasehold_core::line::Reserved;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
@@ -117,6 +118,11 @@ pub(crate) trait Transport: Send + Sync {
     /// The place of an acquisition in the line of waiters, counted from 1, as the store has last told; without one named, of
     /// the one that waits.
     fn place_in_line(&self, _resource: &Resource, _lock: Option<LockId>) -> Option<u64> {
+        None
+    }
+
+    /// The reservation for another that an acquisition in line has to wait for, as the store has last told.
+    fn reserved_before(&self, _resource: &Resource, _lock: LockId) -> Option<Reserved> {
         None
     }
 

@@ -4,6 +4,7 @@ use super::{Client, Place};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Resource};
 use crate::lease::Input as LeaseInput;
+use crate::line::Reserved;
 use crate::time::Now;
 
 /// A ticket that is given up: the store removes it from its line, and passes on what is reserved for it.
@@ -36,10 +37,11 @@ impl Client {
     }
 
     /// Notes that the store has given an acquisition a place in its line. It is told of its turn, and so asks less often. Call
-    /// it before [`Client::handle_response`] takes the answer that says so.
-    pub fn placed(&mut self, lock: LockId) {
+    /// it before [`Client::handle_response`] takes the answer that says so, with the reservation for another that it met, if
+    /// there is one: nobody is told when that ends.
+    pub fn placed(&mut self, lock: LockId, reserved: Option<Reserved>) {
         if let Some(lock) = self.locks.find(lock).and_then(|place| self.locks.get_mut(place)) {
-            lock.machine.note_place();
+            lock.machine.note_place(reserved);
         }
     }
 

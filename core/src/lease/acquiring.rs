@@ -17,6 +17,7 @@ use crate::lease::{
     Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, counted, misfit,
     node_ids, unknown_send,
 };
+use crate::line::Reserved;
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
@@ -157,6 +158,7 @@ impl Acquiring {
     pub(crate) fn start(mut acquisition: Acquisition, fresh: &Entropy, floor: Token, ctx: &mut Ctx<'_>) -> Box<Self> {
         acquisition.attempt += 1;
         acquisition.has_place = false;
+        acquisition.reserved = None;
         let nodes = ctx.config.nodes().len();
         let mut attempt = Box::new(Self {
             nonce: nonce(ctx.seed, fresh, ctx.lock, acquisition.attempt),
@@ -180,8 +182,9 @@ impl Acquiring {
         &self.acquisition
     }
 
-    pub(crate) fn note_place(&mut self) {
+    pub(crate) fn note_place(&mut self, reserved: Option<Reserved>) {
         self.acquisition.has_place = true;
+        self.acquisition.reserved = reserved;
     }
 
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {

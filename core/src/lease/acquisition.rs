@@ -8,10 +8,11 @@ use crate::config::Wait;
 use crate::event::{Event, Failure};
 use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
+use crate::line::Reserved;
 use crate::op::{Denial, Fault, Holder, Holding, Mark, Refusal, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
-use crate::time::{Monotonic, Now, fraction_of};
+use crate::time::{Monotonic, Now, after_reservation, fraction_of};
 use crate::view::View;
 
 /// The reason why an attempt did not bring the lock.
@@ -172,6 +173,8 @@ pub(crate) struct Acquisition {
     contended: bool,
     /// The last attempt has a place in the line of waiters.
     pub(crate) has_place: bool,
+    /// The reservation for another that the last attempt met.
+    pub(crate) reserved: Option<Reserved>,
     /// A bit for each node whose fresh credentials have already led to a try. If such a node refuses again, the next try
     /// waits for the backoff.
     tried_fresh: u32,
@@ -192,6 +195,7 @@ impl Acquisition {
             block_reason: None,
             contended: false,
             has_place: false,
+            reserved: None,
             tried_fresh: 0,
         }
     }
@@ -268,6 +272,9 @@ impl Acquisition {
             | None => Backoff::NORMAL,
         };
         let jitter = ctx.jitter(Domain::Backoff, self.attempt, self.tries);
+        if let (Some(reserved), Some(BlockReason::Vacant)) = (self.reserved, &self.block_reason) {
+            return ctx.after(after_reservation(reserved.left, reserved.place, jitter));
+        }
         // A holder of our own kind tells the next in line. Foreign holders tell nobody.
         let is_told = self.has_place && self.holding().is_some_and(|holding| holding.holder != Holder::Foreign);
         let sleep = if is_told { backoff.steady(u32::MAX, jitter) } else { backoff.sleep(self.tries, jitter) };

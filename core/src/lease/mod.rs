@@ -82,6 +82,7 @@ use crate::config::{Config, LockOptions};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
 use crate::lease::node_state::KnownLoss;
+use crate::line::Reserved;
 use crate::member::{Durability, LossId, Membership, RETENTION};
 use crate::observe::Observations;
 use crate::op::{Acquire, Fault, FaultKind, Holding, Op, Outcome, Seen};
@@ -247,9 +248,9 @@ impl Machine {
     }
 
     /// The attempt under way was refused, and has a place in the line.
-    pub(crate) fn note_place(&mut self) {
+    pub(crate) fn note_place(&mut self, reserved: Option<Reserved>) {
         if let Self::Acquiring(state) = self {
-            state.note_place();
+            state.note_place(reserved);
         }
     }
 

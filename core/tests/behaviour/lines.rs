@@ -153,6 +153,25 @@ fn a_ticket_that_is_given_up_passes_its_turn_on() {
 }
 
 #[test]
+fn whoever_sees_a_missed_turn_passes_it_on() {
+    let mut shop = two_wait();
+    shop.waits(4);
+    assert_eq!(shop.release(1), Some(ticket(2)));
+    assert!(!line::is_due(&shop.line, ticket(4), &shop.now), "it is the turn of another");
+    assert_eq!(line::reserved_before(&shop.line, ticket(4), &shop.now).unwrap().place, 2);
+    shop.pass(RESERVED);
+    // 3 is as dead as 2: if only the first in line noticed, nobody would.
+    assert!(line::is_due(&shop.line, ticket(4), &shop.now));
+    assert_eq!(shop.acquire(4, true), (false, Some(ticket(3))));
+    assert!(!line::is_due(&shop.line, ticket(4), &shop.now));
+    let before = line::reserved_before(&shop.line, ticket(4), &shop.now).unwrap();
+    assert_eq!((before.left, before.place), (RESERVED, 1));
+    shop.pass(RESERVED);
+    assert!(line::is_due(&shop.line, ticket(4), &shop.now));
+    assert_eq!(shop.acquire(4, true), (true, None));
+}
+
+#[test]
 fn a_lock_that_ran_out_goes_to_the_first_in_line() {
     let mut shop = two_wait();
     for _ in 0..4 {

@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use crate::common::*;
 use leasehold_core::config::NodeConfig;
+use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
+use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{
-    Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
+    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Release, Seen,
+    TransportFault,
 };
-use leasehold_core::{Event, Failure, Monotonic, NodeId, Output, Wait};
+use leasehold_core::store::{BootId, StoreNow};
+use leasehold_core::{Event, Failure, Monotonic, NodeId, Nonce, Output, Owner, Seq, Wait};
 
 /// A contender whose every try meets `answer`; the pauses between the tries.
 fn pauses(world: &mut World, tries: usize, answer: impl Fn() -> Outcome) -> Vec<Duration> {
@@ -50,7 +54,7 @@ fn a_waiter_with_a_place_in_line_asks_less_often() {
     let placed = |answer: fn() -> Outcome| {
         let mut world = World::new(1);
         world.acquire(0, 1, "r", options());
-        world.hosts[0].client.placed(lock(1));
+        world.hosts[0].client.placed(lock(1), None);
         pauses(&mut world, 1, answer)[0]
     };
     let told = placed(|| busy(Some(secs(3600))));
@@ -64,10 +68,86 @@ fn a_waiter_with_a_place_in_line_asks_less_often() {
 }
 
 #[test]
+fn a_waiter_comes_back_when_the_reservation_of_another_ends() {
+    let pause = |reserved| {
+        let mut world = World::new(1);
+        world.acquire(0, 1, "r", options());
+        world.hosts[0].client.placed(lock(1), Some(reserved));
+        pauses(&mut world, 1, || conflict(None))[0]
+    };
+    let (first, sixth) = (Reserved { left: ms(480), place: 1 }, Reserved { left: ms(480), place: 6 });
+    assert!((ms(481)..=ms(500)).contains(&pause(first)), "{:?}", pause(first));
+    assert!((ms(531)..=ms(550)).contains(&pause(sixth)), "{:?}", pause(sixth));
+    assert_eq!(pause(Reserved { left: ms(480), place: 10_000 }), secs(2), "and polls as ever");
+}
+
+/// A lock that is free from now on, and `before` waiters who never come. How long it takes until one who stands behind them, and
+/// has just asked, has the lock, with the timers of the client alone.
+fn idle_behind(before: u8, seed: usize) -> Duration {
+    let mut world = World::new(seed + 1);
+    world.hosts.swap(0, seed);
+    world.acquire(0, 1, "r", with(|options| options.wait(Wait::Forever)));
+    let ticket = |n: u8| Ticket { client: ClientId([n; 16]), lock: lock(u64::from(n)) };
+    let now = |world: &World| StoreNow {
+        boot: BootId([1; 16]),
+        uptime: Monotonic::default().plus(secs(1_000) + world.time),
+        unix_ms: 1,
+    };
+    let acquire = |n: u8| {
+        Op::Acquire(Box::new(Acquire {
+            owner: Owner::new("me").unwrap(),
+            in_line: true,
+            ..Acquire::new(Nonce::from_bytes([n; 16]), Seq::new(1), secs(30))
+        }))
+    };
+    let (me, holder) = (before + 1, before + 2);
+    let (mut record, mut line) = (None, Vec::new());
+    let mut ask = |n: u8, op: &Op, now: StoreNow, line: &mut Vec<Waiter>| {
+        let decided = serve_in_line(record.as_ref(), NodeMemory::default(), line, ticket(n), op, &now);
+        record = decided.served.record.or(record.take());
+        *line = decided.line.unwrap_or(std::mem::take(line));
+        decided.served.outcome
+    };
+    ask(holder, &acquire(holder), now(&world), &mut line);
+    for n in 1..=me {
+        ask(n, &acquire(n), now(&world), &mut line);
+    }
+    let held = busy(Some(secs(3600)));
+    world.hosts[0].client.placed(lock(1), None);
+    world.answer_with(0, held);
+    let began = world.time;
+    let nonce = Nonce::from_bytes([holder; 16]);
+    ask(holder, &Op::Release(Release { nonce, quorum: None }), now(&world), &mut line);
+    loop {
+        world.pass_until_sent(0);
+        let at = now(&world);
+        let outcome = ask(me, &acquire(me), at, &mut line);
+        if let Outcome::Applied(_) = outcome {
+            return world.time - began;
+        }
+        // Who stands in line is seen, as far as the others are concerned: they are stopped.
+        line.iter_mut().for_each(|waiter| waiter.seen = at.uptime);
+        world.hosts[0].client.placed(lock(1), line::reserved_before(&line, ticket(me), &at));
+        world.answer_with(0, outcome);
+    }
+}
+
+#[test]
+fn stopped_waiters_cost_half_a_second_each_and_a_poll() {
+    for before in [1, 6, 12] {
+        let promised = ms(500) * (u32::from(before) + 1) + secs(2);
+        for seed in 0..20 {
+            let idle = idle_behind(before, seed);
+            assert!(idle <= promised, "{before} stopped: idle for {idle:?}, promised {promised:?}");
+        }
+    }
+}
+
+#[test]
 fn a_place_in_line_lasts_for_one_answer() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
-    world.hosts[0].client.placed(lock(1));
+    world.hosts[0].client.placed(lock(1), None);
     let pauses = pauses(&mut world, 2, || busy(Some(secs(3600))));
     assert!(pauses[0] >= ms(1_500) && pauses[1] <= ms(100), "the second answer gave none: {pauses:?}");
 }

@@ -326,8 +326,11 @@ impl World {
             }
             Message::Reply { to, id, outcome } => {
                 let line = self.store.line(&resource(), self.true_time());
+                let own = line.into_iter().filter(|ticket| ticket.client == to as u64);
+                let reserved = |ticket| self.store.reserved_before(&resource(), ticket, self.true_time());
+                let placed: Vec<_> = own.map(|ticket| (ticket.lock, reserved(ticket))).collect();
                 self.drive(to, |core, _, now| {
-                    line.iter().filter(|ticket| ticket.client == to as u64).for_each(|ticket| core.placed(ticket.lock));
+                    placed.into_iter().for_each(|(lock, reserved)| core.placed(lock, reserved));
                     core.handle_response(id, Ok([outcome]), now);
                 })
             }

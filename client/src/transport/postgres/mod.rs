@@ -17,7 +17,7 @@ mod turns;
 use std::sync::{Arc, OnceLock, mpsc};
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::ClientId;
+use leasehold_core::line::{ClientId, Reserved};
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
@@ -194,6 +194,10 @@ impl Transport for Postgres {
 
     fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
         self.turns()?.place(resource, lock)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        self.turns()?.reserved_before(resource, lock)
     }
 
     fn line(&self, resource: &Resource) -> Option<Line> {

@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use leasehold_core::line::{ClientId, Ticket, UNSEEN};
+use leasehold_core::line::{ClientId, Reserved, Ticket, UNSEEN};
 use leasehold_core::{LockId, Monotonic, Resource};
 use leasehold_wire::postgres::{Asker, Session, Statement, Told};
 use tokio::sync::Notify;
@@ -58,6 +58,8 @@ struct Place {
     number: u64,
     since: Monotonic,
     looks_at: Monotonic,
+    /// The lock is reserved for another until then.
+    reserved_until: Option<Monotonic>,
 }
 
 /// The next work of the task.
@@ -125,8 +127,11 @@ impl Turns {
             return;
         }
         for (resource, lock, number) in told.places {
-            let place = Place { number, since: now, looks_at: now.plus(self.looks.0) };
-            state.places.entry((resource, lock)).and_modify(|known| known.number = number).or_insert(place);
+            let reserved = told.reserved.iter().find(|(name, id, _)| (name, id) == (&resource, &lock));
+            let reserved_until = reserved.map(|(_, _, left)| now.plus(*left));
+            let place = Place { number, since: now, looks_at: now.plus(self.looks.0), reserved_until };
+            let known = state.places.entry((resource, lock)).or_insert(place);
+            (known.number, known.reserved_until) = (number, reserved_until);
         }
         self.go_on(&mut state);
     }
@@ -146,6 +151,12 @@ impl Turns {
         let is_asked =
             |(name, number): &(Resource, LockId)| name == resource && lock.is_none_or(|lock| lock == *number);
         state.places.iter().find(|(key, _)| is_asked(key)).map(|(_, place)| place.number)
+    }
+
+    /// The reservation for another that an acquisition had to wait for when it last asked.
+    pub(super) fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        let place = *self.state.lock().places.get(&(resource.clone(), lock))?;
+        Some(Reserved { left: place.reserved_until?.since(clock::monotonic()), place: place.number })
     }
 
     /// Gives up all places, and waits for that.

@@ -1,8 +1,12 @@
 //! The client's part in lines of waiters: its own channel, and the places that its acquisitions have.
 
-use leasehold_core::{LockId, Resource};
+use std::time::Duration;
+
+use leasehold_core::line::Reserved;
+use leasehold_core::{LockId, Monotonic, Resource};
 use leasehold_wire::redis::{ClientId, Subscription};
 
+use crate::clock;
 use crate::entropy::fill;
 use crate::error::Error;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,6 +31,8 @@ struct Place {
     lock: LockId,
     number: u64,
     generation: u64,
+    /// The lock is reserved for another until then.
+    reserved_until: Option<Monotonic>,
 }
 
 impl Lines {
@@ -87,12 +93,14 @@ impl Lines {
         lock: LockId,
         subscription: Option<Subscription>,
         place: Option<u64>,
+        reserved: Option<Duration>,
     ) {
         let mut places = self.places.lock();
         match subscription.zip(place) {
             Some((Subscription { generation, .. }, number)) => {
                 if places.len() < MOST_PLACES || places.contains_key(resource) {
-                    places.insert(resource.clone(), Place { lock, number, generation });
+                    let reserved_until = reserved.map(|left| clock::monotonic().plus(left));
+                    places.insert(resource.clone(), Place { lock, number, generation, reserved_until });
                 }
             }
             None => {
@@ -116,6 +124,12 @@ impl Lines {
             .get(resource)
             .filter(|place| lock.is_none_or(|lock| place.lock == lock))
             .map(|place| place.number)
+    }
+
+    /// The reservation for another that an acquisition has to wait for, as the server has last told.
+    pub(super) fn reserved(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        let place = self.places.lock().get(resource).copied().filter(|place| place.lock == lock)?;
+        Some(Reserved { left: place.reserved_until?.since(clock::monotonic()), place: place.number })
     }
 
     /// Tells if releases of the resource are told on the client's own channel, so that no other is needed.

@@ -329,7 +329,7 @@ impl RedisLink {
                     memory.lock().learn(&exchange, &request.ops, &outcomes);
                 }
                 if let (Some(lines), [op]) = (lines, &request.ops[..]) {
-                    lines.note(&op.resource, op.lock, subscription, exchange.place());
+                    lines.note(&op.resource, op.lock, subscription, exchange.place(), exchange.reserved());
                 }
                 if outcomes.iter().any(is_nonsense) {
                     connection.condemn();

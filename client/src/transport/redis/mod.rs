@@ -18,6 +18,7 @@ mod subscriber;
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
+use leasehold_core::line::Reserved;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
@@ -165,6 +166,10 @@ impl Transport for Redis {
 
     fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
         self.access.lines()?.place(resource, lock)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        self.access.lines()?.reserved(resource, lock)
     }
 
     fn line(&self, resource: &Resource) -> Option<Line> {

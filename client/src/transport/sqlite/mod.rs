@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::ClientId;
+use leasehold_core::line::{ClientId, Reserved};
 use leasehold_core::member::{Durability, Marker};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, TransportFault};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
@@ -132,7 +132,7 @@ impl Transport for Sqlite {
         let wakeups = self.file.wakeups();
         for (LockOp { lock, resource, op }, done) in request.ops.iter().zip(&done) {
             if matches!(op, Op::Acquire(_)) {
-                self.turns.note(resource, *lock, done.place);
+                self.turns.note(resource, *lock, done.place, done.reserved);
             }
             if let Some(turn) = done.turn {
                 wakeups.reserved(resource, turn);
@@ -167,6 +167,10 @@ impl Transport for Sqlite {
 
     fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
         self.turns.place(resource, lock)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        self.turns.reserved_before(resource, lock)
     }
 
     fn line(&self, resource: &Resource) -> Option<Line> {

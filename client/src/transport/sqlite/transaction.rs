@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use leasehold_core::Monotonic;
-use leasehold_core::line::{self, ClientId, Decision, Ticket, Waiter, serve_in_line};
+use leasehold_core::line::{self, ClientId, Decision, Reserved, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::Marker;
 use leasehold_core::node::{NodeMemory, Served};
 use leasehold_core::op::{LockOp, Op, Outcome, Refusal};
@@ -34,6 +34,8 @@ pub(super) struct Done {
     pub(super) turn: Option<Ticket>,
     /// The place of the one who asked, among those who wait.
     pub(super) place: Option<u64>,
+    /// The reservation for another that it has to wait for.
+    pub(super) reserved: Option<Reserved>,
 }
 
 /// Performs operations of a client in order, all or none. Reads alone take no lock.
@@ -126,7 +128,7 @@ fn read(connection: &Connection, boot: BootId, ops: &[LockOp]) -> rusqlite::Resu
             let found = record::read(connection.db(), resource)?;
             let ticket = Ticket { client: ClientId([0; 16]), lock: *lock };
             let decided = decide(found, &Remembered::default(), (&[], ticket), op, &clock::store_now(boot));
-            Ok(Done { outcome: decided.served.outcome, turn: None, place: None })
+            Ok(Done { outcome: decided.served.outcome, turn: None, place: None, reserved: None })
         })
         .collect()
 }
@@ -206,6 +208,7 @@ fn apply(
             applied.changed = true;
         }
         let place = line::waiting(new_line.as_ref().unwrap_or(&line), &now).position(|at| at.ticket == ticket);
+        let reserved = line::reserved_before(new_line.as_ref().unwrap_or(&line), ticket, &now);
         if let Some(marker) = &served.marker {
             membership::write_marker(connection.db(), marker)?;
             applied.changed = true;
@@ -221,7 +224,7 @@ fn apply(
                 record::forget_neighbours(connection.db(), resource, &now)?;
             }
         }
-        applied.done.push(Done { outcome: served.outcome, turn, place: place.map(|place| place as u64 + 1) });
+        applied.done.push(Done { outcome: served.outcome, turn, place: place.map(|place| place as u64 + 1), reserved });
     }
     Ok(applied)
 }

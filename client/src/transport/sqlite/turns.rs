@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::line::{self, Ticket, UNSEEN};
+use leasehold_core::line::{self, Reserved, Ticket, UNSEEN};
 use leasehold_core::store::StoreNow;
 use leasehold_core::{LockId, Monotonic, Resource};
 
@@ -52,6 +52,8 @@ struct Place {
     number: u64,
     since: Monotonic,
     looks_at: Monotonic,
+    /// The lock is reserved for another until then.
+    reserved_until: Option<Monotonic>,
 }
 
 impl Place {
@@ -67,14 +69,16 @@ impl Turns {
     }
 
     /// Notes the place that an acquisition has now, among those who wait; `None` if it has none.
-    pub(super) fn note(&self, resource: &Resource, lock: LockId, number: Option<u64>) {
+    pub(super) fn note(&self, resource: &Resource, lock: LockId, number: Option<u64>, reserved: Option<Reserved>) {
         let mut state = self.shared.state.lock();
         let key = (resource.clone(), lock);
         match number {
             Some(number) => {
                 let now = clock::monotonic();
-                let place = Place { number, since: now, looks_at: now.plus(LOOKS.0) };
-                state.places.entry(key).and_modify(|known| known.number = number).or_insert(place);
+                let reserved_until = reserved.map(|reserved| now.plus(reserved.left));
+                let place = Place { number, since: now, looks_at: now.plus(LOOKS.0), reserved_until };
+                let known = state.places.entry(key).or_insert(place);
+                (known.number, known.reserved_until) = (number, reserved_until);
                 self.go_on(&mut state);
             }
             None if state.places.is_empty() => {}
@@ -97,6 +101,12 @@ impl Turns {
         let is_asked =
             |(name, number): &(Resource, LockId)| name == resource && lock.is_none_or(|lock| lock == *number);
         state.places.iter().find(|(key, _)| is_asked(key)).map(|(_, place)| place.number)
+    }
+
+    /// The reservation for another that an acquisition had to wait for when it last asked.
+    pub(super) fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        let place = *self.shared.state.lock().places.get(&(resource.clone(), lock))?;
+        Some(Reserved { left: place.reserved_until?.since(clock::monotonic()), place: place.number })
     }
 
     /// Ends the thread, once all that is given up is.

@@ -10,6 +10,7 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use leasehold_core::line::{ClientId, RESERVED, Ticket, UNSEEN};
 use leasehold_core::op::{Acquire, Outcome};
@@ -59,6 +60,8 @@ pub struct Told {
     pub turns: Vec<(Resource, Ticket)>,
     /// The place of each operation that has one, among those who wait.
     pub places: Vec<(Resource, LockId, u64)>,
+    /// How long the lock of a place is reserved for another.
+    pub reserved: Vec<(Resource, LockId, Duration)>,
     /// The client was seen.
     pub is_seen: bool,
 }
@@ -81,13 +84,20 @@ pub struct Sight {
 pub(super) struct Head {
     ticket: Ticket,
     is_reserved: bool,
+    until_us: u64,
 }
 
 impl Head {
     pub(super) fn of(field: &Field) -> Option<Self> {
         let Field::Bytes(bytes) = field else { return None };
-        let is_reserved = bytes.get(32..40)?.iter().any(|byte| *byte != 0);
-        Some(Self { ticket: ticket_of(bytes.get(..24)?)?, is_reserved })
+        let until_us = u64::from_be_bytes(bytes.get(32..40)?.try_into().ok()?);
+        Some(Self { ticket: ticket_of(bytes.get(..24)?)?, is_reserved: until_us != 0, until_us })
+    }
+
+    /// How long the lock is reserved for it, by the server's clock. What it was asked for has not passed.
+    pub(super) fn reserved_for(&self, unix_ms: u64) -> Option<Duration> {
+        let left = Duration::from_micros(self.until_us.saturating_sub(unix_ms.saturating_mul(1_000)));
+        self.is_reserved.then(|| left.min(RESERVED))
     }
 
     /// Tells if it keeps a lock that is free from another.
@@ -301,7 +311,10 @@ impl Session {
             };
             let (resource, ticket, place) = (Resource::new(name).ok()?, ticket_of(ticket)?, number(place));
             let own = Head::of(head).filter(|head| head.ticket == ticket);
-            let is_due = own.map_or(place.is_none(), |own| own.is_reserved || *is_free);
+            // A lock that is free, and reserved for nobody, although somebody waits: a turn was missed, or the lock ran out. The
+            // try of whoever sees it passes the turn on.
+            let is_passed = *is_free && Head::of(head).is_some_and(|head| !head.is_reserved);
+            let is_due = is_passed || own.map_or(place.is_none(), |own| own.is_reserved);
             Some(Sight { resource, lock: ticket.lock, is_due, place })
         };
         answer?.iter().map(sight).collect::<Option<_>>().ok_or_else(misfit)

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use super::command::Words;
 use super::native::{self, Verdict};
@@ -169,7 +170,7 @@ pub struct Exchange {
     may_hold: bool,
     /// The server's answer to the first transaction, if one was sent.
     pub(super) may_transact: Option<bool>,
-    place: Option<u64>,
+    place: Option<(u64, Option<Duration>)>,
     /// The client's own channel when it began.
     pub(super) subscription: Option<Subscription>,
 }
@@ -219,8 +220,13 @@ impl Exchange {
     }
 
     /// The place that an acquire has got in the line of waiters, counted from 1.
-    pub const fn place(&self) -> Option<u64> {
-        self.place
+    pub fn place(&self) -> Option<u64> {
+        self.place.map(|(place, _)| place)
+    }
+
+    /// How long the lock is reserved for another, if an acquire with a place met that.
+    pub fn reserved(&self) -> Option<Duration> {
+        self.place.and_then(|(_, left)| left)
     }
 
     /// The replies to [`Exchange::commands`], in their order, one for each. Another number of them says nothing of any

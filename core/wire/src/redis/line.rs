@@ -8,7 +8,8 @@
 //! | client's channel | `leasehold` 0x1F `client` 0x1F `<client>`; a message is the acquisition's number, a space and the resource |
 //!
 //! `PUBSUB NUMSUB` tells if a client listens on its channel, inside a script too. So the script that frees a lock finds the
-//! first waiter that is alive, and reserves the lock for it: an ordinary value, which others respect.
+//! first waiter that is alive, and reserves the lock for it: an ordinary value, which others respect. Nobody is told when a
+//! reservation ends, so the answer to a join shows how long it stands.
 
 use alloc::vec::Vec;
 use core::time::Duration;

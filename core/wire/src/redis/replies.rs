@@ -23,10 +23,16 @@ pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
     }
 }
 
-/// The place in the line of waiters that a refused acquire has got.
-pub(super) fn place(id: RequestId, reply: &Value) -> Option<u64> {
+/// The place in the line of waiters that a refused acquire has got, and how long the lock is reserved for another.
+pub(super) fn place(id: RequestId, reply: &Value) -> Option<(u64, Option<Duration>)> {
     match answer_to(id, reply).ok()? {
-        [word, place, ..] if word.as_bytes() == Some(b"placed") => count(place),
+        [word, place, rest @ ..] if word.as_bytes() == Some(b"placed") => {
+            let left = match rest {
+                [word, left] if word.as_bytes() == Some(b"reserved") => time_left(left).flatten(),
+                _ => None,
+            };
+            Some((count(place)?, left))
+        }
         _ => None,
     }
 }
@@ -164,7 +170,11 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         )),
         // An answer for one of several renewals; a single script's error is an error reply.
         (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(error.as_bytes()?).ok()?)),
-        // An acquire meets it where the lock is reserved for a waiter.
+        (Asked::Acquire(_), b"reserved", [left]) => {
+            time_left(left)?;
+            shown(asked, Seen::default())
+        }
+        // An acquire without a place meets it where the lock is reserved for a waiter.
         (_, b"free", []) => shown(asked, Seen::default()),
         (_, b"held", [value, left, counter]) => {
             let counter = if counter.as_bytes() == Some(b"") { None } else { Some(token(counter)?) };

@@ -283,6 +283,7 @@ pub(super) const ACQUIRE: Script = Script {
 /// KEYS: lock, fence. ARGV: value, ttl, retention, floor, client, number of its ticket, `test` or nothing, line, request. The
 /// acquire of a waiter, which is refused more often than not, and so looks first. Asked for a test, it joins the line only if a
 /// message to the client's channel is received. Who joins behind others need not keep the line: they do.
+/// Where the lock is reserved for another, the answer says for how long.
 pub(super) const JOIN: Script = Script {
     name: "join",
     text: acquire!(
@@ -317,13 +318,16 @@ end
       if type(added) == 'number' then
         local place = redis.pcall('ZRANK', line, ticket)
         if added == 0 or place == 0 or type(place) ~= 'number' then redis.pcall('PEXPIRE', line, '60000') end
-        if type(place) == 'number' then reply = {'placed', place + 1, unpack(reply)} end
+        if type(place) == 'number' then
+          if reply[1] == 'free' then reply = {'reserved', redis.call('PTTL', lock)} end
+          reply = {'placed', place + 1, unpack(reply)}
+        end
       end
     end
 "
         )
     ),
-    sha1: "0d21ffd8cebdab19f416eddbc2e06fb84726b38a",
+    sha1: "a599d484664af61605fc45185b1ec029637f3637",
 };
 
 /// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use leasehold_core::line::{self, ClientId, Waiter, serve_in_line};
+use leasehold_core::line::{self, ClientId, Reserved, Waiter, serve_in_line};
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::Holder;
 use leasehold_core::store::{Record, StoreNow, seen};
@@ -59,6 +59,12 @@ impl Memory {
         for (name, ticket) in places {
             self.leave(&name, ticket, now);
         }
+    }
+
+    pub(super) fn reserved_before(&self, resource: &Resource, ticket: Ticket, now: &StoreNow) -> Option<Reserved> {
+        let line = self.lines.get(resource)?;
+        let waiter = line.iter().find(|waiter| shown(waiter.ticket) == ticket)?;
+        line::reserved_before(line, waiter.ticket, now)
     }
 
     pub(super) fn reserved_for(&self, resource: &Resource, now: &StoreNow) -> Option<Ticket> {

@@ -15,6 +15,7 @@ mod tests;
 
 use std::time::Duration;
 
+use leasehold_core::line::Reserved;
 use leasehold_core::member::{Durability, LossId, Marker, Phase, QuorumId, RunId};
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
@@ -227,6 +228,15 @@ impl Store {
         match &self.backend {
             Backend::Redis(backend) => backend.reserved_for(resource, self.unix_ms(at)),
             Backend::Memory(backend) => backend.reserved_for(resource, &self.now(at)),
+            Backend::Sqlite(_) | Backend::Dynamodb(_) => None,
+        }
+    }
+
+    /// The reservation for another that a ticket in line has to wait for.
+    pub fn reserved_before(&self, resource: &Resource, ticket: Ticket, at: TrueTime) -> Option<Reserved> {
+        match &self.backend {
+            Backend::Redis(backend) => backend.reserved_before(resource, ticket, self.unix_ms(at)),
+            Backend::Memory(backend) => backend.reserved_before(resource, ticket, &self.now(at)),
             Backend::Sqlite(_) | Backend::Dynamodb(_) => None,
         }
     }

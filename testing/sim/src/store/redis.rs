@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use leasehold_core::line::Reserved;
 use leasehold_core::member::RunId;
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
@@ -213,6 +214,13 @@ impl Redis {
         if self.locks.get(resource).is_some_and(|lock| lock.value == Value::Reserved(ticket)) {
             self.free(resource, None, now_ms);
         }
+    }
+
+    pub(super) fn reserved_before(&self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<Reserved> {
+        self.reserved_for(resource, now_ms)?;
+        let left = Duration::from_millis(self.locks.get(resource)?.expires_ms.saturating_sub(now_ms));
+        let at = self.lines.of(resource).iter().position(|other| *other == ticket)?;
+        Some(Reserved { left, place: at as u64 + 1 })
     }
 
     pub(super) fn reserved_for(&self, resource: &Resource, now_ms: u64) -> Option<Ticket> {

@@ -251,7 +251,7 @@ impl World<'_> {
                 self.note_reply(process, id, &result);
                 let placed = self.placed(process);
                 self.drive(process, stall, |client, now| {
-                    placed.into_iter().for_each(|lock| client.placed(lock));
+                    placed.into_iter().for_each(|(lock, reserved)| client.placed(lock, reserved));
                     client.handle_response(id, result, now);
                 });
             }

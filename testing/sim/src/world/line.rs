@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use leasehold_core::line::Reserved;
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{Departure, LockId};
 
@@ -25,10 +26,12 @@ impl World<'_> {
     }
 
     /// The tickets of a process that stand in line.
-    pub(super) fn placed(&self, process: ProcessId) -> Vec<LockId> {
+    pub(super) fn placed(&self, process: ProcessId) -> Vec<(LockId, Option<Reserved>)> {
         let names = self.resources.iter().filter(|_| self.config.lines());
-        let tickets = names.flat_map(|name| self.nodes[0].store.line(name, self.now));
-        tickets.filter(|ticket| ticket.client == number_of(process)).map(|ticket| ticket.lock).collect()
+        let store = &self.nodes[0].store;
+        let tickets = names.flat_map(|name| store.line(name, self.now).into_iter().map(move |ticket| (name, ticket)));
+        let own = tickets.filter(|(_, ticket)| ticket.client == number_of(process));
+        own.map(|(name, ticket)| (ticket.lock, store.reserved_before(name, ticket, self.now))).collect()
     }
 
     /// Sends what was published to the channels of clients.

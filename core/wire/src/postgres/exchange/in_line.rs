@@ -49,6 +49,10 @@ impl Exchange {
         let is_kept = Head::of(head).is_some_and(|head| head.comes_before(ticket, acquire));
         let next = explained(op, found.as_ref(), &memory, is_kept);
         if let (Some(place), Next::Done(_)) = (line::number(place), &next) {
+            let head = Head::of(head).filter(|_| found.as_ref().is_none_or(|found| !found.is_live()));
+            if let Some(left) = head.and_then(|head| head.reserved_for(memory.unix_ms)) {
+                self.told.reserved.push((resource.clone(), *lock, left));
+            }
             self.told.places.push((resource.clone(), *lock, place));
         }
         next
