@@ -9,12 +9,14 @@ use alloc::collections::BTreeMap;
 use crate::config::Drift;
 use crate::ids::{NodeId, Resource, Version};
 use crate::op::Holding;
-use crate::time::{Monotonic, observed_until};
+use crate::time::{AWAY_FROM_LINE, Monotonic, observed_until};
 
 /// The observations of one client, of records that only observers can declare dead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Observations {
     seen: BTreeMap<(Resource, NodeId), Observation>,
+    /// Where a holder of another library was seen, and when last.
+    foreign: BTreeMap<Resource, Monotonic>,
     limit: usize,
 }
 
@@ -26,7 +28,7 @@ struct Observation {
 
 impl Observations {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { seen: BTreeMap::new(), limit }
+        Self { seen: BTreeMap::new(), foreign: BTreeMap::new(), limit }
     }
 
     /// Notes that a reply that arrived at `now` shows `holding`. Returns when it may be taken over; `None` if the store
@@ -67,6 +69,22 @@ impl Observations {
         if !self.seen.is_empty() {
             self.seen.remove(&(resource.clone(), node));
         }
+    }
+
+    /// Notes that a holder of another library has the resource. Of too many, the one seen longest ago is forgotten: its waiters
+    /// stand in line again.
+    pub(crate) fn saw_foreign(&mut self, resource: &Resource, now: Monotonic) {
+        self.foreign.retain(|_, seen| now.since(*seen) < AWAY_FROM_LINE);
+        if self.foreign.len() >= self.limit && !self.foreign.contains_key(resource) {
+            let oldest = self.foreign.iter().min_by_key(|(_, seen)| **seen).map(|(oldest, _)| oldest.clone());
+            oldest.map(|oldest| self.foreign.remove(&oldest));
+        }
+        self.foreign.insert(resource.clone(), now);
+    }
+
+    /// Tells if a holder of another library was seen lately.
+    pub(crate) fn is_shared(&self, resource: &Resource, now: Monotonic) -> bool {
+        self.foreign.get(resource).is_some_and(|seen| now.since(*seen) < AWAY_FROM_LINE)
     }
 
     /// Drops an observation, which only makes a takeover later: the one that ran out first, otherwise the youngest.
@@ -113,6 +131,22 @@ mod tests {
         assert_eq!((observations.len(), observations.ran_out(NODE, &job, LATER)), (1, Some(holding(1).version)));
         then(&mut observations, &job);
         (observations.len(), observations.ran_out(NODE, &job, LATER))
+    }
+
+    #[test]
+    fn holders_of_other_libraries_are_remembered_for_a_minute_and_within_bounds() {
+        let mut observations = Observations::new(2);
+        let at = |secs| START.plus(Duration::from_secs(secs));
+        let shared = |observations: &Observations, secs| -> alloc::vec::Vec<usize> {
+            (0..4).filter(|n| observations.is_shared(&resource(*n), at(secs))).collect()
+        };
+        observations.saw_foreign(&resource(0), at(0));
+        observations.saw_foreign(&resource(1), at(10));
+        assert_eq!((shared(&observations, 59), shared(&observations, 60)), (alloc::vec![0, 1], alloc::vec![1]));
+        observations.saw_foreign(&resource(2), at(20));
+        assert_eq!(shared(&observations, 20), [1, 2], "the one seen longest ago makes room");
+        observations.saw_foreign(&resource(3), at(200));
+        assert_eq!(observations.foreign.len(), 1, "what is over is forgotten");
     }
 
     #[test]

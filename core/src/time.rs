@@ -110,6 +110,10 @@ pub fn after_reservation(left: Duration, place: u64, jitter: u32) -> Duration {
     left.saturating_add(spread).saturating_add(SPACING.saturating_mul(before)).min(LONGEST)
 }
 
+/// How long a client stays out of the line for a lock after it saw a holder of another library there: 60 s. Such a holder does not
+/// stand in line, and a lock that goes from hand to hand is never free for it.
+pub const AWAY_FROM_LINE: Duration = Duration::from_secs(60);
+
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
 ///
 /// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Client, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
+use super::{Client, Departure, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
 use crate::event::Event;
 use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, Send, node_ids};
@@ -126,7 +126,14 @@ impl Client {
         let mut renewed = false;
         for send in out.sends.drain(..) {
             renewed |= matches!(send.op, Op::Renew(_));
-            state.in_line |= matches!(&send.op, Op::Acquire(acquire) if acquire.in_line);
+            if let Op::Acquire(acquire) = &send.op {
+                // It stands in line no more: what it left there would be told of turns, and let them pass.
+                if state.in_line && !acquire.in_line {
+                    let (node, resource) = (send.node, state.resource.clone());
+                    self.departures.push_back(Departure { node, resource, lock });
+                }
+                state.in_line = acquire.in_line;
+            }
             self.sends.push_back(Queued { target, lock, resource: state.resource.clone(), send });
         }
         renewed

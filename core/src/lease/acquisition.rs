@@ -224,9 +224,13 @@ impl Acquisition {
     }
 
     /// Returns true if the attempt takes a place in the line of waiters. Runs stand by: a finish tells all of them.
+    ///
+    /// Other libraries know no line. Where one was seen to hold the lock, the client stays out of it for a while: a lock that
+    /// passes from hand to hand is never free for those who only poll.
     pub(crate) fn stands_in_line(&self, ctx: &Ctx<'_>) -> bool {
+        let is_shared = ctx.observations.is_shared(ctx.resource, ctx.now.monotonic);
         let waits = self.wait != Wait::Once && ctx.options.run().is_none();
-        ctx.config.lines() && waits && (ctx.options.fair() || self.attempt > 1)
+        ctx.config.lines() && waits && !is_shared && (ctx.options.fair() || self.attempt > 1)
     }
 
     pub(crate) fn holding(&self) -> Option<&Holding> {
@@ -251,6 +255,11 @@ impl Acquisition {
         if let (BlockReason::Busy(holding), false) = (&block_reason, self.contended) {
             self.contended = true;
             ctx.event(Event::Contended { lock: ctx.lock, holding: holding.clone() });
+        }
+        if ctx.config.lines()
+            && matches!(&block_reason, BlockReason::Busy(holding) if holding.holder == Holder::Foreign)
+        {
+            ctx.observations.saw_foreign(ctx.resource, ctx.now.monotonic);
         }
         self.block_reason = Some(block_reason);
     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crate::common::*;
+use leasehold_core::Config;
 use leasehold_core::config::NodeConfig;
 use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
 use leasehold_core::node::NodeMemory;
@@ -141,6 +142,32 @@ fn stopped_waiters_cost_half_a_second_each_and_a_poll() {
             assert!(idle <= promised, "{before} stopped: idle for {idle:?}, promised {promised:?}");
         }
     }
+}
+
+#[test]
+fn who_sees_another_library_stays_out_of_line_for_a_minute() {
+    let config = Config::new(vec![NodeConfig::default()]).unwrap().with_lines(true);
+    let mut world = World::with_config(&config, 1);
+    let in_line = |world: &World| {
+        let [only] = &world.hosts[0].wire[0].ops[..] else { panic!("one operation") };
+        matches!(&only.op, Op::Acquire(acquire) if acquire.in_line)
+    };
+    world.acquire(0, 1, "r", with(|options| options.wait(Wait::Forever)));
+    assert!(in_line(&world));
+    world.hosts[0].client.placed(lock(1), None);
+    world.answer_with(0, conflict(Some(Holding { holder: Holder::Foreign, ..holding(other_nonce(), Some(1)) })));
+    assert_eq!(world.hosts[0].client.next_departure(), None);
+    let began = world.time;
+    world.pass_until_sent(0);
+    // What it left in line would be told of turns that it does not take.
+    assert_eq!(world.hosts[0].client.next_departure().map(|departure| departure.lock), Some(lock(1)));
+    while world.time - began < secs(60) {
+        assert!(!in_line(&world), "{:?} later", world.time - began);
+        world.answer_with(0, busy(Some(secs(3600))));
+        world.pass_until_sent(0);
+        assert_eq!(world.hosts[0].client.next_departure(), None);
+    }
+    assert!(in_line(&world), "and then it stands there again");
 }
 
 #[test]
