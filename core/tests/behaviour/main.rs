@@ -37,3 +37,4 @@ mod takeover;
 mod tokens;
 mod unknown_acquire_given_up;
 mod waiting;
+mod waiting_in_line;

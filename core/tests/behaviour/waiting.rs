@@ -4,16 +4,12 @@
 use std::time::Duration;
 
 use crate::common::*;
-use leasehold_core::Config;
 use leasehold_core::config::NodeConfig;
-use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
-use leasehold_core::node::NodeMemory;
+use leasehold_core::line::Reserved;
 use leasehold_core::op::{
-    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Release, Seen,
-    TransportFault,
+    Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
-use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Event, Failure, Monotonic, NodeId, Nonce, Output, Owner, Seq, Wait};
+use leasehold_core::{Event, Failure, Monotonic, NodeId, Output, Wait};
 
 /// A contender whose every try meets `answer`; the pauses between the tries.
 fn pauses(world: &mut World, tries: usize, answer: impl Fn() -> Outcome) -> Vec<Duration> {
@@ -80,94 +76,6 @@ fn a_waiter_comes_back_when_the_reservation_of_another_ends() {
     assert!((ms(481)..=ms(500)).contains(&pause(first)), "{:?}", pause(first));
     assert!((ms(531)..=ms(550)).contains(&pause(sixth)), "{:?}", pause(sixth));
     assert_eq!(pause(Reserved { left: ms(480), place: 10_000 }), secs(2), "and polls as ever");
-}
-
-/// A lock that is free from now on, and `before` waiters who never come. How long it takes until one who stands behind them, and
-/// has just asked, has the lock, with the timers of the client alone.
-fn idle_behind(before: u8, seed: usize) -> Duration {
-    let mut world = World::new(seed + 1);
-    world.hosts.swap(0, seed);
-    world.acquire(0, 1, "r", with(|options| options.wait(Wait::Forever)));
-    let ticket = |n: u8| Ticket { client: ClientId([n; 16]), lock: lock(u64::from(n)) };
-    let now = |world: &World| StoreNow {
-        boot: BootId([1; 16]),
-        uptime: Monotonic::default().plus(secs(1_000) + world.time),
-        unix_ms: 1,
-    };
-    let acquire = |n: u8| {
-        Op::Acquire(Box::new(Acquire {
-            owner: Owner::new("me").unwrap(),
-            in_line: true,
-            ..Acquire::new(Nonce::from_bytes([n; 16]), Seq::new(1), secs(30))
-        }))
-    };
-    let (me, holder) = (before + 1, before + 2);
-    let (mut record, mut line) = (None, Vec::new());
-    let mut ask = |n: u8, op: &Op, now: StoreNow, line: &mut Vec<Waiter>| {
-        let decided = serve_in_line(record.as_ref(), NodeMemory::default(), line, ticket(n), op, &now);
-        record = decided.served.record.or(record.take());
-        *line = decided.line.unwrap_or(std::mem::take(line));
-        decided.served.outcome
-    };
-    ask(holder, &acquire(holder), now(&world), &mut line);
-    for n in 1..=me {
-        ask(n, &acquire(n), now(&world), &mut line);
-    }
-    let held = busy(Some(secs(3600)));
-    world.hosts[0].client.placed(lock(1), None);
-    world.answer_with(0, held);
-    let began = world.time;
-    let nonce = Nonce::from_bytes([holder; 16]);
-    ask(holder, &Op::Release(Release { nonce, quorum: None }), now(&world), &mut line);
-    loop {
-        world.pass_until_sent(0);
-        let at = now(&world);
-        let outcome = ask(me, &acquire(me), at, &mut line);
-        if let Outcome::Applied(_) = outcome {
-            return world.time - began;
-        }
-        // Who stands in line is seen, as far as the others are concerned: they are stopped.
-        line.iter_mut().for_each(|waiter| waiter.seen = at.uptime);
-        world.hosts[0].client.placed(lock(1), line::reserved_before(&line, ticket(me), &at));
-        world.answer_with(0, outcome);
-    }
-}
-
-#[test]
-fn stopped_waiters_cost_half_a_second_each_and_a_poll() {
-    for before in [1, 6, 12] {
-        let promised = ms(500) * (u32::from(before) + 1) + secs(2);
-        for seed in 0..20 {
-            let idle = idle_behind(before, seed);
-            assert!(idle <= promised, "{before} stopped: idle for {idle:?}, promised {promised:?}");
-        }
-    }
-}
-
-#[test]
-fn who_sees_another_library_stays_out_of_line_for_a_minute() {
-    let config = Config::new(vec![NodeConfig::default()]).unwrap().with_lines(true);
-    let mut world = World::with_config(&config, 1);
-    let in_line = |world: &World| {
-        let [only] = &world.hosts[0].wire[0].ops[..] else { panic!("one operation") };
-        matches!(&only.op, Op::Acquire(acquire) if acquire.in_line)
-    };
-    world.acquire(0, 1, "r", with(|options| options.wait(Wait::Forever)));
-    assert!(in_line(&world));
-    world.hosts[0].client.placed(lock(1), None);
-    world.answer_with(0, conflict(Some(Holding { holder: Holder::Foreign, ..holding(other_nonce(), Some(1)) })));
-    assert_eq!(world.hosts[0].client.next_departure(), None);
-    let began = world.time;
-    world.pass_until_sent(0);
-    // What it left in line would be told of turns that it does not take.
-    assert_eq!(world.hosts[0].client.next_departure().map(|departure| departure.lock), Some(lock(1)));
-    while world.time - began < secs(60) {
-        assert!(!in_line(&world), "{:?} later", world.time - began);
-        world.answer_with(0, busy(Some(secs(3600))));
-        world.pass_until_sent(0);
-        assert_eq!(world.hosts[0].client.next_departure(), None);
-    }
-    assert!(in_line(&world), "and then it stands there again");
 }
 
 #[test]
