@@ -115,9 +115,7 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
                 let outcomes = request.ops.iter().map(|op| match &op.op {
                     Op::Acquire(wish) => Applied::Acquired(NodeCounter { counter: wish.floor }),
                     Op::Release(_) => Applied::Released,
-                    Op::Renew(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) | Op::Read => {
-                        Applied::Renewed
-                    }
+                    Op::Renew(_) | Op::Finish(_) | Op::Revoke(_) | Op::Raise(_) | Op::Read => Applied::Renewed,
                 });
                 let outcomes = outcomes.map(|applied| Outcome::Applied(AppliedOutcome { applied })).collect();
                 client.handle_response(request.id, &Response::Outcomes(Outcomes { outcomes }), now)?;

@@ -208,7 +208,7 @@ pub(crate) fn row(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Json> {
     const KEYS: [&str; 5] = ["invoice", "a", "b", "leasehold\u{1f}quorum", "cas\u{1f}a"];
     row.insert("key".into(), json!({ "S": *u.choose(&KEYS)? }));
     while values::chance(u, 60) {
-        const NAMES: [&str; 9] = [
+        const NAMES: [&str; 11] = [
             "recordVersionNumber",
             "leaseDuration",
             "isReleased",
@@ -216,6 +216,7 @@ pub(crate) fn row(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Json> {
             "data",
             "grantedAt",
             "freedAt",
+            "holderTold",
             "LockID",
             "quorumTrust",
             "lease_duration",

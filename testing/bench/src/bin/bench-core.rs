@@ -70,6 +70,7 @@ fn agree(transmit: &Transmit) -> OneOrMany<Outcome> {
         Op::Release(_) => Applied::Released,
         Op::Finish(_) => Applied::Finished,
         Op::Revoke(_) => Applied::Revoked,
+        Op::Tell(_) => Applied::Told,
         Op::Raise(raise) => Applied::Raised { counter: raise.token },
         Op::Read => Applied::Acquired { counter: Token::ZERO },
     };

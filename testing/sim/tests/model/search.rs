@@ -123,6 +123,7 @@ fn op_text(op: &Op) -> String {
         Op::Release(release) => format!("release {:?}", release.nonce),
         Op::Finish(finish) => format!("finish {:?}", finish.nonce),
         Op::Revoke(revoke) => format!("revoke {:?}", revoke.nonce),
+        Op::Tell(tell) => format!("tell {:?}", tell.nonce),
         Op::Raise(raise) => format!("raise to {}", raise.token),
         Op::Read => "read".into(),
     }
@@ -133,6 +134,8 @@ fn outcome_text(outcome: &Outcome) -> String {
         Outcome::Applied(Applied::Acquired { counter }) => format!("acquired, token {counter}"),
         Outcome::Applied(Applied::AcquiredInDoubt { counter, .. }) => format!("acquired, token {counter} in doubt"),
         Outcome::Applied(Applied::Renewed) => "renewed".into(),
+        Outcome::Applied(Applied::RenewedTold { told }) => format!("renewed, told {told} times"),
+        Outcome::Applied(Applied::Told) => "told".into(),
         Outcome::Applied(Applied::Released) => "released".into(),
         Outcome::Applied(Applied::Finished) => "finished".into(),
         Outcome::Applied(Applied::Revoked) => "revoked".into(),

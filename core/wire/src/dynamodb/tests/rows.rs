@@ -16,6 +16,7 @@ fn a_row_of_ours_is_shown_whole() {
     full["grantedAt"] = json!({ "N": "1700000000000" });
     full["ttl"] = json!({ "N": "1700604800" });
     let expected = Holding {
+        told: 0,
         holder: Holder::Lease { nonce: RIVAL, seq: Some(Seq::new(7)) },
         version: Version::of(&RIVAL, Seq::new(7)),
         released: false,
