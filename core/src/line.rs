@@ -131,7 +131,7 @@ pub fn leave(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> (Option<Vec<Wai
 }
 
 /// Tells if an acquisition that stands in line should try now: the lock is reserved for it, it has lost its place, or somebody
-/// did not take its turn. Whoever sees that tries, at whatever place: the try passes the turn on to the first, who may be dead
+/// did not take its turn. A waiter that sees that tries, at whatever place: the try passes the turn on to the first, who may be dead
 /// as well.
 pub fn is_due(line: &[Waiter], ticket: Ticket, now: &StoreNow) -> bool {
     let turn_was_missed = line.iter().any(|waiter| waiter.reserved_until.is_some() && !waiter.has_the_turn(now));

@@ -6,7 +6,6 @@
 mod fault;
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;

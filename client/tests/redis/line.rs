@@ -157,7 +157,7 @@ fn a_killed_waiter_is_passed_over_at_once() {
 }
 
 #[test]
-fn killed_waiters_do_not_seem_alive_to_whoever_listens_to_all_channels() {
+fn killed_waiters_do_not_seem_alive_where_somebody_listens_to_all_channels() {
     let server = Server::start();
     let mut tool = server.connect();
     assert!(!tool.command(&[&b"PSUBSCRIBE"[..], b"*"]).unwrap().is_error());
@@ -174,7 +174,7 @@ fn killed_waiters_do_not_seem_alive_to_whoever_listens_to_all_channels() {
     let last = tickets(&server).pop().unwrap();
     lease.release().unwrap();
     alive.says().parse::<u64>().unwrap();
-    // Whoever hears of all messages has seen to whom the lock was handed.
+    // The listener to all messages has seen to whom the lock was handed.
     let told: Vec<String> = std::iter::from_fn(|| {
         let message = tool.receive().unwrap();
         let [_, _, channel, payload] = message.array() else { return Some(String::new()) };

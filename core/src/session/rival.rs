@@ -27,7 +27,7 @@ pub fn label_of_record<'a>(resource: &'a str, owner: &str) -> Option<&'a str> {
 /// The operation for a session's record that tells its holder of a change to a row which names it. If it is refused, the
 /// session is over, and there is nobody to tell.
 ///
-/// Send it after the row was changed. Twice is the same as once: it moves no version, so whoever observes the session for its
+/// Send it after the row was changed. Twice is the same as once: it moves no version, so a rival that observes the session for its
 /// time goes on observing.
 pub fn tell(session: &Session) -> Op {
     Op::Tell(Tell { nonce: session.nonce })

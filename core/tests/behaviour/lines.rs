@@ -153,7 +153,7 @@ fn a_ticket_that_is_given_up_passes_its_turn_on() {
 }
 
 #[test]
-fn whoever_sees_a_missed_turn_passes_it_on() {
+fn a_waiter_that_sees_a_missed_turn_passes_it_on() {
     let mut shop = two_wait();
     shop.waits(4);
     assert_eq!(shop.release(1), Some(ticket(2)));

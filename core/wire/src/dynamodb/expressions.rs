@@ -271,7 +271,7 @@ pub(super) fn acquire(
     Ok(update.request())
 }
 
-/// One more tell, and nothing else: whoever observes the row, and whoever waits for its length, goes on as before.
+/// One more tell, and nothing else: those who observe the row, or wait for its length, go on as before.
 pub(super) fn tell(settings: &Settings, row: &str, op: &Tell) -> Request {
     let mut update = Update::of(settings, row);
     update.set("#tt = if_not_exists(#tt, :none) + :one");

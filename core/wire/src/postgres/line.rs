@@ -312,7 +312,7 @@ impl Session {
             let (resource, ticket, place) = (Resource::new(name).ok()?, ticket_of(ticket)?, number(place));
             let own = Head::of(head).filter(|head| head.ticket == ticket);
             // A lock that is free, and reserved for nobody, although somebody waits: a turn was missed, or the lock ran out. The
-            // try of whoever sees it passes the turn on.
+            // try of the waiter that sees it passes the turn on.
             let is_passed = *is_free && Head::of(head).is_some_and(|head| !head.is_reserved);
             let is_due = is_passed || own.map_or(place.is_none(), |own| own.is_reserved);
             Some(Sight { resource, lock: ticket.lock, is_due, place })
