@@ -195,11 +195,7 @@ impl Client {
     ///
     /// # Errors
     /// No majority answers.
-    async fn look_at_nodes<'a>(
-        &self,
-        quorum: &'a Nodes,
-        resource: &str,
-    ) -> Result<(Vec<Option<Seen>>, Vec<(&'a str, Error)>), Error> {
+    async fn look_at_nodes<'a>(&self, quorum: &'a Nodes, resource: &str) -> Result<Contents<'a>, Error> {
         let name = Resource::new(resource)?;
         let nodes = quorum.urls().len();
         let outcomes = self.driver().request_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
@@ -265,6 +261,9 @@ fn applied(resource: &str, outcome: Outcome) -> Result<Applied, Error> {
     }
 }
 
+/// The content of each node, and the errors of those that gave none.
+type Contents<'a> = (Vec<Option<Seen>>, Vec<(&'a str, Error)>);
+
 /// The content of each node, and why others do not answer.
 ///
 /// # Errors
@@ -273,7 +272,7 @@ fn shown<'a>(
     quorum: &'a Nodes,
     resource: &str,
     outcomes: impl IntoIterator<Item = Outcome>,
-) -> Result<(Vec<Option<Seen>>, Vec<(&'a str, Error)>), Error> {
+) -> Result<Contents<'a>, Error> {
     let nodes = quorum.urls().len();
     let (mut shown, mut errors) = (Vec::with_capacity(nodes), Vec::new());
     for (node, outcome) in outcomes.into_iter().enumerate() {
