@@ -5,7 +5,7 @@ import { createHmac } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-const [folder, port, key, consistency, several, behind] = process.argv.slice(2);
+const [folder, port, key, consistency, several, behind = "0"] = process.argv.slice(2);
 const { createHttpServer } = createRequire(join(folder, "package.json"))("@vercel/cosmosdb-server");
 
 function isSigned(request) {
