@@ -309,11 +309,20 @@ async fn finish(run: Run, held: &[Lease], caller: Caller) -> Result<(), Error> {
 pub(crate) async fn set(client: &Client, size: &Size, caller: Caller) -> Result<(), Error> {
     size.resources()?;
     // Those of the old number, since only they are held, and the new ones in case the record was lost.
-    let largest = size.clone().with_count(largest(client, size, None, caller).await?.max(size.count));
-    let leases = hold_all(client, &largest, caller).await?;
-    let changed = change(client, size, &largest, &leases, caller).await;
-    let released = leases.release_each().await;
-    changed.and(released)
+    let mut in_use = largest(client, size, None, caller).await?;
+    for _ in 0..ROUNDS {
+        let locked = size.clone().with_count(in_use.max(size.count));
+        let leases = hold_all(client, &locked, caller).await?;
+        let changed = change(client, size, &locked, &leases, caller).await;
+        let released = leases.release_each().await;
+        match changed? {
+            Changed::Written => return released,
+            Changed::MoreInUse(more) => in_use = more,
+        }
+        released?;
+    }
+    let message = format!("somebody else changed the number of {} at the same time; look again", size.kind.word());
+    Err(Error::new(ErrorKind::Busy, message).on(&size.name))
 }
 
 async fn hold_all(client: &Client, size: &Size, caller: Caller) -> Result<Leases, Error> {
@@ -321,7 +330,21 @@ async fn hold_all(client: &Client, size: &Size, caller: Caller) -> Result<Leases
     locks.acquire(caller).await
 }
 
-async fn change(client: &Client, size: &Size, locked: &Size, leases: &Leases, caller: Caller) -> Result<(), Error> {
+/// What came of a change.
+#[derive(Debug, PartialEq, Eq)]
+enum Changed {
+    Written,
+    /// The number in use is larger than was known when the locks were chosen: somebody else has changed it, or the read was behind.
+    MoreInUse(usize),
+}
+
+async fn change(
+    client: &Client,
+    size: &Size,
+    locked: &Size,
+    leases: &Leases,
+    caller: Caller,
+) -> Result<Changed, Error> {
     let request = writing(client, size).even_if_done();
     let Once::Run(run) = request.begin(caller).await? else {
         let message = format!("somebody else is writing the number of {}; try again", size.kind.word());
@@ -329,16 +352,11 @@ async fn change(client: &Client, size: &Size, locked: &Size, leases: &Leases, ca
     };
     // Nobody else writes from here on, until the number is written or the record is lost, and with it the right to write.
     match largest(client, size, Some(&run), caller).await {
-        Ok(largest) if largest <= locked.count => finish(run, leases, caller).await,
-        Ok(_) => {
+        Ok(largest) if largest <= locked.count => finish(run, leases, caller).await.map(|()| Changed::Written),
+        looked => {
+            // The caller is told of what was seen, and not of this release.
             let _ = run.release_by(caller).await;
-            let message =
-                format!("somebody else changed the number of {} at the same time; look again", size.kind.word());
-            Err(Error::new(ErrorKind::Busy, message).on(&size.name))
-        }
-        Err(error) => {
-            let _ = run.release_by(caller).await;
-            Err(error)
+            looked.map(Changed::MoreInUse)
         }
     }
 }
@@ -359,14 +377,30 @@ async fn look(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -
 }
 
 /// The nodes as they answer; a record that `own` holds is held by nobody else.
+///
+/// # Errors
+/// The only store does not show that `own` holds the record: what it shows is from before.
 async fn nodes(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<Vec<Option<Node>>, Error> {
     let own = own.and_then(|run| run.nonce());
-    let seen = client.inspect_nodes(size.resource()?.as_str(), caller).await?;
-    let node = |seen: Seen| {
-        let is_own = |holding: &Holding| matches!(holding.holder, Holder::Lease { nonce, .. } if Some(nonce) == own);
-        Node { is_held: seen.held().is_some_and(|held| !is_own(held)), mark: seen.done.as_deref().map(Mark::shown) }
-    };
-    Ok(seen.into_iter().map(|seen| seen.map(node)).collect())
+    let is_own = |holding: &Holding| matches!(holding.holder, Holder::Lease { nonce, .. } if Some(nonce) == own);
+    for _ in 0..ROUNDS {
+        let seen = client.inspect_nodes(size.resource()?.as_str(), caller).await?;
+        if let ([Some(only)], Some(_)) = (seen.as_slice(), own)
+            && !only.held().is_some_and(is_own)
+        {
+            continue;
+        }
+        let node = |seen: Seen| Node {
+            is_held: seen.held().is_some_and(|held| !is_own(held)),
+            mark: seen.done.as_deref().map(Mark::shown),
+        };
+        return Ok(seen.into_iter().map(|seen| seen.map(node)).collect());
+    }
+    let message = format!(
+        "the store does not show that this client holds {:?}: its reads are behind its writes, or the record was lost; try again",
+        size.record()
+    );
+    Err(Error::new(ErrorKind::StoreUnavailable, message).on(&size.name))
 }
 
 fn writing(client: &Client, size: &Size) -> RunRequest {
@@ -484,8 +518,8 @@ mod tests {
             panic!("nobody else writes")
         };
         block_on(late.finish()).unwrap();
-        let error = block_on(change(&client, &two, &two, &leases, Caller::Blocking)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        let changed = block_on(change(&client, &two, &two, &leases, Caller::Blocking)).unwrap();
+        assert_eq!(changed, Changed::MoreInUse(5));
         let seen = block_on(client.inspect_run(&two.record(), None)).unwrap();
         assert_eq!((seen.holder, seen.done.unwrap().owner), (None, Some(five.label())));
     }
