@@ -97,17 +97,17 @@ pub fn abstention(max_ttl: Duration, drift: Drift) -> Duration {
     worst_case(max_ttl, drift).saturating_add(Duration::from_secs(1))
 }
 
-/// How long a waiter sleeps that found the lock reserved for another, with `left` to go: until then, 1 to 20 ms more, and 10 ms
-/// for each place before its own, at most 2 s. So one who does not take its turn is passed over by the first who is awake, and
-/// those behind do not all ask at the same instant.
+/// How long a waiter sleeps that found the lock reserved for another, with `left` to go: until then, and 1 to 20 ms more. The
+/// further behind it stands, the longer it may be, by 10 ms for each place, up to 100 ms: so those behind do not all ask at the same instant,
+/// and one who does not take its turn still costs no more than 600 ms, however many of them there are. At most 2 s.
 ///
 /// `place` counts from 1, and `jitter` is a fraction of 2^32.
 pub fn after_reservation(left: Duration, place: u64, jitter: u32) -> Duration {
     const LONGEST: Duration = Duration::from_secs(2);
-    const SPACING: Duration = Duration::from_millis(10);
-    let before = u32::try_from(place.saturating_sub(1)).unwrap_or(u32::MAX);
-    let spread = Duration::from_millis(1) + fraction_of(Duration::from_millis(19), jitter);
-    left.saturating_add(spread).saturating_add(SPACING.saturating_mul(before)).min(LONGEST)
+    const SHORTEST: Duration = Duration::from_millis(1);
+    let widest = place.saturating_mul(10).saturating_add(10).min(100);
+    let spread = fraction_of(Duration::from_millis(widest).saturating_sub(SHORTEST), jitter);
+    left.saturating_add(SHORTEST).saturating_add(spread).min(LONGEST)
 }
 
 /// How long a client stays out of the line for a lock after it saw a holder of another library there: 60 s. Such a holder does not
