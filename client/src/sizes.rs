@@ -330,7 +330,7 @@ async fn hold_all(client: &Client, size: &Size, caller: Caller) -> Result<Leases
     locks.acquire(caller).await
 }
 
-/// What came of a change.
+/// The result of a change.
 #[derive(Debug, PartialEq, Eq)]
 enum Changed {
     Written,

@@ -114,6 +114,14 @@ pub fn after_reservation(left: Duration, place: u64, jitter: u32) -> Duration {
 /// stand in line, and a lock that goes from hand to hand is never free for it.
 pub const AWAY_FROM_LINE: Duration = Duration::from_secs(60);
 
+/// How long a lock that passes from hand to hand is free for others, and how often: 50 ms, every 5 s. Libraries that poll for it get in
+/// there, and nowhere else.
+pub const OPEN_FOR: Duration = Duration::from_millis(50);
+/// How long a lock passes from hand to hand before it is free for [`OPEN_FOR`]: 5 s.
+pub const OPEN_EVERY: Duration = Duration::from_secs(5);
+/// Hand-overs that are further apart than this do not keep anybody out: 60 s.
+pub const OPEN_WITHIN: Duration = Duration::from_secs(60);
+
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
 ///
 /// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.

@@ -138,11 +138,11 @@ impl Driver {
 
     /// The turn of an acquisition that stands in line has come.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
-    fn on_reserved(self: &Arc<Self>, resource: &Resource, lock: LockId) {
+    fn on_reserved(self: &Arc<Self>, resource: &Resource, lock: LockId, after: Duration) {
         let mut fresh: Entropy = [0; 16];
         let has_entropy = fill(&mut fresh).is_ok();
         let on_reserved = |state: &mut State, now| {
-            state.on_reserved(resource, lock, has_entropy.then_some(&fresh), now);
+            state.on_reserved(resource, lock, after, has_entropy.then_some(&fresh), now);
         };
         let ((), _) = self.turn(Caller::Listener, Some(lock), on_reserved);
     }

@@ -202,7 +202,7 @@ impl State {
             match hint {
                 Hint::Released(resource) => self.core.notified(&resource, now),
                 Hint::Subscribed(node, resource) => self.core.subscribed(node, &resource, now),
-                Hint::Reserved(resource, lock) => self.core.reserved(&resource, lock, now),
+                Hint::Reserved(resource, lock) => self.core.reserved(&resource, lock, Duration::ZERO, now),
             }
         }
         if let Some(fresh) = fresh {
@@ -210,10 +210,17 @@ impl State {
         }
     }
 
-    /// The lock is reserved for an acquisition, which tries at once. Without fresh entropy the timer thread tries.
+    /// It is the turn of an acquisition, which tries at once or `after` a while. Without fresh entropy the timer thread tries.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
-    pub(super) fn on_reserved(&mut self, resource: &Resource, lock: LockId, fresh: Option<&Entropy>, now: Now) {
-        self.core.reserved(resource, lock, now);
+    pub(super) fn on_reserved(
+        &mut self,
+        resource: &Resource,
+        lock: LockId,
+        after: Duration,
+        fresh: Option<&Entropy>,
+        now: Now,
+    ) {
+        self.core.reserved(resource, lock, after, now);
         if let Some(fresh) = fresh {
             self.core.handle_timeout(fresh, now);
         }

@@ -123,11 +123,11 @@ impl Watcher for WakeupForwarder {
         self.timer.hint(Hint::Reserved(resource.clone(), lock));
     }
 
-    fn reserved(&self, resource: &Resource, lock: LockId) {
+    fn reserved(&self, resource: &Resource, lock: LockId, after: Duration) {
         // Who waits for a whole lock would feel a detour by the timer thread.
         let driver = self.driver.lock().upgrade();
         if let Some(driver) = driver {
-            driver.on_reserved(resource, lock);
+            driver.on_reserved(resource, lock, after);
         }
     }
 }

@@ -55,6 +55,8 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use leasehold_core::line::Reserved;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
@@ -225,9 +227,9 @@ pub(crate) trait Watcher: Send + Sync {
     /// A resource was released.
     fn released(&self, resource: &Resource);
 
-    /// The lock is reserved for an acquisition that stands in line.
+    /// It is the turn of an acquisition that stands in line, after the lock was free for others for a while.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis tells it like this"))]
-    fn reserved(&self, _resource: &Resource, _lock: LockId) {}
+    fn reserved(&self, _resource: &Resource, _lock: LockId, _after: Duration) {}
 
     /// The same, told where the driver may be locked: the timer thread passes it on.
     fn note_reserved(&self, _resource: &Resource, _lock: LockId) {}

@@ -21,6 +21,7 @@ mod http;
 mod items;
 mod line;
 mod line_faults;
+mod line_openings;
 mod listing;
 mod processes;
 mod refusals;

@@ -1,5 +1,7 @@
 //! The line of waiters that a store keeps: who leaves it, and for whom the lock is reserved.
 
+use core::time::Duration;
+
 use super::{Client, Place};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Resource};
@@ -26,12 +28,15 @@ impl Client {
     /// is being released declines, so that the next in line need not wait for the end of the reservation.
     ///
     /// The news may be late or doubled: a ticket that has the lock by now ignores it.
-    pub fn reserved(&mut self, resource: &Resource, lock: LockId, now: Now) {
+    ///
+    /// With `after` the lock is free for that long, so that other libraries come in between; nothing is reserved, and the waiter
+    /// tries then.
+    pub fn reserved(&mut self, resource: &Resource, lock: LockId, after: Duration, now: Now) {
         self.advance(now, None);
         let place = self.locks.find(lock);
         let is_over = |place: &Place| self.locks.get(*place).is_none_or(|lock| lock.machine.is_over());
         match place.filter(|place| !is_over(place)) {
-            Some(place) => self.drive(place, LeaseInput::Wake),
+            Some(place) => self.drive(place, LeaseInput::Wake { after }),
             None => self.departures.push_back(Departure { node: NODE, resource: resource.clone(), lock }),
         }
     }

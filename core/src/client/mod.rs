@@ -307,7 +307,7 @@ impl Client {
     pub fn notified(&mut self, resource: &Resource, now: Now) {
         self.advance(now, None);
         if let Some(head) = self.queues.get(resource).map(|queue| queue.head) {
-            self.drive(head, LeaseInput::Wake);
+            self.drive(head, LeaseInput::Wake { after: Duration::ZERO });
         }
     }
 

@@ -204,7 +204,8 @@ impl Acquiring {
                 self.release_in_background(ctx);
                 (Acquisition::cancel(ctx), Some(Row::AcquiringCancelled))
             }
-            Input::Wake => {
+            // The answer that is awaited came late, so the lock was free for others meanwhile.
+            Input::Wake { .. } => {
                 self.woken = true;
                 (Machine::Acquiring(self), None)
             }

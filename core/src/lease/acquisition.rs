@@ -385,7 +385,7 @@ impl Idle {
             | Input::Timeout
             | Input::RenewAlong(_)
             | Input::Outcome { .. }
-            | Input::Wake
+            | Input::Wake { .. }
             | Input::FreshCredentials(_)
             | Input::Late { .. }
             | Input::Finish

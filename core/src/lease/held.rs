@@ -222,9 +222,11 @@ impl Held {
                 let token = self.token;
                 (Machine::Releasing(self.end(Some(token), ctx)), Some(Row::HeldFinished))
             }
-            Input::Start { .. } | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
-                (Machine::Held(self), None)
-            }
+            Input::Start { .. }
+            | Input::Turn
+            | Input::Late { .. }
+            | Input::Wake { .. }
+            | Input::FreshCredentials(_) => (Machine::Held(self), None),
         }
     }
 

@@ -186,7 +186,10 @@ pub(crate) enum Input<'a> {
     /// The answer to one send of a lock that has ended, for the releases that the lock has left behind.
     Late { node: NodeId, seq: Seq, outcome: Outcome },
     /// The lock may have been released.
-    Wake,
+    Wake {
+        /// How long the lock stays free for others before.
+        after: Duration,
+    },
     /// A node has been given fresh credentials.
     FreshCredentials(NodeId),
     /// The caller releases the lock, or cancels its acquisition.

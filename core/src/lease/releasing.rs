@@ -193,7 +193,7 @@ impl Releasing {
             | Input::RenewAlong(_)
             | Input::Outcome { .. }
             | Input::Late { .. }
-            | Input::Wake
+            | Input::Wake { .. }
             | Input::FreshCredentials(_)
             | Input::Finish
             | Input::DeclareLost => (Machine::Revoked(self), None),
@@ -238,7 +238,7 @@ impl Releasing {
             Input::Start { .. }
             | Input::Turn
             | Input::RenewAlong(_)
-            | Input::Wake
+            | Input::Wake { .. }
             | Input::FreshCredentials(_)
             | Input::Release
             | Input::Finish

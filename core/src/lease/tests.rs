@@ -74,7 +74,7 @@ impl Bench {
             }
             Do::Release => self.handle(Input::Release, &mut taken),
             Do::Finish => self.handle(Input::Finish, &mut taken),
-            Do::Wake => self.handle(Input::Wake, &mut taken),
+            Do::Wake => self.handle(Input::Wake { after: Duration::ZERO }, &mut taken),
             Do::Landed(node) => {
                 let outcome = Outcome::Applied(Applied::Acquired { counter: Token::ZERO });
                 self.handle(Input::Late { node: NodeId::new(node), seq: Seq::new(0), outcome }, &mut taken);

@@ -97,8 +97,8 @@ impl Waiting {
                     }
                 }
             }
-            Input::Wake => {
-                let row = self.wake(now).then_some(Row::WaitingWoken);
+            Input::Wake { after } => {
+                let row = self.wake(now.plus(after)).then_some(Row::WaitingWoken);
                 (Machine::Waiting(self), row)
             }
             Input::FreshCredentials(id) => {
@@ -127,13 +127,13 @@ impl Waiting {
     /// It does so only if a record was in the way, so that enough nodes can grant, and if the hint does not come from a
     /// release of our own. Otherwise a store that fails, but carries out what it is asked, would wake us with the release
     /// of each attempt, and keep us and itself busy for ever.
-    pub(crate) fn wake(&mut self, now: Monotonic) -> bool {
+    pub(crate) fn wake(&mut self, at: Monotonic) -> bool {
         let is_useless = |node: &&NodeWait| matches!(node.health, NodeHealth::Unusable | NodeHealth::NeedsCredentials);
         let useless = self.nodes.iter().filter(is_useless).count();
         let spare = self.nodes.len() - majority(self.nodes.len());
         let heeded = useless <= spare && !self.echoes;
         if heeded {
-            self.try_at(now);
+            self.try_at(at);
         }
         heeded
     }
@@ -148,13 +148,13 @@ impl Waiting {
         taken
     }
 
-    /// Tries at once, whatever was seen before.
-    fn try_at(&mut self, now: Monotonic) {
+    /// Tries at that instant, whatever was seen before.
+    fn try_at(&mut self, at: Monotonic) {
         for node in &mut self.nodes {
             node.blocked_until = None;
             node.looking = None;
         }
-        self.next_try = now;
+        self.next_try = at;
     }
 
     fn look(&mut self, ctx: &mut Ctx<'_>) {

@@ -101,3 +101,17 @@ fn who_sees_another_library_stays_out_of_line_for_a_minute() {
     }
     assert!(in_line(&world), "and then it stands there again");
 }
+
+#[test]
+fn who_is_told_to_come_later_leaves_the_lock_free_until_then() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", with(|options| options.wait(Wait::Forever)));
+    world.hosts[0].client.placed(lock(1), None);
+    world.answer_with(0, busy());
+    let (began, now) = (world.time, world.now(0));
+    world.hosts[0].client.reserved(&resource("r"), lock(1), ms(50), now);
+    world.tick(0);
+    assert!(world.hosts[0].wire.is_empty(), "nothing is sent before");
+    world.pass_until_sent(0);
+    assert_eq!(world.time - began, ms(50));
+}

@@ -62,7 +62,7 @@ struct Host {
 enum Message {
     Request { from: usize, transmit: Transmit },
     Reply { to: usize, id: RequestId, outcome: Outcome },
-    Turn { to: usize, lock: LockId },
+    Turn { to: usize, lock: LockId, after: Duration },
     Leave { from: usize, lock: LockId },
 }
 
@@ -334,7 +334,9 @@ impl World {
                     core.handle_response(id, Ok([outcome]), now);
                 })
             }
-            Message::Turn { to, lock } => self.drive(to, |core, _, now| core.reserved(&resource(), lock, now)),
+            Message::Turn { to, lock, after } => {
+                self.drive(to, |core, _, now| core.reserved(&resource(), lock, after, now))
+            }
             Message::Leave { from, lock } => {
                 let at = self.true_time();
                 self.store.leave(&resource(), Ticket { client: from as u64, lock }, at);
@@ -345,7 +347,7 @@ impl World {
 
     /// Passes on what the store has published.
     fn tell(&mut self) -> Result<(), Broken> {
-        for (Ticket { client, lock }, _) in self.store.take_messages() {
+        for (Ticket { client, lock }, _, after) in self.store.take_messages() {
             let to = usize::try_from(client).unwrap();
             if self.hosts[to].life == Life::Dead {
                 if self.keeper == Keeper::File {
@@ -353,7 +355,7 @@ impl World {
                 }
                 return Err(format!("the lock is reserved for {client}, who is dead"));
             }
-            self.messages.push(Message::Turn { to, lock });
+            self.messages.push(Message::Turn { to, lock, after });
         }
         Ok(())
     }

@@ -343,10 +343,10 @@ impl Listener {
     fn tell(&self, (channel, payload): &Message) {
         if self.access.lines().is_some_and(|lines| lines.client().channel() == *channel) {
             // A test has nothing to say.
-            if let Some((resource, lock)) = Session::reserved_by(payload)
+            if let Some((resource, lock, after)) = Session::reserved_by(payload)
                 && let Some(watcher) = self.last_watcher()
             {
-                watcher.reserved(&resource, lock);
+                watcher.reserved(&resource, lock, after);
             }
             return;
         }

@@ -5,11 +5,15 @@
 //! | line | `{resource}` 0x1F `line of name`: a sorted set of tickets by the time of joining, kept for a minute after its last use |
 //! | ticket | `<client>:<lock>`: the client's 32 hexadecimal digits, and the number of the acquisition |
 //! | reservation | the lock's own key: `reserved:<ticket>`, for half a second |
+//! | hands | the line's key and 0x1F `hands`: stands for 65 s from the first hand-over on, and for 50 ms more from each that left the lock free for others |
 //! | client's channel | `leasehold` 0x1F `client` 0x1F `<client>`; a message is the acquisition's number, a space and the resource |
 //!
 //! `PUBSUB NUMSUB` tells if a client listens on its channel, inside a script too. So the script that frees a lock finds the
 //! first waiter that is alive, and reserves the lock for it: an ordinary value, which others respect. Nobody is told when a
 //! reservation ends, so the answer to a join shows how long it stands.
+//!
+//! Other libraries poll, and find a lock that passes from hand to hand never free. So after 5 s of that it is not reserved: it is free, and
+//! the first in line is told to come 50 ms later, by `+50` behind the number.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -17,6 +21,7 @@ use core::time::Duration;
 use super::command::Words;
 use super::{Command, Session, keys, replies, scripts};
 use crate::resp::Value;
+use leasehold_core::time::OPEN_FOR;
 use leasehold_core::{LockId, Resource};
 
 /// The random name of a client, by which it is told of reservations. It must not be shared by two processes.
@@ -96,13 +101,17 @@ impl Session {
         Some(Line { waiting, since_unix_ms: u64::try_from(since.as_millis()).ok()? })
     }
 
-    /// The reservation that a message on a client's channel tells of; `None` if it tells of none.
-    pub fn reserved_by(message: &[u8]) -> Option<(Resource, LockId)> {
+    /// The turn that a message on a client's channel tells of, and how long the lock is free for others before; `None` if it tells of
+    /// none.
+    pub fn reserved_by(message: &[u8]) -> Option<(Resource, LockId, Duration)> {
         let (number, resource) = core::str::from_utf8(message).ok()?.split_once(' ')?;
-        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        let (number, after) = number.split_once('+').unwrap_or((number, "0"));
+        if [number, after].iter().any(|number| !number.bytes().all(|byte| byte.is_ascii_digit())) {
             return None;
         }
-        Some((Resource::new(resource).ok()?, LockId::new(number.parse().ok()?)))
+        let after = Duration::from_millis(after.parse().ok()?);
+        // No honest client writes more, and nobody is to sleep for it.
+        (after <= OPEN_FOR).then_some((Resource::new(resource).ok()?, LockId::new(number.parse().ok()?), after))
     }
 }
 
@@ -113,8 +122,12 @@ mod tests {
 
     #[test]
     fn messages_name_the_ticket_and_the_resource() {
-        let (resource, lock) = Session::reserved_by(b"12 a b").unwrap();
-        assert_eq!((resource.as_str(), lock.get()), ("a b", 12));
+        let (resource, lock, after) = Session::reserved_by(b"12 a b").unwrap();
+        assert_eq!((resource.as_str(), lock.get(), after), ("a b", 12, Duration::ZERO));
+        assert_eq!(Session::reserved_by(b"12+50 a").unwrap().2, OPEN_FOR);
+        for bad in [&b"1+51 a"[..], b"+50 a", b"1+ a", b"1+-1 a", b"1+5+5 a"] {
+            assert_eq!(Session::reserved_by(bad), None, "{bad:?}");
+        }
         for bad in [&b""[..], b"12", b"12 ", b" a", b"-1 a", b"+1 a", b"1x a", b"99999999999999999999 a", b"\xff a"] {
             assert_eq!(Session::reserved_by(bad), None, "{bad:?}");
         }

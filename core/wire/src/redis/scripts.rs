@@ -151,7 +151,7 @@ return replies
 /// shows all messages, and with it every waiter would seem alive. A server that refuses `PUBSUB` is believed as far as
 /// `PUBLISH` goes, as the doctor says.
 macro_rules! tell {
-    ($client:literal, $message:literal) => {
+    ($client:literal, $message:expr) => {
         concat!(
             "local channel = 'leasehold\\031client\\031' .. ",
             $client,
@@ -169,23 +169,56 @@ macro_rules! tell {
 /// lock is simply freed. `$most` bounds the search, and `$own` is the ticket that asks, whose turn it may be.
 macro_rules! serve {
     ($most:literal, $own:literal) => {
+        serve!($most, $own, "", "' '", "")
+    };
+    ($most:literal, $own:literal, $before:literal, $when:literal, $instead:literal) => {
         concat!(
             "  local served
   for _ = 1, ",
             $most,
             r" do
-    local next = redis.pcall('ZPOPMIN', line)[1]
+    local first = redis.pcall('ZPOPMIN', line)
+    local next = first[1]
     if not next",
             $own,
             r" then break end
-    ",
-            tell!("string.sub(next, 1, 32)", "string.sub(next, 34) .. ' ' .. lock"),
+",
+            $before,
+            "    ",
+            tell!("string.sub(next, 1, 32)", concat!("string.sub(next, 34) .. ", $when, " .. lock")),
             r"    if type(heard) == 'table' then break end
     if heard > 0 then
-      served = redis.pcall('SET', lock, 'reserved:' .. next, 'PX', '500').ok
+",
+            $instead,
+            r"      served = redis.pcall('SET', lock, 'reserved:' .. next, 'PX', '500').ok
       break
     end
   end
+"
+        )
+    };
+}
+
+/// Passes a lock that is released to the first in line. Where it has passed from hand to hand for 5 s, it is free for 50 ms before: the
+/// first in line keeps its place, and is told to come then. The time that a key beside the line has left is the clock: it is above 65 s
+/// while the lock is free for others, and at most 60 s once that is due again.
+macro_rules! pass_on {
+    () => {
+        serve!(
+            "line == '' and 0 or 32",
+            "",
+            r"    local hands = line .. '\031hands'
+    local left = redis.pcall('PTTL', hands)
+    local opens = type(left) == 'number' and left >= 0 and left <= 60000
+",
+            "(opens and '+50 ' or ' ')",
+            r"      if opens or left == -2 then redis.pcall('SET', hands, '', 'PX', opens and '65050' or '65000') end
+      if opens and redis.pcall('ZADD', line, first[2], next) == 1 then
+        redis.pcall('PEXPIRE', line, '60000')
+        redis.call('DEL', lock)
+        served = true
+        break
+      end
 "
         )
     };
@@ -278,76 +311,6 @@ pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
     text: acquire!(take!(), "{'granted', token, ARGV[5]}", ""),
     sha1: "09d4d315740f4c2dcbdef0f2ce8ee290bb9bda20",
-};
-
-/// KEYS: lock, fence. ARGV: value, ttl, retention, floor, client, number of its ticket, `test` or nothing, line, request. The
-/// acquire of a waiter, which is refused more often than not, and so looks first. Asked for a test, it joins the line only if a
-/// message to the client's channel is received. Who joins behind others need not keep the line: they do.
-/// Where the lock is reserved for another, the answer says for how long.
-pub(super) const JOIN: Script = Script {
-    name: "join",
-    text: acquire!(
-        concat!(
-            r"local lock, fence, line, token = KEYS[1], KEYS[2], ARGV[8], ARGV[4]
-local ticket, found = ARGV[5] .. ':' .. ARGV[6], redis.pcall('GETRANGE', lock, '0', '8191')
-local taken
-if found == 'reserved:' .. ticket then
-  taken = redis.call('SET', lock, ARGV[1], 'PX', ARGV[2])
-elseif found == '' then
-  taken = redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2])
-end
-if taken and found == '' then
-",
-            serve!("32", " or next == ticket"),
-            r"  taken = not served
-end
-"
-        ),
-        "{'granted', token, ARGV[9]}",
-        "found ~= '' and found or get(lock)",
-        concat!(
-            r"    local listens = ARGV[7] ~= 'test'
-    if not listens then
-    ",
-            tell!("ARGV[5]", "''"),
-            r"    listens = type(heard) == 'number' and heard > 0
-    end
-    if listens then
-      local time = redis.pcall('TIME')
-      local added = time.err and time or redis.pcall('ZADD', line, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), ticket)
-      if type(added) == 'number' then
-        local place = redis.pcall('ZRANK', line, ticket)
-        if added == 0 or place == 0 or type(place) ~= 'number' then redis.pcall('PEXPIRE', line, '60000') end
-        if type(place) == 'number' then
-          if reply[1] == 'free' then reply = {'reserved', redis.call('PTTL', lock)} end
-          reply = {'placed', place + 1, unpack(reply)}
-        end
-      end
-    end
-"
-        )
-    ),
-    sha1: "a599d484664af61605fc45185b1ec029637f3637",
-};
-
-/// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.
-pub(super) const LEAVE: Script = Script {
-    name: "leave",
-    text: concat!(
-        r"local lock, line, ticket = KEYS[1], ARGV[4], ARGV[1] .. ':' .. ARGV[2]
-redis.pcall('ZREM', line, ticket)
-if redis.pcall('GETRANGE', lock, '0', '8191') == 'reserved:' .. ticket then
-",
-        serve!("32", " or next == ticket"),
-        r"  if not served then
-    redis.call('DEL', lock)
-    redis.pcall('PUBLISH', ARGV[3], lock)
-  end
-end
-return {'left'}
-"
-    ),
-    sha1: "8fd7082cf81a84801766b87d528e540a1dc6933b",
 };
 
 /// Ends the acquire of a run whose work is done. The mark is the last key.
@@ -491,16 +454,10 @@ macro_rules! free {
 pub(super) const RELEASE: Script = Script {
     name: "release",
     text: release!(
-        concat!(
-            "  local lock, line = KEYS[1], ARGV[4]\n",
-            serve!("line == '' and 0 or 32", ""),
-            "  if not served then\n",
-            free!(),
-            "  end\n"
-        ),
+        concat!("  local lock, line = KEYS[1], ARGV[4]\n", pass_on!(), "  if not served then\n", free!(), "  end\n"),
         ""
     ),
-    sha1: "e25430cfad7e33973db144fe3e9edad9ef849a44",
+    sha1: "c48df258c69d6294f8979b88137e84ff545ae047",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -556,7 +513,7 @@ pub(super) const FINISH: Script = Script {
         ),
         ""
     ),
-    sha1: "a736a3a259e4e6763fea7de5839895a573a2116d",
+    sha1: "69283e09ed509b63870a3d3c1a165bd647e404cc",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
@@ -567,6 +524,8 @@ pub(super) const CONCLUDE: Script = Script {
     sha1: "7e72c3c4df693bc55f6cc3851bedcb2709d2d9ed",
 };
 
+mod line;
+pub(super) use line::{JOIN, LEAVE};
 mod revoke;
 pub(super) use revoke::REVOKE;
 

@@ -1,20 +1,31 @@
 //! The lines of waiters that a Redis keeps beside its locks, and the channels of clients.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use leasehold_core::Resource;
+use leasehold_core::time::{OPEN_EVERY, OPEN_FOR, OPEN_WITHIN};
 
-use super::Ticket;
+use super::{Ticket, whole_ms};
 
 /// The most tickets without a receiver that one script passes over.
 const MOST_PASSED: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Hands {
+    since_ms: u64,
+    /// Until then it is free for others.
+    open_until_ms: u64,
+}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Lines {
     waiting: BTreeMap<Resource, Vec<Ticket>>,
     /// Clients whose channels have a receiver.
     listening: BTreeSet<u64>,
-    messages: Vec<(Ticket, Resource)>,
+    messages: Vec<(Ticket, Resource, Duration)>,
+    /// When locks began to pass from hand to hand, or were free for others last.
+    hands: BTreeMap<Resource, Hands>,
 }
 
 impl Lines {
@@ -38,6 +49,41 @@ impl Lines {
 
     /// Takes the first who is alive out of the line, and tells it. `None` if nobody is, and where it is the turn of who asks.
     pub(super) fn serve(&mut self, resource: &Resource, asks: Option<Ticket>) -> Option<Ticket> {
+        let next = self.next(resource, asks)?;
+        self.messages.push((next, resource.clone(), Duration::ZERO));
+        Some(next)
+    }
+
+    /// The same where the lock is released: `Some(None)` leaves it free for a while, and the first in line its place.
+    pub(super) fn pass_on(&mut self, resource: &Resource, now_ms: u64) -> Option<Option<Ticket>> {
+        let next = self.next(resource, None)?;
+        let since = self.hands.get(resource).map(|hands| now_ms.saturating_sub(hands.since_ms));
+        let [every, within, open_for] = [OPEN_EVERY, OPEN_EVERY + OPEN_WITHIN, OPEN_FOR].map(whole_ms);
+        let opens = since.is_some_and(|since| (every..within).contains(&since));
+        if opens || since.is_none_or(|since| since >= within) {
+            let since_ms = now_ms + if opens { open_for } else { 0 };
+            self.hands.insert(resource.clone(), Hands { since_ms, open_until_ms: since_ms });
+        }
+        self.messages.push((next, resource.clone(), if opens { OPEN_FOR } else { Duration::ZERO }));
+        if opens {
+            self.waiting.entry(resource.clone()).or_default().insert(0, next);
+        }
+        Some((!opens).then_some(next))
+    }
+
+    /// How long a lock that is free is so for others, because somebody alive waits who comes then; `None` where it may be taken.
+    pub(super) fn open_before(&mut self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<u64> {
+        let left = self.open_left(resource, now_ms)?;
+        let next = self.next(resource, Some(ticket))?;
+        self.waiting.entry(resource.clone()).or_default().insert(0, next);
+        Some(left)
+    }
+
+    pub(super) fn open_left(&self, resource: &Resource, now_ms: u64) -> Option<u64> {
+        self.hands.get(resource)?.open_until_ms.checked_sub(now_ms).filter(|left| *left > 0)
+    }
+
+    fn next(&mut self, resource: &Resource, asks: Option<Ticket>) -> Option<Ticket> {
         let line = self.waiting.get_mut(resource)?;
         for _ in 0..MOST_PASSED {
             if line.is_empty() {
@@ -48,7 +94,6 @@ impl Lines {
                 return None;
             }
             if self.listening.contains(&next.client) {
-                self.messages.push((next, resource.clone()));
                 return Some(next);
             }
         }
@@ -65,12 +110,13 @@ impl Lines {
         self.waiting.get(resource).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn take_messages(&mut self) -> Vec<(Ticket, Resource)> {
+    pub(super) fn take_messages(&mut self) -> Vec<(Ticket, Resource, Duration)> {
         std::mem::take(&mut self.messages)
     }
 
     /// The data is gone; connections are not.
     pub(super) fn wipe(&mut self) {
         self.waiting.clear();
+        self.hands.clear();
     }
 }

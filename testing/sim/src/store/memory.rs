@@ -3,6 +3,7 @@
 //! has forgotten anything.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use leasehold_core::line::{self, ClientId, Reserved, Waiter, serve_in_line};
 use leasehold_core::node::NodeMemory;
@@ -18,7 +19,7 @@ use crate::store::{Answer, Ask, By, StoredRecord, Ticket};
 pub(super) struct Memory {
     records: BTreeMap<Resource, Record>,
     lines: BTreeMap<Resource, Vec<Waiter>>,
-    messages: Vec<(Ticket, Resource)>,
+    messages: Vec<(Ticket, Resource, Duration)>,
     pub(super) member: MemberState,
 }
 
@@ -76,7 +77,7 @@ impl Memory {
         line::waiting(line, now).map(|waiter| shown(waiter.ticket)).collect()
     }
 
-    pub(super) fn take_messages(&mut self) -> Vec<(Ticket, Resource)> {
+    pub(super) fn take_messages(&mut self) -> Vec<(Ticket, Resource, Duration)> {
         std::mem::take(&mut self.messages)
     }
 
@@ -84,7 +85,7 @@ impl Memory {
         if let Some(line) = line {
             self.lines.insert(resource.clone(), line);
         }
-        self.messages.extend(turn.map(|ticket| (shown(ticket), resource.clone())));
+        self.messages.extend(turn.map(|ticket| (shown(ticket), resource.clone(), Duration::ZERO)));
     }
 
     pub(super) fn stored(&self, resource: &Resource, now: &StoreNow, wall: &Clock) -> Option<StoredRecord> {

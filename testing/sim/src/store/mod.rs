@@ -232,6 +232,14 @@ impl Store {
         }
     }
 
+    /// Tells if the lock is left free for other libraries, and the first in line comes later.
+    pub fn is_open_for_others(&self, resource: &Resource, at: TrueTime) -> bool {
+        match &self.backend {
+            Backend::Redis(backend) => backend.lines.open_left(resource, self.unix_ms(at)).is_some(),
+            Backend::Memory(_) | Backend::Sqlite(_) | Backend::Dynamodb(_) => false,
+        }
+    }
+
     /// The reservation for another that a ticket in line has to wait for.
     pub fn reserved_before(&self, resource: &Resource, ticket: Ticket, at: TrueTime) -> Option<Reserved> {
         match &self.backend {
@@ -251,7 +259,7 @@ impl Store {
     }
 
     /// The messages that were sent to clients' channels since the last call.
-    pub fn take_messages(&mut self) -> Vec<(Ticket, Resource)> {
+    pub fn take_messages(&mut self) -> Vec<(Ticket, Resource, Duration)> {
         match &mut self.backend {
             Backend::Redis(backend) => backend.lines.take_messages(),
             Backend::Memory(backend) => backend.take_messages(),

@@ -124,7 +124,10 @@ impl Redis {
             Op::Release(op) if self.is_of(resource, &op.nonce) => {
                 // Nothing shows afterwards that this attempt was here: a delayed acquire of it finds a free lock.
                 // The counter is kept no longer for it.
-                self.free(resource, None, now_ms);
+                self.locks.remove(resource);
+                if let Some(Some(next)) = self.lines.pass_on(resource, now_ms) {
+                    self.set(resource, Value::Reserved(next), now_ms, GRACE);
+                }
                 applied(Applied::Released)
             }
             // Of what the script writes the mark is all that counts: before it, nothing has happened.
@@ -189,6 +192,10 @@ impl Redis {
     fn acquire_in_line(&mut self, resource: &Resource, op: &Acquire, ticket: Option<Ticket>, now_ms: u64) -> Answer {
         let Some(ticket) = ticket.filter(|_| op.in_line) else { return self.acquire(resource, op, now_ms) };
         match self.locks.get(resource).map(|lock| &lock.value) {
+            None if self.lines.open_before(resource, ticket, now_ms).is_some() => {
+                self.lines.join(resource, ticket);
+                return conflict(Seen::default());
+            }
             None => self.free(resource, Some(ticket), now_ms),
             Some(Value::Reserved(next)) if *next == ticket => drop(self.locks.remove(resource)),
             Some(_) => {}
@@ -217,9 +224,13 @@ impl Redis {
     }
 
     pub(super) fn reserved_before(&self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<Reserved> {
-        self.reserved_for(resource, now_ms)?;
-        let left = Duration::from_millis(self.locks.get(resource)?.expires_ms.saturating_sub(now_ms));
         let at = self.lines.of(resource).iter().position(|other| *other == ticket)?;
+        let left_ms = match self.locks.get(resource) {
+            Some(lock) if self.reserved_for(resource, now_ms).is_some() => lock.expires_ms.saturating_sub(now_ms),
+            Some(_) => return None,
+            None => self.lines.open_left(resource, now_ms).filter(|_| at > 0)?,
+        };
+        let left = Duration::from_millis(left_ms);
         Some(Reserved { left, place: at as u64 + 1 })
     }
 

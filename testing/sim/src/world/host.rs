@@ -271,13 +271,15 @@ impl World<'_> {
                 self.drive(process, stall, |client, now| client.subscribed(id(node), &name, now));
                 self.must_have_tried(process, &waiting, "its subscription was confirmed");
             }
-            Input::Reserved { resource, lock } => {
+            Input::Reserved { resource, lock, after } => {
                 let name = self.resources[resource].clone();
                 let mut waiting = self.waiting_on(process, resource);
                 waiting.retain(|waits| *waits == lock);
                 self.allow_a_try(process);
-                self.drive(process, stall, |client, now| client.reserved(&name, lock, now));
-                self.must_have_tried(process, &waiting, "its turn came");
+                self.drive(process, stall, |client, now| client.reserved(&name, lock, after, now));
+                if after.is_zero() {
+                    self.must_have_tried(process, &waiting, "its turn came");
+                }
             }
             Input::Credentials { node } => {
                 self.drive(process, stall, |client, now| client.credentials_renewed(id(node), now));

@@ -36,7 +36,7 @@ impl World<'_> {
 
     /// Sends what was published to the channels of clients.
     pub(super) fn tell_next(&mut self, node: usize) {
-        for (Ticket { client, lock }, resource) in self.nodes[node].store.take_messages() {
+        for (Ticket { client, lock }, resource, after) in self.nodes[node].store.take_messages() {
             let host = usize::try_from(client >> 32).unwrap_or(usize::MAX);
             let Some(process) = self.hosts.get(host).map(|host| host.process) else { continue };
             let Some(resource) = self.number_of(&resource).filter(|_| number_of(process) == client) else { continue };
@@ -50,9 +50,9 @@ impl World<'_> {
             let at = self.travel(self.now, &fate.request);
             if let Some(ns) = fate.request.copy_ns {
                 let at = at.plus(std::time::Duration::from_nanos(ns));
-                self.push(at, Due::Client { process, input: Input::Reserved { resource, lock } });
+                self.push(at, Due::Client { process, input: Input::Reserved { resource, lock, after } });
             }
-            self.push(at, Due::Client { process, input: Input::Reserved { resource, lock } });
+            self.push(at, Due::Client { process, input: Input::Reserved { resource, lock, after } });
         }
     }
 
@@ -118,6 +118,9 @@ impl World<'_> {
         let store = &self.nodes[node].store;
         let name = &self.resources[resource];
         if store.reserved_for(name, self.now).is_some() || self.stored_records(resource, 0)[node].is_some() {
+            return;
+        }
+        if store.is_open_for_others(name, self.now) {
             return;
         }
         let alive = self.listeners();

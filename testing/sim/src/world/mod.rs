@@ -145,7 +145,7 @@ enum Input {
     Reply { id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
     Notified { resource: usize },
     Subscribed { resource: usize, node: usize },
-    Reserved { resource: usize, lock: LockId },
+    Reserved { resource: usize, lock: LockId, after: Duration },
     Credentials { node: usize },
 }
 
