@@ -198,6 +198,7 @@ impl Dynamodb {
             lease_duration: Some(Duration::from_millis(whole_ms(ttl))),
             released: false,
             undone: false,
+            freed_at: None,
             fencing_token: None,
             trust: None,
             granted_at: None,
