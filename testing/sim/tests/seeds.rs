@@ -14,15 +14,15 @@ use leasehold_sim::{page, trial};
 #[test]
 fn seeds_keep_their_promises() {
     let outcome = campaign::run(Extent::Seeds(500_000, 500_500), Lot::Kept(Family::Store));
+    assert!(outcome.failures.is_empty(), "{}: {:?}", outcome.failures[0].script.name, outcome.failures[0].broken);
     assert_eq!(outcome.seeds, 500);
-    assert!(outcome.failures.is_empty(), "{:?}", outcome.failures[0].broken);
 }
 
 #[test]
 fn quorums_keep_their_promises() {
     let outcome = campaign::run(Extent::Seeds(500_000, 500_400), Lot::Kept(Family::Quorum));
-    assert_eq!(outcome.seeds, 400);
     assert!(outcome.failures.is_empty(), "{}: {:?}", outcome.failures[0].script.name, outcome.failures[0].broken);
+    assert_eq!(outcome.seeds, 400);
     let of_quorums = Sometimes::ALL.iter().filter(|what| !what.happens_in(Family::Store));
     let never: Vec<_> = of_quorums.filter(|what| outcome.counts.seen(**what) == 0).map(|what| what.words()).collect();
     assert!(never.is_empty(), "quorums in which this never happens prove little: {never:?}");
