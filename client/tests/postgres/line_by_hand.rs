@@ -254,6 +254,16 @@ impl Pair {
                 self.alive.insert(n, self.attempts);
                 format!("{n} leaves")
             }
+            9 if self.attempts % 2 == 0 => {
+                // A late copy of an attempt that is over, or is the holder's: it waits for nothing.
+                let nonce = self.draws.below(self.attempts) + 1;
+                let is_open = self.alive.iter().any(|(n, open)| *open == nonce && self.holder != Some(*n));
+                if is_open || self.line.iter().any(|waiter| waiter.ticket == ticket) {
+                    return "nothing".to_owned();
+                }
+                self.ask(ticket, acquire(nonce, 1, true));
+                format!("a copy of {nonce} arrives late")
+            }
             9 if clients.len() > 2 => {
                 self.alive.remove(&n);
                 self.born();

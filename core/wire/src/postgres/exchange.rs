@@ -275,9 +275,12 @@ impl Exchange {
                 Statement::maybe(texts.lines.as_ref().map(|lines| &lines.see), [Param::Bytea(client)])
             }
             (Step::Join, op) => {
-                let in_line = matches!(op, Op::Acquire(acquire) if acquire.in_line);
+                let acquire = if let Op::Acquire(acquire) = op { Some(acquire) } else { None };
+                let in_line = acquire.is_some_and(|acquire| acquire.in_line);
+                // A late copy of what has the lock, or had it, waits for nothing.
+                let nonce = Param::Bytea(acquire.map(|acquire| acquire.nonce.as_bytes().to_vec()));
                 let name = Param::Text(Some(resource.as_str().to_string()));
-                let params = [self.lock_timeout(), name, self.ticket_param(), Param::Bool(in_line)];
+                let params = [self.lock_timeout(), name, self.ticket_param(), Param::Bool(in_line), nonce];
                 Statement::maybe(texts.lines.as_ref().map(|lines| &lines.join), params)
             }
             (Step::Read, _) => {

@@ -514,9 +514,12 @@ fn joined(shown: Vec<Field>, head: Option<(Ticket, bool)>, place: Option<i64>) -
 fn who_is_refused_joins_the_line_in_the_statement_that_shows_why() {
     let mut exchange = queueing(true, false);
     assert_eq!((exchange.statement().params.len(), exchange.answer(Ok(vec![]))), (9, Progress::Again));
-    let [_, _, Param::Bytea(Some(ticket)), Param::Bool(true)] = exchange.statement().params.as_slice() else {
+    let [_, _, Param::Bytea(Some(ticket)), Param::Bool(true), Param::Bytea(Some(nonce))] =
+        exchange.statement().params.as_slice()
+    else {
         panic!()
     };
+    assert_eq!(nonce.len(), 16, "its own attempt does not join");
     assert_eq!(*ticket, [[4; 16].to_vec(), 1_u64.to_be_bytes().to_vec()].concat());
     let Progress::Done(outcomes) = exchange.answer(Ok(joined(HELD.row(), Some((TICKET, false)), Some(3)))) else {
         panic!()
@@ -532,7 +535,7 @@ fn a_client_says_that_it_is_alive_before_it_joins() {
     assert!(exchange.statement().params == [Param::Bytea(Some(vec![4; 16]))]);
     assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
     assert!(exchange.told().is_seen);
-    assert_eq!(exchange.statement().params.len(), 4);
+    assert_eq!(exchange.statement().params.len(), 5);
 }
 
 #[test]
