@@ -19,6 +19,7 @@ mod hostile_wake_ups;
 #[cfg(feature = "http")]
 mod http;
 mod items;
+mod late_numbers;
 mod line;
 mod line_faults;
 mod line_openings;

@@ -166,6 +166,11 @@ impl Link {
                         fault.strike();
                         self.muted.get_or_insert(number);
                     }
+                    Effect::Hold => {
+                        self.swallows = true;
+                        fault.hold(request.clone());
+                        continue;
+                    }
                     Effect::Repeat => {
                         fault.strike();
                         perform(self.shared.target, &request)?;
@@ -258,7 +263,7 @@ impl Link {
 }
 
 /// Sends a request of its own, and waits until it is being answered: then the work is done.
-fn perform(server: SocketAddr, request: &[u8]) -> io::Result<()> {
+pub(super) fn perform(server: SocketAddr, request: &[u8]) -> io::Result<()> {
     let mut server = TcpStream::connect(server)?;
     server.set_read_timeout(Some(PATIENCE))?;
     server.write_all(request)?;

@@ -108,6 +108,7 @@ enum Effect {
     ResetAfter,
     LoseReplies,
     Repeat,
+    Hold,
 }
 
 /// A fault that was set up, with the count of its hits.
@@ -117,6 +118,9 @@ pub struct Fault {
     effect: Effect,
     seen: Arc<AtomicUsize>,
     hits: Arc<AtomicUsize>,
+    /// What is held back.
+    held: Arc<Mutex<Vec<Vec<u8>>>>,
+    target: SocketAddr,
 }
 
 impl Fault {
@@ -133,6 +137,25 @@ impl Fault {
     #[track_caller]
     pub fn wait_for_hits(&self, n: usize) {
         wait_until("a fault strikes", || self.hits() >= n);
+    }
+
+    /// Has the server do what was [held back](Proxy::hold), and returns when it has answered.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not answer.
+    #[track_caller]
+    pub fn deliver(&self) {
+        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        assert!(!held.is_empty(), "nothing is held back");
+        for request in held {
+            link::perform(self.target, &request).unwrap_or_else(|error| panic!("it cannot be delivered: {error}"));
+        }
+    }
+
+    fn hold(&self, request: Vec<u8>) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        self.strike();
     }
 
     fn strike(&self) {
@@ -304,6 +327,12 @@ impl Proxy {
         self.add(request, Effect::Repeat)
     }
 
+    /// Keeps the request until [`Fault::deliver`], and what comes after it on its connection goes nowhere: the client hears nothing more
+    /// there, and the request arrives late.
+    pub fn hold(&self, request: Request) -> Fault {
+        self.add(request, Effect::Hold)
+    }
+
     /// Loses the answer to the request, or the request itself.
     pub fn lose(&self, loss: Loss, request: Request) -> Fault {
         match loss {
@@ -330,7 +359,8 @@ impl Proxy {
     }
 
     fn add(&self, request: Request, effect: Effect) -> Fault {
-        let fault = Fault { request, effect, seen: Arc::default(), hits: Arc::default() };
+        let (seen, hits, held) = (Arc::default(), Arc::default(), Arc::default());
+        let fault = Fault { request, effect, seen, hits, held, target: self.shared.target };
         self.shared.script().faults.push(fault.clone());
         fault
     }
