@@ -118,6 +118,9 @@ pub mod cas;
 mod client;
 mod clock;
 mod connect;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod direct;
 mod doctor;
 mod driver;
 mod elect;

@@ -44,7 +44,7 @@ pub(crate) fn statement(shared: &Shared, state: &LeaseState, token: u64) -> Resu
     let nonce = shared.driver().nonce(state).filter(|_| !state.remaining().is_zero());
     let nonce = nonce.ok_or_else(|| state.loss().unwrap_or_else(over))?;
     let token = Token::new(token).unwrap_or(Token::ZERO);
-    let finish = Finish { nonce, token, keep, owner: state.owner().clone(), quorum: None };
+    let finish = Finish { nonce, token, counter: token, keep, owner: state.owner().clone(), quorum: None };
     let session = Session::new(&Settings { schema: url.schema.clone(), ..Settings::default() });
     let (sql, parameter) = session.mark_in(state.resource(), &finish);
     Ok(MarkStatement { sql, parameter })

@@ -41,7 +41,7 @@ pub enum Op {
     Renew(Renew),
     /// Free the resource if the record is still ours, and not free already; its token counter survives.
     Release(Release),
-    /// Write down that the work is done and free the resource, at once, if the record is still ours.
+    /// Write down that the work is done and free the resource, at once, if the record is still that of our grant.
     Finish(Box<Finish>),
     /// Mark the record if it is still that of the attempt: its renewals are refused from then on. The expiry stays. Release
     /// and finish free it as ever. A record that is marked already is left as it is.
@@ -181,6 +181,9 @@ pub struct Finish {
     pub nonce: Nonce,
     /// The fencing token of the lease.
     pub token: Token,
+    /// The counter of the store as it was after the grant: the token in a single store, perhaps another number at a node of a
+    /// quorum. The attempt alone does not tell its grant from one that a late copy of its acquire brought.
+    pub counter: Token,
     /// How long the mark stands.
     #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
     pub keep: Duration,

@@ -241,7 +241,9 @@ fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
 
 fn finish(record: Option<&Record>, op: &Finish, now: &StoreNow) -> Decision {
     match lease_of(record, &op.nonce) {
-        Some((record, lease)) if !lease.released && !lease.ran_out(now) => {
+        // Every grant moves the counter, so another one shows another grant: that of a late copy of the acquire, made after the
+        // record was others' in between.
+        Some((record, lease)) if !lease.released && !lease.ran_out(now) && record.counter == op.counter => {
             let keep_ms = u64::try_from(op.keep.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
             let mark = MarkRecord {
                 nonce: op.nonce,

@@ -126,7 +126,8 @@ export class Node {
   /** Writes down that the work is done and frees the record, in one step. */
   #finish(op, now) {
     const lease = this.#leaseOf(op.nonce);
-    if (lease !== undefined && !lease.released && !this.#isOver(lease, now)) {
+    const isGranted = lease !== undefined && this.record.counter === op.counter;
+    if (isGranted && !lease.released && !this.#isOver(lease, now)) {
       lease.released = true;
       const { nonce, token, owner, keepMs } = op;
       this.record.mark = { nonce, token, owner, atUnixMs: now.unixMs, untilUnixMs: now.unixMs + keepMs };

@@ -66,6 +66,7 @@ fn operation(op: op::Op) -> wit::Op {
         op::Op::Finish(finish) => wit::Op::Finish(wit::Finish {
             nonce: finish.nonce.as_bytes().to_vec(),
             token: finish.token.get(),
+            counter: finish.counter.get(),
             keep_ms: ms_up(finish.keep),
             owner: finish.owner.as_str().into(),
             quorum: finish.quorum.map(Into::into),

@@ -14,6 +14,7 @@ mod crowds;
 mod grants;
 mod holding;
 mod items;
+mod late_finish;
 mod lines;
 mod listing;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
@@ -374,6 +375,7 @@ macro_rules! behaviours {
             items::too_many_conflicts_end_an_update_that_wrote_nothing
             items::no_update_of_several_writers_is_lost
             items::a_writer_that_is_killed_stops_nobody_and_loses_nothing
+            late_finish::a_finish_counts_under_its_own_grant_alone
             lines::waiters_of_several_clients_are_served_in_order
             lines::the_line_of_a_lock_can_be_looked_at
             lines::a_client_that_gives_up_leaves_the_line

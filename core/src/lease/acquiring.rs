@@ -10,7 +10,7 @@ use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquisition::NodeReply;
 use crate::lease::held::{Held, NodeLease, RecordState, Request};
 use crate::lease::node_state::{KnownLoss, known_losses, note_all_abstained};
-use crate::lease::releasing::{NodeRelease, PendingAcquires};
+use crate::lease::releasing::{MarkAt, NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::waiting::NodeWait;
 use crate::lease::{
@@ -59,6 +59,8 @@ pub(super) struct NodeAttempt {
     loss: Option<LossId>,
     /// It granted, but the grant is of no use: too late, or in doubt.
     landed: bool,
+    /// Its counter as it showed it last with our record; `None` while a raise may have moved it.
+    counter: Option<Token>,
     /// Sends of the operation that it is being asked for now.
     tries: u32,
     retry_at: Option<Monotonic>,
@@ -78,6 +80,7 @@ impl NodeAttempt {
             confirmed: None,
             loss: None,
             landed: false,
+            counter: None,
             tries: 0,
             retry_at: None,
             block_reason: None,
@@ -110,15 +113,17 @@ impl NodeAttempt {
             None => RecordState::Absent,
         };
         let is_granted = self.deadline.is_some();
+        let request = if is_granted { Request::Raise } else { Request::Acquire };
         NodeLease {
             id: self.id,
-            in_flight: self.in_flight.filter(|_| !is_granted).map(|seq| (seq, Request::Acquire)),
+            in_flight: self.in_flight.map(|seq| (seq, request)),
             sends: if is_granted { Sends::default() } else { self.sends },
             record,
             due,
             failures: 0,
             in_doubt: self.loss.is_some() && is_granted,
             loss: self.loss,
+            counter: self.counter,
         }
     }
 
@@ -150,7 +155,7 @@ impl NodeAttempt {
 
     /// Its part in the release of the attempt.
     fn to_release(&self, now: Monotonic) -> NodeRelease {
-        NodeRelease::new(self.id, PendingAcquires::Maybe(self.sends.clone()), None, now)
+        NodeRelease::new(self.id, PendingAcquires::Maybe(self.sends.clone()), None, MarkAt::Nowhere, now)
     }
 }
 
@@ -232,7 +237,10 @@ impl Acquiring {
         let node = &mut self.nodes[at];
         node.retry_at = None;
         let op = match (node.deadline, raise_to) {
-            (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token, loss: node.loss }),
+            (Some(_), Some(token)) => {
+                node.counter = None;
+                Op::Raise(Raise { nonce: self.nonce, token, loss: node.loss })
+            }
             // There is nothing to raise any more, or not yet.
             (Some(_), None) => return,
             (None, _) => {
@@ -377,6 +385,7 @@ impl Acquiring {
         let node = &mut self.nodes[at];
         node.tries = 0;
         node.loss = None;
+        node.counter = Some(counter);
         self.tally.raised(node.id, counter);
         self.count(ctx)
     }
@@ -410,6 +419,7 @@ impl Acquiring {
             Some(deadline) => {
                 node.deadline = Some(deadline);
                 node.confirmed = sent;
+                node.counter = Some(counter);
                 self.tally.answer(node.id, counter, trust);
             }
             None => self.granted_for_nothing(at, BlockReason::Unavailable(too_late())),

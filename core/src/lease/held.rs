@@ -7,7 +7,7 @@ use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquiring::NodeAttempt;
 use crate::lease::node_state::known_losses;
-use crate::lease::releasing::{NodeRelease, PendingAcquires};
+use crate::lease::releasing::{MarkAt, NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, counted, misfit, unknown_send};
 use crate::member::LossId;
@@ -48,6 +48,8 @@ pub(super) struct NodeLease {
     pub(super) in_doubt: bool,
     /// The loss since which it is in doubt.
     pub(super) loss: Option<LossId>,
+    /// Its counter as it showed it last with our record; `None` while a raise may have moved it.
+    pub(super) counter: Option<Token>,
 }
 
 /// The operation that is in flight to a node.
@@ -139,7 +141,12 @@ impl NodeLease {
             RecordState::Absent => return None,
         };
         let held_until = self.record.deadline().filter(|until| *until > now);
-        Some(NodeRelease::new(self.id, pending, held_until, now))
+        let mark = match (self.counter, self.in_flight) {
+            (Some(counter), _) => MarkAt::Grant(counter),
+            (None, Some((_, Request::Acquire))) => MarkAt::NotYet,
+            (None, Some((_, Request::Renew | Request::Raise)) | None) => MarkAt::Nowhere,
+        };
+        Some(NodeRelease::new(self.id, pending, held_until, mark, now))
     }
 }
 
@@ -211,6 +218,9 @@ impl Held {
                     Some((at, Request::Raise)) => {
                         // A node that could not be raised stays in doubt; the next holder raises it.
                         self.nodes[at].in_flight = None;
+                        if let Outcome::Applied(Applied::Raised { counter }) = outcome {
+                            self.nodes[at].counter = Some(counter);
+                        }
                         (Machine::Held(self), Some(Row::HeldJoined))
                     }
                     None => (Machine::Held(self), None),
@@ -219,8 +229,8 @@ impl Held {
             Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(Row::HeldLost)),
             Input::Release => (Machine::Releasing(self.end(None, ctx)), Some(Row::HeldReleased)),
             Input::Finish => {
-                let token = self.token;
-                (Machine::Releasing(self.end(Some(token), ctx)), Some(Row::HeldFinished))
+                let finished = (self.token, self.deadline);
+                (Machine::Releasing(self.end(Some(finished), ctx)), Some(Row::HeldFinished))
             }
             Input::Start { .. }
             | Input::Turn
@@ -230,8 +240,8 @@ impl Held {
         }
     }
 
-    /// The release of the lease; `finished` is the token of a run whose work is done.
-    fn end(self: Box<Self>, finished: Option<Token>, ctx: &Ctx<'_>) -> Box<Releasing> {
+    /// The release of the lease; `finished` are the token and the deadline of a run whose work is done.
+    fn end(self: Box<Self>, finished: Option<(Token, Monotonic)>, ctx: &Ctx<'_>) -> Box<Releasing> {
         let now = ctx.now.monotonic;
         let nodes = self.nodes.into_iter().filter_map(|node| node.into_release(now)).collect();
         Releasing::of_lease(self.nonce, nodes, self.next_seq, finished, ctx)
@@ -251,6 +261,7 @@ impl Held {
                 self.next_seq += 1;
                 let seq = Seq::new(self.next_seq);
                 node.in_doubt = false;
+                node.counter = None;
                 node.in_flight = Some((seq, Request::Raise));
                 row = row.or(Some(Row::HeldRepaired));
                 ctx.send(node.id, seq, Op::Raise(Raise { nonce: self.nonce, token: self.token, loss: node.loss }));
@@ -284,6 +295,7 @@ impl Held {
                 if node.record == RecordState::Absent {
                     node.record = RecordState::Maybe;
                 }
+                node.counter = None;
                 // A node that votes for this lease must not mint less than its token to the next one.
                 let floor = self.token;
                 let acquire = ctx.acquire(node.id, self.nonce, seq, floor, known_loss);
@@ -431,6 +443,14 @@ impl Held {
         let ours = self.held_by_us(&outcome);
         let sends = &self.nodes[at].sends;
         let mut loss = None;
+        let counter = match &outcome {
+            Outcome::Applied(Applied::Acquired { counter } | Applied::AcquiredInDoubt { counter, .. }) => {
+                Some(*counter)
+            }
+            Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
+                ours.and_then(|holding| holding.counter)
+            }
+        };
         let sent = match &outcome {
             Outcome::Applied(Applied::Acquired { .. }) => sends.sent_at(seq),
             Outcome::Applied(Applied::AcquiredInDoubt { stamp, .. }) => {
@@ -461,6 +481,7 @@ impl Held {
             let deadline = deadline_of(sent, ctx.options.ttl, ctx.config.drift());
             let deadline = node.record.deadline().map_or(deadline, |old| old.max(deadline));
             node.record = RecordState::Ours { deadline };
+            node.counter = counter;
             node.due = due;
             return self.extend(false, ctx);
         }

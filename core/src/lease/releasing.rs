@@ -4,7 +4,7 @@
 //! deleted its record. If no majority of the lease is left then, the lease was lost, and is reported as lost. The same
 //! answer to a release that was repeated may be due to the release before it, so it only leaves the lease unconfirmed.
 //!
-//! A finish writes the mark that the work is done with the same write that frees the record. It is confirmed once a majority
+//! A finish goes to the nodes whose grant is known, since it names it; from the others the record is removed. It writes the mark that the work is done with the same write that frees the record. It is confirmed once a majority
 //! has the mark, and lost if no node can have had it. In between, some nodes have it or may have had it: the work may be done
 //! again.
 
@@ -53,6 +53,8 @@ pub(crate) struct Releasing {
 struct Marks {
     /// The token of the lease.
     token: Token,
+    /// The end of the lease: a grant that is shown later may be of a late copy of the acquire.
+    deadline: Monotonic,
     /// Nodes that have confirmed the mark.
     written: usize,
     /// Nodes that showed nothing of ours to a finish that was repeated: an earlier one may have written a mark there that is
@@ -96,10 +98,22 @@ pub(super) struct NodeRelease {
     found_nothing: bool,
     /// Until then the node has our record, unless somebody took it away.
     held_until: Option<Monotonic>,
+    mark: MarkAt,
     /// An earlier release may have been carried out.
     repeated: bool,
     /// A release has got no answer for certain.
     failed: bool,
+}
+
+/// The mark of a finish at one node. A finish names the grant that it belongs to, by the counter that the node showed with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum MarkAt {
+    /// It may be written under the grant that the node showed with this counter while the lease stood.
+    Grant(Token),
+    /// It may be, once an acquire that is under way has shown the grant.
+    NotYet,
+    /// None is written: the grant is not known, or there is nothing to mark.
+    Nowhere,
 }
 
 /// When to ask once more after "not ours": a send of the attempt may land behind the release that should have undone it.
@@ -117,7 +131,13 @@ impl NodeRelease {
     ///
     /// Where an acquire may yet land, "not ours" is asked once more. A renewal creates no record, so elsewhere one definite
     /// answer is enough.
-    pub(super) fn new(id: NodeId, pending: PendingAcquires, held_until: Option<Monotonic>, now: Monotonic) -> Self {
+    pub(super) fn new(
+        id: NodeId,
+        pending: PendingAcquires,
+        held_until: Option<Monotonic>,
+        mark: MarkAt,
+        now: Monotonic,
+    ) -> Self {
         let (recheck, unsettled) = match pending {
             PendingAcquires::Maybe(sends) => (Recheck::Later, sends),
             PendingAcquires::None => (Recheck::No, Sends::default()),
@@ -131,6 +151,7 @@ impl NodeRelease {
             unsettled,
             found_nothing: false,
             held_until,
+            mark,
             repeated: false,
             failed: false,
         }
@@ -154,18 +175,22 @@ impl Releasing {
         })
     }
 
-    /// The release of a lease; `finished` is the token of a run whose work is done.
+    /// The release of a lease; `finished` are the token and the deadline of a run whose work is done. A node that is just
+    /// being asked for its grant is waited for then.
     pub(super) fn of_lease(
         nonce: Nonce,
-        nodes: OneOrMany<NodeRelease>,
+        mut nodes: OneOrMany<NodeRelease>,
         next_seq: u32,
-        finished: Option<Token>,
+        finished: Option<(Token, Monotonic)>,
         ctx: &Ctx<'_>,
     ) -> Box<Self> {
+        for node in nodes.iter_mut().filter(|node| finished.is_some() && node.mark == MarkAt::NotYet) {
+            node.retry_at = Some(ctx.after(ctx.request_timeout()));
+        }
         let held = nodes.iter().filter(|node| node.held_until.is_some()).count();
         let mut release = Self::of_attempt(nonce, nodes, next_seq, ctx);
         release.evidence = Some(Evidence { held, ..Evidence::default() });
-        release.finish = finished.map(|token| Marks { token, written: 0, doubtful: 0 });
+        release.finish = finished.map(|(token, deadline)| Marks { token, deadline, written: 0, doubtful: 0 });
         release
     }
 
@@ -254,15 +279,19 @@ impl Releasing {
         node.inherited = None;
         node.retry_at = None;
         let quorum = ctx.config.quorum().map(|_| ctx.durability(node.id));
-        let op = match (&self.finish, ctx.options.run) {
-            (Some(marks), Some(run)) => Op::Finish(Box::new(Finish {
+        let op = match (&self.finish, ctx.options.run, node.mark) {
+            (Some(marks), Some(run), MarkAt::Grant(counter)) => Op::Finish(Box::new(Finish {
                 nonce: self.nonce,
                 token: marks.token,
+                counter,
                 keep: run.keep,
                 owner: ctx.options.owner.clone(),
                 quorum,
             })),
-            (Some(_), None) | (None, _) => Op::Release(Release { nonce: self.nonce, quorum }),
+            (_, _, MarkAt::Grant(_) | MarkAt::NotYet | MarkAt::Nowhere) => {
+                node.mark = MarkAt::Nowhere;
+                Op::Release(Release { nonce: self.nonce, quorum })
+            }
         };
         ctx.send(node.id, seq, op);
     }
@@ -275,8 +304,12 @@ impl Releasing {
         let node = &mut self.nodes[at];
         match outcome {
             // The release may have come too early. Asking again is better than waiting until the record runs out.
-            Outcome::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. }) => {
+            Outcome::Applied(Applied::Acquired { counter } | Applied::AcquiredInDoubt { counter, .. }) => {
                 node.unsettled.settle(seq);
+                let in_time = self.finish.as_ref().is_some_and(|marks| ctx.now.monotonic < marks.deadline);
+                if node.mark == MarkAt::NotYet && in_time {
+                    node.mark = MarkAt::Grant(*counter);
+                }
                 match node.in_flight.or(node.inherited) {
                     Some(_) => node.recheck = Recheck::AtOnce,
                     None => {
@@ -291,6 +324,9 @@ impl Releasing {
             }
             Outcome::NotApplied(_) if node.unsettled.sent_at(seq).is_some() => {
                 node.unsettled.settle(seq);
+                if node.mark == MarkAt::NotYet && node.in_flight.is_none() {
+                    node.retry_at = Some(ctx.now.monotonic);
+                }
                 if node.unsettled.is_empty() && node.recheck == Recheck::Later {
                     node.recheck = Recheck::No;
                 }
@@ -310,7 +346,7 @@ impl Releasing {
         node.inherited = None;
         let is_quorum = ctx.config.quorum().is_some();
         match outcome {
-            Outcome::Applied(Applied::Released) if self.finish.is_none() => {
+            Outcome::Applied(Applied::Released) if self.finish.is_none() || node.mark == MarkAt::Nowhere => {
                 let node = self.nodes.remove(at);
                 self.note(&node, Finding::Ours);
             }
@@ -360,12 +396,16 @@ impl Releasing {
 
     /// Counts the finding of a node of the lease.
     fn note(&mut self, node: &NodeRelease, finding: Finding<'_>) {
+        let nonce = self.nonce;
         let Some(evidence) = self.evidence.as_mut().filter(|_| node.held_until.is_some()) else { return };
         match finding {
             Finding::Ours => evidence.kept += 1,
             Finding::Taken(seen) => {
                 evidence.taken += 1;
-                evidence.reason = Some(LostReason::by_what_stands(seen.clone()));
+                // A late copy of our acquire has brought another grant, after ours was gone.
+                let is_of_us = seen.held().is_some_and(|holding| holding.is_of(&nonce));
+                let seen = if is_of_us { Seen::default() } else { seen.clone() };
+                evidence.reason = Some(LostReason::by_what_stands(seen));
             }
         }
     }
@@ -429,9 +469,9 @@ impl Releasing {
     }
 
     /// The rest of a release after its lock has ended: rivals can have the lock, so nobody waits for it. A release that is
-    /// under way is sent again if no answer comes, since a send that has not left yet ends with its lock.
+    /// under way is sent again if no answer comes, since a send that has not left yet ends with its lock. Nodes that have not
+    /// got the mark of a finish still get it.
     fn into_orphan(mut self: Box<Self>, ctx: &Ctx<'_>) -> Box<Self> {
-        self.finish = None;
         for node in self.nodes.iter_mut().filter(|node| node.in_flight.is_some()) {
             node.inherited = node.in_flight.take();
             node.retry_at = Some(ctx.after(ctx.request_timeout()));

@@ -96,6 +96,11 @@ export type Op =
       nonce: Uint8Array;
       /** The fencing token of the lease. */
       token: number;
+      /**
+       * The counter that the grant has shown. Refuse as not ours where the record's is another: its grant is another as
+       * well.
+       */
+      counter: number;
       /** How long the mark stands from now on. */
       keepMs: number;
       /** The label of the holder; may be empty. */

@@ -180,6 +180,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
         3 => Op::Finish(Box::new(Finish {
             nonce: nonce(u)?,
             token: token(u)?,
+            counter: token(u)?,
             keep: length(u)?,
             owner: owner(u)?,
             quorum: maybe(u, durability)?,

@@ -218,23 +218,24 @@ fn run(seed: u64) {
     if seed % 2 == 1 {
         assert!(!tool.command(&[&b"PSUBSCRIBE"[..], b"*"]).unwrap().is_error());
     }
-    let mut holder: Option<Nonce> = None;
+    let mut holder: Option<(Nonce, Token)> = None;
     for step in 0..STEPS {
         let n = draws.below(CLIENTS);
         let lock = LockId::new(draws.below(3));
         match draws.below(12) {
             0..=5 => {
                 let (nonce, in_line) = (pair.nonce(), !draws.one_in(6));
-                if let Outcome::Applied(_) = pair.ask(n, lock, acquire(nonce, in_line)) {
-                    holder = Some(nonce);
+                if let Outcome::Applied(Applied::Acquired { counter }) = pair.ask(n, lock, acquire(nonce, in_line)) {
+                    holder = Some((nonce, counter));
                 }
             }
             6..=8 => {
-                if let Some(nonce) = holder.take() {
+                if let Some((nonce, counter)) = holder.take() {
                     let release = Op::Release(Release { nonce, quorum: None });
                     let finish = Finish {
                         nonce,
                         token: Token::new(1).unwrap(),
+                        counter,
                         keep: Duration::from_secs(600),
                         owner: Owner::new("me").unwrap(),
                         quorum: None,

@@ -147,6 +147,10 @@ impl Node {
             12..=13 => Op::Finish(Box::new(Finish {
                 nonce,
                 token: floor,
+                counter: self
+                    .record
+                    .as_ref()
+                    .map_or(floor, |record| if chance.one_in(5) { floor } else { record.counter }),
                 keep: Duration::from_millis(chance.of(&[8, 40])),
                 owner: Owner::new("A").expect("a short label"),
                 quorum: None,

@@ -273,12 +273,15 @@ impl Node {
     fn finish(&mut self, name: &'static str, draws: &mut Draws) {
         let (nonce, durability) = (nonce(draws), *draws.pick(&[Durability::Declared, Durability::NotDeclared]));
         let owner = Owner::new("me").unwrap();
-        let finish = Finish { nonce, token: Token::MAX, keep: TTL, owner, quorum: Some(durability) };
+        let known = self.locks[name].counter.unwrap_or(Token::MAX);
+        let counter = if draws.one_in(5) { Token::ZERO } else { known };
+        let finish = Finish { nonce, token: Token::MAX, counter, keep: TTL, owner, quorum: Some(durability) };
         let memory = NodeMemory { marker: self.marker.as_ref(), trusted: None, run: Some(&self.run) };
         let in_doubt = memory.is_in_doubt(durability);
         let outcome = self.ask(name, Op::Finish(Box::new(finish)));
         let lock = self.locks.get_mut(name).unwrap();
-        let (ours, before) = (lock.holder == Some(nonce), lock.done == Some(nonce));
+        let ours = lock.holder == Some(nonce) && lock.counter == Some(counter);
+        let before = lock.done == Some(nonce);
         match outcome {
             Outcome::Applied(Applied::Finished) if ours => {
                 (lock.holder, lock.done) = (None, Some(nonce));

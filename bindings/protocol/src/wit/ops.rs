@@ -91,6 +91,8 @@ pub struct Finish {
     pub nonce: Vec<u8>,
     /// The fencing token of the lease.
     pub token: u64,
+    /// The counter that the grant has shown. Refuse as not ours where the record's is another: its grant is another as well.
+    pub counter: u64,
     /// How long the mark stands from now on.
     pub keep_ms: u64,
     /// The label of the holder; may be empty.

@@ -43,7 +43,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     vec(one, 1..120)
 }
 
-fn op_of(step: &Move, version: Option<&Version>) -> Op {
+fn op_of(step: &Move, version: Option<&Version>, counter: Token) -> Op {
     let nonce = Nonce::from_bytes([step.attempt; 16]);
     let (seq, record_ttl) = (Seq::new(step.seq), Duration::from_millis(step.ttl_ms));
     match step.op {
@@ -59,6 +59,8 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
         "finish" => Op::Finish(Box::new(Finish {
             nonce,
             token: Token::new(step.floor).unwrap(),
+            // Mostly that of the grant.
+            counter: if step.floor % 4 > 0 { counter } else { Token::new(step.floor).unwrap() },
             keep: Duration::from_millis(step.ttl_ms),
             owner: Owner::new("").unwrap(),
             quorum: None,
@@ -88,7 +90,9 @@ proptest! {
             let before = record.clone();
             let lease = before.as_ref().and_then(|record| record.lease.as_ref());
             let version = lease.map(|lease| Version::of(&lease.nonce, lease.seq));
-            let op = op_of(&step, version.as_ref());
+            let counter = |record: Option<&Record>| record.map_or(Token::ZERO, |record| record.counter);
+            let op = op_of(&step, version.as_ref(), counter(before.as_ref()));
+            let is_of_grant = !matches!(&op, Op::Finish(finish) if finish.counter != counter(before.as_ref()));
             let nonce = Nonce::from_bytes([step.attempt; 16]);
             let ours = lease.filter(|lease| lease.nonce == nonce);
             let mark = before.as_ref().and_then(|record| record.mark.as_ref());
@@ -98,7 +102,6 @@ proptest! {
                 record = Some(written);
             }
             let after = record.as_ref();
-            let counter = |record: Option<&Record>| record.map_or(Token::ZERO, |record| record.counter);
             prop_assert!(counter(after) >= counter(before.as_ref()), "counters never fall");
 
             match &decision.outcome {
@@ -139,6 +142,7 @@ proptest! {
                     prop_assert!(by_us(after));
                     if !by_us(before.as_ref()) {
                         prop_assert!(ours.is_some() && stands(before.as_ref(), &now), "only what is ours is finished");
+                        prop_assert!(is_of_grant, "and under its own grant");
                     }
                     prop_assert!(after == before.as_ref() || !stands(after, &now));
                     prop_assert_eq!(counter(after), counter(before.as_ref()));
@@ -182,7 +186,7 @@ proptest! {
                             let fresh = ours.is_some_and(|lease| lease.seq < Seq::new(step.seq));
                             prop_assert!(!fresh || !stands(before.as_ref(), &now));
                         }
-                        _ => prop_assert!(ours.is_none() || !stands(before.as_ref(), &now)),
+                        _ => prop_assert!(ours.is_none() || !stands(before.as_ref(), &now) || !is_of_grant),
                     }
                 }
                 other @ (Outcome::Applied(Applied::AcquiredInDoubt { .. })

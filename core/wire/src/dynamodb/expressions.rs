@@ -318,7 +318,7 @@ pub(super) fn release(settings: &Settings, lock: &Resource, op: &Release, unix_m
     update.request()
 }
 
-/// The mark and the release are one write. A row that is not held any more is refused: the mark of an earlier send is found by
+/// The mark and the release are one write, under the very grant: a counter that has moved since shows another. A row that is not held any more is refused: the mark of an earlier send is found by
 /// what the refusal shows.
 pub(super) fn finish(settings: &Settings, lock: &Resource, op: &Finish, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, lock.as_str());
@@ -333,8 +333,9 @@ pub(super) fn finish(settings: &Settings, lock: &Resource, op: &Finish, unix_ms:
     update.value(":mo", text(op.owner.as_str()));
     update.value(":ma", number(unix_ms));
     update.value(":mu", number(until));
+    update.value(":ft", number(op.counter.get()));
     update.keep_for(keep.max(RETENTION), unix_ms);
-    update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir)".to_string();
+    update.condition = "begins_with(#rvn, :own) AND attribute_not_exists(#ir) AND #ft = :ft".to_string();
     update.request()
 }
 

@@ -187,7 +187,9 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
             return Told::Outcome(Outcome::NotApplied(refusal), None);
         }
         match &op.op {
-            Op::Finish(finish) if row.is_held_by(&finish.nonce) => return wrong(),
+            Op::Finish(finish) if row.is_held_by(&finish.nonce) && row.counter == Some(finish.counter) => {
+                return wrong();
+            }
             Op::Finish(finish) if has_mark_of(row, &finish.nonce) => {
                 return Told::Outcome(Outcome::Applied(Applied::Finished), None);
             }

@@ -162,6 +162,7 @@ fn finished_work_is_marked_a_minute_longer_than_asked() {
     let finish = Finish {
         nonce: nonce(1),
         token: Token::new(1).unwrap(),
+        counter: Token::new(1).unwrap(),
         owner: Owner::new("w").unwrap(),
         keep: TTL,
         quorum: None,

@@ -366,6 +366,7 @@ fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec
                 int8(finish.token.get()),
                 Param::Text(Some(finish.owner.as_str().to_string())),
                 Param::Int8(micros(finish.keep)),
+                int8(finish.counter.get()),
             ]);
             &texts.finish
         }
@@ -499,7 +500,7 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
             let Finish { nonce, quorum, .. } = &**finish;
             let own_mark = found.and_then(Found::standing).is_some_and(|(theirs, _)| theirs == nonce);
             match ours(nonce) {
-                Some(found) if found.is_live() => Next::Retry,
+                Some(found) if found.is_live() && found.counter == finish.counter => Next::Retry,
                 // The answer to an earlier send was lost.
                 _ if own_mark => Next::Done(Outcome::Applied(Applied::Finished)),
                 Some(_) | None => refused(*quorum),

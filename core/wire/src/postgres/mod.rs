@@ -123,6 +123,7 @@ impl Session {
             finish.token.to_string(),
             finish.owner.as_str().to_string(),
             exchange::micros(finish.keep).to_string(),
+            finish.counter.to_string(),
         ];
         (self.texts.mark_in.text().to_string(), run.into())
     }

@@ -130,7 +130,7 @@ impl Texts {
                 "UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
                  done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
                  done_until = clock_timestamp() + $6::bigint * interval '1 microsecond'{served} FROM c WHERE {one} AND \
-                 {LIVE} RETURNING 1::bigint{turn}{finished}"
+                 {LIVE} AND l.counter = $7::bigint RETURNING 1::bigint{turn}{finished}"
             )),
             // Every renewal is older than the last number there is.
             revoke: Sql::writes_in_time(&format!(
@@ -258,13 +258,15 @@ fn mark_in(table: &str) -> Sql {
         ", marked AS (UPDATE {table} AS l SET done_nonce = l.nonce, done_token = {token}::bigint, \
          done_owner = {owner}, done_at = clock_timestamp(), \
          done_until = clock_timestamp() + {keep}::bigint * interval '1 microsecond' \
-         FROM leasehold_on_disk WHERE l.resource = {resource} AND l.nonce = decode({nonce}, 'hex') AND {LIVE} RETURNING 1) \
+         FROM leasehold_on_disk WHERE l.resource = {resource} AND l.nonce = decode({nonce}, 'hex') \
+         AND l.counter = {counter}::bigint AND {LIVE} RETURNING 1) \
          SELECT (SELECT CASE count(*) WHEN 1 THEN '1' ELSE '{MARK_REFUSED}' END FROM marked)::bigint AS marked",
         resource = run(1),
         nonce = run(2),
         token = run(3),
         owner = run(4),
         keep = run(5),
+        counter = run(6),
     ))
 }
 

@@ -52,7 +52,14 @@ fn releasing() -> Exchange {
 
 fn finishing() -> Exchange {
     let owner = Owner::default();
-    begin(&[op(Op::Finish(Box::new(Finish { nonce: OURS, token: Token::ZERO, keep: TTL, owner, quorum: None })))])
+    begin(&[op(Op::Finish(Box::new(Finish {
+        nonce: OURS,
+        token: Token::ZERO,
+        counter: Token::ZERO,
+        keep: TTL,
+        owner,
+        quorum: None,
+    })))])
 }
 
 fn text(text: &str) -> Field {
@@ -265,7 +272,7 @@ fn a_mark_for_a_transaction_is_one_statement_with_one_parameter() {
     let session = Session::new(&Settings { schema: "shop".into(), ..Settings::default() });
     let owner = Owner::new("biller").unwrap();
     let token = Token::new(7).unwrap();
-    let finish = Finish { nonce: OURS, token, keep: Duration::from_millis(1_500), owner, quorum: None };
+    let finish = Finish { nonce: OURS, token, counter: token, keep: Duration::from_millis(1_500), owner, quorum: None };
     let (sql, run) = session.mark_in(&Resource::new("bill@monday").unwrap(), &finish);
     assert!(
         sql.contains("\"shop\".\"leasehold\"") && sql.contains("NOT l.released AND l.expires_at > clock_timestamp()")
@@ -275,7 +282,7 @@ fn a_mark_for_a_transaction_is_one_statement_with_one_parameter() {
         "drivers write parameters in ways of their own"
     );
     let nonce = alloc::format!("{:032x}", u128::from_be_bytes(*OURS.as_bytes()));
-    assert_eq!(run, ["bill@monday", nonce.as_str(), "7", "biller", "1500000"]);
+    assert_eq!(run, ["bill@monday", nonce.as_str(), "7", "biller", "1500000", "7"]);
 }
 
 fn asked() -> Membership {

@@ -95,7 +95,8 @@ pub(super) enum Asked {
     Vote(Nonce, QuorumId, u64),
     Renew(Nonce),
     Release(Nonce),
-    Finish(Nonce),
+    /// A finish of the grant with this counter.
+    Finish(Nonce, Token),
     Revoke(Nonce),
     Raise(Nonce, Token),
     Read,
@@ -110,7 +111,7 @@ impl Asked {
             },
             Op::Renew(op) => Self::Renew(op.nonce),
             Op::Release(op) => Self::Release(op.nonce),
-            Op::Finish(op) => Self::Finish(op.nonce),
+            Op::Finish(op) => Self::Finish(op.nonce, op.counter),
             Op::Revoke(op) => Self::Revoke(op.nonce),
             Op::Raise(op) => Self::Raise(op.nonce, op.token),
             // A tell is refused before it is written down.

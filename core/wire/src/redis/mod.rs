@@ -307,6 +307,7 @@ impl Session {
                 args.push_number(retention);
                 args.push_with(|mark| value::write_mark(&finish.nonce, &finish.owner, unix_ms, finish.token, mark));
                 args.push_number(ms(finish.keep).clamp(1, LONGEST_RETENTION_MS));
+                args.push_number(finish.counter.get());
                 asks_run = finish.quorum;
                 if finish.quorum.is_none() {
                     args.push_parts(&line);

@@ -144,7 +144,7 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
                 (Err(denial), _) => Outcome::NotApplied(Refusal::Denied(denial)),
             })
         }
-        (Asked::Renew(_) | Asked::Release(_) | Asked::Finish(_), b"abstains", []) => {
+        (Asked::Renew(_) | Asked::Release(_) | Asked::Finish(..), b"abstains", []) => {
             Some(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
         }
         (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
@@ -154,7 +154,7 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
         (Asked::Release(_), b"released", []) => applied(Applied::Released),
-        (Asked::Finish(_), b"finished", []) => applied(Applied::Finished),
+        (Asked::Finish(..), b"finished", []) => applied(Applied::Finished),
         (Asked::Revoke(_), b"revoked", []) => applied(Applied::Revoked),
         (Asked::Raise(_, least), b"raised", [counter]) => {
             applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= least)? })
@@ -195,7 +195,8 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
         Asked::Acquire(nonce) | Asked::Vote(nonce, ..) | Asked::Renew(nonce) | Asked::Raise(nonce, _) => {
             ours(&nonce).is_some_and(|holding| !holding.is_revoked())
         }
-        Asked::Release(nonce) | Asked::Finish(nonce) | Asked::Revoke(nonce) => ours(&nonce).is_some(),
+        Asked::Release(nonce) | Asked::Revoke(nonce) => ours(&nonce).is_some(),
+        Asked::Finish(nonce, counter) => ours(&nonce).is_some_and(|holding| holding.counter == Some(counter)),
         Asked::Read => false,
     };
     if contradicts {
@@ -210,7 +211,7 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
             | Asked::Vote(..)
             | Asked::Renew(_)
             | Asked::Release(_)
-            | Asked::Finish(_)
+            | Asked::Finish(..)
             | Asked::Revoke(_)
             | Asked::Raise(..),
             Ok(seen),

@@ -470,13 +470,15 @@ pub(super) const FREE: Script = Script {
 
 /// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
 /// same right as freeing the lock, and lets the rest of the script write in a server that is full. `$missing` is done before
-/// a record that is not ours is looked at. A mark of our own was written by an earlier send.
+/// a record that is not ours is looked at. A counter that has moved since the grant shows another grant. A mark of our own was
+/// written by an earlier send.
 macro_rules! finish {
     ($free:expr, $missing:expr) => {
         concat!(
             r"local lock, fence, mark = KEYS[1], KEYS[2], KEYS[3]
 local head = redis.pcall('GETRANGE', lock, '0', '32')
-if head == ARGV[1] .. '@' or head == '!' .. ARGV[1] then
+local is_granted = head == ARGV[1] .. '@' or head == '!' .. ARGV[1]
+if is_granted and redis.pcall('GETRANGE', fence, '0', '16') == ARGV[6] then
   redis.call('DEL', mark)
   local done = redis.pcall('SET', mark, ARGV[4], 'PX', ARGV[5])
   if done.err then return done end
@@ -501,19 +503,19 @@ if failed(value) then return value end
     };
 }
 
-/// KEYS: lock, fence, mark. ARGV: nonce, channel, retention, the mark's value, for how long it stands, the line or nothing,
-/// request. All who wait for the end of the work are told.
+/// KEYS: lock, fence, mark. ARGV: nonce, channel, retention, the mark's value, for how long it stands, the counter of the grant,
+/// the line or nothing, request. All who wait for the end of the work are told.
 pub(super) const FINISH: Script = Script {
     name: "finish",
     text: finish!(
         concat!(
-            "  local line = ARGV[6]\n",
+            "  local line = ARGV[7]\n",
             serve!("line == '' and 0 or 32", ""),
             "  if not served then redis.call('DEL', lock) end\n  redis.pcall('PUBLISH', ARGV[2], lock)\n"
         ),
         ""
     ),
-    sha1: "69283e09ed509b63870a3d3c1a165bd647e404cc",
+    sha1: "35f5af5d6d1eacc027571914799a1d2cc241a219",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
@@ -521,7 +523,7 @@ pub(super) const FINISH: Script = Script {
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
     text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "7e72c3c4df693bc55f6cc3851bedcb2709d2d9ed",
+    sha1: "155a811c4c1bb789bcd2cce80a30829aef21f326",
 };
 
 mod line;

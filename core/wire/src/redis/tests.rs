@@ -149,6 +149,7 @@ fn finish() -> Op {
     Op::Finish(Box::new(Finish {
         nonce: NONCE,
         token: Token::new(9).unwrap(),
+        counter: token(8),
         keep: Duration::from_secs(10 * 86_400),
         owner: Owner::new("me").unwrap(),
         quorum: None,
@@ -190,7 +191,10 @@ fn each_operation_is_these_arguments() {
         (release(), ("release", vec!["2", "a", fence, HEX, wake, week, line, "17"])),
         (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust of name", HEX, week, "9", "", "17"])),
         (run(), ("run", vec!["3", "a", fence, mark, &plain, "30000", week, "7", "17"])),
-        (finish(), ("finish", vec!["3", "a", fence, mark, HEX, wake, "864000000", &done, "864000000", line, "17"])),
+        (
+            finish(),
+            ("finish", vec!["3", "a", fence, mark, HEX, wake, "864000000", &done, "864000000", "8", line, "17"]),
+        ),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
         let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();

@@ -115,7 +115,7 @@ mirrored! { mirrors:
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
     struct Release { nonce, quorum }
-    struct Finish { nonce, token, keep, owner, quorum }
+    struct Finish { nonce, token, counter, keep, owner, quorum }
     struct Revoke { nonce }
     struct Raise { nonce, token, loss }
     enum Outcome { Applied(Applied), NotApplied(Refusal), Unknown(Fault) }

@@ -113,6 +113,10 @@ class Op:
         """The attempt whose work is done."""
         token: int
         """The fencing token of the lease."""
+        counter: int
+        """The counter that the grant has shown. Refuse as not ours where the record's is another: its grant is another
+        as well.
+        """
         keep_ms: int
         """How long the mark stands from now on."""
         owner: str

@@ -207,7 +207,7 @@ impl Dynamodb {
             {
                 RowReply::Outcome(row.shows(Applied::Released))
             }
-            (Op::Finish(op), Some(row)) if row.is_held_by(&op.nonce) => {
+            (Op::Finish(op), Some(row)) if row.is_held_by(&op.nonce) && row.fencing_token == Some(op.counter) => {
                 (row.released, row.undone) = (true, false);
                 row.done = Some(done(op, ask.caller.unix_ms));
                 RowReply::Outcome(row.shows(Applied::Finished))

@@ -131,7 +131,7 @@ impl Redis {
                 applied(Applied::Released)
             }
             // Of what the script writes the mark is all that counts: before it, nothing has happened.
-            Op::Finish(op) if self.is_of(resource, &op.nonce) => {
+            Op::Finish(op) if self.is_of(resource, &op.nonce) && self.counter(resource, now_ms) == Some(op.counter) => {
                 self.finish(resource, op, ask.caller.unix_ms, now_ms);
                 applied(Applied::Finished)
             }

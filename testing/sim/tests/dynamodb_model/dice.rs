@@ -160,7 +160,8 @@ impl Dice {
             13 => {
                 let quorum = *self.draws.pick(&[None, Some(Durability::Declared), Some(Durability::NotDeclared)]);
                 let (token, keep) = (self.token(resource, known), self.ttl());
-                Op::Finish(Box::new(Finish { nonce, token, keep, owner: owner_of(&nonce), quorum }))
+                let counter = known.counter.filter(|_| !self.draws.one_in(5)).unwrap_or(token);
+                Op::Finish(Box::new(Finish { nonce, token, counter, keep, owner: owner_of(&nonce), quorum }))
             }
             14 | 15 => Op::Release(Release { nonce, quorum: None }),
             16 | 17 => {

@@ -180,13 +180,9 @@ impl Dice {
     fn finish(&mut self, resource: &Resource, known: Known, now_ms: u64) -> Box<Finish> {
         let nonce = self.nonce(known);
         let keep = if self.draws.one_in(3) { Duration::from_secs(2_000) } else { self.ttl() };
-        Box::new(Finish {
-            nonce,
-            token: self.token(resource, known, now_ms),
-            keep,
-            owner: owner_of(&nonce),
-            quorum: None,
-        })
+        let token = self.token(resource, known, now_ms);
+        let counter = known.counter.filter(|_| !self.draws.one_in(5)).unwrap_or(token);
+        Box::new(Finish { nonce, token, counter, keep, owner: owner_of(&nonce), quorum: None })
     }
 
     fn renew(&mut self, known: Known) -> Op {

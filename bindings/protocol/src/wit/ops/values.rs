@@ -73,6 +73,7 @@ impl Fields for Finish {
         vec![
             ("nonce", self.nonce.write(to)),
             ("token", self.token.write(to)),
+            ("counter", self.counter.write(to)),
             ("keep-ms", self.keep_ms.write(to)),
             ("owner", self.owner.write(to)),
             ("quorum", self.quorum.write(to)),

@@ -98,6 +98,7 @@ fn operation(op: &Op) -> Value {
         Op::Finish(it) => json!({ "finish": {
             "nonce": hex(&it.nonce),
             "token": it.token,
+            "counter": it.counter,
             "keep_ns": ns(it.keep_ms),
             "owner": label(&it.owner),
             "quorum": it.quorum.map(durability),

@@ -3,10 +3,11 @@
 //! A server checks the command, then the key, then the channel. So a user of other names still learns about each
 //! command.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Finish, LockOp, Op, Outcome, Release, Renew};
+use leasehold_core::op::{Acquire, Applied, Finish, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 use leasehold_wire::redis::{ClientId, Command, Progress, Replicas, Session, Settings, look};
 use leasehold_wire::resp::Value;
@@ -476,19 +477,28 @@ async fn try_lock(
             ..Acquire::new(nonce, Seq::new(0), record_ttl)
         }))
     };
-    let finish = Finish { nonce: runner, token, keep: TRIAL, owner: owner.clone(), quorum: None };
+    let finish = |counter| {
+        let (nonce, keep, owner) = (runner, TRIAL, owner.clone());
+        Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep, owner, quorum: None }))
+    };
     let of_lock = [
         ("taking a lock", acquire(nonce, false)),
         ("renewing a lock", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl, quorum: None })),
         ("releasing a lock", Op::Release(Release { nonce, quorum: None })),
     ];
-    let of_run = [("beginning a run", acquire(runner, true)), ("finishing a run", Op::Finish(Box::new(finish)))];
+    let begin = [("beginning a run", acquire(runner, true))].into_iter().filter(|_| trial.can_run);
     let mut tried = Ok(());
-    for (step, op) in of_lock.into_iter().chain(of_run.into_iter().filter(|_| trial.can_run)) {
+    let mut steps: VecDeque<_> = of_lock.into_iter().chain(begin).collect();
+    while let Some((step, op)) = steps.pop_front() {
+        let is_of_run = op.nonce() == Some(runner);
         let op = LockOp { lock: LockId::new(0), resource: names.resource.clone(), op };
-        tried = perform(asker, &session, op).await.map_err(|why| format!("{step} failed: {why}"));
-        if tried.is_err() {
-            break;
+        match perform(asker, &session, op).await {
+            Ok(Applied::Acquired { counter }) if is_of_run => steps.push_back(("finishing a run", finish(counter))),
+            Ok(_) => {}
+            Err(why) => {
+                tried = Err(format!("{step} failed: {why}"));
+                break;
+            }
         }
     }
     // Of a mark that is refused nothing remains.
@@ -505,7 +515,7 @@ async fn try_lock(
     })
 }
 
-async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<(), String> {
+async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<Applied, String> {
     let left = asker.until.since(clock::monotonic()).min(STEP);
     let mut exchange =
         session.begin(RequestId::new(0), &[op], left, clock::unix_ms()).map_err(|denial| denial.to_string())?;
@@ -514,9 +524,9 @@ async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<(), Str
         match exchange.replies(replies) {
             Progress::Again => {}
             Progress::Done(outcomes) => {
-                return match outcomes.first() {
-                    Some(Outcome::Applied(_)) => Ok(()),
-                    Some(Outcome::NotApplied(refusal)) => Err(refused(refusal)),
+                return match outcomes.into_iter().next() {
+                    Some(Outcome::Applied(applied)) => Ok(applied),
+                    Some(Outcome::NotApplied(refusal)) => Err(refused(&refusal)),
                     Some(Outcome::Unknown(fault)) => Err(fault.to_string()),
                     None => Err("no outcome".to_owned()),
                 };

@@ -43,9 +43,9 @@ fn a_mark_that_others_count_on_is_read_as_it_is() {
     let name = "pool#permits@";
     let key = bucket.session().key(&Resource::new(name).unwrap()).text;
     let write = |bucket: &mut Bucket, of: u8, owner: &str| {
-        granted(&bucket.with(&mut Memory::default(), name, acquire(of)));
+        let token = Token::new(granted(&bucket.with(&mut Memory::default(), name, acquire(of)))).unwrap();
         let owner = Owner::new(owner).unwrap();
-        let finish = Finish { nonce: nonce(of), token: Token::new(1).unwrap(), keep: TTL, owner, quorum: None };
+        let finish = Finish { nonce: nonce(of), token, counter: token, keep: TTL, owner, quorum: None };
         let done = bucket.with(&mut Memory::default(), name, Op::Finish(Box::new(finish)));
         assert_eq!(done, Outcome::Applied(Applied::Finished));
     };

@@ -1,0 +1,77 @@
+//! A store without the client above it, for the test in `testing/differential`: no part of what is promised, and in no build
+//! without the feature `fuzzing`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::member::{Marker, RunId};
+use leasehold_core::op::{LockOp, Op, Outcome};
+use leasehold_core::{LockId, NodeId, RequestId, Resource, Transmit};
+
+use crate::clock;
+use crate::error::Error;
+use crate::transport::{self, Pool, Transport};
+use crate::url::StoreUrl;
+
+/// Far longer than any answer of a busy test server takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One client's connections to a store.
+pub struct Direct {
+    transport: Arc<dyn Transport>,
+    is_observed: bool,
+}
+
+impl Direct {
+    /// Opens the store that a url names.
+    ///
+    /// # Errors
+    /// As for a client.
+    pub fn open(url: &str) -> Result<Self, Error> {
+        let url: StoreUrl = url.parse()?;
+        Ok(Self { is_observed: transport::is_observed(&url), transport: transport::open(&url)? })
+    }
+
+    /// Returns true if nothing expires by itself, so that observers have to wait.
+    pub fn is_observed(&self) -> bool {
+        self.is_observed
+    }
+
+    /// Returns true if waiters may stand in line.
+    pub fn keeps_line(&self) -> bool {
+        self.transport.keeps_line()
+    }
+
+    /// Sends one operation, and waits for its answer.
+    pub fn ask(&self, id: u64, lock: LockId, resource: &Resource, op: &Op) -> Outcome {
+        let ops = vec![LockOp { lock, resource: resource.clone(), op: op.clone() }];
+        let deadline = clock::monotonic().plus(PATIENCE);
+        let request = Transmit { id: RequestId::new(id), node: NodeId::new(0), deadline, ops: ops.into() };
+        match self.transport.perform(&request, Pool::Caller) {
+            Ok(mut outcomes) => outcomes.remove(0),
+            Err(fault) => fault.outcome(),
+        }
+    }
+
+    /// Reads the marker of a quorum, as it is stored, and the run of the server.
+    ///
+    /// # Errors
+    /// As for a client.
+    pub fn look(&self) -> Result<(Option<Marker>, Vec<u8>, Option<RunId>), Error> {
+        let found = self.transport.look()?;
+        Ok((found.marker, found.text, found.run))
+    }
+
+    /// Replaces the marker that was found.
+    ///
+    /// # Errors
+    /// As for a client.
+    pub fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
+        self.transport.mark(found, marker)
+    }
+
+    /// Gives up a place in line. Nobody waits for it.
+    pub fn leave_line(&self, resource: &Resource, lock: LockId) {
+        self.transport.leave_line(resource, lock);
+    }
+}
