@@ -521,6 +521,11 @@ impl Holding {
         !self.released && self.seq() == Some(Seq::LAST)
     }
 
+    /// Returns true if the store does not expire it, so that only observers can declare it dead.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.left.is_none() && self.record_ttl.is_some()
+    }
+
     pub(crate) fn format(&self) -> Format {
         match self.holder {
             Holder::Lease { .. } => Format::Leasehold,

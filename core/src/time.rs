@@ -84,6 +84,12 @@ pub fn observed_until(seen: Monotonic, ttl: Duration, drift: Drift, format: Form
     }
 }
 
+/// The longest pause between two looks at a record that is watched: a twelfth of its ttl. A holder renews every third of that,
+/// so it is seen to live soon after it has renewed.
+pub fn look_again(record_ttl: Duration) -> Duration {
+    record_ttl / 12
+}
+
 /// The longest time that a record may stand in the way after its holder died, in true time:
 /// `(ttl + lock_delay) (1 + rho) / (1 - rho)`.
 pub fn takeover_bound(ttl: Ttl, lock_delay: Duration, drift: Drift) -> Duration {

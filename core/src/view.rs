@@ -94,7 +94,7 @@ impl View {
 }
 
 /// Returns true if two nodes show the same lease.
-fn is_same(one: &Holding, other: &Holding) -> bool {
+pub(crate) fn is_same(one: &Holding, other: &Holding) -> bool {
     match (&one.holder, &other.holder) {
         (Holder::Lease { nonce: one, .. }, Holder::Lease { nonce: other, .. }) => one == other,
         (Holder::Foreign, Holder::Foreign) => one.owner == other.owner,

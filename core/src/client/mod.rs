@@ -16,7 +16,7 @@ pub use io::{Error, Input, Output, Stats, Transmit};
 pub use line::Departure;
 use locks::{Lock, Locks, Place};
 
-use crate::config::{Config, LockOptions, MAX_KEEP, Quorum, Wait};
+use crate::config::{Config, LockOptions, MAX_KEEP, Quorum};
 use crate::event::{Event, Failure};
 use crate::ids::{LockId, NodeId, Nonce, RequestId, Resource, Seq, Version};
 use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send, node_ids};
@@ -179,7 +179,7 @@ impl Client {
         let acquisition = Acquisition::new(options.wait(), self.env.now);
         let behind = self.queues.get(&resource).map(|queue| (queue.head, queue.waiting.is_empty()));
         let ahead = behind.and_then(|(head, _)| self.describe(head));
-        let once = options.wait() == Wait::Once;
+        let once = options.wait().is_for_nobody();
         let machine = Machine::Idle(Idle::new(acquisition, ahead.clone()));
         let key = resource.clone();
         let Some(place) = self.locks.insert(lock, resource, options, machine) else {
@@ -197,7 +197,7 @@ impl Client {
                 self.drive(place, LeaseInput::Turn);
                 self.start(place, fresh);
             }
-            // An acquisition that tries once does not queue behind a lease, but does behind the end of one.
+            // An acquisition that waits for nobody does not queue behind a lease, but does behind the end of one.
             Some((head, is_next)) if once && !(is_next && self.is_ending(head)) => {
                 self.outputs.push_back(Output::Event(Event::Failed {
                     lock,

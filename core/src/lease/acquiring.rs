@@ -129,13 +129,18 @@ impl NodeAttempt {
 
     /// Its part in the wait for the next attempt.
     fn into_wait(self, ctx: &mut Ctx<'_>) -> NodeWait {
-        let blocked_until = match &self.block_reason {
-            Some(BlockReason::Busy(holding)) => Some(self.runs_out(holding, ctx).unwrap_or(Monotonic::FAR)),
-            Some(_) | None => None,
+        let (blocked_until, is_observed) = match &self.block_reason {
+            Some(BlockReason::Busy(holding)) => {
+                (Some(self.runs_out(holding, ctx).unwrap_or(Monotonic::FAR)), holding.is_observed())
+            }
+            // It may have such a record, too: the attempt was decided without its answer.
+            None => (None, self.deadline.is_none() && self.in_flight.is_some() && ctx.config.is_observed(self.id)),
+            Some(_) => (None, false),
         };
         NodeWait {
             id: self.id,
             blocked_until,
+            is_observed,
             health: self.health(),
             open: self.in_flight,
             looking: None,
@@ -562,6 +567,7 @@ impl Acquiring {
         if not_denied < q {
             return (acquisition.fail(ctx), Some(Row::AcquiringDenied));
         }
+        acquisition.watch(&nodes, ctx);
         if acquisition.is_over(ctx.now.monotonic) {
             return (acquisition.fail(ctx), Some(Row::AcquiringFailed));
         }

@@ -7,12 +7,14 @@ use crate::backoff::Backoff;
 use crate::config::Wait;
 use crate::event::{Event, Failure};
 use crate::ids::{NodeId, Seq};
+use crate::lease::waiting::{self, NodeWait};
+use crate::lease::watched::Watched;
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
 use crate::line::Reserved;
 use crate::op::{Denial, Fault, Holder, Holding, Mark, Refusal, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
-use crate::time::{Monotonic, Now, after_reservation, fraction_of};
+use crate::time::{Monotonic, Now, after_reservation, fraction_of, look_again};
 use crate::view::View;
 
 /// The reason why an attempt did not bring the lock.
@@ -178,13 +180,15 @@ pub(crate) struct Acquisition {
     /// A bit for each node whose fresh credentials have already led to a try. If such a node refuses again, the next try
     /// waits for the backoff.
     tried_fresh: u32,
+    /// Set where the record in the way is watched instead of waited for.
+    watched: Option<Box<Watched>>,
 }
 
 impl Acquisition {
     pub(crate) fn new(wait: Wait, now: Now) -> Self {
         let wait_until = match wait {
             Wait::For(duration) => now.monotonic.plus(duration),
-            Wait::Once | Wait::Forever => Monotonic::FAR,
+            Wait::Once | Wait::Watch | Wait::Forever => Monotonic::FAR,
         };
         Self {
             wait,
@@ -197,6 +201,7 @@ impl Acquisition {
             has_place: false,
             reserved: None,
             tried_fresh: 0,
+            watched: None,
         }
     }
 
@@ -220,7 +225,16 @@ impl Acquisition {
 
     /// Returns true if no further attempt may start.
     pub(crate) fn is_over(&self, now: Monotonic) -> bool {
-        self.wait == Wait::Once || self.is_past_wait(now)
+        match self.wait {
+            Wait::Once => true,
+            Wait::Watch => self.watched.is_none() || self.has_seen_life() || self.is_past_wait(now),
+            Wait::For(_) | Wait::Forever => self.is_past_wait(now),
+        }
+    }
+
+    /// Returns true if there is nothing more to watch for: the holder lives.
+    pub(crate) fn has_seen_life(&self) -> bool {
+        self.watched.as_ref().is_some_and(|watched| watched.lives())
     }
 
     /// Returns true if the attempt takes a place in the line of waiters. Runs stand by: a finish tells all of them.
@@ -229,7 +243,7 @@ impl Acquisition {
     /// passes from hand to hand is never free for those who only poll.
     pub(crate) fn stands_in_line(&self, ctx: &Ctx<'_>) -> bool {
         let is_shared = ctx.observations.is_shared(ctx.resource, ctx.now.monotonic);
-        let waits = self.wait != Wait::Once && ctx.options.run().is_none();
+        let waits = !self.wait.is_for_nobody() && ctx.options.run().is_none();
         ctx.config.lines() && waits && !is_shared && (ctx.options.fair() || self.attempt > 1)
     }
 
@@ -287,7 +301,11 @@ impl Acquisition {
         // A holder of our own kind tells the next in line. Foreign holders tell nobody.
         let is_told = self.has_place && self.holding().is_some_and(|holding| holding.holder != Holder::Foreign);
         let sleep = if is_told { backoff.steady(u32::MAX, jitter) } else { backoff.sleep(self.tries, jitter) };
-        let by_backoff = ctx.after(sleep);
+        // Do not spin on a record that is always about to run out, or whose ttl is very short.
+        let shortest = backoff.sleep(0, 0);
+        let look_again =
+            self.watched.as_ref().and(self.holding()).and_then(|holding| holding.record_ttl).map(look_again);
+        let by_backoff = ctx.after(look_again.map_or(sleep, |pause| pause.max(shortest).min(sleep)));
         // A record that should have run out by now, but has not, does not tell when it will.
         let by_expiry = runs_out.filter(|at| *at > ctx.now.monotonic).map(|at| {
             // Waiters that saw the same record must not all return at the same instant.
@@ -295,8 +313,7 @@ impl Acquisition {
             at.plus(fraction_of(spread, ctx.jitter(Domain::Takeover, self.attempt, self.tries)))
         });
         self.tries = self.tries.saturating_add(1);
-        // Do not spin on a record that is always about to run out.
-        let soonest = ctx.after(backoff.sleep(0, 0));
+        let soonest = ctx.after(shortest);
         by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
 
@@ -315,6 +332,28 @@ impl Acquisition {
         is_first
     }
 
+    /// Notes what the nodes show of the record in the way, if it is to be watched. The watch begins with the first attempt that
+    /// is refused because of a record that only observers can declare dead. It ends at the latest when that has stood for its
+    /// time, and a last attempt had the time of a request.
+    pub(super) fn watch(&mut self, nodes: &[NodeWait], ctx: &Ctx<'_>) {
+        if self.wait != Wait::Watch || self.holding().is_none() {
+            return;
+        }
+        let watched = match &mut self.watched {
+            Some(watched) => watched,
+            None => {
+                let Some(until) = waiting::declared_dead_at(nodes) else { return };
+                self.wait_until = until.max(ctx.now.monotonic).plus(ctx.request_timeout());
+                self.watched.insert(Box::default())
+            }
+        };
+        for node in nodes {
+            if let Some(BlockReason::Busy(holding)) = &node.last_reply.block_reason {
+                watched.saw(node.id, holding, nodes.len());
+            }
+        }
+    }
+
     /// Resets the backoff, since something has changed.
     pub(crate) fn made_progress(&mut self) {
         self.tries = 0;
@@ -322,7 +361,7 @@ impl Acquisition {
 
     /// Ends the acquisition with an event that names the reason.
     pub(crate) fn fail(self, ctx: &mut Ctx<'_>) -> Machine {
-        let once = self.wait == Wait::Once;
+        let once = self.wait.is_for_nobody();
         let failure = match self.block_reason {
             Some(BlockReason::Busy(holding)) if once => Failure::Busy { holding: Some(holding) },
             Some(BlockReason::Busy(holding)) => Failure::TimedOut { holding: Some(holding) },

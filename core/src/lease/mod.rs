@@ -27,6 +27,7 @@
 //! | Waiting | a look shows a mark that stands | Ended | Failed: done | `WaitingDone` |
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
+//! | Waiting | a look shows that the holder lives, which was all there was to wait for | Ended | Failed: busy | `WaitingLives` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
 //! | Held | renewal due | Held | Renew, and Acquire to a node without our record | `HeldRenewed` |
 //! | Held | time to ask a node without our record, or in doubt | Held | Acquire or Raise to it | `HeldRepaired` |
@@ -65,6 +66,7 @@ mod sends;
 #[cfg(test)]
 mod tests;
 mod waiting;
+mod watched;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -127,6 +129,7 @@ rows! {
         WaitingDone,
         WaitingWoken,
         WaitingOver,
+        WaitingLives,
         WaitingCancelled,
         HeldRenewed,
         HeldRepaired,

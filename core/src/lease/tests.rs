@@ -170,6 +170,10 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         })
     };
     let ours = |back: usize, released| holding(nonce.unwrap(), sends[sends.len() - 1 - back].seq, released);
+    let observed = |seq| {
+        let theirs = holding(Nonce::from_bytes([0xee; 16]), Seq::new(seq), false);
+        Seen { holding: Some(Holding { left: None, ..*theirs }.into()), done: None }
+    };
     let theirs = || Seen { holding: Some(holding(Nonce::from_bytes([0xee; 16]), Seq::new(3), false)), done: None };
     let conflict = |holding| Outcome::NotApplied(Refusal::Conflict(Seen { holding, done: None }));
     let token = |counter| Token::new(counter).unwrap();
@@ -194,6 +198,8 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         Answer::Throttled => Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy))),
         Answer::Denied => Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "no"))),
         Answer::Theirs => Outcome::NotApplied(Refusal::Conflict(theirs())),
+        Answer::Observed(seq) => Outcome::NotApplied(Refusal::Conflict(observed(seq))),
+        Answer::SawObserved(seq) => Outcome::Applied(Applied::Read(observed(seq))),
         Answer::Ours(back) => conflict(Some(ours(back, false))),
         Answer::OursRevoked => conflict(Some(holding(nonce.unwrap(), Seq::LAST, false))),
         Answer::OursFreed => conflict(Some(ours(0, true))),

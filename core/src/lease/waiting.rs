@@ -6,7 +6,7 @@ use crate::ids::{NodeId, Seq};
 use crate::lease::acquisition::NodeReply;
 use crate::lease::{Acquiring, Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Row, Step, misfit};
 use crate::one_or_many::OneOrMany;
-use crate::op::{Applied, FaultKind, Op, Outcome, Refusal, Seen};
+use crate::op::{Applied, FaultKind, Holding, Op, Outcome, Refusal, Seen};
 use crate::quorum::majority;
 use crate::time::Monotonic;
 
@@ -27,6 +27,8 @@ pub(super) struct NodeWait {
     pub(super) id: NodeId,
     /// It showed a record in the way, which stands until this instant as far as is known.
     pub(super) blocked_until: Option<Monotonic>,
+    /// Only observers can declare that record dead, or the one that it may have.
+    pub(super) is_observed: bool,
     pub(super) health: NodeHealth,
     /// A send of the last attempt, which was decided without its answer.
     pub(super) open: Option<Seq>,
@@ -177,6 +179,7 @@ impl Waiting {
             }
             Outcome::Applied(Applied::Read(seen)) => {
                 let observed = ctx.observe(node.id, &seen);
+                node.is_observed = seen.held().is_some_and(Holding::is_observed);
                 node.blocked_until = seen
                     .held()
                     .map(|holding| holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR));
@@ -196,6 +199,10 @@ impl Waiting {
         if denied && self.nodes.len() == 1 {
             return (self.acquisition.fail(ctx), Some(Row::WaitingDenied));
         }
+        self.acquisition.watch(&self.nodes, ctx);
+        if self.acquisition.has_seen_life() {
+            return (self.acquisition.fail(ctx), Some(Row::WaitingLives));
+        }
         if !self.must_look(now) {
             self.acquisition.made_progress();
             self.next_try = now;
@@ -206,10 +213,22 @@ impl Waiting {
     }
 
     fn sleep(&mut self, ctx: &Ctx<'_>) {
-        let mut ends: OneOrMany<Monotonic> = self.nodes.iter().filter_map(|node| node.blocked_until).collect();
-        ends.sort_unstable();
-        let may_stay = self.nodes.len() - majority(self.nodes.len());
-        let runs_out = ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied();
-        self.next_try = self.acquisition.next_try(runs_out, ctx);
+        self.next_try = self.acquisition.next_try(runs_out(&self.nodes), ctx);
     }
+}
+
+/// When so many records have run out that the other nodes can grant, as far as is known; `None` if they can do so now.
+fn runs_out(nodes: &[NodeWait]) -> Option<Monotonic> {
+    let mut ends: OneOrMany<Monotonic> = nodes.iter().filter_map(|node| node.blocked_until).collect();
+    ends.sort_unstable();
+    let may_stay = nodes.len() - majority(nodes.len());
+    ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied()
+}
+
+/// When observers may have declared so many records dead that the other nodes can grant; `None` if that needs no observers, or
+/// if the records do not say how long they stand.
+pub(super) fn declared_dead_at(nodes: &[NodeWait]) -> Option<Monotonic> {
+    let observed = nodes.iter().filter(|node| node.is_observed).count();
+    let needs_observers = nodes.len() - observed < majority(nodes.len());
+    runs_out(nodes).filter(|at| needs_observers && *at < Monotonic::FAR)
 }

@@ -271,9 +271,12 @@ impl World {
             run: None,
             boot: BootId([1; 16]),
             rate_ppm: 0,
-            is_observed: config.observed().next().is_some(),
+            is_observed: false,
         };
         let mut world = Self { time: EPOCH, stores: vec![store; config.nodes().len()], hosts: Vec::new(), drawn: 0 };
+        for node in config.observed() {
+            world.stores[node.index()].is_observed = true;
+        }
         for _ in 0..hosts {
             world.add_host(config, 0);
         }

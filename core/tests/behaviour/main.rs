@@ -38,3 +38,4 @@ mod tokens;
 mod unknown_acquire_given_up;
 mod waiting;
 mod waiting_in_line;
+mod watching;

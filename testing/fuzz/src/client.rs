@@ -46,9 +46,10 @@ pub(crate) fn config(u: &mut Unstructured<'_>) -> Result<Config> {
 /// The options of an acquisition, always valid.
 pub(crate) fn options(u: &mut Unstructured<'_>) -> Result<LockOptions> {
     let ttl = Duration::from_millis(*u.choose(&[100, 1_000, 30_000, 86_400_000])?);
-    let wait = match u.int_in_range(0..=3)? {
+    let wait = match u.int_in_range(0..=4)? {
         0 => Wait::Once,
         1 => Wait::For(values::length(u)?),
+        2 => Wait::Watch,
         _ => Wait::Forever,
     };
     let mut wanted = LockOptions::builder().ttl(ttl).wait(wait).owner("me");

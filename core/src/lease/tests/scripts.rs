@@ -44,6 +44,9 @@ pub(super) enum Answer {
     Denied,
     /// Held by somebody else for another 20 s.
     Theirs,
+    /// The same, by a record that only observers can declare dead, as of that send.
+    Observed(u32),
+    SawObserved(u32),
     /// Ours, as of so many sends to this node before the last one.
     Ours(usize),
     OursRevoked,
@@ -278,6 +281,20 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Say(0, Theirs), &[AcquiringBlocked]),
             (At(2_000), &[WaitingLooked]),
             (Say(0, Denied), &[WaitingDenied]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "watches until the holder is seen to live",
+        poll: Poll::Read,
+        options: |o| o.wait(Wait::Watch),
+        steps: &[
+            START,
+            (Say(0, Observed(1)), &[AcquiringBlocked]),
+            (At(2_500), &[WaitingLooked]),
+            (Say(0, SawObserved(1)), &[WaitingSaw]),
+            (At(5_000), &[WaitingLooked]),
+            (Say(0, SawObserved(2)), &[WaitingLives]),
         ],
         ..PLAIN
     },
