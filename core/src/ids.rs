@@ -1,9 +1,11 @@
 //! Names of things: integers and bytes that cannot be mixed up, and strings that cannot be malformed.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 
 use crate::config::error::ConfigError;
+use crate::sip;
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -293,6 +295,17 @@ impl Version {
     /// The bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
+    }
+
+    /// A digest that tells it from other versions, and shows no nonce: for what is kept outside of stores and processes.
+    pub fn digest(&self) -> [u8; 16] {
+        let word = |bytes: &[u8]| {
+            let mut eight = [0; 8];
+            eight[..bytes.len()].copy_from_slice(bytes);
+            u64::from_le_bytes(eight)
+        };
+        let words: Vec<u64> = core::iter::once(self.0.len() as u64).chain(self.0.chunks(8).map(word)).collect();
+        sip::digest(&words)
     }
 }
 

@@ -36,6 +36,7 @@ pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 pub use event::{Event, Failure, LostReason};
 pub use ids::{LockId, NodeId, Nonce, Owner, Payload, RequestId, Resource, Seq, SessionLabel, Token, Version};
+pub use observe::Sighting;
 pub use one_or_many::OneOrMany;
 pub use prf::{Entropy, Seed};
 pub use run::{MIN_PERIOD, period_slot};

@@ -5,11 +5,12 @@
 //! must still find out that nothing changed for a whole ttl.
 
 use alloc::collections::BTreeMap;
+use core::time::Duration;
 
 use crate::config::Drift;
 use crate::ids::{NodeId, Resource, Version};
 use crate::op::Holding;
-use crate::time::{AWAY_FROM_LINE, Monotonic, observed_until};
+use crate::time::{AWAY_FROM_LINE, Monotonic, first_sight, observed_until};
 
 /// The observations of one client, of records that only observers can declare dead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -17,18 +18,39 @@ pub(crate) struct Observations {
     seen: BTreeMap<(Resource, NodeId), Observation>,
     /// Where a holder of another library was seen, and when last.
     foreign: BTreeMap<Resource, Monotonic>,
+    /// First sights of earlier processes of this machine. They count once a record shows the same version here.
+    earlier: BTreeMap<(Resource, NodeId), ([u8; 16], Monotonic)>,
     limit: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Observation {
     version: Version,
+    /// When it was first seen.
+    since: Monotonic,
     until: Monotonic,
+    /// Another version was seen before it.
+    is_changed: bool,
+}
+
+/// A record that only observers can declare dead, as a client has seen it so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// The node.
+    pub node: NodeId,
+    /// The version of the record.
+    pub version: Version,
+    /// When it was first seen.
+    pub since: Monotonic,
+    /// When the record may be taken over, unless its version changes before.
+    pub until: Monotonic,
+    /// Another version was seen before it: somebody has written the record meanwhile.
+    pub is_changed: bool,
 }
 
 impl Observations {
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { seen: BTreeMap::new(), foreign: BTreeMap::new(), limit }
+        Self { seen: BTreeMap::new(), foreign: BTreeMap::new(), earlier: BTreeMap::new(), limit }
     }
 
     /// Notes that a reply that arrived at `now` shows `holding`. Returns when it may be taken over; `None` if the store
@@ -53,9 +75,39 @@ impl Observations {
         if self.seen.len() >= self.limit && !self.seen.contains_key(&key) {
             self.make_room(now);
         }
-        let until = observed_until(now, ttl, drift, holding.format());
-        self.seen.insert(key, Observation { version: holding.version.clone(), until });
+        let earlier = self.earlier.remove(&key).filter(|(digest, _)| *digest == holding.version.digest());
+        let since = earlier.map_or(now, |(_, since)| since.min(now));
+        let until = observed_until(since, ttl, drift, holding.format());
+        let is_changed = self.seen.contains_key(&key);
+        self.seen.insert(key, Observation { version: holding.version.clone(), since, until, is_changed });
         Some(until)
+    }
+
+    /// Notes that an earlier process has first seen the version with that digest so long ago.
+    pub(crate) fn seen_before(
+        &mut self,
+        node: NodeId,
+        resource: &Resource,
+        digest: [u8; 16],
+        ago: Duration,
+        now: Monotonic,
+    ) {
+        let key = (resource.clone(), node);
+        if self.earlier.len() < self.limit || self.earlier.contains_key(&key) {
+            self.earlier.insert(key, (digest, first_sight(now, ago)));
+        }
+    }
+
+    /// The records of a resource that are under observation, by node.
+    pub(crate) fn sightings(&self, resource: &Resource) -> impl Iterator<Item = Sighting> {
+        let all = (resource.clone(), NodeId::new(0))..=(resource.clone(), NodeId::new(u16::MAX));
+        self.seen.range(all).map(|((_, node), seen)| Sighting {
+            node: *node,
+            version: seen.version.clone(),
+            since: seen.since,
+            until: seen.until,
+            is_changed: seen.is_changed,
+        })
     }
 
     /// The version that has not changed for its whole ttl.
@@ -106,7 +158,6 @@ mod tests {
     use super::*;
     use crate::ids::{Nonce, Seq};
     use crate::op::Holder;
-    use core::time::Duration;
 
     const TTL: Duration = Duration::from_secs(30);
     const START: Monotonic = Monotonic::from_ns(0);

@@ -84,6 +84,12 @@ pub fn observed_until(seen: Monotonic, ttl: Duration, drift: Drift, format: Form
     }
 }
 
+/// The first sight of a version so long `ago`, which an earlier process of this machine has noted: the margins of
+/// [`observed_until`] apply to all of the time since. `ago` is measured by this clock, so it is never before its start.
+pub fn first_sight(now: Monotonic, ago: Duration) -> Monotonic {
+    Monotonic(now.0.saturating_sub(ns(ago)))
+}
+
 /// The longest pause between two looks at a record that is watched: a twelfth of its ttl. A holder renews every third of that,
 /// so it is seen to live soon after it has renewed.
 pub fn look_again(record_ttl: Duration) -> Duration {

@@ -5,6 +5,7 @@ mod io;
 mod line;
 mod locks;
 mod run;
+mod sightings;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};

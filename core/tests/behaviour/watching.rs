@@ -264,3 +264,121 @@ fn a_store_that_goes_down_ends_the_watch_in_time() {
     }
     assert_eq!(failure(&world.take_events(1)), Failure::Unavailable(fault));
 }
+
+/// What a host has seen of the lock, as it would keep it for a later process.
+fn kept(world: &World, host: usize) -> ([u8; 16], Monotonic) {
+    let sightings = world.hosts[host].client.sightings(&resource("r"));
+    let [sighting] = &sightings[..] else { panic!("{sightings:?}") };
+    (sighting.version.digest(), sighting.since)
+}
+
+/// Tells a fresh host what another one on the same machine has seen.
+fn hand_on(world: &mut World, host: usize, (digest, since): ([u8; 16], Monotonic), ago: Duration) {
+    let now = world.now(host);
+    let ago = now.monotonic.since(since).min(ago);
+    world.hosts[host].client.seen_before(&resource("r"), NodeId::new(0), digest, ago, now);
+}
+
+/// Fresh processes of one machine, each of which waits for less than the ttl and hands on what it has seen; the time that
+/// passed until one of them has the lock.
+fn relay(world: &mut World, hosts: std::ops::Range<usize>) -> Option<Duration> {
+    let began = world.time;
+    let mut first = None;
+    for host in hosts {
+        if let Some(first) = first {
+            hand_on(world, host, first, Duration::MAX);
+        }
+        world.acquire(host, 1, "r", with(|o| o.wait(Wait::For(secs(4)))));
+        world.pass(secs(5));
+        if is_granted(&world.take_events(host)) {
+            return Some(world.time - began);
+        }
+        first = Some(kept(world, host));
+    }
+    None
+}
+
+/// Hosts whose clocks show the same, as processes of one machine.
+fn one_machine(config: &Config, hosts: usize) -> World {
+    let mut world = World::with_config(config, hosts);
+    for host in &mut world.hosts {
+        host.offset = Duration::ZERO;
+    }
+    world
+}
+
+#[test]
+fn what_earlier_processes_have_seen_counts() {
+    let mut world = one_machine(&observed(1), 12);
+    world.hold(0, 1, "r", options());
+    kill(&mut world, 0);
+    let took = relay(&mut world, 1..12).expect("somebody takes over");
+    assert!(took >= OBSERVED && took <= OBSERVED + secs(5) + ms(100), "{took:?}");
+}
+
+#[test]
+fn a_holder_that_lives_is_never_taken_over_by_a_relay() {
+    let mut world = one_machine(&observed(1), 30);
+    world.hold(0, 1, "r", options());
+    assert_eq!(relay(&mut world, 1..30), None);
+    assert!(world.remaining(0, 1) > secs(15));
+}
+
+#[test]
+fn a_first_sight_counts_only_for_the_version_that_is_read_now() {
+    let mut world = one_machine(&observed(1), 3);
+    world.hold(0, 1, "r", options());
+    world.acquire(1, 1, "r", once());
+    world.deliver_all();
+    let first = kept(&world, 1);
+    // The holder renews once more before it dies.
+    world.pass(secs(12));
+    kill(&mut world, 0);
+    world.pass(secs(60));
+    hand_on(&mut world, 2, first, Duration::MAX);
+    world.acquire(2, 1, "r", watch());
+    let took = end_of_watch(&mut world, 2, 1);
+    assert!(took >= OBSERVED, "{took:?}: it was seen of another version");
+}
+
+#[test]
+fn the_drift_applies_to_all_of_the_time_since_the_first_sight() {
+    let mut world = one_machine(&observed(1), 2);
+    world.hold(0, 1, "r", options());
+    kill(&mut world, 0);
+    world.acquire(1, 1, "r", once());
+    world.deliver_all();
+    let (digest, _) = kept(&world, 1);
+    let config = observed(1);
+    for (ago, least) in [(secs(30), ms(300)), (ms(30_299), ms(1)), (secs(3_600), ms(0))] {
+        let fresh = world.add_host(&config, 0);
+        world.hosts[fresh].offset = Duration::ZERO;
+        let mut world = world.clone();
+        world.pass(secs(3_600));
+        let now = world.now(fresh);
+        world.hosts[fresh].client.seen_before(&resource("r"), NodeId::new(0), digest, ago, now);
+        world.acquire(fresh, 1, "r", watch());
+        let took = end_of_watch(&mut world, fresh, 1);
+        assert!(is_granted(&world.take_events(fresh)));
+        assert!(took >= least && took <= least + ms(100), "{ago:?}: {took:?}");
+    }
+}
+
+#[test]
+fn a_sighting_says_since_when_and_what_a_takeover_needs() {
+    let mut world = World::with_config(&observed(1), 2);
+    world.hold(0, 1, "r", options());
+    world.acquire(1, 1, "r", once());
+    world.deliver_all();
+    let (began, job) = (world.now(1).monotonic, resource("r"));
+    let of = |world: &World| {
+        let sightings = world.hosts[1].client.sightings(&job);
+        (sightings[0].since, sightings[0].until.since(sightings[0].since), sightings[0].is_changed)
+    };
+    assert_eq!(of(&world), (began, OBSERVED, false));
+    world.pass(secs(12));
+    world.acquire(1, 2, "r", once());
+    world.deliver_all();
+    assert_eq!(of(&world), (world.now(1).monotonic, OBSERVED, true));
+    assert!(world.hosts[1].client.sightings(&resource("other")).is_empty());
+}
