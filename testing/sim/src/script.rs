@@ -201,6 +201,9 @@ pub struct Job {
     /// The time to try: absent for ever, 0 once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
+    /// It waits for nobody, but watches a record that only observers can declare dead; in the place of `wait_ns`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub watches: bool,
     /// The time for which the lock stays closed after an expiry.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lock_delay_ns: u64,
@@ -240,6 +243,7 @@ impl Job {
         let ns = Duration::from_nanos;
         let mut options = LockOptions::builder().ttl(ns(self.ttl_ns)).lock_delay(ns(self.lock_delay_ns));
         options = options.owner(&format!("host {host}")).wait(match self.wait_ns {
+            _ if self.watches => Wait::Watch,
             None => Wait::Forever,
             Some(wait) => Wait::For(ns(wait)),
         });

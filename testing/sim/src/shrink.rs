@@ -162,6 +162,7 @@ impl Shrinker {
         self.attempt(|script| script.hosts[host].workers[worker][n].writes = 0);
         self.attempt(|script| script.hosts[host].workers[worker][n].careless = false);
         self.attempt(|script| script.hosts[host].workers[worker][n].cancel_ns = None);
+        self.attempt(|script| script.hosts[host].workers[worker][n].watches = false);
         self.attempt(|script| script.hosts[host].workers[worker][n].wait_ns = None);
         self.attempt(|script| script.hosts[host].workers[worker][n].max_hold_ns = None);
         self.attempt(|script| script.hosts[host].workers[worker][n].no_renewal = false);

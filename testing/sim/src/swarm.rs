@@ -224,6 +224,7 @@ impl Swarm {
         let (cancels, careless) = (self.has("cancel"), self.has("careless"));
         let mut runs = self.stream("runs").of(host as u64 * 16 + worker).draws();
         let has_runs = self.has("runs");
+        let mut watches = self.stream("watches").of(host as u64 * 16 + worker).draws();
         let count = draws.between(2, 5);
         (0..count)
             .map(|_| {
@@ -243,6 +244,7 @@ impl Swarm {
                     resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
                     ttl_ns,
                     wait_ns,
+                    watches: wait_ns.is_some() && watches.one_in(2),
                     lock_delay_ns: if lock_delay && draws.one_in(2) { draws.below(ttl_ns) } else { 0 },
                     max_hold_ns: (max_hold && draws.one_in(3)).then(|| ttl_ns + draws.below(ttl_ns * 2)),
                     no_renewal: no_renewal && draws.one_in(2),

@@ -7,7 +7,7 @@ use leasehold_core::{Client, Error, Event, LockId, LostReason, Now, Token};
 use super::{Due, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
-use crate::ledger::ProcessId;
+use crate::ledger::{ProcessId, longest_stand};
 use crate::promise::Promise;
 use crate::recorder::Journey;
 use crate::register::{Ask, Reply};
@@ -165,7 +165,9 @@ impl World<'_> {
         let host = &mut self.hosts[process.host];
         host.wanted.insert(lock, job.clone());
         host.workers[n].phase = Phase::Trying { lock };
-        if let Some(wait) = job.wait_ns {
+        let wait = if job.watches { Some(self.longest_watch()) } else { job.wait_ns };
+        let host = &mut self.hosts[process.host];
+        if let Some(wait) = wait {
             // A single try makes up to three sends. Otherwise the requests in flight at the end of the wait are
             // awaited.
             let grace = self.config.request_timeout() * if wait == 0 { 4 } else { 1 };
@@ -180,6 +182,14 @@ impl World<'_> {
         self.record(|recorder, now| recorder.waits(process, lock, job.resource, now));
         let (name, fresh) = (self.resources[job.resource].clone(), self.fresh(process.host));
         self.drive(process, None, |client, now| client.acquire(lock, name, options, &fresh, now));
+    }
+
+    /// The longest time for which a record is watched: until observers declare it dead, and the time of a request.
+    fn longest_watch(&self) -> u64 {
+        let foreign = self.script.foreign_clients.iter().map(|client| client.ttl_ns).max().unwrap_or(0);
+        let longest = Duration::from_nanos(self.script.longest_record_ns().max(foreign));
+        let watch = longest_stand(longest, self.drift) + self.config.request_timeout();
+        u64::try_from(watch.as_nanos()).unwrap_or(u64::MAX)
     }
 
     /// The worker does not want the lock any more, held or not.
