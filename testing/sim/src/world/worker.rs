@@ -184,11 +184,12 @@ impl World<'_> {
         self.drive(process, None, |client, now| client.acquire(lock, name, options, &fresh, now));
     }
 
-    /// The longest time for which a record is watched: until observers declare it dead, and the time of a request.
+    /// The longest time for which a job watches a record: a first attempt of up to
+    /// four requests, the time until observers declare it dead, and the time of a request.
     fn longest_watch(&self) -> u64 {
         let foreign = self.script.foreign_clients.iter().map(|client| client.ttl_ns).max().unwrap_or(0);
         let longest = Duration::from_nanos(self.script.longest_record_ns().max(foreign));
-        let watch = longest_stand(longest, self.drift) + self.config.request_timeout();
+        let watch = longest_stand(longest, self.drift) + self.config.request_timeout() * 5;
         u64::try_from(watch.as_nanos()).unwrap_or(u64::MAX)
     }
 
