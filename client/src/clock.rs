@@ -92,7 +92,27 @@ pub(crate) fn store_now(boot: BootId) -> StoreNow {
 #[cfg(all(feature = "sqlite", unix))]
 pub(crate) fn boot_id() -> std::io::Result<BootId> {
     let namespace = std::fs::read_link("/proc/self/ns/time").map(|link| link.into_os_string()).unwrap_or_default();
-    Ok(in_namespace(read_boot_id()?, namespace.as_encoded_bytes()))
+    let offset = std::fs::read_to_string("/proc/self/timens_offsets").ok().and_then(|text| boot_offset(&text));
+    Ok(shifted(in_namespace(read_boot_id()?, namespace.as_encoded_bytes()), offset))
+}
+
+/// The offset of the boot-time clock in this time namespace, as the kernel writes it; `None` without one.
+///
+/// The number of a namespace that has ended is given to another one, whose clock may be shifted differently.
+#[cfg(all(feature = "sqlite", unix))]
+fn boot_offset(offsets: &str) -> Option<(i64, i64)> {
+    let mut words = offsets.lines().find_map(|line| line.trim().strip_prefix("boottime"))?.split_whitespace();
+    let offset: (i64, i64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    (offset != (0, 0)).then_some(offset)
+}
+
+#[cfg(all(feature = "sqlite", unix))]
+fn shifted(BootId(mut boot): BootId, offset: Option<(i64, i64)>) -> BootId {
+    let Some((seconds, ns)) = offset else { return BootId(boot) };
+    for (at, byte) in seconds.to_le_bytes().into_iter().chain(ns.to_le_bytes()).enumerate() {
+        boot[at] ^= byte;
+    }
+    BootId(boot)
 }
 
 /// Names the system's start, by its number on this installation.
@@ -196,7 +216,9 @@ mod tests {
         let read: String = read_boot_id().unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(read, kernel.trim().replace('-', ""));
         let namespace = std::fs::read_link("/proc/self/ns/time").unwrap();
-        assert_eq!(boot_id().unwrap(), in_namespace(read_boot_id().unwrap(), namespace.as_os_str().as_encoded_bytes()));
+        let namespace = in_namespace(read_boot_id().unwrap(), namespace.as_os_str().as_encoded_bytes());
+        let offsets = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        assert_eq!(boot_id().unwrap(), shifted(namespace, boot_offset(&offsets)));
     }
 
     #[test]
@@ -204,5 +226,19 @@ mod tests {
         let id = in_namespace([1; 16], b"time:[4026531834]");
         assert_ne!(id, in_namespace([2; 16], b"time:[4026531834]"));
         assert_ne!(id, in_namespace([1; 16], b"time:[4026531835]"));
+    }
+
+    #[test]
+    fn a_namespace_with_a_shifted_clock_has_another_id() {
+        let id = |offsets: &str| shifted(in_namespace([1; 16], b"time:[4026532177]"), boot_offset(offsets));
+        let plain = in_namespace([1; 16], b"time:[4026532177]");
+        for none in
+            ["", "monotonic           0         0\nboottime            0         0\n", "boottime x y", "boottime 1"]
+        {
+            assert_eq!(id(none), plain, "{none:?}");
+        }
+        let far = id("monotonic           0         0\nboottime       500000         0\n");
+        let back = id("monotonic           7         0\nboottime      -500000         5\n");
+        assert!(far != plain && back != plain && far != back);
     }
 }
