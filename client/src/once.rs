@@ -346,6 +346,12 @@ impl RunRequest {
         self.map(|lock| lock.wait(wait))
     }
 
+    /// See [`LockRequest::watch_holder`], in the place of [`RunRequest::wait`]: the answer is [`Once::Running`] if somebody who
+    /// lives runs it, and [`Once::Run`] if the runner is dead.
+    pub fn watch_holder(self) -> Self {
+        self.map(LockRequest::watch_holder)
+    }
+
     /// Runs although the work may be done, but not while somebody else runs. Its finish replaces the mark; with a
     /// [`RunRequest::keep`] of zero it removes the mark.
     pub fn even_if_done(mut self) -> Self {

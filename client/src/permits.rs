@@ -73,6 +73,11 @@ impl SemaphoreRequest {
         self.map(|request| request.wait(wait))
     }
 
+    /// See [`LockRequest::watch_holder`]: all permits are watched at the same time.
+    pub fn watch_holder(self) -> Self {
+        self.map(LockRequest::watch_holder)
+    }
+
     /// Tries each permit once, whatever [`SemaphoreRequest::wait`] says: `None` when all of them are held.
     ///
     /// # Errors

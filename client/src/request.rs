@@ -58,6 +58,14 @@ impl LockRequest {
         self.map(|options| options.wait(wait))
     }
 
+    /// Waits for no living holder, in the place of a [`LockRequest::wait`]: with a kind of error [`ErrorKind::Busy`] if the
+    /// holder lives. On DynamoDB, etcd and objects, where only those who watch a record can tell, that is once the record was
+    /// renewed, after about a third of the holder's ttl; a record that stands still for all of its ttl is taken over. Elsewhere
+    /// it is the same as a wait of zero. For short-lived processes, which could never take over from a dead holder otherwise.
+    pub fn watch_holder(self) -> Self {
+        self.map(|options| options.wait(Wait::Watch))
+    }
+
     /// The label that others see. Default `host:pid:thread`; at most 256 bytes.
     pub fn owner(mut self, owner: impl AsRef<str>) -> Self {
         self.has_owner = true;
@@ -175,7 +183,7 @@ impl LockRequest {
             // It ended before the caller had it, because the caller did not run: no holder has lost it.
             let kind = match total {
                 Wait::Forever => continue,
-                Wait::Once => ErrorKind::Busy,
+                Wait::Once | Wait::Watch => ErrorKind::Busy,
                 Wait::For(_) => {
                     let left = until.since(clock::monotonic());
                     if !left.is_zero() {
@@ -210,6 +218,8 @@ impl IntoFuture for LockRequest {
 pub(crate) enum Until {
     Forever,
     Once,
+    /// For no living holder.
+    Watch,
     Time(Monotonic),
 }
 
@@ -223,6 +233,7 @@ impl Until {
         Ok(match options.wait() {
             Wait::Forever => Self::Forever,
             Wait::Once => Self::Once,
+            Wait::Watch => Self::Watch,
             Wait::For(wait) => Self::Time(clock::monotonic().plus(wait)),
         })
     }
@@ -232,6 +243,7 @@ impl Until {
         match self {
             Self::Forever => request,
             Self::Once => request.once(),
+            Self::Watch => request.watch_holder(),
             // A wait of zero would mean a single try, whose failure is another one.
             Self::Time(until) => request.wait(until.since(clock::monotonic()).max(Duration::from_nanos(1))),
         }
