@@ -237,7 +237,7 @@ pub(crate) struct ExecArgs {
     /// terminal, a message names the holder after a wait of 1s.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
-    /// Try once and do not wait; the same as --wait 0s
+    /// Wait for no living holder; the same as --wait 0s
     #[arg(long, conflicts_with = "wait")]
     pub no_wait: bool,
     /// Exit status if the lock could not be acquired; with 0, there is no message either
@@ -331,7 +331,7 @@ pub(crate) struct OnceArgs {
     /// Waits up to 10s while somebody runs it.
     #[arg(long, conflicts_with_all = [
         "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
-        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "command",
+        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "command",
     ])]
     pub forget: bool,
     /// The name of the job: 1 to 1024 bytes, no control characters

@@ -21,7 +21,9 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
         Ok(Job { resource, hold: &args.hold, wait, command: &args.command, permit: None })
     };
     let mut exec = Exec::start(target, (wait, &args.hold), job)?;
-    let request = request(args, &exec.client).wait(exec.left().unwrap_or_default());
+    let request = request(args, &exec.client);
+    let request =
+        if args.hold.watches(wait) { request.watch_holder() } else { request.wait(exec.left().unwrap_or_default()) };
     match exec.acquire(request.into_future()) {
         ControlFlow::Continue(Ok(Once::Run(run))) => {
             let outcome = exec.under(&run);

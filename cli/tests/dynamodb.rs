@@ -87,10 +87,36 @@ fn breaking_the_session_of_a_killed_process_frees_its_lock() {
     let listed = rig.run("", &["list"]).expect(0).stdout;
     assert!(listed.contains("session ci-42") && !listed.contains("session:ci-42"), "{listed}");
     assert!(rig.run("", &["sessions"]).expect(0).stdout.starts_with("ci-42: 1 lock, since "));
-    rig.run("", &["exec", "--wait", "0s", "one", "--", "true"]).expect(75);
+    rig.run("", &["exec", "--no-wait", "--no-watch", "one", "--", "true"]).expect(75);
     rig.run("", &["break", "--yes", "session:ci-42"]).expect(0);
     rig.run("", &["exec", "--wait", "0s", "one", "--", "true"]).expect(0);
     rig.run("", &["sessions"]).expect(1).says("no client has a session");
+}
+
+#[test]
+fn a_fresh_process_without_a_wait_takes_over_from_a_killed_one() {
+    let rig = Rig::start();
+    rig.run("", &["table", "create"]).expect(0);
+    let (lock, run) = (["exec", "--ttl", "3s"], ["once", "--ttl", "3s", "--slot", "monday"]);
+    let start = |options: &[&str], script: &str| {
+        Started::new(&mut rig.command("", &[options, &["job", "--", "sh", "-c", script]].concat()))
+    };
+    let holder = start(&lock, "echo > held; exec sleep 1000");
+    let runner = start(&run, "echo > runs; exec sleep 1000");
+    rig.place.wait_for_file_exists("held");
+    rig.place.wait_for_file_exists("runs");
+    let fresh = |options: &[&str], more: &[&str]| rig.run("", &[options, more, &["job", "--", "true"]].concat());
+    // While they live nobody takes over.
+    fresh(&lock, &["--no-wait"]).expect(75);
+    fresh(&run, &[]).expect(75);
+    for killed in [holder, runner] {
+        killed.signal(Signal::KILL);
+        assert_eq!(killed.wait().status, 1_000 + Signal::KILL.as_raw());
+    }
+    fresh(&lock, &["--no-wait", "--no-watch"]).expect(75);
+    fresh(&run, &["--no-watch"]).expect(75);
+    fresh(&lock, &["--no-wait"]).expect(0);
+    fresh(&run, &[]).expect(0);
 }
 
 #[test]

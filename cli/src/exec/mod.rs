@@ -82,7 +82,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 macro_rules! with_settings {
     ($request:expr, $args:ident, $exec:ident) => {{
         let mut request = $request.ttl($args.hold.ttl());
-        if let Some(left) = $exec.left() {
+        if $args.hold.watches($args.wait()) {
+            request = request.watch_holder();
+        } else if let Some(left) = $exec.left() {
             request = request.wait(left);
         }
         if let Some(owner) = &$args.hold.owner {
