@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use crate::backoff::Backoff;
 use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
-use crate::lease::acquiring::NodeAttempt;
+use crate::lease::attempt::NodeAttempt;
 use crate::lease::node_state::known_losses;
 use crate::lease::releasing::{MarkAt, NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;

@@ -58,6 +58,7 @@
 
 mod acquiring;
 mod acquisition;
+mod attempt;
 mod breaker;
 mod held;
 mod node_state;
