@@ -101,7 +101,7 @@ pub(crate) async fn acquire(
 ) -> Result<(usize, Lease), Error> {
     let mut trouble = Trouble::default();
     for position in from_a_random_one(resources.len())? {
-        match request.clone().named(&resources[position]).once().acquire(caller).await {
+        match request.clone().named(&resources[position]).only_once().acquire(caller).await {
             Ok(lease) => return Ok((position, lease)),
             Err(error) => trouble.note(error)?,
         }

@@ -256,6 +256,7 @@ pub struct LockRequest(request::LockRequest);
 settings! { LockRequest(request::LockRequest):
     LockRequest::ttl(ttl: Duration);
     LockRequest::wait(wait: Duration);
+    LockRequest::watch_holder();
     LockRequest::owner(owner: impl AsRef<str>);
     LockRequest::data(data: impl AsRef<[u8]>);
     LockRequest::lock_delay(lock_delay: Duration);
@@ -297,6 +298,7 @@ settings! { RunRequest(once::RunRequest):
     RunRequest::cooldown(cooldown: Duration);
     RunRequest::keep(keep: Duration);
     RunRequest::wait(wait: Duration);
+    RunRequest::watch_holder();
     LockRequest::ttl(ttl: Duration);
     LockRequest::owner(owner: impl AsRef<str>);
     LockRequest::data(data: impl AsRef<[u8]>);

@@ -89,7 +89,7 @@ pub(crate) fn store_now(boot: BootId) -> StoreNow {
 
 /// Names the stretch of time in which this process's [`monotonic`] values are comparable with another process's: the
 /// kernel's boot, and the time namespace, since a container may have its clock shifted.
-#[cfg(all(feature = "sqlite", unix))]
+#[cfg(unix)]
 pub(crate) fn boot_id() -> std::io::Result<BootId> {
     let namespace = std::fs::read_link("/proc/self/ns/time").map(|link| link.into_os_string()).unwrap_or_default();
     let offset = std::fs::read_to_string("/proc/self/timens_offsets").ok().and_then(|text| boot_offset(&text));
@@ -99,14 +99,14 @@ pub(crate) fn boot_id() -> std::io::Result<BootId> {
 /// The offset of the boot-time clock in this time namespace, as the kernel writes it; `None` without one.
 ///
 /// The number of a namespace that has ended is given to another one, whose clock may be shifted differently.
-#[cfg(all(feature = "sqlite", unix))]
+#[cfg(unix)]
 fn boot_offset(offsets: &str) -> Option<(i64, i64)> {
     let mut words = offsets.lines().find_map(|line| line.trim().strip_prefix("boottime"))?.split_whitespace();
     let offset: (i64, i64) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     (offset != (0, 0)).then_some(offset)
 }
 
-#[cfg(all(feature = "sqlite", unix))]
+#[cfg(unix)]
 fn shifted(BootId(mut boot): BootId, offset: Option<(i64, i64)>) -> BootId {
     let Some((seconds, ns)) = offset else { return BootId(boot) };
     for (at, byte) in seconds.to_le_bytes().into_iter().chain(ns.to_le_bytes()).enumerate() {
@@ -175,7 +175,7 @@ mod registry {
     }
 }
 
-#[cfg(all(feature = "sqlite", unix))]
+#[cfg(unix)]
 fn in_namespace(mut boot: [u8; 16], namespace: &[u8]) -> BootId {
     for (at, byte) in namespace.iter().enumerate() {
         boot[at % 16] = boot[at % 16].rotate_left(1) ^ byte;
@@ -183,18 +183,18 @@ fn in_namespace(mut boot: [u8; 16], namespace: &[u8]) -> BootId {
     BootId(boot)
 }
 
-#[cfg(all(feature = "sqlite", any(target_os = "linux", target_os = "android")))]
+#[cfg(any(target_os = "linux", target_os = "android"))]
 fn read_boot_id() -> std::io::Result<[u8; 16]> {
     parse_uuid(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?)
 }
 
-#[cfg(all(feature = "sqlite", unix, not(any(target_os = "linux", target_os = "android"))))]
+#[cfg(all(unix, not(any(target_os = "linux", target_os = "android"))))]
 fn read_boot_id() -> std::io::Result<[u8; 16]> {
     let output = std::process::Command::new("sysctl").args(["-n", "kern.bootsessionuuid"]).output()?;
     parse_uuid(&String::from_utf8_lossy(&output.stdout))
 }
 
-#[cfg(all(feature = "sqlite", unix))]
+#[cfg(unix)]
 fn parse_uuid(text: &str) -> std::io::Result<[u8; 16]> {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     let mut bytes = [0; 16];
@@ -205,7 +205,7 @@ fn parse_uuid(text: &str) -> std::io::Result<[u8; 16]> {
     Ok(bytes)
 }
 
-#[cfg(all(test, feature = "sqlite", unix))]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::op::{Fault, Holder, Holding};
-use leasehold_core::{ConfigError, Failure, LostReason, Nonce, Version};
+use leasehold_core::{ConfigError, Failure, LostReason, Nonce, Sighting, Version};
 
 use crate::once::Mark;
 
@@ -96,6 +96,10 @@ pub struct LockInfo {
     pub ttl: Option<Duration>,
     /// Time until the store frees the lock unless it is renewed; `None` where only observation can tell.
     pub left: Option<Duration>,
+    /// How long this client has seen the record unchanged, from its first look to the last one, where only observation can tell
+    /// if the holder lives: it is taken over once this is a little more than the ttl. `None` elsewhere, and for all but
+    /// [`Error::holder`] and [`Once::Running`](crate::Once::Running).
+    pub unchanged: Option<Duration>,
     /// The holder's payload.
     pub data: Option<Vec<u8>>,
     /// The name of the [session](crate::ClientBuilder::session) that the lease belongs to.
@@ -118,6 +122,8 @@ pub struct LockInfo {
     pub(crate) session_nonce: Option<Nonce>,
     /// Another one after each renewal, where only observation tells whether a holder lives.
     pub(crate) version: Version,
+    /// Another version was seen before.
+    pub(crate) is_changed: bool,
 }
 
 impl LockInfo {
@@ -129,6 +135,7 @@ impl LockInfo {
             since_unix_ms: holding.since_unix_ms,
             ttl: holding.record_ttl,
             left: holding.left,
+            unchanged: None,
             data: holding.data.as_ref().map(|data| data.as_bytes().to_vec()),
             session: holding.session.as_ref().map(|session| session.label.as_str().to_owned()),
             foreign: matches!(holding.holder, Holder::Foreign),
@@ -141,7 +148,15 @@ impl LockInfo {
             },
             session_nonce: holding.session.as_ref().filter(|session| !session.is_record()).map(|session| session.nonce),
             version: holding.version.clone(),
+            is_changed: false,
         }
+    }
+
+    /// Adds what the client has seen of the records in the way: of a quorum, the node that showed this one for the longest time.
+    fn with_sightings(self, sightings: &[Sighting]) -> Self {
+        let shown = sightings.iter().filter(|sighting| sighting.version == self.version);
+        let Some(longest) = shown.max_by_key(|sighting| sighting.seen.since(sighting.since)) else { return self };
+        Self { unchanged: Some(longest.seen.since(longest.since)), is_changed: longest.is_changed, ..self }
     }
 
     /// Tells if a majority of the nodes showed the record, so that the lock is held. Always true for a single store,
@@ -170,6 +185,17 @@ impl fmt::Display for LockInfo {
         if let Some(left) = self.left {
             let unless = if self.revoked { "at most" } else { "left unless renewed" };
             write!(f, ", {:.1} s {unless}", left.as_secs_f64())?;
+        }
+        if let Some(unchanged) = self.unchanged {
+            f.write_str(if self.is_changed {
+                ", seen to change, and since then unchanged"
+            } else {
+                ", seen unchanged"
+            })?;
+            write!(f, " for {:.1} s", unchanged.as_secs_f64())?;
+            if let Some(ttl) = self.ttl {
+                write!(f, " of its ttl of {:.1} s", ttl.as_secs_f64())?;
+            }
         }
         if self.is_shown_by_a_majority() {
             return Ok(());
@@ -244,9 +270,11 @@ impl Error {
         self
     }
 
-    pub(crate) fn failed(resource: &str, failure: Failure) -> Self {
+    /// `sightings` are those of the resource.
+    pub(crate) fn failed(resource: &str, failure: Failure, sightings: &[Sighting]) -> Self {
         let held = |kind, what: &str, holding: Option<Box<Holding>>| {
-            let holder = holding.map(|holding| Box::new(LockInfo::shown(resource, &holding)));
+            let shown = |holding: &Holding| LockInfo::shown(resource, holding).with_sightings(sightings);
+            let holder = holding.map(|holding| Box::new(shown(&holding)));
             let who = holder.as_ref().map_or_else(|| "held by another client".to_owned(), |holder| holder.to_string());
             Self { holder, ..Self::new(kind, format!("{what}: {who}")) }
         };

@@ -366,7 +366,7 @@ impl Lease {
             Phase::Released | Phase::Finished { confirmed: true } => Ok(()),
             Phase::Finished { confirmed: false } => Err(self.finish_unconfirmed()),
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
-            Phase::Failed(failure) => Err(Error::failed(self.resource(), failure)),
+            Phase::Failed(failure) => Err(Error::failed(self.resource(), failure, &[])),
             Phase::ReleaseOverdue | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
                 let message =
                     "the release is not confirmed: it goes on in the background, and the record runs out by itself";

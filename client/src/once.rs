@@ -346,8 +346,8 @@ impl RunRequest {
         self.map(|lock| lock.wait(wait))
     }
 
-    /// See [`LockRequest::watch_holder`], in the place of [`RunRequest::wait`]: the answer is [`Once::Running`] if somebody who
-    /// lives runs it, and [`Once::Run`] if the runner is dead.
+    /// See [`LockRequest::watch_holder`]: the answer is [`Once::Running`] if somebody who lives runs it, and [`Once::Run`] if the
+    /// runner is dead.
     pub fn watch_holder(self) -> Self {
         self.map(LockRequest::watch_holder)
     }

@@ -73,7 +73,7 @@ impl SemaphoreRequest {
         self.map(|request| request.wait(wait))
     }
 
-    /// See [`LockRequest::watch_holder`]: all permits are watched at the same time.
+    /// See [`LockRequest::watch_holder`]: the holders of all permits are watched at the same time.
     pub fn watch_holder(self) -> Self {
         self.map(LockRequest::watch_holder)
     }

@@ -58,12 +58,13 @@ impl LockRequest {
         self.map(|options| options.wait(wait))
     }
 
-    /// Waits for no living holder, in the place of a [`LockRequest::wait`]: with a kind of error [`ErrorKind::Busy`] if the
-    /// holder lives. On DynamoDB, etcd and objects, where only those who watch a record can tell, that is once the record was
-    /// renewed, after about a third of the holder's ttl; a record that stands still for all of its ttl is taken over. Elsewhere
-    /// it is the same as a wait of zero. For short-lived processes, which could never take over from a dead holder otherwise.
+    /// Does not end before it is known whether the holder lives, however short the [`LockRequest::wait`] is. On DynamoDB, etcd
+    /// and objects only those who watch a record can tell: beyond the wait, it is watched until it is renewed, which takes about a
+    /// third of the holder's ttl, or has stood unchanged for all of its ttl and is taken over. Elsewhere it changes nothing.
+    ///
+    /// For processes that live for less than the ttl, which could never take over from a dead holder otherwise.
     pub fn watch_holder(self) -> Self {
-        self.map(|options| options.wait(Wait::Watch))
+        self.map(|options| options.watch_holder(true))
     }
 
     /// The label that others see. Default `host:pid:thread`; at most 256 bytes.
@@ -105,7 +106,8 @@ impl LockRequest {
         self.map(LockOptionsBuilder::no_renewal)
     }
 
-    /// Tries once, whatever [`LockRequest::wait`] says: `None` when another holder has the lock.
+    /// Tries once, whatever [`LockRequest::wait`] says: `None` when another holder has the lock. With
+    /// [`LockRequest::watch_holder`] it watches as well.
     ///
     /// # Errors
     /// As for awaiting the request, without [`ErrorKind::Busy`] and [`ErrorKind::TimedOut`].
@@ -148,6 +150,12 @@ impl LockRequest {
         self.map(|options| options.run(run))
     }
 
+    /// Asks once, and watches nobody.
+    pub(crate) fn only_once(self) -> Self {
+        self.map(|options| options.wait(Wait::Once).watch_holder(false))
+    }
+
+    /// Waits for nobody.
     pub(crate) fn once(self) -> Self {
         self.map(|options| options.wait(Wait::Once))
     }
@@ -165,7 +173,10 @@ impl LockRequest {
         let mut options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
         let total = options.wait();
         // Without a limit, no clock need be read.
-        let until = if let Wait::For(total) = total { clock::monotonic().plus(total) } else { Monotonic::FAR };
+        let until = match total {
+            Wait::For(wait) | Wait::Watch(wait) => clock::monotonic().plus(wait),
+            Wait::Once | Wait::Forever => Monotonic::FAR,
+        };
         loop {
             let (lease, requests) = shared.driver().acquire(name.clone(), options.clone(), caller)?;
             let pending = Pending { shared: Arc::clone(&shared), lease: Some(lease), requests };
@@ -183,11 +194,12 @@ impl LockRequest {
             // It ended before the caller had it, because the caller did not run: no holder has lost it.
             let kind = match total {
                 Wait::Forever => continue,
-                Wait::Once | Wait::Watch => ErrorKind::Busy,
-                Wait::For(_) => {
+                Wait::Once | Wait::Watch(Duration::ZERO) => ErrorKind::Busy,
+                Wait::For(_) | Wait::Watch(_) => {
                     let left = until.since(clock::monotonic());
                     if !left.is_zero() {
-                        options = options.with_wait(Wait::For(left));
+                        let watches = matches!(total, Wait::Watch(_));
+                        options = options.with_wait(if watches { Wait::Watch(left) } else { Wait::For(left) });
                         continue;
                     }
                     ErrorKind::TimedOut
@@ -218,8 +230,8 @@ impl IntoFuture for LockRequest {
 pub(crate) enum Until {
     Forever,
     Once,
-    /// For no living holder.
-    Watch,
+    /// The holder is watched beyond that instant.
+    Watch(Monotonic),
     Time(Monotonic),
 }
 
@@ -233,7 +245,7 @@ impl Until {
         Ok(match options.wait() {
             Wait::Forever => Self::Forever,
             Wait::Once => Self::Once,
-            Wait::Watch => Self::Watch,
+            Wait::Watch(wait) => Self::Watch(clock::monotonic().plus(wait)),
             Wait::For(wait) => Self::Time(clock::monotonic().plus(wait)),
         })
     }
@@ -243,7 +255,7 @@ impl Until {
         match self {
             Self::Forever => request,
             Self::Once => request.once(),
-            Self::Watch => request.watch_holder(),
+            Self::Watch(until) => request.wait(until.since(clock::monotonic())),
             // A wait of zero would mean a single try, whose failure is another one.
             Self::Time(until) => request.wait(until.since(clock::monotonic()).max(Duration::from_nanos(1))),
         }
@@ -280,7 +292,8 @@ impl Pending {
             Phase::Held { token } => Ok(token),
             Phase::Failed(failure) => {
                 let nodes = self.shared.silent_nodes(&failure);
-                Err(Error::failed(lease.resource().as_str(), failure).with_nodes(&nodes))
+                let sightings = self.shared.driver().sightings(lease.resource());
+                Err(Error::failed(lease.resource().as_str(), failure, &sightings).with_nodes(&nodes))
             }
             Phase::Lost(reason) => Err(Error::lost(lease.resource().as_str(), &reason, None)),
             Phase::Pending

@@ -125,8 +125,8 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Failure {
-    /// Held by somebody else; the acquisition waits for nobody, with [`Wait::Once`](crate::config::Wait::Once) or
-    /// [`Wait::Watch`](crate::config::Wait::Watch).
+    /// Held by somebody else; the acquisition waits for nobody, with [`Wait::Once`](crate::config::Wait::Once) or a
+    /// [`Wait::Watch`](crate::config::Wait::Watch) of zero.
     Busy {
         /// The holder, if the store shows it.
         #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]

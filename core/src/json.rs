@@ -229,7 +229,7 @@ pub(crate) mod empty {
     }
 }
 
-/// The duration of [`Wait::For`](crate::Wait::For).
+/// The duration of [`Wait::For`](crate::Wait::For) and [`Wait::Watch`](crate::Wait::Watch).
 pub(crate) mod wait {
     use super::*;
 

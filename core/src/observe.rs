@@ -28,6 +28,8 @@ struct Observation {
     version: Version,
     /// When it was first seen.
     since: Monotonic,
+    /// When it was last seen.
+    seen: Monotonic,
     until: Monotonic,
     /// Another version was seen before it.
     is_changed: bool,
@@ -42,6 +44,8 @@ pub struct Sighting {
     pub version: Version,
     /// When it was first seen.
     pub since: Monotonic,
+    /// When it was last seen.
+    pub seen: Monotonic,
     /// When the record may be taken over, unless its version changes before.
     pub until: Monotonic,
     /// Another version was seen before it: somebody has written the record meanwhile.
@@ -69,7 +73,8 @@ impl Observations {
         }
         let ttl = holding.record_ttl?;
         let key = (resource.clone(), node);
-        if let Some(known) = self.seen.get(&key).filter(|known| known.version == holding.version) {
+        if let Some(known) = self.seen.get_mut(&key).filter(|known| known.version == holding.version) {
+            known.seen = now;
             return Some(known.until);
         }
         if self.seen.len() >= self.limit && !self.seen.contains_key(&key) {
@@ -79,7 +84,7 @@ impl Observations {
         let since = earlier.map_or(now, |(_, since)| since.min(now));
         let until = observed_until(since, ttl, drift, holding.format());
         let is_changed = self.seen.contains_key(&key);
-        self.seen.insert(key, Observation { version: holding.version.clone(), since, until, is_changed });
+        self.seen.insert(key, Observation { version: holding.version.clone(), since, seen: now, until, is_changed });
         Some(until)
     }
 
@@ -105,6 +110,7 @@ impl Observations {
             node: *node,
             version: seen.version.clone(),
             since: seen.since,
+            seen: seen.seen,
             until: seen.until,
             is_changed: seen.is_changed,
         })

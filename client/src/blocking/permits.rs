@@ -84,6 +84,7 @@ pub struct SemaphoreRequest(permits::SemaphoreRequest);
 settings! { SemaphoreRequest(permits::SemaphoreRequest):
     LockRequest::ttl(ttl: Duration);
     SemaphoreRequest::wait(wait: Duration);
+    SemaphoreRequest::watch_holder();
     LockRequest::owner(owner: impl AsRef<str>);
     LockRequest::data(data: impl AsRef<[u8]>);
     LockRequest::max_hold(max_hold: Duration);

@@ -36,7 +36,9 @@ use std::time::Duration;
 use leasehold_core::config::Drift;
 use leasehold_core::member::LossId;
 use leasehold_core::op::Fault;
-use leasehold_core::{Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, Resource};
+use leasehold_core::{
+    Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, Resource, Sighting,
+};
 
 use crate::clock;
 use crate::entropy::fill;
@@ -251,6 +253,18 @@ impl Driver {
     /// The attempt by which a lease is held; `None` once it is over.
     pub(crate) fn nonce(&self, lease: &LeaseState) -> Option<Nonce> {
         self.state.lock().nonce(lease.lock())
+    }
+
+    /// The records in the way of a lock that only observers can declare dead, as they were seen.
+    pub(crate) fn sightings(&self, resource: &Resource) -> Vec<Sighting> {
+        self.state.lock().sightings(resource)
+    }
+
+    /// Notes that an earlier process of this machine has seen such a record so long ago, by the digest of its version.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only the command keeps what it has seen"))]
+    pub(crate) fn seen_before(self: &Arc<Self>, resource: &Resource, node: NodeId, digest: [u8; 16], ago: Duration) {
+        let seen = |state: &mut State, now| state.seen_before(resource, node, (digest, ago), now);
+        self.turn(Caller::Background, None, seen);
     }
 
     /// Tells if an acquisition is queued behind another one of this client.

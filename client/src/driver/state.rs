@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::member::LossId;
 use leasehold_core::{
     Client as Core, Departure, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output,
-    Resource, Transmit,
+    Resource, Sighting, Transmit,
 };
 
 use super::Driver;
@@ -97,6 +97,23 @@ impl State {
     /// Tells if an acquisition is queued behind another one of this client.
     pub(super) fn is_queued(&self, lock: LockId) -> bool {
         self.core.state(lock) == Some(QUEUED)
+    }
+
+    /// The records in the way of a lock that only observers can declare dead.
+    pub(super) fn sightings(&self, resource: &Resource) -> Vec<Sighting> {
+        self.core.sightings(resource)
+    }
+
+    /// What an earlier process has seen of such a record.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only the command keeps what it has seen"))]
+    pub(super) fn seen_before(
+        &mut self,
+        resource: &Resource,
+        node: NodeId,
+        (digest, ago): ([u8; 16], Duration),
+        now: Now,
+    ) {
+        self.core.seen_before(resource, node, digest, ago, now);
     }
 
     pub(super) fn leases(&self) -> impl Iterator<Item = &Arc<LeaseState>> {

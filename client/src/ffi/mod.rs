@@ -19,6 +19,7 @@ mod runs;
 mod samples;
 mod series;
 pub mod shards;
+mod sightings;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -56,6 +57,7 @@ pub use runs::mark_in;
 pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
 pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages};
+pub use sightings::{Sighting, boot_id, seen_before, sightings};
 
 /// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
 ///

@@ -16,7 +16,8 @@ impl Client {
     }
 
     /// Notes that an earlier process of this machine has first seen a version so long ago: the one with that
-    /// [digest](crate::Version::digest). It counts only once a record shows the same version here: then the record has stood for as long, and may be taken over the sooner.
+    /// [digest](crate::Version::digest). It counts only once a record shows the same version here: then the record has stood for
+    /// as long, and may be taken over the sooner.
     ///
     /// Call it before the acquisition, which must not try only [once](crate::Wait::Once): the first attempt shows the version,
     /// and the next one takes over. `ago` must not be longer than the true time by more than the drift of the clock: pass

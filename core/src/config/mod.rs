@@ -25,13 +25,13 @@ pub enum Wait {
     /// One attempt, answered as soon as it is decided.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Once,
-    /// One attempt. Where it is refused because of a record that only observers can declare dead, the record is watched until
-    /// it is seen to be renewed, so that its holder lives, or has stood for its time and is taken over. Where a store expires
-    /// records itself, the same as [`Wait::Once`].
+    /// New attempts until this much time has passed; zero is one attempt. Where a record that only observers can declare dead
+    /// is in the way by then, and was not seen to change, it is watched for longer: until it is renewed, so that its holder
+    /// lives, or has stood for its time and is taken over. Where a store expires records itself, the same as [`Wait::For`].
     ///
-    /// The answer comes after about a third of the holder's ttl if the holder lives, and after all of it if it is dead.
-    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
-    Watch,
+    /// Beyond the wait, that is about a third of the holder's ttl if the holder lives, and all of it if it is dead.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::wait"))]
+    Watch(Duration),
     /// New attempts until this much time has passed. An attempt in flight at the end is still awaited, which takes at
     /// most one request timeout. Zero means [`Wait::Once`].
     #[cfg_attr(feature = "serde", serde(with = "crate::json::wait"))]
@@ -45,7 +45,7 @@ pub enum Wait {
 impl Wait {
     /// Returns true if it waits for no living holder.
     pub const fn is_for_nobody(self) -> bool {
-        matches!(self, Self::Once | Self::Watch)
+        matches!(self, Self::Once | Self::Watch(Duration::ZERO))
     }
 
     /// The same, with the one name for a single attempt.

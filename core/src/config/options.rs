@@ -144,6 +144,7 @@ impl LockOptions {
 pub struct LockOptionsBuilder {
     ttl: Option<Duration>,
     wait: Wait,
+    watches: bool,
     lock_delay: Duration,
     max_hold: Option<Duration>,
     renewal: Renewal,
@@ -173,6 +174,14 @@ impl LockOptionsBuilder {
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// Watches a record that only observers can declare dead beyond the end of the wait: [`Wait::Watch`] in the place of
+    /// [`Wait::Once`] and [`Wait::For`]. Off by default.
+    #[must_use]
+    pub fn watch_holder(mut self, watches: bool) -> Self {
+        self.watches = watches;
         self
     }
 
@@ -264,7 +273,11 @@ impl LockOptionsBuilder {
         }
         Ok(LockOptions {
             ttl,
-            wait: self.wait.or_once(),
+            wait: match self.wait.or_once() {
+                Wait::Once if self.watches => Wait::Watch(Duration::ZERO),
+                Wait::For(wait) if self.watches => Wait::Watch(wait),
+                wait => wait,
+            },
             lock_delay: Duration::new(self.lock_delay.as_secs(), self.lock_delay.subsec_millis() * 1_000_000),
             max_hold: self.max_hold,
             renew_every,

@@ -180,15 +180,15 @@ pub(crate) struct Acquisition {
     /// A bit for each node whose fresh credentials have already led to a try. If such a node refuses again, the next try
     /// waits for the backoff.
     tried_fresh: u32,
-    /// Set where the record in the way is watched instead of waited for.
+    /// Set while the record in the way is watched, to see if its holder lives.
     watched: Option<Box<Watched>>,
 }
 
 impl Acquisition {
     pub(crate) fn new(wait: Wait, now: Now) -> Self {
         let wait_until = match wait {
-            Wait::For(duration) => now.monotonic.plus(duration),
-            Wait::Once | Wait::Watch | Wait::Forever => Monotonic::FAR,
+            Wait::For(duration) | Wait::Watch(duration) => now.monotonic.plus(duration),
+            Wait::Once | Wait::Forever => Monotonic::FAR,
         };
         Self {
             wait,
@@ -215,26 +215,32 @@ impl Acquisition {
         self.next_seq
     }
 
+    /// The end of the wait, and of the watch where that is later.
+    fn ends_at(&self) -> Monotonic {
+        match &self.watched {
+            Some(watched) => watched.until().map_or(self.wait_until, |until| until.max(self.wait_until)),
+            // A single attempt ends by itself.
+            None if self.wait.is_for_nobody() => Monotonic::FAR,
+            None => self.wait_until,
+        }
+    }
+
     pub(crate) fn wait_over_at(&self) -> Option<Monotonic> {
-        (self.wait_until < Monotonic::FAR).then_some(self.wait_until)
+        Some(self.ends_at()).filter(|at| *at < Monotonic::FAR)
     }
 
     pub(crate) fn is_past_wait(&self, now: Monotonic) -> bool {
-        now >= self.wait_until
+        now >= self.ends_at()
+    }
+
+    /// Returns true if the wait is over, and the watch as well, since the holder was seen to live.
+    pub(crate) fn is_seen_out(&self, now: Monotonic) -> bool {
+        now >= self.wait_until && self.watched.as_ref().is_some_and(|watched| watched.until().is_none())
     }
 
     /// Returns true if no further attempt may start.
     pub(crate) fn is_over(&self, now: Monotonic) -> bool {
-        match self.wait {
-            Wait::Once => true,
-            Wait::Watch => self.watched.is_none() || self.has_seen_life() || self.is_past_wait(now),
-            Wait::For(_) | Wait::Forever => self.is_past_wait(now),
-        }
-    }
-
-    /// Returns true if there is nothing more to watch for: the holder lives.
-    pub(crate) fn has_seen_life(&self) -> bool {
-        self.watched.as_ref().is_some_and(|watched| watched.lives())
+        (self.wait.is_for_nobody() && self.watched.is_none()) || self.is_past_wait(now)
     }
 
     /// Returns true if the attempt takes a place in the line of waiters. Runs stand by: a finish tells all of them.
@@ -333,18 +339,17 @@ impl Acquisition {
     }
 
     /// Notes what the nodes show of the record in the way, if it is to be watched. The watch begins with the first attempt that
-    /// is refused because of a record that only observers can declare dead. It ends at the latest when that has stood for its
-    /// time, and a last attempt had the time of a request.
+    /// is refused because of a record that only observers can declare dead.
     pub(super) fn watch(&mut self, nodes: &[NodeWait], ctx: &Ctx<'_>) {
-        if self.wait != Wait::Watch || self.holding().is_none() {
+        if !matches!(self.wait, Wait::Watch(_)) || self.holding().is_none() {
             return;
         }
         let watched = match &mut self.watched {
             Some(watched) => watched,
             None => {
                 let Some(until) = waiting::declared_dead_at(nodes) else { return };
-                self.wait_until = until.max(ctx.now.monotonic).plus(ctx.request_timeout());
-                self.watched.insert(Box::default())
+                let until = until.max(ctx.now.monotonic).plus(ctx.request_timeout());
+                self.watched.insert(Box::new(Watched::new(until)))
             }
         };
         for node in nodes {

@@ -27,7 +27,7 @@
 //! | Waiting | a look shows a mark that stands | Ended | Failed: done | `WaitingDone` |
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
-//! | Waiting | a look shows that the holder lives, which was all there was to wait for | Ended | Failed: busy | `WaitingLives` |
+//! | Waiting | a look shows that the holder lives, and the wait is over | Ended | Failed: busy | `WaitingLives` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
 //! | Held | renewal due | Held | Renew, and Acquire to a node without our record | `HeldRenewed` |
 //! | Held | time to ask a node without our record, or in doubt | Held | Acquire or Raise to it | `HeldRepaired` |

@@ -200,7 +200,7 @@ impl Waiting {
             return (self.acquisition.fail(ctx), Some(Row::WaitingDenied));
         }
         self.acquisition.watch(&self.nodes, ctx);
-        if self.acquisition.has_seen_life() {
+        if self.acquisition.is_seen_out(now) {
             return (self.acquisition.fail(ctx), Some(Row::WaitingLives));
         }
         if !self.must_look(now) {

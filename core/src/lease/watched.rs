@@ -1,18 +1,25 @@
-//! The record in the way of an acquisition that waits for no living holder: watched until it shows whether its holder lives.
+//! The record in the way of an acquisition that watches it until it shows whether its holder lives.
 
 use crate::ids::NodeId;
 use crate::one_or_many::OneOrMany;
 use crate::op::Holding;
+use crate::time::Monotonic;
 use crate::view::is_same;
 
 /// The records that a watch has seen, one for each node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Watched {
+    /// When the record has stood for its time, and a last attempt had the time of a request.
+    until: Monotonic,
     first: OneOrMany<(NodeId, Holding)>,
     lives: bool,
 }
 
 impl Watched {
+    pub(crate) fn new(until: Monotonic) -> Self {
+        Self { until, first: OneOrMany::default(), lives: false }
+    }
+
     /// Notes the record that a node shows, of a client of so many nodes.
     ///
     /// A holder that renews its record lives. So does another holder in its place, on a single store. On one node of several
@@ -27,8 +34,8 @@ impl Watched {
         }
     }
 
-    /// Returns true if somebody was seen to hold the lock and to live.
-    pub(crate) const fn lives(&self) -> bool {
-        self.lives
+    /// When there is nothing more to watch for; `None` if somebody was seen to hold the lock and to live.
+    pub(crate) fn until(&self) -> Option<Monotonic> {
+        (!self.lives).then_some(self.until)
     }
 }

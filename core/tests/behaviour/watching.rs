@@ -11,7 +11,7 @@ use leasehold_core::{Config, Event, Failure, LockOptions, Monotonic, NodeConfig,
 const OBSERVED: Duration = ms(30_300);
 
 fn watch() -> LockOptions {
-    with(|o| o.wait(Wait::Watch))
+    with(|o| o.wait(Wait::Watch(Duration::ZERO)))
 }
 
 fn config(polls: &[(Poll, bool)]) -> Config {
@@ -86,7 +86,7 @@ fn a_living_holder_is_seen_to_live_after_a_third_of_its_ttl() {
 fn a_short_ttl_is_watched_closely() {
     for mut world in worlds() {
         world.hold(0, 1, "r", ttl(ms(3_000)));
-        world.acquire(1, 1, "r", with(|o| o.wait(Wait::Watch).ttl(secs(30))));
+        world.acquire(1, 1, "r", with(|o| o.wait(Wait::Watch(Duration::ZERO)).ttl(secs(30))));
         let took = end_of_watch(&mut world, 1, 1);
         assert!(is_busy(&world.take_events(1)));
         assert!(took <= ms(1_000) + ms(250) + ms(100), "a third of the holder's ttl and a look: {took:?}");
@@ -365,20 +365,61 @@ fn the_drift_applies_to_all_of_the_time_since_the_first_sight() {
 }
 
 #[test]
-fn a_sighting_says_since_when_and_what_a_takeover_needs() {
+fn a_sighting_says_how_long_the_record_was_seen_and_what_a_takeover_needs() {
     let mut world = World::with_config(&observed(1), 2);
     world.hold(0, 1, "r", options());
-    world.acquire(1, 1, "r", once());
-    world.deliver_all();
-    let (began, job) = (world.now(1).monotonic, resource("r"));
-    let of = |world: &World| {
+    let job = resource("r");
+    let look = |world: &mut World, id| {
+        world.acquire(1, id, "r", once());
+        world.deliver_all();
         let sightings = world.hosts[1].client.sightings(&job);
-        (sightings[0].since, sightings[0].until.since(sightings[0].since), sightings[0].is_changed)
+        assert_eq!(sightings[0].until.since(sightings[0].since), OBSERVED);
+        (sightings[0].since, sightings[0].seen, sightings[0].is_changed)
     };
-    assert_eq!(of(&world), (began, OBSERVED, false));
-    world.pass(secs(12));
-    world.acquire(1, 2, "r", once());
-    world.deliver_all();
-    assert_eq!(of(&world), (world.now(1).monotonic, OBSERVED, true));
+    let began = world.now(1).monotonic;
+    assert_eq!(look(&mut world, 1), (began, began, false));
+    world.pass(secs(5));
+    assert_eq!(look(&mut world, 2), (began, began.plus(secs(5)), false));
+    world.pass(secs(7));
+    let now = world.now(1).monotonic;
+    assert_eq!(look(&mut world, 3), (now, now, true), "it was renewed");
     assert!(world.hosts[1].client.sightings(&resource("other")).is_empty());
+}
+
+#[test]
+fn a_wait_that_is_shorter_than_the_ttl_is_followed_by_a_watch() {
+    let wait = || with(|o| o.wait(Wait::For(secs(4))).watch_holder(true));
+    assert_eq!(wait().wait(), Wait::Watch(secs(4)));
+    for mut world in worlds() {
+        // Renewed after 10 s, the holder is seen to live after the wait is over.
+        world.hold(0, 1, "r", options());
+        world.acquire(1, 1, "r", wait());
+        let took = end_of_watch(&mut world, 1, 1);
+        assert!(matches!(failure(&world.take_events(1)), Failure::TimedOut { holding: Some(_) }));
+        assert!(took > secs(4) && took <= secs(10) + secs(2) + ms(500), "{took:?}");
+        // Renewed during the wait, the holder lives, and the wait lasts no longer than it was to.
+        world.pass(secs(10) + secs(7) - took);
+        world.acquire(1, 2, "r", with(|o| o.wait(Wait::Watch(secs(6)))));
+        let took = end_of_watch(&mut world, 1, 2);
+        assert!(matches!(failure(&world.take_events(1)), Failure::TimedOut { holding: Some(_) }));
+        assert!(took >= secs(6) && took <= secs(6) + ms(500), "{took:?}");
+        kill(&mut world, 0);
+        world.pass(secs(60));
+        world.add_host(&world.hosts[1].client.config().clone(), 0);
+        world.acquire(2, 1, "r", wait());
+        let took = end_of_watch(&mut world, 2, 1);
+        assert!(is_granted(&world.take_events(2)));
+        assert!(took >= OBSERVED && took <= OBSERVED + ms(500), "{took:?}");
+    }
+}
+
+#[test]
+fn a_wait_where_nothing_is_observed_ends_in_time() {
+    let mut world = World::reading(2);
+    world.hold(0, 1, "r", options());
+    world.acquire(1, 1, "r", with(|o| o.wait(Wait::Watch(secs(4)))));
+    let took = end_of_watch(&mut world, 1, 1);
+    assert!(matches!(failure(&world.take_events(1)), Failure::TimedOut { holding: Some(_) }));
+    assert!(took <= secs(4) + ms(100), "{took:?}");
+    assert_eq!(with(|o| o.watch_holder(true)).wait(), Wait::Forever, "it takes over by itself");
 }

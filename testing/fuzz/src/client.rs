@@ -49,7 +49,7 @@ pub(crate) fn options(u: &mut Unstructured<'_>) -> Result<LockOptions> {
     let wait = match u.int_in_range(0..=4)? {
         0 => Wait::Once,
         1 => Wait::For(values::length(u)?),
-        2 => Wait::Watch,
+        2 => Wait::Watch(values::length(u)?),
         _ => Wait::Forever,
     };
     let mut wanted = LockOptions::builder().ttl(ttl).wait(wait).owner("me");

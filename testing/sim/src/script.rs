@@ -201,7 +201,7 @@ pub struct Job {
     /// The time to try: absent for ever, 0 once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
-    /// It waits for nobody, but watches a record that only observers can declare dead; in the place of `wait_ns`.
+    /// It watches a record that only observers can declare dead beyond the end of its `wait_ns`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub watches: bool,
     /// The time for which the lock stays closed after an expiry.
@@ -243,8 +243,8 @@ impl Job {
         let ns = Duration::from_nanos;
         let mut options = LockOptions::builder().ttl(ns(self.ttl_ns)).lock_delay(ns(self.lock_delay_ns));
         options = options.owner(&format!("host {host}")).wait(match self.wait_ns {
-            _ if self.watches => Wait::Watch,
             None => Wait::Forever,
+            Some(wait) if self.watches => Wait::Watch(ns(wait)),
             Some(wait) => Wait::For(ns(wait)),
         });
         if let Some(max_hold) = self.max_hold_ns {

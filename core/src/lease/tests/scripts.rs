@@ -287,7 +287,7 @@ pub(super) const SCRIPTS: &[Script] = &[
     Script {
         name: "watches until the holder is seen to live",
         poll: Poll::Read,
-        options: |o| o.wait(Wait::Watch),
+        options: |o| o.wait(Wait::Watch(Duration::ZERO)),
         steps: &[
             START,
             (Say(0, Observed(1)), &[AcquiringBlocked]),

@@ -155,7 +155,7 @@ impl<'a> Run<'a> {
             }
             (_, _) if self.alive[host].len() < 3 => {
                 let ttl = [secs(1), secs(2), ms(300)][usize::from(self.chances.pick(3))];
-                let waits = [Wait::Forever, Wait::Once, Wait::For(secs(2)), Wait::Watch];
+                let waits = [Wait::Forever, Wait::Once, Wait::For(secs(2)), Wait::Watch(secs(1))];
                 let wait = waits[usize::from(self.chances.pick(4))];
                 let id = self.next_lock;
                 self.next_lock += 1;

@@ -165,7 +165,8 @@ impl World<'_> {
         let host = &mut self.hosts[process.host];
         host.wanted.insert(lock, job.clone());
         host.workers[n].phase = Phase::Trying { lock };
-        let wait = if job.watches { Some(self.longest_watch()) } else { job.wait_ns };
+        let watch = if job.watches { self.longest_watch() } else { 0 };
+        let wait = job.wait_ns.map(|wait| wait.saturating_add(watch));
         let host = &mut self.hosts[process.host];
         if let Some(wait) = wait {
             // A single try makes up to three sends. Otherwise the requests in flight at the end of the wait are
@@ -184,8 +185,8 @@ impl World<'_> {
         self.drive(process, None, |client, now| client.acquire(lock, name, options, &fresh, now));
     }
 
-    /// The longest time for which a job watches a record: a first attempt of up to
-    /// four requests, the time until observers declare it dead, and the time of a request.
+    /// The longest time for which a job watches a record: a first attempt of up to four requests, the time until observers
+    /// declare the record dead, and the time of a request.
     fn longest_watch(&self) -> u64 {
         let foreign = self.script.foreign_clients.iter().map(|client| client.ttl_ns).max().unwrap_or(0);
         let longest = Duration::from_nanos(self.script.longest_record_ns().max(foreign));
