@@ -7,6 +7,7 @@ mod holder;
 mod serve;
 #[cfg(feature = "top")]
 mod top;
+mod watching;
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub(crate) use holder::{BreakArgs, MeantArgs, RevokeArgs, SessionsArgs};
 pub(crate) use serve::ServeArgs;
 #[cfg(feature = "top")]
 pub(crate) use top::TopArgs;
+pub(crate) use watching::WatchingArgs;
 
 /// Run a job under a lock, show a lock's holder, check a store.
 ///
@@ -231,6 +233,8 @@ pub(crate) struct ExecArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub hold: HoldArgs,
+    #[command(flatten)]
+    pub watching: WatchingArgs,
     /// The longest wait for the lock [default: for ever]
     ///
     /// A store that cannot be reached is retried for as long. Without --wait, such a store ends leasehold at once. On a
@@ -307,6 +311,8 @@ pub(crate) struct OnceArgs {
     pub wait: Option<Duration>,
     #[command(flatten)]
     pub hold: HoldArgs,
+    #[command(flatten)]
+    pub watching: WatchingArgs,
     /// Count a command that fails as done, too
     ///
     /// Without it, a command that ends with a status other than 0, or by a signal, leaves the work to the next one.
@@ -331,7 +337,8 @@ pub(crate) struct OnceArgs {
     /// Waits up to 10s while somebody runs it.
     #[arg(long, conflicts_with_all = [
         "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
-        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "command",
+        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "observations",
+        "command",
     ])]
     pub forget: bool,
     /// The name of the job: 1 to 1024 bytes, no control characters

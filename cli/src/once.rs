@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold::{Client, Once, Run, RunRequest, blocking};
 
 use crate::args::{OccurrenceArgs, OnceArgs};
-use crate::exec::{End, Ended, Exec, Job, not_had};
+use crate::exec::{End, Ended, Exec, Job, Observations, not_had};
 use crate::output::{Failure, answer};
 use crate::status;
 use crate::store::Target;
@@ -21,10 +21,13 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
         Ok(Job { resource, hold: &args.hold, wait, command: &args.command, permit: None })
     };
     let mut exec = Exec::start(target, (wait, &args.hold), job)?;
-    let request = request(args, &exec.client);
-    let request =
-        if args.hold.watches(wait) { request.watch_holder() } else { request.wait(exec.left().unwrap_or_default()) };
-    match exec.acquire(request.into_future()) {
+    let observations = Observations::of(&args.watching, &exec.client, vec![exec.job.resource.clone()]);
+    let ask = || {
+        let request = request(args, &exec.client).wait(exec.left().unwrap_or_default());
+        let request = if args.watching.no_watch { request } else { request.watch_holder() };
+        exec.acquire(request.into_future())
+    };
+    match observations.asked(ask, |answer| matches!(answer, Ok(Once::Running(_)))) {
         ControlFlow::Continue(Ok(Once::Run(run))) => {
             let outcome = exec.under(&run);
             end(&exec, args, &run, outcome)

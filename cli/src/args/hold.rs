@@ -37,25 +37,12 @@ pub(crate) struct HoldArgs {
     /// Exit status if the lease was lost or in danger
     #[arg(long, value_name = "STATUS", default_value_t = status::LOST)]
     pub lost_status: u8,
-    /// Where nobody is waited for, do not watch the holder either: try once, and give up
-    ///
-    /// On dynamodb://, etcd:// and object stores only those who watch a lock's record can tell that its holder is dead. So
-    /// without a wait, leasehold watches it until it is renewed (the holder lives; at most about a third of its ttl) or has
-    /// stood still for all of its ttl (it is taken over). With this option a process that runs for less than the ttl never
-    /// takes over from a dead holder there.
-    #[arg(long)]
-    pub no_watch: bool,
     /// Say on stderr when the lock is acquired, with which token, and when it is released
     #[arg(short, long)]
     pub verbose: bool,
 }
 
 impl HoldArgs {
-    /// Returns true if the holder is watched in the place of a wait, with this rest of it.
-    pub(crate) fn watches(&self, wait: Option<Duration>) -> bool {
-        wait == Some(Duration::ZERO) && !self.no_watch
-    }
-
     pub(crate) fn ttl(&self) -> Duration {
         self.ttl.unwrap_or(DEFAULT_TTL)
     }

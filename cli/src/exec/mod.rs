@@ -4,6 +4,7 @@ mod command;
 mod guard;
 mod inbox;
 mod messages;
+mod observations;
 mod patience;
 mod remains;
 mod signals;
@@ -30,6 +31,7 @@ use command::{Running, not_started};
 use inbox::tell;
 pub(crate) use inbox::{Event, Inbox};
 use messages::Messages;
+pub(crate) use observations::Observations;
 use patience::Patience;
 pub(crate) use signals::Signals;
 use supervise::{Ending, Supervisor};
@@ -82,10 +84,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 macro_rules! with_settings {
     ($request:expr, $args:ident, $exec:ident) => {{
         let mut request = $request.ttl($args.hold.ttl());
-        if $args.hold.watches($args.wait()) {
-            request = request.watch_holder();
-        } else if let Some(left) = $exec.left() {
+        if let Some(left) = $exec.left() {
             request = request.wait(left);
+        }
+        if !$args.watching.no_watch {
+            request = request.watch_holder();
         }
         if let Some(owner) = &$args.hold.owner {
             request = request.owner(owner);
@@ -104,19 +107,26 @@ pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
         Ok(Job { resource, hold: &args.hold, wait: args.wait(), command: &args.command, permit: None })
     };
     let mut exec = Exec::start(target, (args.wait(), &args.hold), job)?;
-    let held = match args.permits {
-        None => exec.acquire(with_settings!(exec.client.lock(&args.resource), args, exec)),
-        Some(permits) => {
-            let permit = exec.acquire(with_settings!(exec.client.semaphore(&args.resource, permits), args, exec));
-            permit.map_continue(|permit| {
-                let permit = permit?;
-                exec.job.permit = Some(permit.index());
-                Ok(permit.into())
-            })
-        }
+    let names = match args.permits {
+        None => vec![args.resource.clone()],
+        Some(permits) => (0..permits).map(|index| format!("{}#{index}", args.resource)).collect(),
     };
-    let lease = match held {
-        ControlFlow::Continue(Ok(lease)) => lease,
+    let observations = Observations::of(&args.watching, &exec.client, names);
+    let ask = || match args.permits {
+        None => exec
+            .acquire(with_settings!(exec.client.lock(&args.resource), args, exec))
+            .map_continue(|lease| lease.map(|lease| (lease, None))),
+        Some(permits) => exec
+            .acquire(with_settings!(exec.client.semaphore(&args.resource, permits), args, exec))
+            .map_continue(|permit| permit.map(|permit| (permit.index(), permit)))
+            .map_continue(|permit| permit.map(|(index, permit)| (permit.into(), Some(index)))),
+    };
+    let held = observations.asked(ask, |held| matches!(held, Err(error) if status::of(error.kind()) == status::BUSY));
+    let lease: Lease = match held {
+        ControlFlow::Continue(Ok((lease, permit))) => {
+            exec.job.permit = permit;
+            lease
+        }
         ControlFlow::Continue(Err(error)) => return not_had(error.into(), args.busy_status),
         ControlFlow::Break(signal) => return Ok(exec.gave_up(signal)),
     };
