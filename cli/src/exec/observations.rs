@@ -1,4 +1,4 @@
-//! What processes of this machine have seen of a holder, in a folder: a process that gives up tells later ones.
+//! Observations of holders in a folder: a process that gives up tells later ones of this machine what it has seen.
 //!
 //! One file for each record, named by store and resource. It says since when a version of the record has been seen, by both clocks.
 //! Whatever is wrong with a file, it is as if it were absent: then the holder is watched for a longer time.
@@ -21,7 +21,7 @@ use crate::output::say;
 /// More than any file that was written here.
 const LONGEST_FILE: u64 = 64 * 1024;
 
-/// What earlier processes have seen of the holders of some locks.
+/// The observations that earlier processes have made of the holders of some locks.
 pub(crate) struct Observations {
     client: Client,
     resources: Vec<String>,
@@ -136,7 +136,7 @@ impl Folder {
         self.path.join(format!("{:016x}.json", fnv(&[store, "\n", resource])))
     }
 
-    /// What an earlier process has seen, since the machine was started.
+    /// The observation of an earlier process, made since the machine was started.
     fn read(&self, store: &str, resource: &str) -> Option<Observation> {
         let options = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = OpenOptions::new().read(true).custom_flags(flags(options)).open(self.file(store, resource)).ok()?;
@@ -162,7 +162,8 @@ impl Folder {
             since_unix_ms: now_unix_ms.saturating_sub(ago_ms),
         };
         let known = self.read(&new.store, resource).filter(|known| known.version == new.version);
-        if known.and_then(|known| known.ago((now_ns, now_unix_ms))).is_some_and(|known| known >= ago) {
+        let is_good = |known: &Observation| known.ago((now_ns, now_unix_ms)).is_some();
+        if known.filter(is_good).is_some_and(|known| known.since_boot_ns <= new.since_boot_ns) {
             return Ok(());
         }
         let name = self.file(&new.store, resource);

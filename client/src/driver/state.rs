@@ -104,7 +104,7 @@ impl State {
         self.core.sightings(resource)
     }
 
-    /// What an earlier process has seen of such a record.
+    /// Notes what an earlier process has seen of such a record.
     #[cfg_attr(not(unix), allow(dead_code, reason = "only the command keeps what it has seen"))]
     pub(super) fn seen_before(
         &mut self,

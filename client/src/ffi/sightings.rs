@@ -1,4 +1,4 @@
-//! What a client has seen of records that only observers can declare dead, for short-lived processes that tell later ones.
+//! Sightings of records that only observers can declare dead, for short-lived processes that tell later ones.
 
 use std::io;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Sighting {
     pub is_over: bool,
 }
 
-/// What the client has seen of the records in the way of a lock.
+/// The sightings of the records in the way of a lock.
 pub fn sightings(client: &Client, resource: &str) -> Vec<Sighting> {
     let Ok(resource) = Resource::new(resource) else { return Vec::new() };
     let (driver, now) = (client.driver(), clock::monotonic());

@@ -15,9 +15,9 @@ use crate::common::{PATIENCE, Role, ms, role_args, say, stay, url};
 const BOOTTIME: u64 = 1_000_000;
 const MONOTONIC: u64 = 5_000_000;
 
-/// A command that runs a program with those clocks; `None` where the system forbids that.
-fn elsewhere() -> Option<Vec<String>> {
-    let clocks = ["--time".into(), format!("--boottime={BOOTTIME}"), format!("--monotonic={MONOTONIC}")];
+/// A command that runs a program with clocks that are so far ahead; `None` where the system forbids that.
+fn elsewhere(boottime: u64) -> Option<Vec<String>> {
+    let clocks = ["--time".into(), format!("--boottime={boottime}"), format!("--monotonic={MONOTONIC}")];
     // Root may, and others where they may have a namespace of users to themselves.
     [None, Some("--map-root-user")].into_iter().find_map(|user| {
         let mut program: Vec<String> = vec!["unshare".into()];
@@ -31,7 +31,11 @@ fn elsewhere() -> Option<Vec<String>> {
 }
 
 fn role_elsewhere(name: &str, args: &str) -> Option<Role> {
-    let program = elsewhere();
+    role_ahead_by(BOOTTIME, name, args)
+}
+
+fn role_ahead_by(boottime: u64, name: &str, args: &str) -> Option<Role> {
+    let program = elsewhere(boottime);
     if program.is_none() {
         #[allow(clippy::print_stderr, reason = "a skipped test is told on the terminal")]
         {
@@ -107,4 +111,21 @@ fn holders_with_other_clocks_are_respected_and_succeeded() {
     drop(role);
     let next = client.lock("job").wait(PATIENCE).acquire().unwrap();
     assert!(next.token() > theirs);
+}
+
+/// The number of a namespace that has ended is given to the next one.
+#[test]
+fn the_lock_of_a_dead_holder_with_another_clock_is_taken_over_in_any_namespace() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = url(&folder.path().join("locks.db"));
+    let mut last = 0;
+    for boottime in [BOOTTIME, 2, BOOTTIME / 2] {
+        let Some(role) = role_ahead_by(boottime, "clocks::role_holds", &store) else { return };
+        let said = role.says();
+        let token: u64 = said.parse().unwrap_or_else(|_| panic!("it cannot acquire the lock: {said}"));
+        assert!(token > last, "{token} after {last}");
+        last = token;
+    }
+    let client = Client::connect(&store).unwrap();
+    assert!(client.lock("job").wait(PATIENCE).acquire().unwrap().token() > last);
 }

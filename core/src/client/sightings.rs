@@ -1,4 +1,4 @@
-//! What a client has seen of records that only observers can declare dead, for people and for later processes.
+//! Sightings of records that only observers can declare dead, for people and for later processes.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -265,7 +265,7 @@ fn a_store_that_goes_down_ends_the_watch_in_time() {
     assert_eq!(failure(&world.take_events(1)), Failure::Unavailable(fault));
 }
 
-/// What a host has seen of the lock, as it would keep it for a later process.
+/// The sighting of the lock by a host, as it would keep it for a later process.
 fn kept(world: &World, host: usize) -> ([u8; 16], Monotonic) {
     let sightings = world.hosts[host].client.sightings(&resource("r"));
     let [sighting] = &sightings[..] else { panic!("{sightings:?}") };
