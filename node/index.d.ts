@@ -73,6 +73,12 @@ export interface LockOptions extends AllOptions {
    * `true`.
    */
   fair?: boolean | undefined;
+  /**
+   * `true` to find out whether the holder lives, however short the `wait` is. On DynamoDB, etcd and objects only those who watch
+   * its record can tell: beyond the wait, it is watched until it is renewed, for about a third of the holder's ttl, or has stood
+   * unchanged for all of its ttl and is taken over. Elsewhere it changes nothing. Default `false`.
+   */
+  watchHolder?: boolean | undefined;
 }
 
 /** Settings of one lock of several, and of a permit. */

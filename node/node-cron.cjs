@@ -3,12 +3,12 @@
 // Tasks of node-cron that run once on many machines. Documented in node-cron.d.ts.
 
 const { setMaxListeners } = require("node:events");
-const { RUN, options } = require("./lib/options.cjs");
+const { NATIVE_RUN, options } = require("./lib/options.cjs");
 
 /** How long a process stands by while another one runs, in ms. */
 const STAND_BY = 3_600_000;
 /** What the schedule says already. */
-const { slot, every, offset, cooldown, ttl, signal, ...SETTINGS } = RUN;
+const { slot, every, offset, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;
 
 class RunCoordinator {
   #client;

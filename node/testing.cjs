@@ -241,8 +241,8 @@ class Process {
     throw new Error(`"${resources[0]}" ${why}`);
   }
 
-  /** The settings as the protocol takes them. The reference store keeps no line, so nothing is fairer there. */
-  #settings({ wait, renew = true, renewEvery, owner = this.#owner, fair: _, ...rest }) {
+  /** The settings as the protocol takes them. The reference store keeps no line, and expires records itself. */
+  #settings({ wait, renew = true, renewEvery, owner = this.#owner, fair: _, watchHolder: __, ...rest }) {
     const waiting = wait === undefined || wait === Infinity ? { type: "forever" } : { type: "for", wait };
     if (!renew && renewEvery !== undefined) {
       throw new errors.ConfigError("renew: false and renewEvery contradict each other: leave one out");

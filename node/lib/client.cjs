@@ -12,12 +12,12 @@ const {
   ALL,
   CONNECT,
   ELECT,
-  FAIR_LOCK,
+  NATIVE_LOCK,
   HOLDER,
-  RUN,
+  NATIVE_RUN,
   RW_LOCK,
   SHARDS,
-  TRY_FAIR_LOCK,
+  NATIVE_TRY,
   WATCH,
   number,
   options,
@@ -100,7 +100,7 @@ class Client {
 
   acquire(name, given) {
     try {
-      return this.#native.acquire(text("name", name), options(given, FAIR_LOCK), held);
+      return this.#native.acquire(text("name", name), options(given, NATIVE_LOCK), held);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -108,7 +108,7 @@ class Client {
 
   tryAcquire(name, given) {
     try {
-      return this.#native.tryAcquire(text("name", name), options(given, TRY_FAIR_LOCK), held);
+      return this.#native.tryAcquire(text("name", name), options(given, NATIVE_TRY), held);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -129,7 +129,7 @@ class Client {
   }
 
   async beginRun(name, given) {
-    const begun = await this.#native.beginRun(text("name", name), options(given, RUN), runs);
+    const begun = await this.#native.beginRun(text("name", name), options(given, NATIVE_RUN), runs);
     return begun.run === undefined ? { run: null, ...skipped(begun) } : begun;
   }
 

@@ -16,6 +16,11 @@ export interface LockInfo {
   ttl?: number;
   /** How many ms until the store frees the lock unless it is renewed; missing for stores that do not free locks by themselves. */
   left?: number;
+  /**
+   * For how many ms this client has seen the record unchanged, for the holder of an error and of a run that is done elsewhere. Only
+   * for stores that do not free locks by themselves: there, it is taken over once this is a little more than the ttl.
+   */
+  unchanged?: number;
   /** The holder's data. */
   data?: Buffer;
   /** The name of the session that the lease belongs to; missing if its client was given none. */

@@ -142,14 +142,15 @@ class Connected {
 }
 
 /** Tells if there are settings that the plain function of native code does not take. */
-function isRare({ data, lockDelay, maxHold, renewEvery, renew, fair }) {
+function isRare({ data, lockDelay, maxHold, renewEvery, renew, fair, watchHolder }) {
   return (
     data !== undefined ||
     lockDelay !== undefined ||
     maxHold !== undefined ||
     renewEvery !== undefined ||
     renew !== undefined ||
-    fair !== undefined
+    fair !== undefined ||
+    watchHolder !== undefined
   );
 }
 

@@ -5,13 +5,13 @@
 const { AsyncLocalStorage } = require("node:async_hooks");
 const { Client, connect } = require("./client.cjs");
 const { ConfigError } = require("./errors.cjs");
-const { RUN, options } = require("./options.cjs");
+const { NATIVE_RUN, options } = require("./options.cjs");
 
 /** The property in which Nest puts the client. */
 const CLIENT = Symbol.for("leasehold.nestjs.client");
 /** The run within which the current code runs. */
 const within = new AsyncLocalStorage();
-const { slot: _, signal: __, ...SETTINGS } = RUN;
+const { slot: _, signal: __, ...SETTINGS } = NATIVE_RUN;
 
 function currentRun() {
   return within.getStore() ?? null;

@@ -26,9 +26,10 @@ const CONNECT = {
 const ALL = { ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" };
 const LOCK = { ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" };
 const { wait: _, ...TRY } = LOCK;
-/** For stores that keep a line of waiters, which needs a socket. */
-const FAIR_LOCK = { ...LOCK, fair: "true or false" };
-const TRY_FAIR_LOCK = { ...TRY, fair: FAIR_LOCK.fair };
+/** For stores of all kinds: those that keep a line of waiters, and those where only observers can declare a holder dead. */
+const NATIVE = { fair: "true or false", watchHolder: "true or false" };
+const NATIVE_LOCK = { ...LOCK, ...NATIVE };
+const NATIVE_TRY = { ...TRY, ...NATIVE };
 const ANY = { ...ALL, data: "Uint8Array or Buffer" };
 const { wait: __, ...TRY_ALL } = ALL;
 const TRY_ANY = { ...TRY_ALL, data: ANY.data };
@@ -44,6 +45,7 @@ const RUN = {
   trustQuorum: "true or false",
   evenIfDone: "true or false",
 };
+const NATIVE_RUN = { ...RUN, watchHolder: NATIVE.watchHolder };
 const HOLDER = { token: "number", owner: "text" };
 const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
 
@@ -102,11 +104,12 @@ module.exports = {
   TRY_ANY,
   LOCK,
   TRY,
-  FAIR_LOCK,
-  TRY_FAIR_LOCK,
+  NATIVE_LOCK,
+  NATIVE_TRY,
   RW_LOCK,
   WATCH,
   RUN,
+  NATIVE_RUN,
   HOLDER,
   ELECT,
   SHARDS,

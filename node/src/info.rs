@@ -20,6 +20,8 @@ pub struct LockInfo {
     pub ttl: Option<f64>,
     /// Time until the store frees the lock unless it is renewed.
     pub left: Option<f64>,
+    /// How long this client has seen the record unchanged, where only observation can tell if its holder lives.
+    pub unchanged: Option<f64>,
     /// The holder's payload.
     pub data: Option<Buffer>,
     /// The name of the session that the lease belongs to.
@@ -43,6 +45,7 @@ impl From<leasehold::LockInfo> for LockInfo {
             since: info.since_unix_ms.map(|ms| milliseconds(std::time::Duration::from_millis(ms))),
             ttl: info.ttl.map(milliseconds),
             left: info.left.map(milliseconds),
+            unchanged: info.unchanged.map(milliseconds),
             data: info.data.map(Buffer::from),
             session: info.session,
             foreign: info.foreign,

@@ -50,6 +50,8 @@ pub struct LockOptions {
     pub renew: Option<bool>,
     /// See `LockRequest::fair`.
     pub fair: Option<bool>,
+    /// See `LockRequest::watch_holder`.
+    pub watch_holder: Option<bool>,
 }
 
 /// A description of what is made of locks.
@@ -183,6 +185,9 @@ impl LockOptions {
         }
         if let Some(fair) = self.fair {
             request = request.fair(fair);
+        }
+        if self.watch_holder == Some(true) {
+            request = request.watch_holder();
         }
         renewal(self.renew, self.renew_every, request, LockRequest::renew_every, LockRequest::no_renewal)
     }

@@ -45,6 +45,8 @@ pub struct RunOptions {
     pub trust_quorum: Option<bool>,
     /// See `RunRequest::even_if_done`.
     pub even_if_done: Option<bool>,
+    /// See `RunRequest::watch_holder`.
+    pub watch_holder: Option<bool>,
 }
 
 impl RunOptions {
@@ -84,6 +86,9 @@ impl RunOptions {
         }
         if self.even_if_done == Some(true) {
             request = request.even_if_done();
+        }
+        if self.watch_holder == Some(true) {
+            request = request.watch_holder();
         }
         renewal(self.renew, self.renew_every, request, RunRequest::renew_every, RunRequest::no_renewal)
     }

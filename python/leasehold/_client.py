@@ -169,6 +169,9 @@ class Client(SyncOnly):
         renew: False for no renewal at all.
         fair: False to try once without a place in the line of waiters, which only
             one Redis, PostgreSQL, SQLite and memory keep.
+        watch_holder: True to find out whether the holder lives, however short the wait is. On DynamoDB, etcd and objects only
+            those who watch its record can tell: beyond the wait, it is watched until it is renewed, for about a third of the
+            holder's ttl, or has stood for all of its ttl and is taken over. Elsewhere it changes nothing.
 
         Raises LockBusyError (wait=0) or LockTimeoutError when somebody else holds the lock, StoreUnavailableError or
         StoreRefusedError if the store fails, ClosedError for a closed client, and ConfigError for invalid settings, for an
@@ -202,6 +205,7 @@ class Client(SyncOnly):
         ttl, owner, data, lock_delay, max_hold, renew_every: see :meth:`acquire`.
         trust_quorum: an operator's word that no mark was lost, for a quorum whose nodes have lost their data.
         even_if_done: run although a mark stands, which the end of the body replaces; for a repair by hand.
+        watch_holder: True to find out whether the runner lives, however short the wait is: see :meth:`acquire`.
 
         Work is done at least once until its mark stands, and not again while it stands. A run that lost its lease may overlap
         its successor: pass ``run.token`` to what it writes to, which rejects older ones.

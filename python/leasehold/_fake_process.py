@@ -362,8 +362,9 @@ class Request:
     def __init__(self, process: Process, name: str, options: _types.LockOptions) -> None:
         given = {**options}
         wait, renew, every = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
-        # The reference store keeps no line of waiters.
+        # The reference store keeps no line of waiters, and expires records itself.
         given.pop("fair", None)
+        given.pop("watch_holder", None)
         if renew is False and every is not None:
             raise ConfigError("renew=False and renew_every contradict each other: leave one out")
         self._process = process

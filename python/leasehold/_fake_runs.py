@@ -42,6 +42,7 @@ class FakeRunRequest:
         cooldown, keep, trust = given.pop("cooldown", None), given.pop("keep", None), given.pop("trust_quorum", None)
         wait, renew_every = given.pop("wait", None), given.pop("renew_every", None)
         again = given.pop("even_if_done", None)
+        given.pop("watch_holder", None)
         refuse_slot(slot)
         if slot is not None and every is not None:
             raise ConfigError("a run has a slot or a period, not both: leave out slot or every")

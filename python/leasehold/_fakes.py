@@ -35,6 +35,7 @@ class FakeInfo:
     revoked: bool = False
     votes: int = 1
     of: int = 1
+    unchanged: float | None = None
 
     def __str__(self) -> str:
         return f"held by {self.owner or 'somebody'} with token {self.token}"

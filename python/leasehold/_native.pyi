@@ -111,6 +111,7 @@ class Client:
         renew_every: Seconds | None = None,
         renew: bool = True,
         fair: bool = True,
+        watch_holder: bool = False,
     ) -> Request: ...
     def begin_acquire(
         self,
@@ -126,6 +127,7 @@ class Client:
         renew_every: Seconds | None = None,
         renew: bool = True,
         fair: bool = True,
+        watch_holder: bool = False,
     ) -> Operation: ...
     def run_request(
         self,
@@ -145,6 +147,7 @@ class Client:
         renew_every: Seconds | None = None,
         trust_quorum: bool = False,
         even_if_done: bool = False,
+        watch_holder: bool = False,
     ) -> RunRequest: ...
     def composed(
         self,
@@ -343,6 +346,8 @@ class LockInfo:
     def ttl(self) -> float | None: ...
     @property
     def left(self) -> float | None: ...
+    @property
+    def unchanged(self) -> float | None: ...
     @property
     def data(self) -> bytes | None: ...
     @property

@@ -51,6 +51,7 @@ def trying(
     renew_every: Seconds | None = None,
     renew: bool = True,
     fair: bool = True,
+    watch_holder: bool = False,
 ) -> None: ...
 
 
@@ -67,6 +68,7 @@ def acquiring(
     renew_every: Seconds | None = None,
     renew: bool = True,
     fair: bool = True,
+    watch_holder: bool = False,
 ) -> None: ...
 
 
@@ -132,6 +134,7 @@ def watching(
     renew_every: Seconds | None = None,
     renew: bool = True,
     fair: bool = True,
+    watch_holder: bool = False,
 ) -> None: ...
 
 
@@ -193,6 +196,7 @@ def running(
     renew_every: Seconds | None = None,
     trust_quorum: bool = False,
     even_if_done: bool = False,
+    watch_holder: bool = False,
 ) -> None: ...
 
 

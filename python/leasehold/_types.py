@@ -23,6 +23,7 @@ class TryOptions(TypedDict, total=False):
     renew_every: Seconds | None
     renew: bool
     fair: bool
+    watch_holder: bool
 
 
 class LockOptions(TryOptions, total=False):
@@ -48,6 +49,7 @@ class OnceOptions(TypedDict, total=False):
     renew_every: Seconds | None
     trust_quorum: bool
     even_if_done: bool
+    watch_holder: bool
 
 
 class AllOptions(TypedDict, total=False):

@@ -152,7 +152,7 @@ impl Client {
 
 #[pymethods]
 impl Client {
-    #[pyo3(signature = (name, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, fair=true))]
+    #[pyo3(signature = (name, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, fair=true, watch_holder=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn request(
         &self,
@@ -167,8 +167,10 @@ impl Client {
         renew_every: Option<Seconds>,
         renew: bool,
         fair: bool,
+        watch_holder: bool,
     ) -> PyResult<Request> {
-        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew, fair };
+        let settings =
+            Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew, fair, watch_holder };
         settings.apply(py, self.0.lock(name)).map(Wanted::Lock).map(Request::new)
     }
 
@@ -187,8 +189,18 @@ impl Client {
         data: Option<Bound<'_, PyBytes>>,
         max_hold: Option<Seconds>,
     ) -> PyResult<Request> {
-        let settings =
-            Settings { ttl, wait, owner, data, lock_delay: None, max_hold, renew_every: None, renew: true, fair: true };
+        let settings = Settings {
+            ttl,
+            wait,
+            owner,
+            data,
+            lock_delay: None,
+            max_hold,
+            renew_every: None,
+            renew: true,
+            fair: true,
+            watch_holder: false,
+        };
         let request = settings.apply(py, self.0.lock(""))?;
         let count = count.map(|Count(count)| count);
         let name = names.first().cloned().unwrap_or_default();
@@ -235,7 +247,7 @@ impl Client {
     }
 
     /// Begins to acquire, as [`Client::request`] and [`Request::begin_acquire`] do.
-    #[pyo3(signature = (name, task, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, fair=true))]
+    #[pyo3(signature = (name, task, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, fair=true, watch_holder=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn begin_acquire(
         &self,
@@ -251,12 +263,14 @@ impl Client {
         renew_every: Option<Seconds>,
         renew: bool,
         fair: bool,
+        watch_holder: bool,
     ) -> PyResult<Operation> {
-        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew, fair };
+        let settings =
+            Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew, fair, watch_holder };
         request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
     }
 
-    #[pyo3(signature = (name, *, slot=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, trust_quorum=false, even_if_done=false))]
+    #[pyo3(signature = (name, *, slot=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, trust_quorum=false, even_if_done=false, watch_holder=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run_request(
         &self,
@@ -276,6 +290,7 @@ impl Client {
         renew_every: Option<Seconds>,
         trust_quorum: bool,
         even_if_done: bool,
+        watch_holder: bool,
     ) -> PyResult<RunRequest> {
         let settings = run::Settings {
             slot,
@@ -292,6 +307,7 @@ impl Client {
             renew_every,
             trust_quorum,
             even_if_done,
+            watch_holder,
         };
         settings.apply(py, self.0.once(name)).map(RunRequest::new)
     }

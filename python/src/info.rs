@@ -213,6 +213,13 @@ impl LockInfo {
         self.0.left.map(|left| left.as_secs_f64())
     }
 
+    /// Seconds for which this client has seen the record unchanged, for the holder of an error and of RunningElsewhere, where only
+    /// observation can tell if it lives; None elsewhere.
+    #[getter]
+    fn unchanged(&self) -> Option<f64> {
+        self.0.unchanged.map(|unchanged| unchanged.as_secs_f64())
+    }
+
     /// The holder's payload.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {

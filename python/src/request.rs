@@ -34,6 +34,7 @@ pub(crate) struct Settings<'py> {
     /// The default is true; `renew=False` turns renewals off.
     pub(crate) renew: bool,
     pub(crate) fair: bool,
+    pub(crate) watch_holder: bool,
 }
 
 impl Settings<'_> {
@@ -59,6 +60,9 @@ impl Settings<'_> {
         }
         if !self.fair {
             request = request.fair(false);
+        }
+        if self.watch_holder {
+            request = request.watch_holder();
         }
         match (self.renew, self.renew_every) {
             (true, None) => {}

@@ -32,6 +32,7 @@ pub(crate) struct Settings<'py> {
     pub(crate) renew_every: Option<Seconds>,
     pub(crate) trust_quorum: bool,
     pub(crate) even_if_done: bool,
+    pub(crate) watch_holder: bool,
 }
 
 impl Settings<'_> {
@@ -75,6 +76,9 @@ impl Settings<'_> {
         }
         if self.even_if_done {
             request = request.even_if_done();
+        }
+        if self.watch_holder {
+            request = request.watch_holder();
         }
         ffi::check_run(&request).map_err(|error| raised(py, &error))?;
         Ok(request)
