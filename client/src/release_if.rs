@@ -231,6 +231,7 @@ mod tests {
             since_unix_ms: None,
             ttl: None,
             left: None,
+            unchanged: None,
             data: None,
             session: None,
             session_nonce: None,
@@ -240,6 +241,7 @@ mod tests {
             of,
             nonce: Some(Nonce::from_bytes([nonce; 16])),
             version: Version::new(&[]).unwrap(),
+            is_changed: false,
         }
     }
 

@@ -276,7 +276,7 @@ impl LockOptionsBuilder {
             wait: match self.wait.or_once() {
                 Wait::Once if self.watches => Wait::Watch(Duration::ZERO),
                 Wait::For(wait) if self.watches => Wait::Watch(wait),
-                wait => wait,
+                wait @ (Wait::Once | Wait::For(_) | Wait::Watch(_) | Wait::Forever) => wait,
             },
             lock_delay: Duration::new(self.lock_delay.as_secs(), self.lock_delay.subsec_millis() * 1_000_000),
             max_hold: self.max_hold,
