@@ -1,0 +1,70 @@
+//! The table of differences that are allowed: `allowed.txt`. A row that nothing needs fails the long run.
+
+use std::collections::BTreeMap;
+
+use crate::compare::{Difference, Value};
+
+/// One row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Row {
+    /// The store, or several.
+    pub stores: &'static str,
+    /// The kind of step, `*` for all.
+    pub step: &'static str,
+    /// The field.
+    pub field: &'static str,
+    /// The name of the rule that it obeys instead.
+    pub rule: &'static str,
+    /// The reason.
+    pub why: &'static str,
+}
+
+/// The rows that were needed, and how often.
+pub type Used = BTreeMap<Row, u64>;
+
+/// The table.
+///
+/// # Panics
+/// A row has another number of columns, or an unknown rule.
+pub fn table() -> Vec<Row> {
+    let rows = include_str!("allowed.txt").lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    rows.map(|line| {
+        let columns: Vec<_> = line.split('|').map(str::trim).collect();
+        let [stores, step, field, rule, why] = columns[..] else { panic!("not five columns: {line}") };
+        assert!(RULES.contains(&rule), "no rule {rule}: {line}");
+        Row { stores, step, field, rule, why }
+    })
+    .collect()
+}
+
+const RULES: [&str; 11] =
+    ["hidden", "shown", "any", "higher", "longer", "a_minute", "shorter", "gone", "is", "forgets", "early"];
+
+impl Row {
+    /// Returns true if the row is about this store and kind of step.
+    pub fn is_about(&self, store: &str, step: &str) -> bool {
+        self.stores.split_whitespace().any(|one| one == store || one == "*")
+            && (self.step == "*" || self.step.split_whitespace().any(|one| one == step))
+    }
+
+    /// Returns true if the difference obeys the rule.
+    pub fn allows(&self, difference: &Difference) -> bool {
+        let (field, wanted) = self.field.split_once('=').unwrap_or((self.field, ""));
+        if field != difference.field {
+            return false;
+        }
+        match (self.rule, &difference.store, &difference.reference) {
+            ("any", _, _) | ("hidden", None, Some(_)) | ("shown", Some(_), None) => true,
+            ("higher", Some(Value::Number(store)), Some(Value::Number(reference))) => store > reference,
+            ("longer", Some(Value::Span(store)), Some(Value::Span(reference))) => store > reference,
+            ("longer", Some(Value::At(store)), Some(Value::At(reference))) => store > reference,
+            ("shorter", Some(Value::Span(store)), Some(Value::Span(reference))) => store < reference,
+            ("a_minute", Some(Value::Span(store)), Some(Value::Span(reference))) => store.abs_diff(*reference).as_secs() <= 63,
+            // `field=STORE/REFERENCE`
+            ("is", Some(Value::Text(store)), Some(Value::Text(reference))) => {
+                wanted.split_once('/').is_some_and(|(ours, theirs)| ours == store && theirs == reference)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! A script on a store and on the reference at once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use leasehold_core::member::{Marker, RunId};
+use leasehold_core::op::{Applied, Op, Outcome, Refusal, Seen};
+use leasehold_core::{LockId, Monotonic, Seq, Version};
+
+use crate::allowed::{Row, Used};
+use crate::compare::{self, Difference, Fields, Value};
+use crate::reference::{FOREIGN, OURS, Reference, nonce};
+use crate::script::{Edit, Step, What};
+
+/// A store, or a model of one. Each sequence has one of its own.
+pub trait Side {
+    /// Its name in the table of differences.
+    fn store(&self) -> &str;
+    /// Nothing runs out by itself.
+    fn is_observed(&self) -> bool;
+    /// Waiters stand in line.
+    fn keeps_line(&self) -> bool;
+    /// The time: since some instant, and since 1970 in milliseconds.
+    fn now(&mut self) -> (Monotonic, u64);
+    /// One operation; a resource is its place among the names.
+    fn ask(&mut self, name: u8, client: u8, lock: LockId, op: &Op) -> Outcome;
+    /// Changes a row by hand; `false` where that cannot be done.
+    fn edit(&mut self, _name: u8, _edit: &Edit) -> bool {
+        false
+    }
+    /// What the store keeps of a resource and shows to no client: `ttl`, `kept until`, `token`, as it calls them.
+    fn raw(&mut self, _name: u8) -> Fields {
+        Fields::new()
+    }
+    /// The marker, and the run of the server; `None` where it is no node of a quorum.
+    fn look(&mut self) -> Option<(Option<Marker>, Option<RunId>)> {
+        None
+    }
+    /// Writes the marker.
+    fn mark(&mut self, _marker: Option<&Marker>) {}
+    /// Gives up a place in line.
+    fn leave(&mut self, _name: u8, _client: u8, _lock: LockId) {}
+}
+
+/// What did not agree.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The place of the step.
+    pub at: usize,
+    /// What differs.
+    pub what: Vec<Difference>,
+    /// The part of the step: its answer, the record afterwards, the raw row.
+    pub part: &'static str,
+    /// The request of the step.
+    pub asked: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} of step {}, {}:", self.part, self.at, self.asked)?;
+        self.what.iter().try_for_each(|difference| writeln!(f, "    {difference}"))
+    }
+}
+
+impl Failure {
+    /// The same kind of difference, however it came about.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let fields = |failure: &Self| failure.what.iter().map(|difference| difference.field).collect::<Vec<_>>();
+        self.part == other.part && fields(self).first() == fields(other).first()
+    }
+}
+
+/// One run.
+pub struct Run<'a> {
+    side: &'a mut dyn Side,
+    reference: Reference,
+    table: &'a [Row],
+    used: &'a mut Used,
+    /// What was asked before, by the number of the step.
+    sent: BTreeMap<u32, (u8, u8, LockId, Op)>,
+    /// How many operations were sent.
+    pub steps: u64,
+}
+
+impl<'a> Run<'a> {
+    /// Begins one.
+    pub fn new(side: &'a mut dyn Side, table: &'a [Row], used: &'a mut Used) -> Self {
+        let reference =
+            Reference { is_observed: side.is_observed(), keeps_line: side.keeps_line(), ..Reference::default() };
+        Self { side, reference, table, used, sent: BTreeMap::new(), steps: 0 }
+    }
+
+    /// All steps, up to the first that differs.
+    ///
+    /// # Errors
+    /// The difference.
+    pub fn all(&mut self, script: &[Step]) -> Result<(), Failure> {
+        if let Some((marker, run)) = self.side.look() {
+            self.reference.marker = marker;
+            self.reference.run = run;
+        }
+        script.iter().enumerate().try_for_each(|(at, step)| {
+            self.step(step).map_err(|(part, asked, what)| Failure { at, what, part, asked })
+        })
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), (&'static str, String, Vec<Difference>)> {
+        let (uptime, unix_ms) = self.side.now();
+        let now = self.reference.now(uptime, unix_ms);
+        let Step { id, client, name, ref what } = *step;
+        let (name, client, lock, op) = match what {
+            What::Again { of } => match self.sent.get(of) {
+                Some(sent) => sent.clone(),
+                None => return Ok(()),
+            },
+            What::Leave { attempt } => {
+                let lock = LockId::new(u64::from(nonce(name, *attempt).as_bytes()[1]));
+                self.side.leave(name, client, lock);
+                self.reference.leave(name, client, lock, &now);
+                return Ok(());
+            }
+            What::Edit(edit) => {
+                self.edit(name, edit, uptime, unix_ms);
+                return self.compare_record(name, "edit").map_err(|(part, what)| (part, format!("{edit:?}"), what));
+            }
+            What::Mark(marker) => {
+                let (phase_and_stamp, run) = (*marker, self.reference.run.clone());
+                let (quorum, max_ttl_ms) = OURS;
+                let marker = phase_and_stamp.map(|(phase, stamp)| Marker { quorum, max_ttl_ms, stamp, phase, run });
+                self.side.mark(marker.as_ref());
+                self.reference.marker = marker;
+                return Ok(());
+            }
+            _ => match self.reference.op(name, what, &now) {
+                Some((lock, op)) => (name, client, lock, op),
+                None => return Ok(()),
+            },
+        };
+        self.sent.insert(id, (name, client, lock, op.clone()));
+        if matches!(what, What::PrepareTell { .. }) {
+            return Ok(());
+        }
+        let kind = kind(&op);
+        let wrong = |part, what| (part, format!("{op:?}"), what);
+        self.forgotten(name, kind, uptime);
+        let real = self.side.ask(name, client, lock, &self.reference.with_foreign(name, &op));
+        let slack = self.side.now().0.since(uptime);
+        let before = self.reference.clone();
+        let expected = self.reference.ask(name, client, lock, &op, &now, slack);
+        self.steps += 1;
+        let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
+        let (mut shown, mut wanted) = (compare::outcome(&real), compare::outcome(&expected));
+        if self.reference.is_observed {
+            shown.remove("left");
+            wanted.remove("left");
+        }
+        let differences = self.not_allowed(kind, compare::differences(&shown, &wanted, slack + row_slack));
+        if !differences.is_empty() {
+            return Err(wrong("the answer", differences));
+        }
+        let refused = matches!(real, Outcome::NotApplied(_)) && !matches!(expected, Outcome::NotApplied(_));
+        if refused {
+            // An allowed difference: the store did nothing.
+            self.reference = before;
+        }
+        if let (Some(Value::Number(minted)), Some(Value::Number(reference))) =
+            (shown.get("counter"), wanted.get("counter"))
+        {
+            self.adopt(name, *minted, *reference);
+        }
+        if let Op::Finish(finish) = &op
+            && matches!(real, Outcome::Applied(Applied::Finished))
+        {
+            let row = self.reference.rows.entry(name).or_default();
+            let until = unix_ms + u64::try_from(finish.keep.as_millis()).unwrap_or(u64::MAX);
+            row.kept_until_unix_ms = until.max(row.kept_until_unix_ms);
+        }
+        self.compare_marker().map_err(|what| wrong("the marker after it", what))?;
+        self.compare_record(name, kind).map_err(|(part, what)| wrong(part, what))
+    }
+
+    /// A store that mints by its own clock may be ahead of the reference, as the table has it.
+    fn adopt(&mut self, name: u8, minted: u64, reference: u64) {
+        if minted > reference
+            && let Some(token) = leasehold_core::Token::new(minted)
+            && let Some(record) = self.reference.rows.entry(name).or_default().record.as_mut()
+        {
+            record.counter = token;
+        }
+    }
+
+    /// Some stores keep nothing of a lease that is over, by rows of the table.
+    fn forgotten(&mut self, name: u8, kind: &str, uptime: Monotonic) {
+        let store = self.side.store().to_owned();
+        let Some(row) = self.table.iter().find(|row| row.rule == "forgets" && row.is_about(&store, kind)) else {
+            return;
+        };
+        let is_observed = self.reference.is_observed;
+        if let Some(record) = self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut())
+            && let Some(lease) = &record.lease
+            && (lease.released || !is_observed && uptime >= lease.expires)
+        {
+            record.lease = None;
+            *self.used.entry(*row).or_default() += 1;
+        }
+    }
+
+    fn not_allowed(&mut self, kind: &str, differences: Vec<Difference>) -> Vec<Difference> {
+        let store = self.side.store().to_owned();
+        let mut left = Vec::new();
+        for difference in differences {
+            let allowed = self.table.iter().find(|row| row.is_about(&store, kind) && row.allows(&difference));
+            match allowed {
+                Some(row) => *self.used.entry(*row).or_default() += 1,
+                None => left.push(difference),
+            }
+        }
+        left
+    }
+
+    fn compare_marker(&mut self) -> Result<(), Vec<Difference>> {
+        let Some((marker, _)) = self.side.look() else { return Ok(()) };
+        let text = |marker: &Option<Marker>| marker.as_ref().map(|marker| Value::Text(marker.text()));
+        let (store, reference) = (text(&marker), text(&self.reference.marker));
+        if store == reference {
+            return Ok(());
+        }
+        Err(vec![Difference { field: "marker", store, reference }])
+    }
+
+    /// The whole record: as a read shows it, and as the store keeps it.
+    fn compare_record(&mut self, name: u8, kind: &str) -> Result<(), (&'static str, Vec<Difference>)> {
+        self.forgotten(name, "record", self.reference.lease(name).map_or(Monotonic::FAR, |_| Monotonic::FAR));
+        let (uptime, unix_ms) = self.side.now();
+        let real = self.side.ask(name, 0, LockId::new(0), &Op::Read);
+        let slack = self.side.now().0.since(uptime);
+        self.forgotten(name, "record", uptime);
+        let now = self.reference.now(uptime, unix_ms);
+        let expected = self.reference.seen(name, &now);
+        let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
+        let (mut shown, mut wanted) =
+            (compare::outcome(&real), compare::outcome(&Outcome::Applied(Applied::Read(expected))));
+        if self.reference.is_observed {
+            shown.remove("left");
+            wanted.remove("left");
+        }
+        let differences = self.not_allowed("record", compare::differences(&shown, &wanted, slack + row_slack));
+        if !differences.is_empty() {
+            return Err(("the record after it", differences));
+        }
+        let raw = self.raw_differences(name, unix_ms);
+        let raw = self.not_allowed(kind, raw);
+        if raw.is_empty() { Ok(()) } else { Err(("the row as the store keeps it after it", raw)) }
+    }
+
+    fn raw_differences(&mut self, name: u8, unix_ms: u64) -> Vec<Difference> {
+        let raw = self.side.raw(name);
+        let row = self.reference.rows.entry(name).or_default().clone();
+        let mut differences = Vec::new();
+        if let (Some(Value::At(kept)), Some(record)) = (raw.get("kept until"), &row.record) {
+            // Until the lease and the mark are over, whichever is later, and the counter is needed no more.
+            let mark = record.mark.as_ref().map_or(0, |mark| mark.until_unix_ms);
+            let lease = record.lease.as_ref().filter(|lease| !lease.released).map_or(0, |lease| {
+                unix_ms.saturating_add(u64::try_from(lease.record_ttl.as_millis()).unwrap_or(u64::MAX))
+            });
+            let least = if mark > unix_ms { mark.max(lease) } else { lease };
+            if kept.saturating_add(3_000) < least {
+                let reference = Some(Value::At(least));
+                differences.push(Difference { field: "kept until", store: Some(Value::At(*kept)), reference });
+            }
+        }
+        if let (Some(Value::Number(token)), Some(record)) = (raw.get("token"), &row.record)
+            && *token != record.counter.get()
+        {
+            let reference = Some(Value::Number(record.counter.get()));
+            differences.push(Difference { field: "row's token", store: Some(Value::Number(*token)), reference });
+        }
+        differences
+    }
+
+    fn edit(&mut self, name: u8, edit: &Edit, uptime: Monotonic, unix_ms: u64) {
+        let now = self.reference.now(uptime, unix_ms);
+        let is_held = self.reference.is_held(name, &now);
+        let is_possible = match edit {
+            Edit::Expire | Edit::Free => is_held,
+            Edit::Delete => self.reference.record(name).is_some(),
+            Edit::Foreign(_) => !is_held,
+        };
+        if !is_possible || !self.side.edit(name, edit) {
+            return;
+        }
+        let foreign = match edit {
+            Edit::Foreign(_) => version(&self.side.ask(name, 0, LockId::new(0), &Op::Read)),
+            Edit::Expire | Edit::Delete | Edit::Free => None,
+        };
+        let slack = self.side.now().0.since(uptime);
+        let row = self.reference.rows.entry(name).or_default();
+        let lease = row.record.as_mut().and_then(|record| record.lease.as_mut());
+        match (edit, lease) {
+            (Edit::Expire, Some(lease)) => lease.expires = Monotonic::from_ns(uptime.ns().saturating_sub(1)),
+            (Edit::Free, Some(lease)) => lease.released = true,
+            (Edit::Delete, _) => (row.record, row.trusted) = (None, None),
+            (Edit::Foreign(ttl), _) => {
+                let mut given = leasehold_core::op::Acquire::new(FOREIGN, Seq::new(1), *ttl);
+                given.floor = leasehold_core::Token::ZERO;
+                let counter = row.record.as_ref().map_or(leasehold_core::Token::ZERO, |record| record.counter);
+                let mark = row.record.as_ref().and_then(|record| record.mark.clone());
+                let op = Op::Acquire(Box::new(given));
+                let write = leasehold_core::store::apply(None, &op, &now).write;
+                row.record = write.map(|record| leasehold_core::store::Record { counter, mark, ..record });
+                (row.foreign, row.slack) = (foreign, slack);
+            }
+            (Edit::Expire | Edit::Free, None) => {}
+        }
+    }
+}
+
+fn version(outcome: &Outcome) -> Option<Version> {
+    let seen: &Seen = match outcome {
+        Outcome::Applied(Applied::Read(seen)) | Outcome::NotApplied(Refusal::Conflict(seen)) => seen,
+        _ => return None,
+    };
+    seen.holding.as_ref().map(|holding| holding.version.clone())
+}
+
+/// The kind of an operation, as the table names it.
+pub fn kind(op: &Op) -> &'static str {
+    match op {
+        Op::Acquire(_) => "acquire",
+        Op::Renew(_) => "renew",
+        Op::Release(_) => "release",
+        Op::Finish(_) => "finish",
+        Op::Revoke(_) => "revoke",
+        Op::Raise(_) => "raise",
+        Op::Read => "read",
+        #[allow(unreachable_patterns, reason = "for operations to come")]
+        _ => "other",
+    }
+}
+

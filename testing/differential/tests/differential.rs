@@ -1,0 +1,200 @@
+//! Every store and every model, each against the reference. See `docs/decisions/0040-one-reference.md`.
+
+#![allow(clippy::print_stdout, reason = "figures, and scripts that fail")]
+
+use leasehold::direct::Direct;
+use leasehold_differential::allowed::{Used, table};
+use leasehold_differential::run::{Failure, Run, Side};
+use leasehold_differential::script::{Abilities, Step, script};
+use leasehold_differential::shrink::shrink;
+use leasehold_differential::stores::models::Model;
+use leasehold_differential::stores::real::Real;
+use leasehold_differential::stores::rows::{Dynamodb, OutOfReach, Postgres, Redis, Sqlite};
+use leasehold_servers::objects::{AZURE_KEY, Account, Api, COSMOS_KEY};
+use leasehold_servers::{dynamodb, etcd, objects, postgres, redis, rest, webdis};
+use leasehold_sim::store::Kind;
+
+/// Steps of a sequence.
+const STEPS: u32 = 120;
+
+/// How many sequences, with which of the seeds: `LEASEHOLD_DIFFERENTIAL=FACTOR` for the long run, `LEASEHOLD_SEED=SEED` for one.
+fn seeds(few: u64) -> Vec<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match (number("LEASEHOLD_SEED"), number("LEASEHOLD_DIFFERENTIAL")) {
+        (Some(seed), _) => vec![seed],
+        (None, factor) => (0..few * factor.unwrap_or(1)).collect(),
+    }
+}
+
+/// Runs sequences on new stores. The first difference is shown as a script as short as it can be.
+fn against_the_reference<'a>(few: u64, abilities: Abilities, new: impl Fn() -> Box<dyn Side + 'a>) {
+    let (table, mut used, mut steps, seeds) = (table(), Used::new(), 0, seeds(few));
+    let run = |script: &[Step], used: &mut Used| -> (u64, Option<Failure>) {
+        let mut side = new();
+        let mut run = Run::new(&mut *side, &table, used);
+        let failure = run.all(script).err();
+        (run.steps, failure)
+    };
+    let store = new().store().to_owned();
+    for seed in &seeds {
+        let whole = script(*seed, STEPS, abilities);
+        let (asked, failure) = run(&whole, &mut used);
+        steps += asked;
+        if let Some(failure) = failure {
+            let (short, failure) = shrink(&whole, failure, |script| run(script, &mut Used::new()).1);
+            let shown: String = short.iter().map(|step| format!("{step:?}\n")).collect();
+            panic!("{store} is not the reference, seed {seed} (LEASEHOLD_SEED={seed}):\n{shown}{failure}");
+        }
+    }
+    let allowed: u64 = used.values().sum();
+    println!("DIFFERENTIAL {store}: {} sequences, {steps} steps, 0 differences, {allowed} allowed", seeds.len());
+    for (row, times) in &used {
+        println!("ALLOWED {store}: {times} {} | {} | {} | {}", row.stores, row.step, row.field, row.rule);
+    }
+}
+
+const NODE: Abilities = Abilities { quorum: true, line: false };
+const LINE: Abilities = Abilities { quorum: true, line: true };
+
+#[test]
+fn memory() {
+    let next = std::sync::atomic::AtomicU64::new(0);
+    against_the_reference(200, LINE, || {
+        let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Box::new(Real::new("memory", &format!("memory:differential-{number}"), &OutOfReach, true))
+    });
+}
+
+#[test]
+fn sqlite() {
+    let shm = std::path::Path::new("/dev/shm");
+    let folder = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.expect("a folder");
+    let path = folder.path().join("locks.db");
+    let rows = Sqlite(path.clone());
+    let url = format!("sqlite://{}", path.display());
+    against_the_reference(20, LINE, || Box::new(Real::new("sqlite", &url, &rows, true)));
+}
+
+#[test]
+fn model_memory() {
+    against_the_reference(200, NODE, || Box::new(Model::new(Kind::Memory)));
+}
+
+#[test]
+fn model_sqlite() {
+    against_the_reference(200, NODE, || Box::new(Model::new(Kind::Sqlite)));
+}
+
+#[test]
+fn model_redis() {
+    against_the_reference(200, Abilities::default(), || Box::new(Model::new(Kind::Redis)));
+}
+
+#[test]
+fn model_dynamodb() {
+    against_the_reference(200, NODE, || Box::new(Model::new(Kind::Dynamodb)));
+}
+
+#[test]
+fn redis() {
+    let server = redis::Server::start();
+    let rows = Redis(&server);
+    against_the_reference(20, NODE, || Box::new(Real::new("redis", &server.url(), &rows, true)));
+}
+
+#[test]
+fn webdis() {
+    let redis = redis::Server::start();
+    let (server, rows) = (webdis::Server::start(&redis), Redis(&redis));
+    let url = format!("webdis+http://{}", server.address());
+    against_the_reference(5, NODE, || Box::new(Real::new("webdis", &url, &rows, true)));
+}
+
+#[test]
+fn upstash() {
+    let redis = redis::Server::start();
+    let (server, rows) = (rest::Server::start(&redis), Redis(&redis));
+    let url = format!("upstash+http://:{}@{}", server.token(), server.address());
+    against_the_reference(5, NODE, || Box::new(Real::new("upstash", &url, &rows, true)));
+}
+
+fn set_keys() {
+    static KEYS: std::sync::Once = std::sync::Once::new();
+    KEYS.call_once(|| {
+        let keys = [
+            ("AWS_ACCESS_KEY_ID", dynamodb::ACCESS_KEY_ID),
+            ("AWS_SECRET_ACCESS_KEY", "hunter2"),
+            ("AZURE_STORAGE_KEY", AZURE_KEY),
+            ("AZURE_COSMOS_KEY", COSMOS_KEY),
+        ];
+        for (name, value) in keys {
+            // SAFETY: nothing that a test does before its first server reads the environment past Rust's lock.
+            unsafe { std::env::set_var(name, value) };
+        }
+    });
+}
+
+#[test]
+fn dynamodb() {
+    set_keys();
+    let server = dynamodb::Server::shared();
+    let table = dynamodb::table_name();
+    let region = dynamodb::REGION;
+    let url = format!("dynamodb://{table}?region={region}&endpoint={}&expires=ttl", server.endpoint());
+    leasehold::table::create(&url, &leasehold::table::NewTable::default()).expect("a table can be made");
+    let rows = Dynamodb { server: &server, table, expires: "ttl" };
+    against_the_reference(10, NODE, || Box::new(Real::new("dynamodb", &url, &rows, true)));
+}
+
+#[test]
+fn postgres() {
+    let server = postgres::Server::shared();
+    let schema = server.schema();
+    let url = format!("{}?schema={}", server.url(), schema.name());
+    leasehold::schema::create(&url).expect("a table can be made");
+    let rows = Postgres { server: &server, table: format!("{}.leasehold", schema.name()) };
+    against_the_reference(10, LINE, || Box::new(Real::new("postgres", &url, &rows, true)));
+}
+
+#[test]
+fn etcd() {
+    let server = etcd::Server::start();
+    let url = format!("{}?prefix=differential/", server.url());
+    against_the_reference(10, NODE, || Box::new(Real::new("etcd", &url, &OutOfReach, true)));
+}
+
+fn on_objects(store: &'static str, api: Api, is_node: bool) {
+    set_keys();
+    let server = objects::Server::start(api);
+    let url = server.url("differential");
+    let abilities = Abilities { quorum: is_node, line: false };
+    against_the_reference(4, abilities, || Box::new(Real::new(store, &url, &OutOfReach, is_node)));
+}
+
+#[test]
+fn azure_blob() {
+    on_objects("azure-blob", Api::AzureBlob, true);
+}
+
+#[test]
+fn s3() {
+    on_objects("s3", Api::S3, true);
+}
+
+#[test]
+fn gcs() {
+    on_objects("gcs", Api::Gcs, true);
+}
+
+#[test]
+fn cosmos() {
+    on_objects("cosmos", Api::Cosmos(Account::Session), false);
+}
+
+#[test]
+fn the_table_can_be_read() {
+    assert!(Direct::open("memory:").is_ok());
+    for row in table() {
+        assert!(!row.why.is_empty(), "{row:?} has no reason");
+    }
+}
