@@ -184,7 +184,8 @@ impl Dice {
             has_session: self.draws.one_in(2),
             has_data: self.draws.one_in(2),
             unless_done: self.draws.one_in(3),
-            in_line: self.abilities.line && self.draws.one_in(2),
+            // Only clients of a single store wait in line.
+            in_line: !member && self.abilities.line && self.draws.one_in(2),
             member: member.then(|| self.member()),
         }
     }

@@ -82,7 +82,7 @@ fn model_memory() {
 
 #[test]
 fn model_sqlite() {
-    against_the_reference(200, NODE, || Box::new(Model::new(Kind::Sqlite)));
+    against_the_reference(200, Abilities::default(), || Box::new(Model::new(Kind::Sqlite)));
 }
 
 #[test]
