@@ -129,15 +129,14 @@ impl Reference {
         self.seen(name, now).held().is_some()
     }
 
-    /// The holder's lease is one of another library.
-    pub fn is_foreign(&self, name: u8) -> bool {
-        self.lease(name).is_some_and(|lease| lease.nonce == FOREIGN && !lease.released)
-    }
-
     fn nonce(&self, name: u8, who: Who) -> Nonce {
         match who {
             Who::Attempt(attempt) => nonce(name, attempt),
-            Who::Holder => self.lease(name).map_or_else(|| nonce(name, 0), |lease| lease.nonce),
+            // Nobody speaks for another library.
+            Who::Holder => {
+                let lease = self.lease(name).filter(|lease| lease.nonce != FOREIGN);
+                lease.map_or_else(|| nonce(name, 0), |lease| lease.nonce)
+            }
         }
     }
 
@@ -159,11 +158,10 @@ impl Reference {
     /// version by the store's own name: see [`Reference::with_foreign`].
     pub fn op(&self, name: u8, what: &What, now: &StoreNow) -> Option<(LockId, Op)> {
         let op = match *what {
-            What::Acquire { who, seq, ttl, floor, expect, has_session, has_data, unless_done, in_line, member } => {
-                let nonce = match who {
-                    Who::Holder if self.is_foreign(name) => nonce(name, 0),
-                    _ => self.nonce(name, who),
-                };
+            What::Acquire { who, seq, ttl, floor, expect, unless_done, in_line, member } => {
+                let nonce = self.nonce(name, who);
+                // All sends of an attempt carry the same.
+                let attempt = nonce.as_bytes()[1] / 0x11;
                 let version = self.lease(name).map(|lease| Version::of(&lease.nonce, lease.seq));
                 Op::Acquire(Box::new(Acquire {
                     floor: self.token(name, floor),
@@ -173,8 +171,8 @@ impl Reference {
                         Near::Above | Near::Top => Version::new(b"never was"),
                     },
                     owner: owner(&nonce),
-                    data: has_data.then(|| Payload::new(nonce.as_bytes())).and_then(Result::ok),
-                    session: has_session.then(|| session_of(&nonce)),
+                    data: (attempt % 2 == 0).then(|| Payload::new(nonce.as_bytes())).and_then(Result::ok),
+                    session: (attempt > 2).then(|| session_of(&nonce)),
                     member: member.map(|member| self.member(member)),
                     unless_done,
                     in_line,

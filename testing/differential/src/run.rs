@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::member::{Marker, RunId};
-use leasehold_core::op::{Applied, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Seen};
+use leasehold_core::store::StoreNow;
 use leasehold_core::{LockId, Monotonic, Seq, Version};
 
 use crate::allowed::{Row, Used};
@@ -27,6 +28,10 @@ pub trait Side {
     fn ask(&mut self, name: u8, client: u8, lock: LockId, op: &Op) -> Outcome;
     /// Changes a row by hand; `false` where that cannot be done.
     fn edit(&mut self, _name: u8, _edit: &Edit) -> bool {
+        false
+    }
+    /// The line goes when the row is deleted.
+    fn keeps_line_in_row(&self) -> bool {
         false
     }
     /// What the store keeps of a resource and shows to no client: `ttl`, `kept until`, `token`, as it calls them.
@@ -143,7 +148,7 @@ impl<'a> Run<'a> {
         }
         let kind = kind(&op);
         let wrong = |part, what| (part, format!("{op:?}"), what);
-        self.forgotten(name, kind, uptime);
+        self.forgotten(name, kind, &op, uptime);
         let real = self.side.ask(name, client, lock, &self.reference.with_foreign(name, &op));
         let (answered, answered_unix_ms) = self.side.now();
         let slack = answered.since(uptime);
@@ -156,6 +161,7 @@ impl<'a> Run<'a> {
         for now in [now, later] {
             self.reference = before.clone();
             let outcome = self.reference.ask(name, client, lock, &op, &now, slack);
+            self.own_joins(name, client, lock, &op, &outcome, &now);
             let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
             let (mut shown, mut wanted) = (compare::outcome(&real), compare::outcome(&outcome));
             if self.reference.is_observed {
@@ -221,19 +227,44 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Some stores keep nothing of a lease that is over, by rows of the table.
-    fn forgotten(&mut self, name: u8, kind: &str, uptime: Monotonic) {
+    /// Some stores keep nothing of a lease that is over, or grant the same attempt again, by rows of the table. The reference
+    /// forgets the lease too, then.
+    fn forgotten(&mut self, name: u8, kind: &str, op: &Op, uptime: Monotonic) {
+        let (store, is_observed) = (self.side.store().to_owned(), self.reference.is_observed);
+        for row in self.table.iter().filter(|row| row.is_about(&store, kind)) {
+            let Some(record) = self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut()) else { return };
+            let Some(lease) = &record.lease else { return };
+            let is_over = lease.released || !is_observed && uptime >= lease.expires;
+            let is_same = matches!(op, Op::Acquire(acquire) if acquire.nonce == lease.nonce);
+            let forgets = match row.rule {
+                "forgets" => is_over,
+                "again" => is_same && !is_over && lease.seq != Seq::LAST,
+                _ => false,
+            };
+            if forgets {
+                record.lease = None;
+                if is_same && !is_over {
+                    // It is the same grant.
+                    record.counter = leasehold_core::Token::new(record.counter.get().saturating_sub(1)).unwrap_or(record.counter);
+                }
+                *self.used.entry(*row).or_default() += 1;
+            }
+        }
+    }
+
+    /// Where the table says so, an acquire that is refused for a record of its own joins the line.
+    fn own_joins(&mut self, name: u8, client: u8, lock: LockId, op: &Op, outcome: &Outcome, now: &StoreNow) {
         let store = self.side.store().to_owned();
-        let Some(row) = self.table.iter().find(|row| row.rule == "forgets" && row.is_about(&store, kind)) else {
-            return;
-        };
-        let is_observed = self.reference.is_observed;
-        if let Some(record) = self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut())
-            && let Some(lease) = &record.lease
-            && (lease.released || !is_observed && uptime >= lease.expires)
+        let row = self.table.iter().find(|row| row.rule == "own_joins" && row.is_about(&store, "acquire"));
+        if let (Some(row), Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(seen))) = (row, op, outcome)
+            && acquire.in_line
+            && seen.holding.as_ref().is_some_and(|holding| holding.is_of(&acquire.nonce))
         {
-            record.lease = None;
-            *self.used.entry(*row).or_default() += 1;
+            let other = Op::Acquire(Box::new(Acquire { nonce: FOREIGN, ..(**acquire).clone() }));
+            if self.reference.is_held(name, now) {
+                self.reference.ask(name, client, lock, &other, now, Duration::ZERO);
+                *self.used.entry(*row).or_default() += 1;
+            }
         }
     }
 
@@ -262,11 +293,10 @@ impl<'a> Run<'a> {
 
     /// The whole record: as a read shows it, and as the store keeps it.
     fn compare_record(&mut self, name: u8, kind: &str) -> Result<(), (&'static str, Vec<Difference>)> {
-        self.forgotten(name, "record", self.reference.lease(name).map_or(Monotonic::FAR, |_| Monotonic::FAR));
         let (uptime, unix_ms) = self.side.now();
         let real = self.side.ask(name, 0, LockId::new(0), &Op::Read);
         let slack = self.side.now().0.since(uptime);
-        self.forgotten(name, "record", uptime);
+        self.forgotten(name, "record", &Op::Read, uptime);
         let now = self.reference.now(uptime, unix_ms);
         let expected = self.reference.seen(name, &now);
         let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
@@ -279,6 +309,13 @@ impl<'a> Run<'a> {
         let differences = self.not_allowed("record", compare::differences(&shown, &wanted, slack + row_slack));
         if !differences.is_empty() {
             return Err(("the record after it", differences));
+        }
+        if let (Some(Value::Span(ttl)), Some(record)) =
+            (shown.get("ttl"), self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut()))
+            && let Some(lease) = record.lease.as_mut()
+        {
+            // Where another length is allowed, it counts from now on.
+            lease.record_ttl = *ttl;
         }
         let raw = self.raw_differences(name, unix_ms);
         let raw = self.not_allowed(kind, raw);
@@ -326,14 +363,18 @@ impl<'a> Run<'a> {
             Edit::Expire | Edit::Delete | Edit::Free => None,
         };
         let slack = self.side.now().0.since(uptime);
+        let line_goes = *edit == Edit::Delete && self.side.keeps_line_in_row();
         let row = self.reference.rows.entry(name).or_default();
+        if line_goes {
+            row.line.clear();
+        }
         let lease = row.record.as_mut().and_then(|record| record.lease.as_mut());
         match (edit, lease) {
             (Edit::Expire, Some(lease)) => lease.expires = Monotonic::from_ns(uptime.ns().saturating_sub(1)),
             (Edit::Free, Some(lease)) => lease.released = true,
             (Edit::Delete, _) => (row.record, row.trusted) = (None, None),
             (Edit::Foreign(ttl), _) => {
-                let mut given = leasehold_core::op::Acquire::new(FOREIGN, Seq::new(1), *ttl);
+                let mut given = Acquire::new(FOREIGN, Seq::new(1), *ttl);
                 given.floor = leasehold_core::Token::ZERO;
                 let counter = row.record.as_ref().map_or(leasehold_core::Token::ZERO, |record| record.counter);
                 let mark = row.record.as_ref().and_then(|record| record.mark.clone());

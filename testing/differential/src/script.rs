@@ -73,8 +73,6 @@ pub enum What {
         ttl: Duration,
         floor: Near,
         expect: Near,
-        has_session: bool,
-        has_data: bool,
         unless_done: bool,
         in_line: bool,
         member: Option<Member>,
@@ -181,8 +179,6 @@ impl Dice {
             ttl: self.ttl(),
             floor: self.near(),
             expect: *self.draws.pick(&[Near::Nothing, Near::Current, Near::Current, Near::Above]),
-            has_session: self.draws.one_in(2),
-            has_data: self.draws.one_in(2),
             unless_done: self.draws.one_in(3),
             // Only clients of a single store wait in line.
             in_line: !member && self.abilities.line && self.draws.one_in(2),

@@ -92,7 +92,8 @@ fn model_redis() {
 
 #[test]
 fn model_dynamodb() {
-    against_the_reference(200, NODE, || Box::new(Model::new(Kind::Dynamodb)));
+    // As a node of a quorum it writes first and undoes it then: `dynamodb_model` of the simulator compares that.
+    against_the_reference(200, Abilities::default(), || Box::new(Model::new(Kind::Dynamodb)));
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn dynamodb() {
     let url = format!("dynamodb://{table}?region={region}&endpoint={}&expires=ttl", server.endpoint());
     leasehold::table::create(&url, &leasehold::table::NewTable::default()).expect("a table can be made");
     let rows = Dynamodb { server: &server, table, expires: "ttl" };
-    against_the_reference(10, NODE, || Box::new(Real::new("dynamodb", &url, &rows, true)));
+    against_the_reference(10, Abilities::default(), || Box::new(Real::new("dynamodb", &url, &rows, false)));
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn postgres() {
     let url = format!("{}?schema={}", server.url(), schema.name());
     leasehold::schema::create(&url).expect("a table can be made");
     let rows = Postgres { server: &server, table: format!("{}.leasehold", schema.name()) };
-    against_the_reference(10, LINE, || Box::new(Real::new("postgres", &url, &rows, true)));
+    against_the_reference(3, LINE, || Box::new(Real::new("postgres", &url, &rows, true)));
 }
 
 #[test]

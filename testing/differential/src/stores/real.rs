@@ -61,6 +61,10 @@ impl Side for Real<'_> {
         self.clients[0].keeps_line()
     }
 
+    fn keeps_line_in_row(&self) -> bool {
+        self.store == "postgres"
+    }
+
     fn now(&mut self) -> (Monotonic, u64) {
         // Far from 0, so that there is an instant before every other.
         let uptime = Monotonic::from_ns(1_000_000_000).plus(self.began.elapsed());
