@@ -37,9 +37,11 @@ pub fn table() -> Vec<Row> {
     .collect()
 }
 
-/// The last three change the reference before or after the step, see [`Run`](crate::run::Run).
-const RULES: [&str; 10] =
-    ["hidden", "shown", "any", "higher", "longer", "a_minute", "shorter", "forgets", "again", "own_joins"];
+/// The second line changes what the reference does, see [`Run`](crate::run::Run).
+const RULES: [&str; 12] = [
+    "hidden", "shown", "any", "higher", "longer", "a_minute", "shorter",
+    "forgets", "again", "own_joins", "renews_late", "no_raise",
+];
 
 impl Row {
     /// Returns true if the row is about this store and kind of step.

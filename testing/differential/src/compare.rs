@@ -129,7 +129,7 @@ pub fn seen(seen: &Seen, fields: &mut Fields) {
             fields.insert("seq", Value::Number(u64::from(seq.get())));
         }
         fields.insert("released", Value::Text(holding.released.to_string()));
-        if let Some(counter) = holding.counter {
+        if let Some(counter) = holding.counter.filter(|counter| counter.get() > 0) {
             fields.insert("token", Value::Number(counter.get()));
         }
         if let Some(owner) = holding.owner.as_ref().filter(|_| is_ours) {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::member::{Marker, RunId};
-use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Renew, Seen};
 use leasehold_core::store::StoreNow;
 use leasehold_core::{LockId, Monotonic, Seq, Version};
 
@@ -84,6 +84,8 @@ pub struct Run<'a> {
     used: &'a mut Used,
     /// What was asked before, by the number of the step.
     sent: BTreeMap<u32, (u8, u8, LockId, Op)>,
+    /// When the lease ran out that is granted again: that is never brought forward.
+    again: Option<Monotonic>,
     /// How many operations were sent.
     pub steps: u64,
 }
@@ -93,7 +95,7 @@ impl<'a> Run<'a> {
     pub fn new(side: &'a mut dyn Side, table: &'a [Row], used: &'a mut Used) -> Self {
         let reference =
             Reference { is_observed: side.is_observed(), keeps_line: side.keeps_line(), ..Reference::default() };
-        Self { side, reference, table, used, sent: BTreeMap::new(), steps: 0 }
+        Self { side, reference, table, used, sent: BTreeMap::new(), again: None, steps: 0 }
     }
 
     /// All steps, up to the first that differs.
@@ -149,6 +151,7 @@ impl<'a> Run<'a> {
         let kind = kind(&op);
         let wrong = |part, what| (part, format!("{op:?}"), what);
         self.forgotten(name, kind, &op, uptime);
+        let judged = self.judged(name, &op);
         let real = self.side.ask(name, client, lock, &self.reference.with_foreign(name, &op));
         let (answered, answered_unix_ms) = self.side.now();
         let slack = answered.since(uptime);
@@ -160,8 +163,12 @@ impl<'a> Run<'a> {
         let mut expected = None;
         for now in [now, later] {
             self.reference = before.clone();
-            let outcome = self.reference.ask(name, client, lock, &op, &now, slack);
+            let outcome = self.reference.ask(name, client, lock, &judged, &now, slack);
             self.own_joins(name, client, lock, &op, &outcome, &now);
+            let lease = self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut()?.lease.as_mut());
+            if let (Some(again), Some(lease)) = (self.again, lease) {
+                lease.expires = lease.expires.max(again);
+            }
             let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
             let (mut shown, mut wanted) = (compare::outcome(&real), compare::outcome(&outcome));
             if self.reference.is_observed {
@@ -180,6 +187,7 @@ impl<'a> Run<'a> {
             first.get_or_insert(differences);
         }
         self.steps += 1;
+        self.again = None;
         let Some((expected, shown, wanted)) = expected else { return Err(wrong("the answer", first.unwrap_or_default())) };
         if let Some(marker) = marker
             && self.reference.marker != before.marker
@@ -233,7 +241,14 @@ impl<'a> Run<'a> {
         let (store, is_observed) = (self.side.store().to_owned(), self.reference.is_observed);
         for row in self.table.iter().filter(|row| row.is_about(&store, kind)) {
             let Some(record) = self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut()) else { return };
-            let Some(lease) = &record.lease else { return };
+            let Some(lease) = record.lease.as_mut() else { return };
+            if let Op::Renew(renew) = op
+                && row.rule == "renews_late"
+                && (renew.nonce == lease.nonce && renew.seq <= lease.seq && lease.seq != Seq::LAST)
+            {
+                lease.seq = Seq::new(0);
+                *self.used.entry(*row).or_default() += 1;
+            }
             let is_over = lease.released || !is_observed && uptime >= lease.expires;
             let is_same = matches!(op, Op::Acquire(acquire) if acquire.nonce == lease.nonce);
             let forgets = match row.rule {
@@ -242,6 +257,7 @@ impl<'a> Run<'a> {
                 _ => false,
             };
             if forgets {
+                self.again = (!is_over).then_some(lease.expires);
                 record.lease = None;
                 if is_same && !is_over {
                     // It is the same grant.
@@ -249,6 +265,20 @@ impl<'a> Run<'a> {
                 }
                 *self.used.entry(*row).or_default() += 1;
             }
+        }
+    }
+
+    /// Where the table says so, a raise is refused for a revoked record, as a renewal is.
+    fn judged(&mut self, name: u8, op: &Op) -> Op {
+        let store = self.side.store().to_owned();
+        let row = self.table.iter().find(|row| row.rule == "no_raise" && row.is_about(&store, "raise"));
+        match (row, op, self.reference.lease(name)) {
+            (Some(row), Op::Raise(raise), Some(lease)) if lease.nonce == raise.nonce && lease.seq == Seq::LAST => {
+                *self.used.entry(*row).or_default() += 1;
+                let (nonce, seq, record_ttl) = (raise.nonce, Seq::new(1), Duration::ZERO);
+                Op::Renew(Renew { nonce, seq, record_ttl, quorum: None })
+            }
+            _ => op.clone(),
         }
     }
 

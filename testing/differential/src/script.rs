@@ -6,8 +6,8 @@ use std::time::Duration;
 use leasehold_core::member::{Bootstrap, Durability, LossId, Phase};
 use leasehold_sim::rng::{Draws, Stream};
 
-/// The resources of a sequence. The last is the record of a session, as far as its name goes.
-pub const NAMES: [&str; 3] = ["a", "b", "session"];
+/// The resources of a sequence: two of runs, since Redis looks for marks beside no others. The last is the record of a session, as far as its name goes.
+pub const NAMES: [&str; 3] = ["a@1", "b@2", "session"];
 /// The attempts at each resource.
 pub const ATTEMPTS: u8 = 4;
 /// The clients of a sequence, each with connections of its own.
@@ -123,6 +123,10 @@ pub struct Abilities {
     pub quorum: bool,
     /// It keeps a line of waiters.
     pub line: bool,
+    /// A place in line is given up at once, not some time later.
+    pub leaves: bool,
+    /// It refuses what only nodes of a quorum are asked.
+    pub refuses_raises: bool,
 }
 
 /// The sequence of a seed.
@@ -145,7 +149,12 @@ impl Dice {
     fn step(&mut self, id: u32) -> Step {
         let name = *self.draws.pick(&[0, 0, 0, 0, 1, 2, 2]);
         let client = if self.draws.one_in(2) { 0 } else { 1 };
-        Step { id, client, name, what: self.what(id) }
+        let what = match self.what(id) {
+            // It is no run.
+            What::Finish { .. } if usize::from(name) + 1 == NAMES.len() => What::Read,
+            what => what,
+        };
+        Step { id, client, name, what }
     }
 
     fn what(&mut self, id: u32) -> What {
@@ -158,10 +167,10 @@ impl Dice {
             48..=55 => What::Release { who: self.who(), quorum },
             56..=60 => What::Finish { who: self.who(), keep: self.keep(), quorum },
             61..=65 => What::Revoke { who: self.who() },
-            66..=69 => What::Raise { who: self.who(), token: self.near(), of_the_loss: self.draws.one_in(2) },
+            66..=69 if !self.abilities.refuses_raises => What::Raise { who: self.who(), token: self.near(), of_the_loss: self.draws.one_in(2) },
             70..=72 => What::Read,
             73..=86 => What::Again { of: u32::try_from(self.earlier(id)).unwrap_or(1) },
-            87..=89 if self.abilities.line => What::Leave { attempt: self.attempt() },
+            87..=89 if self.abilities.leaves => What::Leave { attempt: self.attempt() },
             90..=92 if self.abilities.quorum => What::Mark(self.marker()),
             93 | 94 => What::Edit(Edit::Expire),
             95 => What::Edit(Edit::Delete),

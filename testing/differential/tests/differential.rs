@@ -53,13 +53,13 @@ fn against_the_reference<'a>(few: u64, abilities: Abilities, new: impl Fn() -> B
     }
 }
 
-const NODE: Abilities = Abilities { quorum: true, line: false };
-const LINE: Abilities = Abilities { quorum: true, line: true };
+const NODE: Abilities = Abilities { quorum: true, line: false, leaves: false, refuses_raises: false };
+const LINE: Abilities = Abilities { line: true, ..NODE };
 
 #[test]
 fn memory() {
     let next = std::sync::atomic::AtomicU64::new(0);
-    against_the_reference(200, LINE, || {
+    against_the_reference(200, Abilities { leaves: true, ..LINE }, || {
         let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Box::new(Real::new("memory", &format!("memory:differential-{number}"), &OutOfReach, true))
     });
@@ -168,7 +168,7 @@ fn on_objects(store: &'static str, api: Api, is_node: bool) {
     set_keys();
     let server = objects::Server::start(api);
     let url = server.url("differential");
-    let abilities = Abilities { quorum: is_node, line: false };
+    let abilities = Abilities { quorum: is_node, refuses_raises: !is_node, ..NODE };
     against_the_reference(4, abilities, || Box::new(Real::new(store, &url, &OutOfReach, is_node)));
 }
 
