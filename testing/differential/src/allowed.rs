@@ -39,8 +39,18 @@ pub fn table() -> Vec<Row> {
 
 /// The second line changes what the reference does, see [`Run`](crate::run::Run).
 const RULES: [&str; 12] = [
-    "hidden", "shown", "any", "higher", "longer", "a_minute", "shorter",
-    "forgets", "again", "own_joins", "renews_late", "no_raise",
+    "hidden",
+    "shown",
+    "any",
+    "higher",
+    "longer",
+    "a_minute",
+    "shorter",
+    "forgets",
+    "again",
+    "own_joins",
+    "renews_late",
+    "no_raise",
 ];
 
 impl Row {
@@ -61,7 +71,9 @@ impl Row {
             ("longer", Some(Value::Span(store)), Some(Value::Span(reference))) => store > reference,
             ("longer", Some(Value::At(store)), Some(Value::At(reference))) => store > reference,
             ("shorter", Some(Value::Span(store)), Some(Value::Span(reference))) => store < reference,
-            ("a_minute", Some(Value::Span(store)), Some(Value::Span(reference))) => store.abs_diff(*reference).as_secs() <= 63,
+            ("a_minute", Some(Value::Span(store)), Some(Value::Span(reference))) => {
+                store.abs_diff(*reference).as_secs() <= 63
+            }
             ("shorter", Some(Value::At(store)), Some(Value::At(reference))) => store < reference,
             _ => false,
         }

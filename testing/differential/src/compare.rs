@@ -148,7 +148,10 @@ pub fn seen(seen: &Seen, fields: &mut Fields) {
             fields.insert("data", Value::Text(hex(data.as_bytes())));
         }
         if let Some(session) = &holding.session {
-            fields.insert("session", Value::Text(format!("{}/{}", hex(session.nonce.as_bytes()), session.label.as_str())));
+            fields.insert(
+                "session",
+                Value::Text(format!("{}/{}", hex(session.nonce.as_bytes()), session.label.as_str())),
+            );
         }
     }
     if let Some(done) = &seen.done {

@@ -74,8 +74,7 @@ impl Reference {
     /// One operation.
     pub fn ask(&mut self, name: u8, client: u8, lock: LockId, op: &Op, now: &StoreNow, slack: Duration) -> Outcome {
         let row = self.rows.entry(name).or_default();
-        let memory =
-            NodeMemory { marker: self.marker.as_ref(), trusted: row.trusted.as_ref(), run: self.run.as_ref() };
+        let memory = NodeMemory { marker: self.marker.as_ref(), trusted: row.trusted.as_ref(), run: self.run.as_ref() };
         let served = if self.keeps_line {
             let ticket = Ticket { client: ClientId([client; 16]), lock };
             let decided = serve_in_line(row.record.as_ref(), memory, &row.line, ticket, op, now);
@@ -182,9 +181,7 @@ impl Reference {
             What::Renew { who, seq, ttl, quorum } => {
                 Op::Renew(Renew { nonce: self.nonce(name, who), seq: Seq::new(seq), record_ttl: ttl, quorum })
             }
-            What::PrepareTell { who } | What::Tell { who } => {
-                told(self.nonce(name, who), &self.seen(name, now))?
-            }
+            What::PrepareTell { who } | What::Tell { who } => told(self.nonce(name, who), &self.seen(name, now))?,
             What::Release { who, quorum } => Op::Release(Release { nonce: self.nonce(name, who), quorum }),
             What::Finish { who, keep, quorum } => {
                 let nonce = self.nonce(name, who);

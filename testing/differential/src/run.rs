@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Renew, Seen};
-use leasehold_core::store::StoreNow;
+use leasehold_core::store::{Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, Seq, Version};
 
 use crate::allowed::{Row, Used};
@@ -84,8 +84,8 @@ pub struct Run<'a> {
     used: &'a mut Used,
     /// What was asked before, by the number of the step.
     sent: BTreeMap<u32, (u8, u8, LockId, Op)>,
-    /// When the lease ran out that is granted again: that is never brought forward.
-    again: Option<Monotonic>,
+    /// The record whose lease is granted again: its end is never brought forward.
+    again: Option<Record>,
     /// How many operations were sent.
     pub steps: u64,
 }
@@ -107,9 +107,10 @@ impl<'a> Run<'a> {
             self.reference.marker = marker;
             self.reference.run = run;
         }
-        script.iter().enumerate().try_for_each(|(at, step)| {
-            self.step(step).map_err(|(part, asked, what)| Failure { at, what, part, asked })
-        })
+        script
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, step)| self.step(step).map_err(|(part, asked, what)| Failure { at, what, part, asked }))
     }
 
     fn step(&mut self, step: &Step) -> Result<(), (&'static str, String, Vec<Difference>)> {
@@ -165,10 +166,7 @@ impl<'a> Run<'a> {
             self.reference = before.clone();
             let outcome = self.reference.ask(name, client, lock, &judged, &now, slack);
             self.own_joins(name, client, lock, &op, &outcome, &now);
-            let lease = self.reference.rows.get_mut(&name).and_then(|row| row.record.as_mut()?.lease.as_mut());
-            if let (Some(again), Some(lease)) = (self.again, lease) {
-                lease.expires = lease.expires.max(again);
-            }
+            self.granted_again(name, &outcome);
             let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
             let (mut shown, mut wanted) = (compare::outcome(&real), compare::outcome(&outcome));
             if self.reference.is_observed {
@@ -188,7 +186,9 @@ impl<'a> Run<'a> {
         }
         self.steps += 1;
         self.again = None;
-        let Some((expected, shown, wanted)) = expected else { return Err(wrong("the answer", first.unwrap_or_default())) };
+        let Some((expected, shown, wanted)) = expected else {
+            return Err(wrong("the answer", first.unwrap_or_default()));
+        };
         if let Some(marker) = marker
             && self.reference.marker != before.marker
         {
@@ -215,6 +215,18 @@ impl<'a> Run<'a> {
         self.compare_record(name, kind).map_err(|(part, what)| wrong(part, what))
     }
 
+    fn granted_again(&mut self, name: u8, outcome: &Outcome) {
+        let (Some(again), Some(row)) = (self.again.clone(), self.reference.rows.get_mut(&name)) else { return };
+        if !matches!(outcome, Outcome::Applied(_)) {
+            row.record = Some(again);
+        } else if let (Some(lease), Some(before)) =
+            (row.record.as_mut().and_then(|record| record.lease.as_mut()), again.lease)
+        {
+            lease.expires = lease.expires.max(before.expires);
+            lease.since_unix_ms = before.since_unix_ms;
+        }
+    }
+
     /// A new marker has its stamp, and when it ends, from the clock of the store.
     fn adopt_marker(&mut self, marker: Option<Marker>) {
         if let (Some(real), Some(ours)) = (marker, &self.reference.marker)
@@ -227,7 +239,7 @@ impl<'a> Run<'a> {
 
     /// A store that mints by its own clock may be ahead of the reference, as the table has it.
     fn adopt(&mut self, name: u8, minted: u64, reference: u64) {
-        if minted > reference
+        if minted != reference
             && let Some(token) = leasehold_core::Token::new(minted)
             && let Some(record) = self.reference.rows.entry(name).or_default().record.as_mut()
         {
@@ -257,11 +269,13 @@ impl<'a> Run<'a> {
                 _ => false,
             };
             if forgets {
-                self.again = (!is_over).then_some(lease.expires);
+                let before = record.clone();
+                self.again = (!is_over).then_some(before);
                 record.lease = None;
                 if is_same && !is_over {
                     // It is the same grant.
-                    record.counter = leasehold_core::Token::new(record.counter.get().saturating_sub(1)).unwrap_or(record.counter);
+                    record.counter =
+                        leasehold_core::Token::new(record.counter.get().saturating_sub(1)).unwrap_or(record.counter);
                 }
                 *self.used.entry(*row).or_default() += 1;
             }
@@ -448,4 +462,3 @@ pub fn kind(op: &Op) -> &'static str {
         _ => "other",
     }
 }
-

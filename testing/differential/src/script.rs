@@ -77,19 +77,45 @@ pub enum What {
         in_line: bool,
         member: Option<Member>,
     },
-    Renew { who: Who, seq: u32, ttl: Duration, quorum: Option<Durability> },
+    Renew {
+        who: Who,
+        seq: u32,
+        ttl: Duration,
+        quorum: Option<Durability>,
+    },
     /// Reads, and makes what tells a session that a row of it was changed. A later [`What::Again`] sends it.
-    PrepareTell { who: Who },
-    Tell { who: Who },
-    Release { who: Who, quorum: Option<Durability> },
-    Finish { who: Who, keep: Duration, quorum: Option<Durability> },
-    Revoke { who: Who },
-    Raise { who: Who, token: Near, of_the_loss: bool },
+    PrepareTell {
+        who: Who,
+    },
+    Tell {
+        who: Who,
+    },
+    Release {
+        who: Who,
+        quorum: Option<Durability>,
+    },
+    Finish {
+        who: Who,
+        keep: Duration,
+        quorum: Option<Durability>,
+    },
+    Revoke {
+        who: Who,
+    },
+    Raise {
+        who: Who,
+        token: Near,
+        of_the_loss: bool,
+    },
     Read,
     /// The same request as that of an earlier step, late or a second time.
-    Again { of: u32 },
+    Again {
+        of: u32,
+    },
     /// The last in line gives up.
-    Leave { attempt: u8 },
+    Leave {
+        attempt: u8,
+    },
     /// A change by hand, or by another library.
     Edit(Edit),
     /// Writes a marker, or takes it away.
@@ -167,7 +193,9 @@ impl Dice {
             48..=55 => What::Release { who: self.who(), quorum },
             56..=60 => What::Finish { who: self.who(), keep: self.keep(), quorum },
             61..=65 => What::Revoke { who: self.who() },
-            66..=69 if !self.abilities.refuses_raises => What::Raise { who: self.who(), token: self.near(), of_the_loss: self.draws.one_in(2) },
+            66..=69 if !self.abilities.refuses_raises => {
+                What::Raise { who: self.who(), token: self.near(), of_the_loss: self.draws.one_in(2) }
+            }
             70..=72 => What::Read,
             73..=86 => What::Again { of: u32::try_from(self.earlier(id)).unwrap_or(1) },
             87..=89 if self.abilities.leaves => What::Leave { attempt: self.attempt() },

@@ -108,7 +108,8 @@ impl Side for Model {
     }
 
     fn look(&mut self) -> Option<(Option<Marker>, Option<RunId>)> {
-        matches!(self.kind, Kind::Dynamodb | Kind::Memory).then(|| (self.store.membership(Durability::Declared).cloned(), None))
+        matches!(self.kind, Kind::Dynamodb | Kind::Memory)
+            .then(|| (self.store.membership(Durability::Declared).cloned(), None))
     }
 
     fn mark(&mut self, marker: Option<&Marker>) {

@@ -35,7 +35,10 @@ impl Rows for Redis<'_> {
         let reply = match edit {
             // A key that has run out is gone.
             Edit::Expire => self.0.command(&["DEL", name]),
-            Edit::Delete => self.0.command(&["DEL", name, &fence]),
+            Edit::Delete => {
+                let beside = |what: &str| format!("{{{name}}}\u{1f}{what} of name");
+                self.0.command(&["DEL", name, &fence, &beside("done"), &beside("trust")])
+            }
             Edit::Free => return false,
             Edit::Foreign(ttl) => {
                 self.0.command(&["SET", name, "0c4a7f2e5b", "NX", "PX", &ttl.as_millis().to_string()])
@@ -48,10 +51,16 @@ impl Rows for Redis<'_> {
         let fence = format!("{{{name}}}\u{1f}fence of name");
         let mut fields = Fields::new();
         if self.0.command(&["EXISTS", &fence]).integer() == 1 {
-            let counter = self.0.command(&["EVAL", "return tonumber(redis.call('GET', KEYS[1]))", "1", &fence]).integer();
+            let counter =
+                self.0.command(&["EVAL", "return tonumber(redis.call('GET', KEYS[1]))", "1", &fence]).integer();
             fields.insert("token", Value::Number(u64::try_from(counter).unwrap_or_default()));
-            // -1: for good.
-            if let Ok(left) = u64::try_from(self.0.command(&["PTTL", &fence]).integer()) {
+            // The counter or, longer than that, the mark. -1: for good; -2: there is none.
+            let done = format!("{{{name}}}\u{1f}done of name");
+            let left_of_counter = self.0.command(&["PTTL", &fence]).integer();
+            let left = [&*fence, &done].map(|key| self.0.command(&["PTTL", key]).integer());
+            if let Some(left) = left.into_iter().max().and_then(|left| u64::try_from(left).ok())
+                && left_of_counter != -1
+            {
                 fields.insert("kept until", Value::At(unix_ms() + left));
             }
         }
