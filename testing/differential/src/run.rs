@@ -204,6 +204,10 @@ impl<'a> Run<'a> {
         {
             self.adopt(name, *minted, *reference);
         }
+        if let (Some(Value::Number(shown)), Some(Value::Number(reference))) = (shown.get("token"), wanted.get("token"))
+        {
+            self.adopt(name, *shown, *reference);
+        }
         if let Op::Finish(finish) = &op
             && matches!(real, Outcome::Applied(Applied::Finished))
         {
