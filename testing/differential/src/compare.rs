@@ -1,4 +1,4 @@
-//! What two answers have in common, field by field. Times agree within what the two steps that wrote and read them took.
+//! Two answers, field by field. Times agree within what the two steps that wrote and read them took.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,9 +32,9 @@ pub type Fields = BTreeMap<&'static str, Value>;
 pub struct Difference {
     /// Its name.
     pub field: &'static str,
-    /// What the store says.
+    /// The store's value.
     pub store: Option<Value>,
-    /// What the reference says.
+    /// The reference's value.
     pub reference: Option<Value>,
 }
 

@@ -16,7 +16,7 @@ use crate::script::{Member, NAMES, Near, What, Who};
 
 /// The quorum of all but strangers, and its longest record.
 pub const OURS: (QuorumId, u64) = (QuorumId([1; 16]), 48 * 3_600_000);
-/// In the place of whoever of another library holds a lock.
+/// Stands for the holder of a lock of another library.
 pub const FOREIGN: Nonce = Nonce::from_bytes([0xEE; 16]);
 
 /// One resource, and all that is kept of it.
@@ -225,7 +225,7 @@ impl Reference {
     }
 }
 
-/// What tells the holder of a session that a row which names it was changed.
+/// The request that tells the holder of a session that a row which names it was changed.
 fn told(nonce: Nonce, seen: &Seen) -> Option<Op> {
     tell(&session_named(nonce), seen)
 }

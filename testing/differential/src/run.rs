@@ -34,7 +34,7 @@ pub trait Side {
     fn keeps_line_in_row(&self) -> bool {
         false
     }
-    /// What the store keeps of a resource and shows to no client: `ttl`, `kept until`, `token`, as it calls them.
+    /// Fields that the store keeps of a resource and shows to no client: `ttl`, `kept until`, `token`, as it calls them.
     fn raw(&mut self, _name: u8) -> Fields {
         Fields::new()
     }
@@ -48,12 +48,12 @@ pub trait Side {
     fn leave(&mut self, _name: u8, _client: u8, _lock: LockId) {}
 }
 
-/// What did not agree.
+/// A step that did not agree.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The place of the step.
     pub at: usize,
-    /// What differs.
+    /// The fields that differ.
     pub what: Vec<Difference>,
     /// The part of the step: its answer, the record afterwards, the raw row.
     pub part: &'static str,
@@ -82,7 +82,7 @@ pub struct Run<'a> {
     reference: Reference,
     table: &'a [Row],
     used: &'a mut Used,
-    /// What was asked before, by the number of the step.
+    /// Earlier requests, by the number of the step.
     sent: BTreeMap<u32, (u8, u8, LockId, Op)>,
     /// The record whose lease is granted again: its end is never brought forward.
     again: Option<Record>,

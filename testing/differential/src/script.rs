@@ -18,7 +18,7 @@ pub const CLIENTS: u8 = 2;
 pub struct Step {
     /// The number that later steps name it by.
     pub id: u32,
-    /// Who takes it.
+    /// The client that takes it.
     pub client: u8,
     /// The resource, a place in [`NAMES`].
     pub name: u8,
@@ -48,7 +48,7 @@ pub enum Near {
     Top,
 }
 
-/// What an acquire says of a quorum.
+/// The words of an acquire about its quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// It is of another quorum.
@@ -63,7 +63,7 @@ pub struct Member {
     pub fresh: LossId,
 }
 
-/// What is done.
+/// The content of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `Op`")]
 pub enum What {

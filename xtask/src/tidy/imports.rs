@@ -23,6 +23,7 @@ const IMPORTS: [(&str, &[&str]); 20] = [
     ("leasehold-scheduler", &["leasehold-core"]),
     ("leasehold-fuzz", &["leasehold", "leasehold-core", "leasehold-protocol", "leasehold-wire"]),
     ("leasehold-bench", &["leasehold", "leasehold-core"]),
+    ("leasehold-differential", &["leasehold", "leasehold-core", "leasehold-servers", "leasehold-sim"]),
     ("leasehold-chaos", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-servers", "leasehold-wire"]),
     ("leasehold-componentize", &[]),
     ("xtask", &[]),

@@ -15,7 +15,7 @@ pub trait Rows {
     fn edit(&self, _name: &str, _edit: &Edit) -> bool {
         false
     }
-    /// What is kept of a resource.
+    /// All that is kept of a resource.
     fn raw(&self, _name: &str) -> Fields {
         Fields::new()
     }
