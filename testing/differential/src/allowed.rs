@@ -1,4 +1,4 @@
-//! The table of differences that are allowed: `allowed.txt`. A row that nothing needs fails the long run.
+//! The table of differences that are allowed: `allowed.txt`. Each test prints the rows that it needed.
 
 use std::collections::BTreeMap;
 
