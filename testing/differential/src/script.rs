@@ -153,6 +153,9 @@ pub struct Abilities {
     pub leaves: bool,
     /// It refuses what only nodes of a quorum are asked.
     pub refuses_raises: bool,
+    /// Its counters are kept from the very top. KNOWN: on Redis a refused acquire moves such a one above it, and the lock is
+    /// denied as corrupt from then on.
+    pub stays_low: bool,
 }
 
 /// The sequence of a seed.
@@ -254,7 +257,7 @@ impl Dice {
     }
 
     fn near(&mut self) -> Near {
-        if self.draws.one_in(40) {
+        if self.draws.one_in(40) && !self.abilities.stays_low {
             return Near::Top;
         }
         *self.draws.pick(&[Near::Nothing, Near::Current, Near::Above])
