@@ -147,6 +147,9 @@ pub fn seen(seen: &Seen, fields: &mut Fields) {
         if let Some(data) = holding.data.as_ref().filter(|_| is_ours) {
             fields.insert("data", Value::Text(hex(data.as_bytes())));
         }
+        if holding.told > 0 && is_ours {
+            fields.insert("told", Value::Number(holding.told));
+        }
         if let Some(session) = &holding.session {
             fields.insert(
                 "session",

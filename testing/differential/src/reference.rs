@@ -181,7 +181,9 @@ impl Reference {
             What::Renew { who, seq, ttl, quorum } => {
                 Op::Renew(Renew { nonce: self.nonce(name, who), seq: Seq::new(seq), record_ttl: ttl, quorum })
             }
-            What::PrepareTell { who } | What::Tell { who } => told(self.nonce(name, who), &self.seen(name, now))?,
+            // Only sessions are told.
+            What::PrepareTell { .. } | What::Tell { .. } if usize::from(name) + 1 < NAMES.len() => return None,
+            What::PrepareTell { who } | What::Tell { who } => tell(&session_named(self.nonce(name, who))),
             What::Release { who, quorum } => Op::Release(Release { nonce: self.nonce(name, who), quorum }),
             What::Finish { who, keep, quorum } => {
                 let nonce = self.nonce(name, who);
@@ -223,11 +225,6 @@ impl Reference {
             _ => op.clone(),
         }
     }
-}
-
-/// The request that tells the holder of a session that a row which names it was changed.
-fn told(nonce: Nonce, seen: &Seen) -> Option<Op> {
-    tell(&session_named(nonce), seen)
 }
 
 fn owner(nonce: &Nonce) -> Owner {

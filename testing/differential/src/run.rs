@@ -460,9 +460,8 @@ pub fn kind(op: &Op) -> &'static str {
         Op::Release(_) => "release",
         Op::Finish(_) => "finish",
         Op::Revoke(_) => "revoke",
+        Op::Tell(_) => "tell",
         Op::Raise(_) => "raise",
         Op::Read => "read",
-        #[allow(unreachable_patterns, reason = "for operations to come")]
-        _ => "other",
     }
 }

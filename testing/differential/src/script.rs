@@ -7,7 +7,7 @@ use leasehold_core::member::{Bootstrap, Durability, LossId, Phase};
 use leasehold_sim::rng::{Draws, Stream};
 
 /// The resources of a sequence: two of runs, since Redis looks for marks beside no others. The last is the record of a session, as far as its name goes.
-pub const NAMES: [&str; 3] = ["a@1", "b@2", "session"];
+pub const NAMES: [&str; 3] = ["a@1", "b@2", "session:w"];
 /// The attempts at each resource.
 pub const ATTEMPTS: u8 = 4;
 /// The clients of a sequence, each with connections of its own.
@@ -153,6 +153,8 @@ pub struct Abilities {
     pub leaves: bool,
     /// It refuses what only nodes of a quorum are asked.
     pub refuses_raises: bool,
+    /// It expires nothing, so sessions have records that are told.
+    pub tells: bool,
     /// Its counters are kept from the very top. KNOWN: on Redis a refused acquire moves such a one above it, and the lock is
     /// denied as corrupt from then on.
     pub stays_low: bool,
@@ -191,8 +193,8 @@ impl Dice {
         match self.draws.below(100) {
             0..=27 => self.acquire(),
             28..=41 => What::Renew { who: self.who(), seq: self.seq(), ttl: self.ttl(), quorum },
-            42..=44 => What::PrepareTell { who: Who::Holder },
-            45..=47 => What::Tell { who: Who::Holder },
+            42..=44 if self.abilities.tells => What::PrepareTell { who: Who::Holder },
+            45..=47 if self.abilities.tells => What::Tell { who: Who::Holder },
             48..=55 => What::Release { who: self.who(), quorum },
             56..=60 => What::Finish { who: self.who(), keep: self.keep(), quorum },
             61..=65 => What::Revoke { who: self.who() },
