@@ -38,7 +38,7 @@ pub fn table() -> Vec<Row> {
 }
 
 /// The second line changes what the reference does, see [`Run`](crate::run::Run).
-const RULES: [&str; 12] = [
+const RULES: [&str; 13] = [
     "hidden",
     "shown",
     "any",
@@ -51,6 +51,7 @@ const RULES: [&str; 12] = [
     "own_joins",
     "renews_late",
     "no_raise",
+    "not_seen",
 ];
 
 impl Row {
@@ -67,6 +68,10 @@ impl Row {
         }
         match (self.rule, &difference.store, &difference.reference) {
             ("any", _, _) | ("hidden", None, Some(_)) | ("shown", Some(_), None) => true,
+            ("not_seen", Some(Value::Text(store)), Some(Value::Text(reference))) => {
+                reference == "conflict"
+                    && store.contains("the object of this lock is not seen, and a read may be behind")
+            }
             ("higher", Some(Value::Number(store)), Some(Value::Number(reference))) => store > reference,
             ("longer", Some(Value::Span(store)), Some(Value::Span(reference))) => store > reference,
             ("longer", Some(Value::At(store)), Some(Value::At(reference))) => store > reference,

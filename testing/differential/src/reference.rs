@@ -155,7 +155,7 @@ impl Reference {
 
     /// The request of a step; `None` where it is none, or there is nothing to ask. What the store is sent may name a foreign
     /// version by the store's own name: see [`Reference::with_foreign`].
-    pub fn op(&self, name: u8, what: &What, now: &StoreNow) -> Option<(LockId, Op)> {
+    pub fn op(&self, name: u8, what: &What) -> Option<(LockId, Op)> {
         let op = match *what {
             What::Acquire { who, seq, ttl, floor, expect, unless_done, in_line, member } => {
                 let nonce = self.nonce(name, who);

@@ -140,7 +140,7 @@ impl<'a> Run<'a> {
                 self.reference.marker = marker;
                 return Ok(());
             }
-            _ => match self.reference.op(name, what, &now) {
+            _ => match self.reference.op(name, what) {
                 Some((lock, op)) => (name, client, lock, op),
                 None => return Ok(()),
             },
@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
             shown.remove("left");
             wanted.remove("left");
         }
-        let differences = self.not_allowed("record", compare::differences(&shown, &wanted, slack + row_slack));
+        let differences = self.not_allowed(kind, compare::differences(&shown, &wanted, slack + row_slack));
         if !differences.is_empty() {
             return Err(("the record after it", differences));
         }

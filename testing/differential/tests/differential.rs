@@ -158,7 +158,8 @@ fn postgres() {
     let schema = server.schema();
     let url = format!("{}?schema={}", server.url(), schema.name());
     leasehold::schema::create(&url).expect("a table can be made");
-    let rows = Postgres { server: &server, table: format!("{}.leasehold", schema.name()) };
+    server.insist_on_durability(schema.name());
+    let rows = Postgres { client: server.connect().into(), table: format!("{}.leasehold", schema.name()) };
     against_the_reference(3, LINE, || Box::new(Real::new("postgres", &url, &rows, true)));
 }
 

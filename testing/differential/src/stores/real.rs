@@ -34,7 +34,8 @@ impl<'a> Real<'a> {
     pub fn new(store: &'static str, url: &str, rows: &'a dyn Rows, is_node: bool) -> Self {
         let clients: Vec<_> = (0..CLIENTS).map(|_| Direct::open(url).expect("the store opens")).collect();
         let sequence = SEQUENCES.fetch_add(1, Ordering::Relaxed);
-        let name = |name| Resource::new(&format!("{sequence}-{name}")).expect("a good name");
+        // The beginning of a name says if it is that of a session.
+        let name = |name| Resource::new(&format!("{name}-{sequence}")).expect("a good name");
         let resources = NAMES.iter().map(name).collect();
         let mut real = Self { store, clients, rows, resources, began: Instant::now(), asked: 0, is_node };
         if is_node {

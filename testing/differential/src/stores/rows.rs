@@ -1,5 +1,6 @@
 //! The rows of real stores, past all clients: changed by hand and by other libraries, and read as they are kept.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -170,14 +171,14 @@ impl Rows for Dynamodb<'_> {
 }
 
 /// A table of PostgreSQL.
-pub struct Postgres<'a> {
-    /// The server.
-    pub server: &'a postgres::Server,
+pub struct Postgres {
+    /// One connection for all.
+    pub client: RefCell<postgres::Client>,
     /// The table with its schema.
     pub table: String,
 }
 
-impl Rows for Postgres<'_> {
+impl Rows for Postgres {
     fn edit(&self, name: &str, edit: &Edit) -> bool {
         let table = &self.table;
         let change = match edit {
@@ -186,14 +187,16 @@ impl Rows for Postgres<'_> {
             Edit::Free => format!("UPDATE {table} SET released = true"),
             Edit::Foreign(_) => return false,
         };
-        self.server.run(&format!("{change} WHERE resource = '{name}'"));
+        let change = format!("{change} WHERE resource = '{name}'");
+        self.client.borrow_mut().batch_execute(&change).expect("the row can be changed");
         true
     }
 
     fn raw(&self, name: &str) -> Fields {
         let table = &self.table;
-        let sql = format!("SELECT coalesce((SELECT counter FROM {table} WHERE resource = '{name}'), -1)");
-        let counter = u64::try_from(self.server.value::<i64>(&sql)).ok();
+        let sql = format!("SELECT counter FROM {table} WHERE resource = $1");
+        let row = self.client.borrow_mut().query_opt(&sql, &[&name]).expect("the row can be read");
+        let counter = row.and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok());
         counter.map(|counter| ("token", Value::Number(counter))).into_iter().collect()
     }
 }
