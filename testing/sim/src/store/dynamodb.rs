@@ -1,12 +1,13 @@
 //! One DynamoDB table in the format of the AWS lock client for Java: single-row writes under a condition, a failed one
 //! showing the row as it is. Nothing runs out by itself; observers wait.
 
+mod kept;
 mod session;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::member::{LossId, Marker};
+use leasehold_core::member::{LossId, Marker, RETENTION};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
 use leasehold_core::op::{Mark as DoneMark, Op, Outcome, Raise, Refusal, Seen, Session};
 use leasehold_core::session::may_be_record;
@@ -14,6 +15,7 @@ use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
 use crate::store::{self, Answer, Ask, By, StoredRecord, exhausted, whole_ms};
 
+pub(super) use kept::Kept;
 pub use session::Form;
 use session::{Keep, Told};
 
@@ -52,6 +54,8 @@ pub(super) struct Row {
     pub(super) told: u64,
     /// The last mark of finished work, standing or not; absent after a foreign client has replaced the row.
     pub(super) done: Option<Done>,
+    /// From then on the row may be removed.
+    pub(super) kept: Kept,
 }
 
 /// The mark of finished work. Wall clocks of clients decide how long it stands.
@@ -187,18 +191,20 @@ impl Dynamodb {
     }
 
     fn lock(&mut self, ask: &Ask<'_>) -> RowReply {
-        let resource = ask.resource;
+        let (resource, unix_ms) = (ask.resource, ask.caller.unix_ms);
         match (ask.op, self.rows.get_mut(resource)) {
             (Op::Acquire(op), _) => self.acquire(ask, op),
             // Any earlier write of the attempt will do, whichever has landed; a later one makes this one harmless.
             (Op::Renew(op), Some(row)) if row.rvn.is_before(&op.nonce, op.seq) && !row.released => {
                 row.rvn = Rvn::Ours { nonce: op.nonce, seq: op.seq };
                 row.lease_duration = Some(Duration::from_millis(whole_ms(op.record_ttl)));
+                row.kept = row.kept.held(resource, unix_ms);
                 heard(if may_be_record(resource) { leasehold_core::store::renewed(row.told) } else { Applied::Renewed })
             }
             // The version stays, as Java leaves it: it names the attempt whose delayed sends must still be refused.
             (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) && (!row.released || row.undone) => {
                 (row.released, row.undone, row.freed_at) = (true, false, Some(ask.caller.unix_ms));
+                row.kept = row.kept.left(resource, unix_ms);
                 RowReply::Outcome(row.shows(Applied::Released))
             }
             // Something on the way has sent it twice.
@@ -209,7 +215,8 @@ impl Dynamodb {
             }
             (Op::Finish(op), Some(row)) if row.is_held_by(&op.nonce) && row.fencing_token == Some(op.counter) => {
                 (row.released, row.undone) = (true, false);
-                row.done = Some(done(op, ask.caller.unix_ms));
+                row.done = Some(done(op, unix_ms));
+                row.kept = Kept::at(unix_ms, op.keep.saturating_add(CLOCK_MARGIN).max(RETENTION));
                 RowReply::Outcome(row.shows(Applied::Finished))
             }
             (Op::Finish(op), Some(row)) if row.done.as_ref().is_some_and(|done| done.nonce == op.nonce) => {
@@ -218,20 +225,24 @@ impl Dynamodb {
             // Every heartbeat of the attempt is an earlier one.
             (Op::Revoke(op), Some(row)) if row.is_held_by(&op.nonce) => {
                 row.rvn = Rvn::Ours { nonce: op.nonce, seq: Seq::LAST };
+                row.kept = row.kept.left(resource, unix_ms);
                 RowReply::Outcome(row.shows(Applied::Revoked))
             }
             (Op::Tell(op), Some(row)) if row.is_held_by(&op.nonce) => {
                 row.told += 1;
                 RowReply::Outcome(row.shows(Applied::Told))
             }
-            (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
+            (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => {
+                let kept = row.kept.left(resource, unix_ms);
+                lift(row, op, &ask.form, kept)
+            }
             (Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_), _) => {
                 self.conflict(resource)
             }
             (Op::Read, _) => RowReply::Outcome(match self.seen(resource) {
                 Ok(seen) => {
                     let done = self.rows.get(resource).and_then(|row| row.done.as_ref());
-                    let done = done.and_then(|done| done.shown(ask.caller.unix_ms));
+                    let done = done.and_then(|done| done.shown(unix_ms));
                     Outcome::Applied(Applied::Read(Seen { done, ..seen }))
                 }
                 Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
@@ -281,6 +292,7 @@ impl Dynamodb {
             session: op.session.clone(),
             told: row.map_or(0, |row| row.told),
             done: row.and_then(|row| row.done.clone()),
+            kept: row.map_or(Kept::default(), |row| row.kept).held(ask.resource, ask.caller.unix_ms),
         };
         self.rows.insert(ask.resource.clone(), row);
         heard(Applied::Acquired { counter: token })
@@ -295,6 +307,7 @@ impl Dynamodb {
                 if row.rvn == (Rvn::Ours { nonce: op.nonce, seq: op.seq }) && !row.released =>
             {
                 (row.released, row.undone) = (true, true);
+                row.kept = row.kept.left(ask.resource, ask.caller.unix_ms);
                 row.lease_duration.map_or(Outcome::Unknown(Fault::of(FaultKind::Protocol)), |_| undone)
             }
             (Some(_) | None, _) => undone,
@@ -307,6 +320,7 @@ impl Dynamodb {
                 let record_ttl = Duration::from_millis(whole_ms(op.record_ttl));
                 row.rvn = Rvn::Ours { nonce: op.nonce, seq: op.seq };
                 row.lease_duration = Some(record_ttl);
+                row.kept = row.kept.left(ask.resource, ask.caller.unix_ms);
                 keep.kept(op, record_ttl)
             }
             (Some(_) | None, _) => keep.missed(self.refusal(ask.resource)),
@@ -399,7 +413,7 @@ fn done(op: &Finish, unix_ms: u64) -> Done {
 }
 
 /// Of a row that the attempt holds.
-fn lift(row: &mut Row, op: &Raise, form: &Form) -> RowReply {
+fn lift(row: &mut Row, op: &Raise, form: &Form, kept: Kept) -> RowReply {
     let counter = match (form, row.fencing_token) {
         (Form::Floor, Some(counter)) if counter >= op.token => {
             return match (row.lease_duration, row.is_raised(op)) {
@@ -417,6 +431,7 @@ fn lift(row: &mut Row, op: &Raise, form: &Form) -> RowReply {
     };
     row.fencing_token = Some(counter);
     row.trust = op.loss.or(row.trust);
+    row.kept = kept;
     RowReply::Outcome(row.shows(Applied::Raised { counter }))
 }
 

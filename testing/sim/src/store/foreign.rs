@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::{Owner, Resource, Version};
 
-use crate::store::dynamodb::{Dynamodb, Row, Rvn};
+use crate::store::dynamodb::{Dynamodb, Kept, Row, Rvn};
 use crate::store::redis::{Redis, Value};
 use crate::store::whole_ms;
 
@@ -207,6 +207,7 @@ impl Dynamodb {
             session: None,
             told: 0,
             done: None,
+            kept: Kept::default(),
         };
         self.rows.insert(resource.clone(), row);
         ForeignAnswer::Held(mark)

@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{Clock, TrueTime};
 use crate::script::is_false;
 
-use dynamodb::Dynamodb;
 pub use dynamodb::Form;
+use dynamodb::{Dynamodb, Kept};
 pub use foreign::{ForeignAct, ForeignAnswer, ForeignRow, Mark};
 use member::MemberState;
 use memory::Memory;
@@ -357,6 +357,24 @@ impl Store {
             && let Some(row) = backend.rows.get_mut(resource)
         {
             row.lease_duration = None;
+        }
+    }
+
+    /// The time from which a row of DynamoDB may be removed, in seconds since 1970.
+    pub fn kept_until(&self, resource: &Resource) -> Option<u64> {
+        match &self.backend {
+            Backend::Dynamodb(backend) => backend.rows.get(resource)?.kept.until(),
+            Backend::Redis(_) | Backend::Memory(_) | Backend::Sqlite(_) => None,
+        }
+    }
+
+    /// Changes when a row of DynamoDB may be removed, and how long its lease is, as a client with a bug may.
+    pub fn spoil(&mut self, resource: &Resource, kept: Option<(u64, Duration)>, length: Option<Duration>) {
+        if let Backend::Dynamodb(backend) = &mut self.backend
+            && let Some(row) = backend.rows.get_mut(resource)
+        {
+            row.kept = kept.map_or(row.kept, |(unix_ms, length)| Kept::at(unix_ms, length));
+            row.lease_duration = length.or(row.lease_duration);
         }
     }
 

@@ -163,6 +163,10 @@ impl Pair {
         let undone = self.model.undone(resource).map(|(nonce, seq)| Version::of(&nonce, seq));
         let undone = undone.map(|version| json!({ "S": java::version_text(&version) }));
         assert_eq!(attribute("undoneVersion"), undone, "{resource}");
+        if let Some(name) = self.wire.session.settings().expires_name() {
+            let kept = self.model.kept_until(resource).map(|seconds| json!({ "N": seconds.to_string() }));
+            assert_eq!(attribute(name), kept, "{resource}");
+        }
         let is_held = row.is_some() && attribute("isReleased").is_none();
         assert_eq!(is_held, self.model.stored(resource, NOW, &CALLER).is_some(), "{resource}");
         assert_eq!(self.wire.marker(), self.marker());
