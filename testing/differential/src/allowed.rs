@@ -17,6 +17,8 @@ pub struct Row {
     pub rule: &'static str,
     /// The reason.
     pub why: &'static str,
+    /// All of it, as it stands in the file.
+    pub text: &'static str,
 }
 
 /// The rows that were needed, and how often.
@@ -32,7 +34,7 @@ pub fn table() -> Vec<Row> {
         let columns: Vec<_> = line.split('|').map(str::trim).collect();
         let [stores, step, field, rule, why] = columns[..] else { panic!("not five columns: {line}") };
         assert!(RULES.contains(&rule), "no rule {rule}: {line}");
-        Row { stores, step, field, rule, why }
+        Row { stores, step, field, rule, why, text: line }
     })
     .collect()
 }

@@ -3,6 +3,7 @@
 
 pub mod allowed;
 pub mod compare;
+pub mod measure;
 pub mod reference;
 pub mod run;
 pub mod script;

@@ -32,8 +32,6 @@ pub struct Row {
     pub foreign: Option<Version>,
     /// How far its times may be off: the length of the step that wrote them.
     pub slack: Duration,
-    /// The row is to be kept at least until then, as far as the reference goes.
-    pub kept_until_unix_ms: u64,
 }
 
 /// A store that cannot be wrong.

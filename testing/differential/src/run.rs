@@ -14,6 +14,15 @@ use crate::compare::{self, Difference, Fields, Value};
 use crate::reference::{FOREIGN, OURS, Reference, nonce};
 use crate::script::{Edit, Step, What};
 
+/// A wrong write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spoilt {
+    /// The row may be removed so much later than now.
+    Kept(Duration),
+    /// The lease has this length.
+    Length(Duration),
+}
+
 /// A store, or a model of one. Each sequence has one of its own.
 pub trait Side {
     /// Its name in the table of differences.
@@ -44,6 +53,8 @@ pub trait Side {
     }
     /// Writes the marker.
     fn mark(&mut self, _marker: Option<&Marker>) {}
+    /// Changes a row as a client with a bug would.
+    fn spoil(&mut self, _name: u8, _spoilt: &Spoilt) {}
     /// Gives up a place in line.
     fn leave(&mut self, _name: u8, _client: u8, _lock: LockId) {}
 }
@@ -207,13 +218,6 @@ impl<'a> Run<'a> {
         if let (Some(Value::Number(shown)), Some(Value::Number(reference))) = (shown.get("token"), wanted.get("token"))
         {
             self.adopt(name, *shown, *reference);
-        }
-        if let Op::Finish(finish) = &op
-            && matches!(real, Outcome::Applied(Applied::Finished))
-        {
-            let row = self.reference.rows.entry(name).or_default();
-            let until = unix_ms + u64::try_from(finish.keep.as_millis()).unwrap_or(u64::MAX);
-            row.kept_until_unix_ms = until.max(row.kept_until_unix_ms);
         }
         self.compare_marker().map_err(|what| wrong("the marker after it", what))?;
         self.compare_record(name, kind).map_err(|(part, what)| wrong(part, what))

@@ -2,11 +2,14 @@
 
 #![allow(clippy::print_stdout, reason = "figures, and scripts that fail")]
 
+#[path = "differential/planted.rs"]
+mod planted;
+
 use leasehold::direct::Direct;
-use leasehold_differential::allowed::{Used, table};
-use leasehold_differential::run::{Failure, Run, Side};
-use leasehold_differential::script::{Abilities, Step, script};
-use leasehold_differential::shrink::shrink;
+use leasehold_differential::allowed::table;
+use leasehold_differential::measure::{measure, seeds};
+use leasehold_differential::run::Side;
+use leasehold_differential::script::Abilities;
 use leasehold_differential::stores::models::Model;
 use leasehold_differential::stores::real::Real;
 use leasehold_differential::stores::rows::{Dynamodb, OutOfReach, Postgres, Redis, Sqlite};
@@ -14,43 +17,11 @@ use leasehold_servers::objects::{AZURE_KEY, Account, Api, COSMOS_KEY};
 use leasehold_servers::{dynamodb, etcd, objects, postgres, redis, rest, webdis};
 use leasehold_sim::store::Kind;
 
-/// Steps of a sequence.
-const STEPS: u32 = 120;
-
-/// How many sequences, with which of the seeds: `LEASEHOLD_DIFFERENTIAL=FACTOR` for the long run, `LEASEHOLD_SEED=SEED` for one.
-fn seeds(few: u64) -> Vec<u64> {
-    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match (number("LEASEHOLD_SEED"), number("LEASEHOLD_DIFFERENTIAL")) {
-        (Some(seed), _) => vec![seed],
-        (None, factor) => (0..few * factor.unwrap_or(1)).collect(),
-    }
-}
-
-/// Runs sequences on new stores. The first difference is shown as a script as short as it can be.
+/// The first difference is shown as a script as short as it can be.
 fn against_the_reference<'a>(few: u64, abilities: Abilities, new: impl Fn() -> Box<dyn Side + 'a>) {
-    let (table, mut used, mut steps, seeds) = (table(), Used::new(), 0, seeds(few));
-    let run = |script: &[Step], used: &mut Used| -> (u64, Option<Failure>) {
-        let mut side = new();
-        let mut run = Run::new(&mut *side, &table, used);
-        let failure = run.all(script).err();
-        (run.steps, failure)
-    };
-    let store = new().store().to_owned();
-    for seed in &seeds {
-        let whole = script(*seed, STEPS, abilities);
-        let (asked, failure) = run(&whole, &mut used);
-        steps += asked;
-        if let Some(failure) = failure {
-            let (short, failure) = shrink(&whole, failure, |script| run(script, &mut Used::new()).1);
-            let shown: String = short.iter().map(|step| format!("{step:?}\n")).collect();
-            panic!("{store} is not the reference, seed {seed} (LEASEHOLD_SEED={seed}):\n{shown}{failure}");
-        }
-    }
-    let allowed: u64 = used.values().sum();
-    println!("DIFFERENTIAL {store}: {} sequences, {steps} steps, 0 differences, {allowed} allowed", seeds.len());
-    for (row, times) in &used {
-        println!("ALLOWED {store}: {times} {} | {} | {} | {}", row.stores, row.step, row.field, row.rule);
-    }
+    let measured = measure(&seeds(few), abilities, new).unwrap_or_else(|found| panic!("{}", found.text));
+    print!("{}", measured.report());
+    measured.note();
 }
 
 const NODE: Abilities =

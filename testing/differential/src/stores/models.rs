@@ -11,7 +11,7 @@ use leasehold_sim::clock::TrueTime;
 use leasehold_sim::store::{Answer, Ask, BEGAN_UNIX_MS, ForeignAct, ForeignAnswer, Form, Kind, Mark, Spec, Store};
 
 use crate::compare::{Fields, Value};
-use crate::run::Side;
+use crate::run::{Side, Spoilt};
 use crate::script::{Edit, NAMES};
 
 /// A model.
@@ -103,13 +103,24 @@ impl Side for Model {
     }
 
     fn raw(&mut self, name: u8) -> Fields {
-        let counter = self.store.counter(&resource(name), self.at);
-        counter.map(|counter| ("token", Value::Number(counter.get()))).into_iter().collect()
+        let resource = resource(name);
+        let counter = self.store.counter(&resource, self.at);
+        let kept = self.store.kept_until(&resource);
+        let token = counter.map(|counter| ("token", Value::Number(counter.get())));
+        token.into_iter().chain(kept.map(|seconds| ("kept until", Value::At(seconds * 1_000)))).collect()
     }
 
     fn look(&mut self) -> Option<(Option<Marker>, Option<RunId>)> {
         matches!(self.kind, Kind::Dynamodb | Kind::Memory)
             .then(|| (self.store.membership(Durability::Declared).cloned(), None))
+    }
+
+    fn spoil(&mut self, name: u8, spoilt: &Spoilt) {
+        let unix_ms = self.caller().unix_ms;
+        match *spoilt {
+            Spoilt::Kept(length) => self.store.spoil(&resource(name), Some((unix_ms, length)), None),
+            Spoilt::Length(length) => self.store.spoil(&resource(name), None, Some(length)),
+        }
     }
 
     fn mark(&mut self, marker: Option<&Marker>) {

@@ -1,0 +1,119 @@
+//! Bugs that stores once had, planted again: each is found.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use leasehold_core::member::{Marker, RETENTION, RunId};
+use leasehold_core::op::{Applied, Op, Outcome};
+use leasehold_core::{LockId, Monotonic};
+use leasehold_differential::compare::Fields;
+use leasehold_differential::measure::{Found, measure};
+use leasehold_differential::run::{Side, Spoilt};
+use leasehold_differential::script::{Abilities, Edit};
+use leasehold_differential::stores::models::Model;
+use leasehold_sim::store::Kind;
+
+/// The wrong write that follows an operation, by what was asked and what the row showed before the last renewal.
+type Bug = fn(&Op, &Outcome, Option<Duration>) -> Option<Spoilt>;
+
+/// The model of DynamoDB, used by clients with a bug.
+struct Buggy {
+    model: Model,
+    bug: Bug,
+    /// The lengths of the leases before they were last written.
+    lengths: BTreeMap<u8, Duration>,
+}
+
+impl Buggy {
+    fn length(&mut self, name: u8) -> Option<Duration> {
+        let Outcome::Applied(Applied::Read(seen)) = self.model.ask(name, 0, LockId::new(0), &Op::Read) else {
+            return None;
+        };
+        seen.held()?.record_ttl
+    }
+}
+
+impl Side for Buggy {
+    fn store(&self) -> &str {
+        self.model.store()
+    }
+
+    fn is_observed(&self) -> bool {
+        self.model.is_observed()
+    }
+
+    fn keeps_line(&self) -> bool {
+        self.model.keeps_line()
+    }
+
+    fn now(&mut self) -> (Monotonic, u64) {
+        self.model.now()
+    }
+
+    fn ask(&mut self, name: u8, client: u8, lock: LockId, op: &Op) -> Outcome {
+        if let (Op::Renew(_), Some(length)) = (op, self.length(name)) {
+            self.lengths.insert(name, length);
+        }
+        let outcome = self.model.ask(name, client, lock, op);
+        if matches!(outcome, Outcome::Applied(_))
+            && let Some(spoilt) = (self.bug)(op, &outcome, self.lengths.get(&name).copied())
+        {
+            self.model.spoil(name, &spoilt);
+        }
+        outcome
+    }
+
+    fn edit(&mut self, name: u8, edit: &Edit) -> bool {
+        self.model.edit(name, edit)
+    }
+
+    fn raw(&mut self, name: u8) -> Fields {
+        self.model.raw(name)
+    }
+
+    fn look(&mut self) -> Option<(Option<Marker>, Option<RunId>)> {
+        self.model.look()
+    }
+
+    fn mark(&mut self, marker: Option<&Marker>) {
+        self.model.mark(marker);
+    }
+}
+
+/// In as many sequences as a suite runs of the model.
+fn found(bug: Bug) -> Box<Found> {
+    let new = || {
+        let (model, lengths) = (Model::new(Kind::Dynamodb), BTreeMap::new());
+        Box::new(Buggy { model, bug, lengths }) as Box<dyn Side>
+    };
+    let seeds: Vec<_> = (0..200).collect();
+    let abilities = Abilities { tells: true, ..Abilities::default() };
+    measure(&seeds, abilities, new).expect_err("the bug is found")
+}
+
+fn fields(found: &Found) -> Vec<&'static str> {
+    found.failure.what.iter().map(|difference| difference.field).collect()
+}
+
+/// It read the row, and wrote it whole: a renewal in between was undone.
+#[test]
+fn a_tell_that_writes_an_older_length_back_is_found() {
+    let found = found(|op, _, before| match op {
+        Op::Tell(_) => before.map(Spoilt::Length),
+        _ => None,
+    });
+    assert_eq!(fields(&found), ["ttl"], "{}", found.text);
+    assert!(found.script.len() <= 4, "{}", found.text);
+}
+
+/// A mark is kept for longer than rows usually are.
+#[test]
+fn a_write_that_has_the_row_of_a_mark_removed_early_is_found() {
+    for bug in [(|op, _, _| matches!(op, Op::Acquire(_)).then_some(Spoilt::Kept(RETENTION))) as Bug, |op, _, _| {
+        matches!(op, Op::Release(_)).then_some(Spoilt::Kept(RETENTION))
+    }] {
+        let found = found(bug);
+        assert_eq!(fields(&found), ["kept until"], "{}", found.text);
+        assert!(found.script.len() <= 4, "{}", found.text);
+    }
+}
