@@ -7,9 +7,12 @@ use std::time::Duration;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{LockOp, Op, Outcome};
 use leasehold_core::{LockId, NodeId, RequestId, Resource, Transmit};
+use leasehold_wire::cas::{Answer, Ask};
 
 use crate::clock;
 use crate::error::Error;
+use crate::exec::block_on;
+use crate::transport::items::{ItemStore, open_items};
 use crate::transport::{self, Pool, Transport};
 use crate::url::StoreUrl;
 
@@ -19,6 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One client's connections to a store.
 pub struct Direct {
     transport: Arc<dyn Transport>,
+    items: Arc<dyn ItemStore>,
     is_observed: bool,
 }
 
@@ -29,7 +33,8 @@ impl Direct {
     /// As for a client.
     pub fn open(url: &str) -> Result<Self, Error> {
         let url: StoreUrl = url.parse()?;
-        Ok(Self { is_observed: transport::is_observed(&url), transport: transport::open(&url)? })
+        let (is_observed, items) = (transport::is_observed(&url), open_items(&url)?);
+        Ok(Self { is_observed, items, transport: transport::open(&url)? })
     }
 
     /// Returns true if nothing expires by itself, so that observers have to wait.
@@ -51,6 +56,11 @@ impl Direct {
             Ok(mut outcomes) => outcomes.remove(0),
             Err(fault) => fault.outcome(),
         }
+    }
+
+    /// Asks for an item of compare-and-set, once.
+    pub fn ask_item(&self, name: &Resource, ask: Ask<'_>) -> Answer {
+        block_on(self.items.ask(name, ask))
     }
 
     /// Reads the marker of a quorum, as it is stored, and the run of the server.

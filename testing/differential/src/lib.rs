@@ -3,6 +3,7 @@
 
 pub mod allowed;
 pub mod compare;
+pub(crate) mod items;
 pub mod measure;
 pub mod reference;
 pub mod run;

@@ -193,6 +193,7 @@ impl Reference {
                 Op::Raise(Raise { nonce: self.nonce(name, who), token: self.token(name, token), loss })
             }
             What::Read => Op::Read,
+            What::ReadItem | What::WriteItem { .. } => return None,
             What::Again { .. } | What::Leave { .. } | What::Edit(_) | What::Mark(_) => return None,
         };
         let attempt = op.nonce().map_or(0, |nonce| nonce.as_bytes()[1]);

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Renew, Seen};
+use leasehold_core::session::none_is_told;
 use leasehold_core::store::{Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, Seq, Version};
 
+use leasehold_wire::cas::{Answer, Ask};
+
 use crate::allowed::{Row, Used};
 use crate::compare::{self, Difference, Fields, Value};
+use crate::items::Items;
 use crate::reference::{FOREIGN, OURS, Reference, nonce};
 use crate::script::{Edit, Step, What};
 
@@ -35,6 +39,10 @@ pub trait Side {
     fn now(&mut self) -> (Monotonic, u64);
     /// One operation; a resource is its place among the names.
     fn ask(&mut self, name: u8, client: u8, lock: LockId, op: &Op) -> Outcome;
+    /// Asks for an item of compare-and-set; `None` where there are none.
+    fn item(&mut self, _name: u8, _client: u8, _ask: Ask<'_>) -> Option<Answer> {
+        None
+    }
     /// Changes a row by hand; `false` where that cannot be done.
     fn edit(&mut self, _name: u8, _edit: &Edit) -> bool {
         false
@@ -95,6 +103,7 @@ pub struct Run<'a> {
     used: &'a mut Used,
     /// Earlier requests, by the number of the step.
     sent: BTreeMap<u32, (u8, u8, LockId, Op)>,
+    items: Items,
     /// The record whose lease is granted again: its end is never brought forward.
     again: Option<Record>,
     /// How many operations were sent.
@@ -106,7 +115,7 @@ impl<'a> Run<'a> {
     pub fn new(side: &'a mut dyn Side, table: &'a [Row], used: &'a mut Used) -> Self {
         let reference =
             Reference { is_observed: side.is_observed(), keeps_line: side.keeps_line(), ..Reference::default() };
-        Self { side, reference, table, used, sent: BTreeMap::new(), again: None, steps: 0 }
+        Self { side, reference, table, used, sent: BTreeMap::new(), items: Items::default(), again: None, steps: 0 }
     }
 
     /// All steps, up to the first that differs.
@@ -128,10 +137,15 @@ impl<'a> Run<'a> {
         let (uptime, unix_ms) = self.side.now();
         let now = self.reference.now(uptime, unix_ms);
         let Step { id, client, name, ref what } = *step;
+        let item_wrong = |(part, what)| (part, format!("{:?}", step.what), what);
         let (name, client, lock, op) = match what {
+            What::ReadItem => return self.items.read(self.side, name, client).map_err(item_wrong),
+            What::WriteItem { value } => {
+                return self.items.write(self.side, name, client, id, value).map_err(item_wrong);
+            }
             What::Again { of } => match self.sent.get(of) {
                 Some(sent) => sent.clone(),
-                None => return Ok(()),
+                None => return self.items.again(self.side, *of).map_err(item_wrong),
             },
             What::Leave { attempt } => {
                 let lock = LockId::new(u64::from(nonce(name, *attempt).as_bytes()[1]));
@@ -175,7 +189,8 @@ impl<'a> Run<'a> {
         let mut expected = None;
         for now in [now, later] {
             self.reference = before.clone();
-            let outcome = self.reference.ask(name, client, lock, &judged, &now, slack);
+            let untold = self.untold(&op);
+            let outcome = untold.unwrap_or_else(|| self.reference.ask(name, client, lock, &judged, &now, slack));
             self.own_joins(name, client, lock, &op, &outcome, &now);
             self.granted_again(name, &outcome);
             let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
@@ -304,6 +319,14 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Where the table says so, there is nobody to tell.
+    fn untold(&mut self, op: &Op) -> Option<Outcome> {
+        let store = self.side.store().to_owned();
+        let row = self.table.iter().find(|row| row.rule == "untold" && row.is_about(&store, kind(op)))?;
+        *self.used.entry(*row).or_default() += 1;
+        Some(Outcome::NotApplied(Refusal::Denied(none_is_told())))
+    }
+
     /// Where the table says so, an acquire that is refused for a record of its own joins the line.
     fn own_joins(&mut self, name: u8, client: u8, lock: LockId, op: &Op, outcome: &Outcome, now: &StoreNow) {
         let store = self.side.store().to_owned();
@@ -370,7 +393,14 @@ impl<'a> Run<'a> {
             lease.record_ttl = *ttl;
         }
         let raw = self.raw_differences(name, unix_ms);
+        let minted = raw.iter().find_map(|difference| match (&difference.store, &difference.reference) {
+            (Some(Value::Number(store)), Some(Value::Number(reference))) => Some((*store, *reference)),
+            _ => None,
+        });
         let raw = self.not_allowed(kind, raw);
+        if let Some((minted, reference)) = minted.filter(|_| raw.is_empty()) {
+            self.adopt(name, minted, reference);
+        }
         if raw.is_empty() { Ok(()) } else { Err(("the row as the store keeps it after it", raw)) }
     }
 

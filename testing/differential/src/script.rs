@@ -108,6 +108,12 @@ pub enum What {
         of_the_loss: bool,
     },
     Read,
+    /// Reads the item of compare-and-set that has the number of the resource.
+    ReadItem,
+    /// Writes it, as it follows from what the client has read last.
+    WriteItem {
+        value: Vec<u8>,
+    },
     /// The same request as that of an earlier step, late or a second time.
     Again {
         of: u32,
@@ -153,8 +159,6 @@ pub struct Abilities {
     pub leaves: bool,
     /// It refuses what only nodes of a quorum are asked.
     pub refuses_raises: bool,
-    /// It expires nothing, so sessions have records that are told.
-    pub tells: bool,
     /// Its counters are kept from the very top. KNOWN: on Redis a refused acquire moves such a one above it, and the lock is
     /// denied as corrupt from then on.
     pub stays_low: bool,
@@ -190,11 +194,11 @@ impl Dice {
 
     fn what(&mut self, id: u32) -> What {
         let quorum = self.quorum();
-        match self.draws.below(100) {
+        match self.draws.below(105) {
             0..=27 => self.acquire(),
             28..=41 => What::Renew { who: self.who(), seq: self.seq(), ttl: self.ttl(), quorum },
-            42..=44 if self.abilities.tells => What::PrepareTell { who: Who::Holder },
-            45..=47 if self.abilities.tells => What::Tell { who: Who::Holder },
+            42..=44 => What::PrepareTell { who: Who::Holder },
+            45..=47 => What::Tell { who: Who::Holder },
             48..=55 => What::Release { who: self.who(), quorum },
             56..=60 => What::Finish { who: self.who(), keep: self.keep(), quorum },
             61..=65 => What::Revoke { who: self.who() },
@@ -208,6 +212,11 @@ impl Dice {
             93 | 94 => What::Edit(Edit::Expire),
             95 => What::Edit(Edit::Delete),
             96 => What::Edit(Edit::Free),
+            100..=101 => What::ReadItem,
+            102..=104 => {
+                let long = *self.draws.pick(&[0, 1, 40]);
+                What::WriteItem { value: (0..long).map(|_| self.draws.below(256) as u8).collect() }
+            }
             97..=99 => What::Edit(Edit::Foreign(self.ttl())),
             _ => What::Read,
         }

@@ -24,16 +24,14 @@ fn against_the_reference<'a>(few: u64, abilities: Abilities, new: impl Fn() -> B
     measured.note();
 }
 
-const NODE: Abilities =
-    Abilities { quorum: true, line: false, leaves: false, refuses_raises: false, tells: false, stays_low: false };
-const OBSERVED: Abilities = Abilities { tells: true, ..NODE };
+const NODE: Abilities = Abilities { quorum: true, line: false, leaves: false, refuses_raises: false, stays_low: false };
 const REDIS: Abilities = Abilities { stays_low: true, ..NODE };
 const LINE: Abilities = Abilities { line: true, ..NODE };
 
 #[test]
 fn memory() {
     let next = std::sync::atomic::AtomicU64::new(0);
-    against_the_reference(200, Abilities { leaves: true, tells: true, ..LINE }, || {
+    against_the_reference(200, Abilities { leaves: true, ..LINE }, || {
         let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Box::new(Real::new("memory", &format!("memory:differential-{number}"), &OutOfReach, true))
     });
@@ -51,7 +49,7 @@ fn sqlite() {
 
 #[test]
 fn model_memory() {
-    against_the_reference(200, OBSERVED, || Box::new(Model::new(Kind::Memory)));
+    against_the_reference(200, NODE, || Box::new(Model::new(Kind::Memory)));
 }
 
 #[test]
@@ -67,8 +65,7 @@ fn model_redis() {
 #[test]
 fn model_dynamodb() {
     // As a node of a quorum it writes first and undoes it then: `dynamodb_model` of the simulator compares that.
-    let abilities = Abilities { tells: true, ..Abilities::default() };
-    against_the_reference(200, abilities, || Box::new(Model::new(Kind::Dynamodb)));
+    against_the_reference(200, Abilities::default(), || Box::new(Model::new(Kind::Dynamodb)));
 }
 
 #[test]
@@ -119,8 +116,7 @@ fn dynamodb() {
     let url = format!("dynamodb://{table}?region={region}&endpoint={}&expires=ttl", server.endpoint());
     leasehold::table::create(&url, &leasehold::table::NewTable::default()).expect("a table can be made");
     let rows = Dynamodb { server: &server, table, expires: "ttl" };
-    let abilities = Abilities { tells: true, ..Abilities::default() };
-    against_the_reference(10, abilities, || Box::new(Real::new("dynamodb", &url, &rows, false)));
+    against_the_reference(10, Abilities::default(), || Box::new(Real::new("dynamodb", &url, &rows, false)));
 }
 
 #[test]
@@ -138,14 +134,14 @@ fn postgres() {
 fn etcd() {
     let server = etcd::Server::start();
     let url = format!("{}?prefix=differential/", server.url());
-    against_the_reference(10, OBSERVED, || Box::new(Real::new("etcd", &url, &OutOfReach, true)));
+    against_the_reference(10, NODE, || Box::new(Real::new("etcd", &url, &OutOfReach, true)));
 }
 
 fn on_objects(store: &'static str, api: Api, is_node: bool) {
     set_keys();
     let server = objects::Server::start(api);
     let url = server.url("differential");
-    let abilities = Abilities { quorum: is_node, refuses_raises: !is_node, ..OBSERVED };
+    let abilities = Abilities { quorum: is_node, refuses_raises: !is_node, ..NODE };
     against_the_reference(4, abilities, || Box::new(Real::new(store, &url, &OutOfReach, is_node)));
 }
 

@@ -23,7 +23,10 @@ const IMPORTS: [(&str, &[&str]); 21] = [
     ("leasehold-scheduler", &["leasehold-core"]),
     ("leasehold-fuzz", &["leasehold", "leasehold-core", "leasehold-protocol", "leasehold-wire"]),
     ("leasehold-bench", &["leasehold", "leasehold-core"]),
-    ("leasehold-differential", &["leasehold", "leasehold-core", "leasehold-servers", "leasehold-sim"]),
+    (
+        "leasehold-differential",
+        &["leasehold", "leasehold-core", "leasehold-servers", "leasehold-sim", "leasehold-wire"],
+    ),
     ("leasehold-chaos", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-servers", "leasehold-wire"]),
     ("leasehold-componentize", &[]),
     ("xtask", &[]),

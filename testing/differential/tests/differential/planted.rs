@@ -9,8 +9,11 @@ use leasehold_core::{LockId, Monotonic};
 use leasehold_differential::compare::Fields;
 use leasehold_differential::measure::{Found, measure};
 use leasehold_differential::run::{Side, Spoilt};
-use leasehold_differential::script::{Abilities, Edit};
+use leasehold_differential::script::{Abilities, Edit, Step, What};
 use leasehold_differential::stores::models::Model;
+use leasehold_differential::stores::real::Real;
+use leasehold_differential::stores::rows::OutOfReach;
+use leasehold_servers::postgres;
 use leasehold_sim::store::Kind;
 
 /// The wrong write that follows an operation, by what was asked and what the row showed before the last renewal.
@@ -87,8 +90,7 @@ fn found(bug: Bug) -> Box<Found> {
         Box::new(Buggy { model, bug, lengths }) as Box<dyn Side>
     };
     let seeds: Vec<_> = (0..200).collect();
-    let abilities = Abilities { tells: true, ..Abilities::default() };
-    measure(&seeds, abilities, new).expect_err("the bug is found")
+    measure(&seeds, Abilities::default(), new).expect_err("the bug is found")
 }
 
 fn fields(found: &Found) -> Vec<&'static str> {
@@ -116,4 +118,28 @@ fn a_write_that_has_the_row_of_a_mark_removed_early_is_found() {
         assert_eq!(fields(&found), ["kept until"], "{}", found.text);
         assert!(found.script.len() <= 4, "{}", found.text);
     }
+}
+
+/// The server does what statements ask it for, but for those of items that ask for a commit on disk.
+#[test]
+fn an_item_that_is_answered_before_it_is_on_disk_is_found() {
+    let server = postgres::Server::start();
+    let schema = server.schema();
+    let url = format!("{}?schema={}", server.url(), schema.name());
+    leasehold::schema::create(&url).expect("a table can be made");
+    server.insist_on_durability(schema.name());
+    // A function that statements find before the server's own.
+    server.run(&format!(
+        "CREATE FUNCTION {0}.set_config(name text, value text, is_local boolean) RETURNS text LANGUAGE sql AS $$ \
+         SELECT CASE WHEN current_query() LIKE '%leasehold_items%' THEN value \
+         ELSE pg_catalog.set_config(name, value, is_local) END $$; \
+         ALTER DATABASE postgres SET search_path = {0}, pg_catalog",
+        schema.name()
+    ));
+    let new = || Box::new(Real::new("postgres", &url, &OutOfReach, true)) as Box<dyn Side>;
+    let found =
+        measure(&[0, 1, 2], Abilities { quorum: true, ..Abilities::default() }, new).expect_err("the bug is found");
+    assert_eq!(fields(&found), ["outcome"], "{}", found.text);
+    assert!(server.log().contains("INSERT of leasehold_items is answered before it is on disk"), "{}", server.log());
+    assert!(matches!(&found.script[..], [Step { what: What::WriteItem { .. }, .. }]), "{}", found.text);
 }
