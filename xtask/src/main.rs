@@ -8,6 +8,7 @@ mod component;
 mod conformance;
 mod demo;
 mod deny;
+mod differential;
 mod docs;
 mod dynamodb;
 mod flaky;

@@ -5,13 +5,13 @@
 
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{chaos, deny, docs, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey, windows};
+use crate::{
+    chaos, deny, differential, docs, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey, windows,
+};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
 const SCHEDULES: &str = "20000";
-/// As many times the sequences of the short run.
-const SEQUENCES: &str = "25";
 /// Of locks from one client to another on Redis: a quarter of an hour.
 const HANDOVERS: &str = "100000";
 
@@ -32,7 +32,7 @@ const PARTS: [Part; 18] = [
     ("chaos", chaos_for_long),
     ("sim", sim::run_long),
     ("fuzz", fuzz::run_long),
-    ("differential", all_stores_against_the_reference),
+    ("differential", differential::run_long),
     ("search", exhaustive_searches),
     ("mutants", deliberate_bugs),
     ("races", many_schedules),
@@ -86,14 +86,6 @@ fn exhaustive_searches(steps: &mut Steps) -> Result {
         steps.run(&format!("exhaustive search of {name}, long"), search)?;
     }
     Ok(())
-}
-
-/// One test after the other, so that their figures can be read.
-fn all_stores_against_the_reference(steps: &mut Steps) -> Result {
-    let mut differential = run::cargo_ci("test");
-    differential.args(["-p", "leasehold-differential", "--test", "differential"]);
-    differential.args(["--", "--nocapture", "--test-threads", "1"]).env("LEASEHOLD_DIFFERENTIAL", SEQUENCES);
-    steps.run("every store against the reference, long", differential)
 }
 
 fn deliberate_bugs(steps: &mut Steps) -> Result {
