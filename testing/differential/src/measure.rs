@@ -43,6 +43,14 @@ pub fn seeds(few: u64) -> Vec<u64> {
     }
 }
 
+/// Runs one script on a new store.
+///
+/// # Errors
+/// The first difference.
+pub fn follow(script: &[Step], side: &mut dyn Side) -> Result<(), Failure> {
+    Run::new(side, &table(), &mut Used::new()).all(script)
+}
+
 /// Runs the sequences of these seeds.
 ///
 /// # Errors

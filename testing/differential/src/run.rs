@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Renew, Seen};
 use leasehold_core::session::none_is_told;
-use leasehold_core::store::{Record, StoreNow};
+use leasehold_core::store::{LeaseRecord, Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, Seq, Version};
 
 use leasehold_wire::cas::{Answer, Ask};
@@ -15,7 +15,7 @@ use leasehold_wire::cas::{Answer, Ask};
 use crate::allowed::{Row, Used};
 use crate::compare::{self, Difference, Fields, Value};
 use crate::items::Items;
-use crate::reference::{FOREIGN, OURS, Reference, nonce};
+use crate::reference::{FOREIGN, OURS, Reference, Row as ReferenceRow, nonce};
 use crate::script::{Edit, Step, What};
 
 /// A wrong write.
@@ -336,10 +336,12 @@ impl<'a> Run<'a> {
             && seen.holding.as_ref().is_some_and(|holding| holding.is_of(&acquire.nonce))
         {
             let other = Op::Acquire(Box::new(Acquire { nonce: FOREIGN, ..(**acquire).clone() }));
-            if self.reference.is_held(name, now) {
-                self.reference.ask(name, client, lock, &other, now, Duration::ZERO);
-                *self.used.entry(*row).or_default() += 1;
-            }
+            let before = self.reference.rows.get(&name).cloned().unwrap_or_default();
+            self.reference.ask(name, client, lock, &other, now, Duration::ZERO);
+            let after = self.reference.rows.entry(name).or_default();
+            let line = std::mem::take(&mut after.line);
+            *after = ReferenceRow { line, ..before };
+            *self.used.entry(*row).or_default() += 1;
         }
     }
 
@@ -461,8 +463,13 @@ impl<'a> Run<'a> {
                 let counter = row.record.as_ref().map_or(leasehold_core::Token::ZERO, |record| record.counter);
                 let mark = row.record.as_ref().and_then(|record| record.mark.clone());
                 let op = Op::Acquire(Box::new(given));
+                // It keeps what it does not know, if it keeps the row.
+                let told = row.record.as_ref().and_then(|record| record.lease.as_ref()).map_or(0, |lease| lease.told);
                 let write = leasehold_core::store::apply(None, &op, &now).write;
-                row.record = write.map(|record| leasehold_core::store::Record { counter, mark, ..record });
+                row.record = write.map(|record| {
+                    let lease = record.lease.map(|lease| LeaseRecord { told, ..lease });
+                    Record { counter, mark, lease }
+                });
                 (row.foreign, row.slack) = (foreign, slack);
             }
             (Edit::Expire | Edit::Free, None) => {}

@@ -159,9 +159,6 @@ pub struct Abilities {
     pub leaves: bool,
     /// It refuses what only nodes of a quorum are asked.
     pub refuses_raises: bool,
-    /// Its counters are kept from the very top. KNOWN: on Redis a refused acquire moves such a one above it, and the lock is
-    /// denied as corrupt from then on.
-    pub stays_low: bool,
 }
 
 /// The sequence of a seed.
@@ -232,7 +229,7 @@ impl Dice {
             expect: *self.draws.pick(&[Near::Nothing, Near::Current, Near::Current, Near::Above]),
             unless_done: self.draws.one_in(3),
             // Only clients of a single store wait in line.
-            in_line: !member && self.abilities.line && self.draws.one_in(2),
+            in_line: !self.abilities.quorum && self.abilities.line && self.draws.one_in(2),
             member: member.then(|| self.member()),
         }
     }
@@ -268,7 +265,7 @@ impl Dice {
     }
 
     fn near(&mut self) -> Near {
-        if self.draws.one_in(40) && !self.abilities.stays_low {
+        if self.draws.one_in(40) {
             return Near::Top;
         }
         *self.draws.pick(&[Near::Nothing, Near::Current, Near::Above])

@@ -24,8 +24,7 @@ fn against_the_reference<'a>(few: u64, abilities: Abilities, new: impl Fn() -> B
     measured.note();
 }
 
-const NODE: Abilities = Abilities { quorum: true, line: false, leaves: false, refuses_raises: false, stays_low: false };
-const REDIS: Abilities = Abilities { stays_low: true, ..NODE };
+const NODE: Abilities = Abilities { quorum: true, line: false, leaves: false, refuses_raises: false };
 const LINE: Abilities = Abilities { line: true, ..NODE };
 
 #[test]
@@ -72,7 +71,7 @@ fn model_dynamodb() {
 fn redis() {
     let server = redis::Server::start();
     let rows = Redis(&server);
-    against_the_reference(20, REDIS, || Box::new(Real::new("redis", &server.url(), &rows, true)));
+    against_the_reference(20, NODE, || Box::new(Real::new("redis", &server.url(), &rows, true)));
 }
 
 #[test]
@@ -80,7 +79,7 @@ fn webdis() {
     let redis = redis::Server::start();
     let (server, rows) = (webdis::Server::start(&redis), Redis(&redis));
     let url = format!("webdis+http://{}", server.address());
-    against_the_reference(5, REDIS, || Box::new(Real::new("webdis", &url, &rows, true)));
+    against_the_reference(5, NODE, || Box::new(Real::new("webdis", &url, &rows, true)));
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn upstash() {
     let redis = redis::Server::start();
     let (server, rows) = (rest::Server::start(&redis), Redis(&redis));
     let url = format!("upstash+http://:{}@{}", server.token(), server.address());
-    against_the_reference(5, REDIS, || Box::new(Real::new("upstash", &url, &rows, true)));
+    against_the_reference(5, NODE, || Box::new(Real::new("upstash", &url, &rows, true)));
 }
 
 fn set_keys() {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use leasehold_core::Token;
 use leasehold_servers::{dynamodb, postgres, redis};
 use serde_json::{Value as Json, json};
 
@@ -54,7 +55,9 @@ impl Rows for Redis<'_> {
         if self.0.command(&["EXISTS", &fence]).integer() == 1 {
             let counter =
                 self.0.command(&["EVAL", "return tonumber(redis.call('GET', KEYS[1]))", "1", &fence]).integer();
-            fields.insert("token", Value::Number(u64::try_from(counter).unwrap_or_default()));
+            // Transactions that found the lock taken may have counted above the top, which is the top to all scripts.
+            let counter = u64::try_from(counter).unwrap_or_default().min(Token::MAX.get());
+            fields.insert("token", Value::Number(counter));
             // The counter or, longer than that, the mark. -1: for good; -2: there is none.
             let done = format!("{{{name}}}\u{1f}done of name");
             let left_of_counter = self.0.command(&["PTTL", &fence]).integer();
