@@ -29,7 +29,8 @@ pub const SCRIPTS: [Script; 16] = [
 /// what is not needed is not made.
 ///
 /// `get` answers `false` for no key, else at most 8 KiB of its value, else an error table; it does not read a foreign
-/// value of half a gigabyte into memory. `count` answers the counter, `false` for none, or a reply to pass on.
+/// value of half a gigabyte into memory. `count` answers the counter, `false` for none, or a reply to pass on. Transactions
+/// that find the lock taken have counted all the same, so a counter at the very top may be a little above it: that is the top.
 macro_rules! tail {
     () => {
         r"local function get(key)
@@ -52,8 +53,8 @@ local function count(fence)
   if not value or failed(value) then return value end
   local digits = type(value) == 'string' and #value <= 16 and string.find(value, '^%d+$')
   local number = digits and tonumber(value)
-  if not number or number > 9007199254740991 then return {'corrupt'} end
-  return number
+  if not number or number > 9007199255740991 then return {'corrupt'} end
+  return math.min(number, 9007199254740991)
 end
 local function seen(lock, fence, value)
   if not value then return {'free'} end
@@ -310,7 +311,77 @@ return ",
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
     text: acquire!(take!(), "{'granted', token, ARGV[5]}", ""),
-    sha1: "09d4d315740f4c2dcbdef0f2ce8ee290bb9bda20",
+    sha1: "4714becbe77f7a39a668687993c240233c7e8bae",
+};
+
+/// KEYS: lock, fence. ARGV: value, ttl, retention, floor, client, number of its ticket, `test` or nothing, line, request. The
+/// acquire of a waiter, which is refused more often than not, and so looks first. Asked for a test, it joins the line only if a
+/// message to the client's channel is received. Who joins behind others need not keep the line: they do.
+/// Where the lock is reserved for another, the answer says for how long.
+pub(super) const JOIN: Script = Script {
+    name: "join",
+    text: acquire!(
+        concat!(
+            r"local lock, fence, line, token = KEYS[1], KEYS[2], ARGV[8], ARGV[4]
+local ticket, found = ARGV[5] .. ':' .. ARGV[6], redis.pcall('GETRANGE', lock, '0', '8191')
+local taken
+if found == 'reserved:' .. ticket then
+  taken = redis.call('SET', lock, ARGV[1], 'PX', ARGV[2])
+elseif found == '' then
+  taken = redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2])
+end
+if taken and found == '' then
+",
+            serve!("32", " or next == ticket"),
+            r"  taken = not served
+end
+"
+        ),
+        "{'granted', token, ARGV[9]}",
+        "found ~= '' and found or get(lock)",
+        concat!(
+            r"    local listens = ARGV[7] ~= 'test'
+    if not listens then
+    ",
+            tell!("ARGV[5]", "''"),
+            r"    listens = type(heard) == 'number' and heard > 0
+    end
+    if listens then
+      local time = redis.pcall('TIME')
+      local added = time.err and time or redis.pcall('ZADD', line, 'NX', string.format('%.0f', time[1] * 1000000 + time[2]), ticket)
+      if type(added) == 'number' then
+        local place = redis.pcall('ZRANK', line, ticket)
+        if added == 0 or place == 0 or type(place) ~= 'number' then redis.pcall('PEXPIRE', line, '60000') end
+        if type(place) == 'number' then
+          if reply[1] == 'free' then reply = {'reserved', redis.call('PTTL', lock)} end
+          reply = {'placed', place + 1, unpack(reply)}
+        end
+      end
+    end
+"
+        )
+    ),
+    sha1: "b9f696a62656560a034b541076e02bfd7c995b40",
+};
+
+/// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.
+pub(super) const LEAVE: Script = Script {
+    name: "leave",
+    text: concat!(
+        r"local lock, line, ticket = KEYS[1], ARGV[4], ARGV[1] .. ':' .. ARGV[2]
+redis.pcall('ZREM', line, ticket)
+if redis.pcall('GETRANGE', lock, '0', '8191') == 'reserved:' .. ticket then
+",
+        serve!("32", " or next == ticket"),
+        r"  if not served then
+    redis.call('DEL', lock)
+    redis.pcall('PUBLISH', ARGV[3], lock)
+  end
+end
+return {'left'}
+"
+    ),
+    sha1: "8fd7082cf81a84801766b87d528e540a1dc6933b",
 };
 
 /// Ends the acquire of a run whose work is done. The mark is the last key.
@@ -327,7 +398,7 @@ if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#
 pub(super) const RUN: Script = Script {
     name: "run",
     text: concat!(unless_done!(), acquire!(take!(), "{'granted', token, ARGV[5]}", "")),
-    sha1: "004bed21913d8f7d5403e6ad7305e2b4248a2b2a",
+    sha1: "b01c0d0143987a938090b0b552d151b33082df1f",
 };
 
 /// The acquire at a node of a quorum: see [`admit`](leasehold_core::member::admit). `$trusted` tells that what was
@@ -392,26 +463,26 @@ end
 pub(super) const VOTE: Script = Script {
     name: "vote",
     text: vote!("redis.pcall('GET', KEYS[4]) == stamp", ""),
-    sha1: "b66aa3896d0db9d259fa87158a4714406e4e5dca",
+    sha1: "e4def70086941c24d2dd3dfbde14268285c5db40",
 };
 
 /// KEYS: lock, fence, marker, mark. ARGV: as in a vote. A counter that was raised after a loss says nothing of marks, so
 /// the node is in doubt for as long as a lost mark might stand.
 pub(super) const RUN_VOTE: Script =
-    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "8125fb242f6edfe8e72bf310ca6c9b09e72b8d20" };
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "5738b309b8252d7cfa3e922c149fb85f7b5223de" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. The server that is asked must be able to write, as in a release.
 pub(super) const RENEW: Script =
-    Script { name: "renew", text: renew!(""), sha1: "c0d1ba00789a91724053ad8e373cf26c6d223dbb" };
+    Script { name: "renew", text: renew!(""), sha1: "1ca19ecf526757d74af526fded5475e7781ff990" };
 
 /// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
 /// Where the node may have forgotten the record, it says that it abstains.
 pub(super) const KEEP: Script = Script {
     name: "keep",
     text: renew!(concat!(in_doubt!(), "        if in_doubt() then reply = {'abstains'} end\n")),
-    sha1: "d1ae7dbaea47ea87913294a710a717d1dd77c038",
+    sha1: "3e29080bf692d3e66e4e1803465a3e8327a03620",
 };
 
 /// How many parts the answer to one of several renewals has.
@@ -457,7 +528,7 @@ pub(super) const RELEASE: Script = Script {
         concat!("  local lock, line = KEYS[1], ARGV[4]\n", pass_on!(), "  if not served then\n", free!(), "  end\n"),
         ""
     ),
-    sha1: "c48df258c69d6294f8979b88137e84ff545ae047",
+    sha1: "7e7b4f95314489157c314638eb1bca70d0e2a7e9",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -465,7 +536,7 @@ pub(super) const RELEASE: Script = Script {
 pub(super) const FREE: Script = Script {
     name: "free",
     text: release!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "0ccac8185f8d77ea2d8c2a448af9d1eb77ac6b78",
+    sha1: "0a8a808f93403fc1ba368ee07387498c7b43b56e",
 };
 
 /// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
@@ -515,7 +586,7 @@ pub(super) const FINISH: Script = Script {
         ),
         ""
     ),
-    sha1: "35f5af5d6d1eacc027571914799a1d2cc241a219",
+    sha1: "d4c4315834a7b02d8e28b28013fb9a116da4b901",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
@@ -523,7 +594,7 @@ pub(super) const FINISH: Script = Script {
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
     text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "155a811c4c1bb789bcd2cce80a30829aef21f326",
+    sha1: "5814c1afe2f6207d2891085a01ce66093dd7cd5f",
 };
 
 mod line;

@@ -22,5 +22,5 @@ if failed(value) then return value end
 return told(seen(KEYS[1], KEYS[2], value))
 "
     ),
-    sha1: "7ef35bad1c46fbabd74264a7539a720516bc53d0",
+    sha1: "210de3a82f1e77bfd1ce337f607883b9c3787dc7",
 };
