@@ -337,10 +337,12 @@ impl<'a> Run<'a> {
         {
             let other = Op::Acquire(Box::new(Acquire { nonce: FOREIGN, ..(**acquire).clone() }));
             let before = self.reference.rows.get(&name).cloned().unwrap_or_default();
-            self.reference.ask(name, client, lock, &other, now, Duration::ZERO);
+            // What is granted to others is not to the attempt: the line stays as it is then.
+            let is_refused =
+                matches!(self.reference.ask(name, client, lock, &other, now, Duration::ZERO), Outcome::NotApplied(_));
             let after = self.reference.rows.entry(name).or_default();
             let line = std::mem::take(&mut after.line);
-            *after = ReferenceRow { line, ..before };
+            *after = if is_refused { ReferenceRow { line, ..before } } else { before };
             *self.used.entry(*row).or_default() += 1;
         }
     }
