@@ -90,7 +90,7 @@ mirrored! { mirrors:
     enum Durability { Declared, NotDeclared }
     enum Poll { Acquire, Read }
     struct Limits { locks, orphans, observations }
-    enum Wait { Once, For(Duration), Forever }
+    enum Wait { Once, For(Duration), Forever, Watch(Duration) }
     struct RunOptions { keep, trust_quorum, even_if_done }
     // May grow, so its variants are also read from the source.
     enum ConfigError {
