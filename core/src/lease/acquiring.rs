@@ -172,11 +172,14 @@ impl Acquiring {
         let sent = node.sends.sent_at(seq).map(|sent| counted(sent, since));
         match *applied {
             Applied::Acquired { counter } => {
+                node.counter = Some(counter);
                 node.sends.settle_through(seq);
                 ctx.note_vote(node.id, None);
                 self.granted(at, sent, (counter, Trust::Trusted), ctx);
             }
             Applied::AcquiredInDoubt { counter, stamp } => {
+                // Worth nothing as a vote, perhaps; a finish marks the node all the same.
+                node.counter = Some(counter);
                 ctx.note_vote(node.id, Some(stamp));
                 if asks_for_marks(ctx) {
                     self.granted_for_nothing(at, BlockReason::MarksInDoubt);
