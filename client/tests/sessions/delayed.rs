@@ -10,7 +10,10 @@ use crate::common::{eventually, ms};
 use crate::{Store, client, lease};
 
 /// Keeps requests like these from arriving, and keeps their bytes.
-fn hold_back(proxy: &Proxy, is_held_back: impl Fn(&str) -> bool + Send + Sync + 'static) -> Arc<Mutex<Vec<Vec<u8>>>> {
+pub(crate) fn hold_back(
+    proxy: &Proxy,
+    is_held_back: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> Arc<Mutex<Vec<Vec<u8>>>> {
     let held: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let kept = Arc::clone(&held);
     let _ = proxy.reset_before_forwarding(
@@ -27,7 +30,7 @@ fn hold_back(proxy: &Proxy, is_held_back: impl Fn(&str) -> bool + Send + Sync + 
 }
 
 /// Sends what was held back, as it was, and waits for the answers.
-fn deliver(server: SocketAddr, held: &Mutex<Vec<Vec<u8>>>) {
+pub(crate) fn deliver(server: SocketAddr, held: &Mutex<Vec<Vec<u8>>>) {
     for request in held.lock().unwrap().iter() {
         let mut stream = TcpStream::connect(server).unwrap();
         stream.set_read_timeout(Some(crate::common::PATIENCE)).unwrap();
@@ -38,12 +41,12 @@ fn deliver(server: SocketAddr, held: &Mutex<Vec<Vec<u8>>>) {
     }
 }
 
-fn is_write(request: &str) -> bool {
+pub(crate) fn is_write(request: &str) -> bool {
     request.starts_with("PUT ") || request.contains("UpdateItem") || request.contains("requestPut")
 }
 
 /// The name of a lock's record as requests have it; etcd's keys are in base64.
-fn names(store: &Store<'_>, lock: &str) -> String {
+pub(crate) fn names(store: &Store<'_>, lock: &str) -> String {
     match store {
         Store::Dynamodb { .. } => format!("\"{lock}\""),
         Store::Etcd { prefix, .. } => base64(&format!("{prefix}/lock/{lock}")),

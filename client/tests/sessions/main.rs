@@ -10,6 +10,7 @@ mod changed;
 mod delayed;
 mod heartbeat;
 mod stopped;
+mod told;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -52,13 +53,14 @@ impl Store<'_> {
 
 type Behaviour = (&'static str, fn(&Store<'_>));
 
-const BEHAVIOURS: [Behaviour; 6] = [
+const BEHAVIOURS: [Behaviour; 7] = [
     ("stopped", stopped::a_session_that_stands_still_is_succeeded_and_wakes_to_its_loss),
     ("mixed", stopped::clients_with_and_without_sessions_succeed_each_other),
     ("told", changed::holder_is_told_of_what_others_change),
     ("broken", changed::locks_of_a_session_that_was_broken_are_shown_as_free),
     ("heartbeats", delayed::late_heartbeats_revive_nobody),
     ("rows", delayed::late_rows_of_a_dead_session_are_nobodys),
+    ("revoked", told::revoking_a_dead_holder_again_keeps_nobody_out),
 ];
 
 /// Holds all of them against one server, at the same time, each on a store of its own.
