@@ -62,7 +62,7 @@ pub(crate) fn revoking_a_dead_holder_again_keeps_nobody_out(store: &Store<'_>) {
         });
         let rival = client(&store.url(), Some("rival"));
         eventually("it is revoked", || revoked.load(Ordering::SeqCst) > 0);
-        // Whoever observes it waits for its ttl once, if nothing that it observes moves meanwhile.
+        // A rival waits for its ttl once, if nothing that it observes moves meanwhile.
         let taken = rival.lock("a").ttl(ms(60_000)).wait(crate::common::PATIENCE).acquire();
         is_taken.store(true, Ordering::SeqCst);
         assert!(taken.expect("it is taken over while it is revoked").token() > held.token());

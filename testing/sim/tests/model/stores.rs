@@ -199,10 +199,10 @@ fn mistake(bug: Bug, record: &mut Option<Record>, op: &mut Op, now: &StoreNow) {
         (Bug::GrantsWhatIsDone, Op::Acquire(_), Some(mark)) => mark.until_unix_ms = mark.at_unix_ms,
         _ => {}
     }
-    let Some(lease) = record.as_mut().and_then(|record| record.lease.as_mut()) else { return };
+    let Some(Record { counter, lease: Some(lease), .. }) = record.as_mut() else { return };
     match (bug, op) {
         (Bug::FinishesForAnyone, Op::Finish(op)) => {
-            (lease.nonce, lease.released) = (op.nonce, false);
+            (lease.nonce, lease.released, op.counter) = (op.nonce, false, *counter);
             lease.expires = Monotonic::FAR.min(now.uptime.plus(lease.record_ttl));
         }
         (Bug::GrantsWhatIsHeld, Op::Acquire(op)) if lease.nonce != op.nonce => lease.released = true,
@@ -278,7 +278,9 @@ fn on_redis(
             }
             Outcome::Applied(Applied::Released)
         }
-        Op::Finish(finish) if is(&finish.nonce) || bug == Some(Bug::FinishesForAnyone) => {
+        Op::Finish(finish)
+            if (is(&finish.nonce) && finish.counter == *counter) || bug == Some(Bug::FinishesForAnyone) =>
+        {
             (*value, *mark) = (None, Some(finish.nonce));
             Outcome::Applied(Applied::Finished)
         }
