@@ -143,7 +143,7 @@ fn role_with_keys_of_a_program() {
         eventually("the old keys are refused", || told.load(Ordering::SeqCst) > 0);
         rig.wait_for_renewals("job", 3);
         lease.check(ms(1)).unwrap();
-        assert_eq!(told.load(Ordering::SeqCst), 1, "whoever has been refused asks once more, with others");
+        assert_eq!(told.load(Ordering::SeqCst), 1, "a client that has been refused asks once more, with others");
     }
     assert!(!is_lost.load(Ordering::SeqCst) && is_held(&rig.row("job")));
     lease.release().unwrap();

@@ -40,7 +40,7 @@ pub fn table() -> Vec<Row> {
 }
 
 /// The second line changes what the reference does, see [`Run`](crate::run::Run).
-const RULES: [&str; 14] = [
+const RULES: [&str; 13] = [
     "hidden",
     "shown",
     "any",
@@ -50,7 +50,6 @@ const RULES: [&str; 14] = [
     "shorter",
     "forgets",
     "again",
-    "own_joins",
     "renews_late",
     "no_raise",
     "not_seen",

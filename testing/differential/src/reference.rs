@@ -185,7 +185,9 @@ impl Reference {
             What::Release { who, quorum } => Op::Release(Release { nonce: self.nonce(name, who), quorum }),
             What::Finish { who, keep, quorum } => {
                 let nonce = self.nonce(name, who);
-                Op::Finish(Box::new(Finish { nonce, token: self.counter(name), keep, owner: owner(&nonce), quorum }))
+                // A late or repeated one is of an earlier grant.
+                let counter = self.counter(name);
+                Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep, owner: owner(&nonce), quorum }))
             }
             What::Revoke { who } => Op::Revoke(Revoke { nonce: self.nonce(name, who) }),
             What::Raise { who, token, of_the_loss } => {

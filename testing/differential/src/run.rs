@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Renew, Seen};
 use leasehold_core::session::none_is_told;
-use leasehold_core::store::{LeaseRecord, Record, StoreNow};
+use leasehold_core::store::{LeaseRecord, Record};
 use leasehold_core::{LockId, Monotonic, Seq, Version};
 
 use leasehold_wire::cas::{Answer, Ask};
@@ -15,7 +15,7 @@ use leasehold_wire::cas::{Answer, Ask};
 use crate::allowed::{Row, Used};
 use crate::compare::{self, Difference, Fields, Value};
 use crate::items::Items;
-use crate::reference::{FOREIGN, OURS, Reference, Row as ReferenceRow, nonce};
+use crate::reference::{FOREIGN, OURS, Reference, nonce};
 use crate::script::{Edit, Step, What};
 
 /// A wrong write.
@@ -191,7 +191,6 @@ impl<'a> Run<'a> {
             self.reference = before.clone();
             let untold = self.untold(&op);
             let outcome = untold.unwrap_or_else(|| self.reference.ask(name, client, lock, &judged, &now, slack));
-            self.own_joins(name, client, lock, &op, &outcome, &now);
             self.granted_again(name, &outcome);
             let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
             let (mut shown, mut wanted) = (compare::outcome(&real), compare::outcome(&outcome));
@@ -325,26 +324,6 @@ impl<'a> Run<'a> {
         let row = self.table.iter().find(|row| row.rule == "untold" && row.is_about(&store, kind(op)))?;
         *self.used.entry(*row).or_default() += 1;
         Some(Outcome::NotApplied(Refusal::Denied(none_is_told())))
-    }
-
-    /// Where the table says so, an acquire that is refused for a record of its own joins the line.
-    fn own_joins(&mut self, name: u8, client: u8, lock: LockId, op: &Op, outcome: &Outcome, now: &StoreNow) {
-        let store = self.side.store().to_owned();
-        let row = self.table.iter().find(|row| row.rule == "own_joins" && row.is_about(&store, "acquire"));
-        if let (Some(row), Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(seen))) = (row, op, outcome)
-            && acquire.in_line
-            && seen.holding.as_ref().is_some_and(|holding| holding.is_of(&acquire.nonce))
-        {
-            let other = Op::Acquire(Box::new(Acquire { nonce: FOREIGN, ..(**acquire).clone() }));
-            let before = self.reference.rows.get(&name).cloned().unwrap_or_default();
-            // What is granted to others is not to the attempt: the line stays as it is then.
-            let is_refused =
-                matches!(self.reference.ask(name, client, lock, &other, now, Duration::ZERO), Outcome::NotApplied(_));
-            let after = self.reference.rows.entry(name).or_default();
-            let line = std::mem::take(&mut after.line);
-            *after = if is_refused { ReferenceRow { line, ..before } } else { before };
-            *self.used.entry(*row).or_default() += 1;
-        }
     }
 
     fn not_allowed(&mut self, kind: &str, differences: Vec<Difference>) -> Vec<Difference> {

@@ -118,7 +118,7 @@ pub struct Fault {
     effect: Effect,
     seen: Arc<AtomicUsize>,
     hits: Arc<AtomicUsize>,
-    /// What is held back.
+    /// The requests that are held back.
     held: Arc<Mutex<Vec<Vec<u8>>>>,
     target: SocketAddr,
 }
