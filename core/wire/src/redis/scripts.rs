@@ -458,7 +458,7 @@ pub(super) const RELEASE: Script = Script {
         concat!("  local lock, line = KEYS[1], ARGV[4]\n", pass_on!(), "  if not served then\n", free!(), "  end\n"),
         ""
     ),
-    sha1: "7e7b4f95314489157c314638eb1bca70d0e2a7e9",
+    sha1: "c539af4f05dfa68e57ff289c511d2f56c820162f",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -516,7 +516,7 @@ pub(super) const FINISH: Script = Script {
         ),
         ""
     ),
-    sha1: "d4c4315834a7b02d8e28b28013fb9a116da4b901",
+    sha1: "be6de67716a76575b587862ad7365669e0974865",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
@@ -524,7 +524,7 @@ pub(super) const FINISH: Script = Script {
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
     text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "5814c1afe2f6207d2891085a01ce66093dd7cd5f",
+    sha1: "06f4cd61c87a0f368afd3dac593b06de1ddf0feb",
 };
 
 mod line;

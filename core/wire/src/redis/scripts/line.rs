@@ -63,7 +63,7 @@ end
 "
         )
     ),
-    sha1: "d1d68d1a479a80dac7193be8c5316767b3efe010",
+    sha1: "37b0f28423052a3471d337b2f861092b2ef2ac8e",
 };
 
 /// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.
