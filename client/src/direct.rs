@@ -19,6 +19,9 @@ use crate::url::StoreUrl;
 /// Far longer than any answer of a busy test server takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The marker of a store with the bytes that it is kept as, and the server's run.
+pub type Looked = (Option<Marker>, Vec<u8>, Option<RunId>);
+
 /// One client's connections to a store.
 pub struct Direct {
     transport: Arc<dyn Transport>,
@@ -67,7 +70,7 @@ impl Direct {
     ///
     /// # Errors
     /// As for a client.
-    pub fn look(&self) -> Result<(Option<Marker>, Vec<u8>, Option<RunId>), Error> {
+    pub fn look(&self) -> Result<Looked, Error> {
         let found = self.transport.look()?;
         Ok((found.marker, found.text, found.run))
     }

@@ -254,7 +254,7 @@ impl Pair {
                 self.alive.insert(n, self.attempts);
                 format!("{n} leaves")
             }
-            9 if self.attempts % 2 == 0 => {
+            9 if self.attempts.is_multiple_of(2) => {
                 // A late copy of an attempt that is over, or is the holder's: it waits for nothing.
                 let nonce = self.draws.below(self.attempts) + 1;
                 let is_open = self.alive.iter().any(|(n, open)| *open == nonce && self.holder != Some(*n));

@@ -168,7 +168,7 @@ impl Reference {
                         Near::Above | Near::Top => Version::new(b"never was"),
                     },
                     owner: owner(&nonce),
-                    data: (attempt % 2 == 0).then(|| Payload::new(nonce.as_bytes())).and_then(Result::ok),
+                    data: attempt.is_multiple_of(2).then(|| Payload::new(nonce.as_bytes())).and_then(Result::ok),
                     session: (attempt > 2).then(|| session_of(&nonce)),
                     member: member.map(|member| self.member(member)),
                     unless_done,

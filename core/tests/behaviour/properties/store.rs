@@ -60,7 +60,7 @@ fn op_of(step: &Move, version: Option<&Version>, counter: Token) -> Op {
             nonce,
             token: Token::new(step.floor).unwrap(),
             // Mostly that of the grant.
-            counter: if step.floor % 4 > 0 { counter } else { Token::new(step.floor).unwrap() },
+            counter: if step.floor.is_multiple_of(4) { Token::new(step.floor).unwrap() } else { counter },
             keep: Duration::from_millis(step.ttl_ms),
             owner: Owner::new("").unwrap(),
             quorum: None,
