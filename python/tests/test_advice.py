@@ -79,7 +79,7 @@ def test_the_error_for_timeout_names_ttl_and_wait(memory: str, name: str) -> Non
     asyncio.run(body())
 
 
-LOCK = ["name", "ttl", "wait", "owner", "data", "lock_delay", "max_hold", "renew_every", "renew", "fair"]
+LOCK = ["name", "ttl", "wait", "owner", "data", "lock_delay", "max_hold", "renew_every", "renew", "fair", "watch_holder"]
 TRY = [option for option in LOCK if option != "wait"]
 ALL = ["names", "ttl", "wait", "owner", "max_hold"]
 ANY = ["ttl", "wait", "owner", "data", "max_hold"]
