@@ -143,8 +143,8 @@ impl NodeLease {
         let held_until = self.record.deadline().filter(|until| *until > now);
         let mark = match (self.counter, self.in_flight) {
             (Some(counter), _) => MarkAt::Grant(counter),
-            (None, Some((_, Request::Acquire))) => MarkAt::NotYet,
-            (None, Some((_, Request::Renew | Request::Raise)) | None) => MarkAt::Nowhere,
+            (None, Some((_, Request::Acquire | Request::Raise))) => MarkAt::NotYet,
+            (None, Some((_, Request::Renew)) | None) => MarkAt::Nowhere,
         };
         Some(NodeRelease::new(self.id, pending, held_until, mark, now))
     }

@@ -110,7 +110,7 @@ pub(super) struct NodeRelease {
 pub(super) enum MarkAt {
     /// It may be written under the grant that the node showed with this counter while the lease stood.
     Grant(Token),
-    /// It may be, once an acquire that is under way has shown the grant.
+    /// It may be, once an acquire or a raise that is under way has shown the grant's counter.
     NotYet,
     /// None is written: the grant is not known, or there is nothing to mark.
     Nowhere,
@@ -321,6 +321,12 @@ impl Releasing {
                     }
                 }
                 (Machine::Releasing(self), Some(Row::ReleasingLanded))
+            }
+            Outcome::Applied(Applied::Raised { counter }) if node.mark == MarkAt::NotYet => {
+                let in_time = self.finish.as_ref().is_some_and(|marks| ctx.now.monotonic < marks.deadline);
+                node.mark = if in_time { MarkAt::Grant(*counter) } else { MarkAt::Nowhere };
+                node.retry_at = Some(ctx.now.monotonic);
+                (Machine::Releasing(self), None)
             }
             Outcome::NotApplied(_) if node.unsettled.sent_at(seq).is_some() => {
                 node.unsettled.settle(seq);

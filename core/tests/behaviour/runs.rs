@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::common::*;
 use crate::quorum_memory::{born, refuse_connection, rejoin};
 use leasehold_core::config::RunOptions;
-use leasehold_core::op::{Denial, DenialKind, Op, Outcome, Refusal};
-use leasehold_core::{Error, Event, Failure, LockOptions, LostReason, NodeId, Resource, Wait, period_slot};
+use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal};
+use leasehold_core::{Error, Event, Failure, LockOptions, LostReason, NodeId, Resource, Token, Wait, period_slot};
 
 const KEEP: Duration = secs(3_600);
 const RUN: RunOptions = RunOptions { keep: KEEP, trust_quorum: false, even_if_done: false };
@@ -307,6 +307,32 @@ fn a_majority_of_marks_finishes_a_run_on_a_quorum() {
     assert!(is_done(&failure(&world.take_events(1))));
     world.pass(secs(1));
     assert!((0..3).all(|node| !world.is_held(node, "r")), "what was granted is released");
+}
+
+/// A finish names the counter that the node shows, which the raise is about to change.
+#[test]
+fn a_node_that_is_being_raised_gets_the_mark_once_it_has_answered() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", run());
+    let token = |counter| Token::new(counter).unwrap();
+    for (node, counter) in [(0, 9), (1, 5), (2, 5)] {
+        let asked = world.take_for(0, node);
+        world.answer(0, asked.id, Ok(vec![acquired(counter)]));
+    }
+    let raises = [1, 2].map(|node| world.take_for(0, node));
+    let raised = || Ok(vec![Outcome::Applied(Applied::Raised { counter: token(9) })]);
+    world.answer(0, raises[0].id, raised());
+    assert!(matches!(world.take_events(0)[..], [Event::Acquired { .. }]), "two nodes have it");
+    finish(&mut world, 0, 1);
+    assert_eq!(world.on_the_wire(0), ["finish"; 2], "the third is waited for");
+    world.answer(0, raises[1].id, raised());
+    world.tick(0);
+    let finishes: Vec<_> = [0, 1, 2].map(|node| world.take_for(0, node)).into();
+    let counters = finishes.iter().map(|sent| match &sent.ops[0].op {
+        Op::Finish(finish) => finish.counter,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(counters.collect::<Vec<_>>(), [token(9); 3]);
 }
 
 #[test]
