@@ -44,7 +44,7 @@ const RENAMED_TYPES: [(&str, &str); 3] = [
 ];
 
 /// Fields and parameters of a type or method that are called otherwise, or (an empty name) stand elsewhere.
-const RENAMED_FIELDS: [(&str, &str, &str); 17] = [
+const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
     // A component has no session yet.
     ("Acquire", "session", ""),
     ("Config", "session", ""),
@@ -55,6 +55,8 @@ const RENAMED_FIELDS: [(&str, &str, &str); 17] = [
     ("Acquire", "in_line", ""),
     ("Config", "lines", ""),
     ("LockOptionsBuilder", "fair", ""),
+    // Nor does it watch a holder beyond the end of a wait.
+    ("LockOptionsBuilder", "watch_holder", ""),
     // The same in every quorum.
     ("Quorum", "max_keep", ""),
     ("Membership", "bootstrap", "birth"),
@@ -71,11 +73,13 @@ const RENAMED_FIELDS: [(&str, &str, &str); 17] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 8] = [
+const RENAMED_METHODS: [(&str, &str); 10] = [
     // A component asks for no line of waiters.
     ("reserved", ""),
     ("placed", ""),
     ("next_departure", ""),
+    ("seen_before", ""),
+    ("sightings", ""),
     ("new", "create"),
     ("with_high_water", "create"),
     // The host wrote the settings and knows them.

@@ -125,9 +125,8 @@ impl Redis {
                 // Nothing shows afterwards that this attempt was here: a delayed acquire of it finds a free lock.
                 // The counter is kept no longer for it.
                 self.locks.remove(resource);
-                if let Some(Some(next)) = self.lines.pass_on(resource, now_ms) {
-                    self.set(resource, Value::Reserved(next), now_ms, GRACE);
-                }
+                let next = self.lines.pass_on(resource, now_ms).flatten();
+                self.reserve(resource, next, now_ms);
                 applied(Applied::Released)
             }
             // Of what the script writes the mark is all that counts: before it, nothing has happened.
@@ -210,7 +209,12 @@ impl Redis {
     /// Frees the lock, or reserves it for the first in line who is alive. The turn of who asks needs no message.
     fn free(&mut self, resource: &Resource, asks: Option<Ticket>, now_ms: u64) {
         self.locks.remove(resource);
-        if let Some(next) = self.lines.serve(resource, asks) {
+        let next = self.lines.serve(resource, asks);
+        self.reserve(resource, next, now_ms);
+    }
+
+    fn reserve(&mut self, resource: &Resource, next: Option<Ticket>, now_ms: u64) {
+        if let Some(next) = next {
             self.set(resource, Value::Reserved(next), now_ms, GRACE);
         }
     }
