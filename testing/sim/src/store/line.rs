@@ -74,9 +74,10 @@ impl Lines {
     /// How long a lock that is free is so for others, because somebody alive waits who comes then; `None` where it may be taken.
     pub(super) fn open_before(&mut self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<u64> {
         let left = self.open_left(resource, now_ms)?;
-        let next = self.next(resource, Some(ticket))?;
-        self.waiting.entry(resource.clone()).or_default().insert(0, next);
-        Some(left)
+        let next = self.next(resource, Some(ticket));
+        // The place of who asks is the first in line too: whoever frees the lock after this finds it there.
+        self.waiting.entry(resource.clone()).or_default().insert(0, next.unwrap_or(ticket));
+        next.map(|_| left)
     }
 
     pub(super) fn open_left(&self, resource: &Resource, now_ms: u64) -> Option<u64> {
