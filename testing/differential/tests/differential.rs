@@ -4,6 +4,8 @@
 
 #[path = "differential/planted.rs"]
 mod planted;
+#[path = "differential/redis_line.rs"]
+mod redis_line;
 
 use leasehold::direct::Direct;
 use leasehold_differential::allowed::table;

@@ -71,17 +71,20 @@ impl Lines {
         Some((!opens).then_some(next))
     }
 
-    /// How long a lock that is free is so for others, because somebody alive waits who comes then; `None` where it may be taken.
-    pub(super) fn open_before(&mut self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<u64> {
-        let left = self.open_left(resource, now_ms)?;
-        let next = self.next(resource, Some(ticket));
-        // The place of who asks is the first in line too: whoever frees the lock after this finds it there.
-        self.waiting.entry(resource.clone()).or_default().insert(0, next.unwrap_or(ticket));
-        next.map(|_| left)
+    /// How long a lock that is free is so for others, because somebody else is the first in line, alive or not; `None` where it may
+    /// be taken.
+    pub(super) fn open_before(&self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<u64> {
+        let first = self.waiting.get(resource)?.first()?;
+        self.open_left(resource, now_ms).filter(|_| *first != ticket)
     }
 
     pub(super) fn open_left(&self, resource: &Resource, now_ms: u64) -> Option<u64> {
         self.hands.get(resource)?.open_until_ms.checked_sub(now_ms).filter(|left| *left > 0)
+    }
+
+    pub(super) fn hands_left(&self, resource: &Resource, now_ms: u64) -> Option<Duration> {
+        let until_ms = self.hands.get(resource)?.since_ms + whole_ms(OPEN_EVERY + OPEN_WITHIN);
+        until_ms.checked_sub(now_ms).filter(|left| *left > 0).map(Duration::from_millis)
     }
 
     fn next(&mut self, resource: &Resource, asks: Option<Ticket>) -> Option<Ticket> {

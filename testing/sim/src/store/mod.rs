@@ -240,6 +240,14 @@ impl Store {
         }
     }
 
+    /// How long it is remembered that the lock passes from hand to hand.
+    pub fn hands_left(&self, resource: &Resource, at: TrueTime) -> Option<Duration> {
+        match &self.backend {
+            Backend::Redis(backend) => backend.lines.hands_left(resource, self.unix_ms(at)),
+            Backend::Memory(_) | Backend::Sqlite(_) | Backend::Dynamodb(_) => None,
+        }
+    }
+
     /// The reservation for another that a ticket in line has to wait for.
     pub fn reserved_before(&self, resource: &Resource, ticket: Ticket, at: TrueTime) -> Option<Reserved> {
         match &self.backend {
