@@ -36,6 +36,12 @@ impl Served {
 }
 
 impl Op {
+    /// Returns true if two clients may write the very same record with it, each for a reason of its own. A store that finds such a
+    /// record in place of its own write must not take it for that.
+    pub const fn is_written_alike(&self) -> bool {
+        matches!(self, Self::Tell(_))
+    }
+
     /// Returns true if [`serve`] needs the membership of the node.
     pub fn asks_a_quorum(&self) -> bool {
         match self {

@@ -175,7 +175,7 @@ impl Leg {
 
     fn heard(&self, txn: Result<Txn, Outcome>, memory: &mut Memory, unix_ms: u64) -> Next {
         let txn = match (txn, &self.written) {
-            (Ok(txn), Some(write)) if txn.succeeded || write.is_in(&txn) => {
+            (Ok(txn), Some(write)) if txn.succeeded || !self.op.is_written_alike() && write.is_in(&txn) => {
                 write.values.iter().for_each(|(key, value)| memory.wrote(key, value.as_bytes()));
                 if write.marks_a_loss {
                     memory.told();

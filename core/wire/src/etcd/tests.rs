@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use leasehold_core::SessionLabel;
-use leasehold_core::op::{Acquire, Applied, DenialKind, Finish, Refusal, Release, Renew};
+use leasehold_core::op::{Acquire, Applied, DenialKind, Finish, Refusal, Release, Renew, Tell};
 use leasehold_core::op::{Op, Session as LeaseSession};
 use leasehold_core::{LockId, Nonce, Owner, Seq, Token, Version};
 
@@ -257,6 +257,18 @@ fn renewals_share_a_request_and_each_is_judged_alone() {
         etcd.with(&mut memory, &twice, NOW),
         [Outcome::Applied(Applied::Renewed), Outcome::Applied(Applied::Renewed)]
     );
+}
+
+#[test]
+fn two_who_tell_at_once_are_both_counted() {
+    let (mut etcd, mut first, mut second) = (Etcd::default(), Memory::default(), Memory::default());
+    let tell = Op::Tell(Tell { nonce: nonce(1) });
+    etcd.with(&mut second, &[("a", acquire(1, None, false))], NOW);
+    // The second finds what it would have written itself.
+    for memory in [&mut first, &mut second] {
+        assert_eq!(etcd.with(memory, &[("a", tell.clone())], NOW), [Outcome::Applied(Applied::Told)]);
+    }
+    assert_eq!(etcd.ask(renew(1, 2)), Outcome::Applied(Applied::RenewedTold { told: 2 }));
 }
 
 #[test]

@@ -253,7 +253,7 @@ impl Leg {
             }
             (Step::WriteLock(outcome, body), Heard::Raced) => {
                 memory.forget(&self.key);
-                self.late = Some((outcome, body));
+                self.late = (!self.op.is_written_alike()).then_some((outcome, body));
                 self.read_again()
             }
             (Step::Prove(outcome), Heard::Written(version)) => {
