@@ -107,7 +107,7 @@ pub fn serve_in_line(
                 refused()
             }
         }
-        (Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(seen))) if !is_own(seen, acquire) => {
+        (Op::Acquire(acquire), Outcome::NotApplied(Refusal::Conflict(_))) if !is_late_copy(record, acquire) => {
             join(&mut standing, ticket, acquire, now);
             served
         }
@@ -184,8 +184,9 @@ fn join(standing: &mut Vec<Waiter>, ticket: Ticket, acquire: &Acquire, now: &Sto
     }
 }
 
-fn is_own(seen: &Seen, acquire: &Acquire) -> bool {
-    seen.holding.as_ref().is_some_and(|holding| holding.is_of(&acquire.nonce))
+/// Tells if an attempt that is refused has been granted before. Nobody waits for the answer to such a copy.
+fn is_late_copy(record: Option<&Record>, acquire: &Acquire) -> bool {
+    record.and_then(|record| record.lease.as_ref()).is_some_and(|lease| lease.nonce == acquire.nonce)
 }
 
 /// The answer to an acquire of a lock that is free, and kept for others. Nothing is written.

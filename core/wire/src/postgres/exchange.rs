@@ -280,7 +280,8 @@ impl Exchange {
                 // A late copy of what has the lock, or had it, waits for nothing.
                 let nonce = Param::Bytea(acquire.map(|acquire| acquire.nonce.as_bytes().to_vec()));
                 let name = Param::Text(Some(resource.as_str().to_string()));
-                let params = [self.lock_timeout(), name, self.ticket_param(), Param::Bool(in_line), nonce];
+                let seq = Param::Int8(acquire.map_or(0, |acquire| acquire.seq.get().into()));
+                let params = [self.lock_timeout(), name, self.ticket_param(), Param::Bool(in_line), nonce, seq];
                 Statement::maybe(texts.lines.as_ref().map(|lines| &lines.join), params)
             }
             (Step::Read, _) => {

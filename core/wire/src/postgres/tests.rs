@@ -522,7 +522,10 @@ fn who_is_refused_joins_the_line_in_the_statement_that_shows_why() {
     let mut exchange = queueing(true, false);
     assert_eq!((exchange.statement().params.len(), exchange.answer(Ok(vec![]))), (9, Progress::Again));
     let params = exchange.statement().params.clone();
-    let [_, _, Param::Bytea(Some(ticket)), Param::Bool(true), Param::Bytea(Some(_))] = &params[..] else { panic!() };
+    let [_, _, Param::Bytea(Some(ticket)), Param::Bool(true), Param::Bytea(Some(_)), Param::Int8(_)] = &params[..]
+    else {
+        panic!()
+    };
     assert_eq!(*ticket, [[4; 16].to_vec(), 1_u64.to_be_bytes().to_vec()].concat());
     let Progress::Done(outcomes) = exchange.answer(Ok(joined(HELD.row(), Some((TICKET, false)), Some(3)))) else {
         panic!()
@@ -538,7 +541,7 @@ fn a_client_says_that_it_is_alive_before_it_joins() {
     assert!(exchange.statement().params == [Param::Bytea(Some(vec![4; 16]))]);
     assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
     assert!(exchange.told().is_seen);
-    assert_eq!(exchange.statement().params.len(), 5);
+    assert_eq!(exchange.statement().params.len(), 6);
 }
 
 #[test]
