@@ -2,6 +2,8 @@
 
 #![allow(clippy::print_stdout, reason = "figures, and scripts that fail")]
 
+#[path = "differential/found.rs"]
+mod found;
 #[path = "differential/planted.rs"]
 mod planted;
 #[path = "differential/redis_line.rs"]
@@ -120,15 +122,22 @@ fn dynamodb() {
     against_the_reference(10, Abilities::default(), || Box::new(Real::new("dynamodb", &url, &rows, false)));
 }
 
-#[test]
-fn postgres() {
+fn on_postgres(run: impl FnOnce(&dyn Fn() -> Box<dyn Side>)) {
     let server = postgres::Server::shared();
     let schema = server.schema();
     let url = format!("{}?schema={}", server.url(), schema.name());
     leasehold::schema::create(&url).expect("a table can be made");
     server.insist_on_durability(schema.name());
-    let rows = Postgres { client: server.connect().into(), table: format!("{}.leasehold", schema.name()) };
-    against_the_reference(3, LINE, || Box::new(Real::new("postgres", &url, &rows, true)));
+    let rows: &'static _ = Box::leak(Box::new(Postgres {
+        client: server.connect().into(),
+        table: format!("{}.leasehold", schema.name()),
+    }));
+    run(&|| Box::new(Real::new("postgres", &url, rows, true)));
+}
+
+#[test]
+fn postgres() {
+    on_postgres(|new| against_the_reference(3, LINE, new));
 }
 
 #[test]

@@ -81,10 +81,14 @@ fn unix_ms() -> u64 {
 pub struct Sqlite(pub PathBuf);
 
 impl Sqlite {
-    fn run(&self, sql: &str, name: &str) -> bool {
+    fn open(&self) -> rusqlite::Connection {
         let file = rusqlite::Connection::open(&self.0).expect("the file opens");
         file.busy_timeout(std::time::Duration::from_secs(30)).expect("it can be set");
-        file.execute(sql, [name]).expect("a good statement") == 1
+        file
+    }
+
+    fn run(&self, sql: &str, name: &str) -> bool {
+        self.open().execute(sql, [name]).expect("a good statement") == 1
     }
 }
 
@@ -92,7 +96,11 @@ impl Rows for Sqlite {
     fn edit(&self, name: &str, edit: &Edit) -> bool {
         match edit {
             Edit::Expire => self.run("UPDATE leases SET expires_ns = 1 WHERE resource = ?1", name),
-            Edit::Delete => self.run("DELETE FROM leases WHERE resource = ?1", name),
+            Edit::Delete => {
+                // What the counter of the row was trusted for goes with it. The table comes with the first node of a quorum.
+                let _ = self.open().execute("DELETE FROM quorum_trust WHERE resource = ?1", [name]);
+                self.run("DELETE FROM leases WHERE resource = ?1", name)
+            }
             Edit::Free => self.run("UPDATE leases SET released = 1 WHERE resource = ?1", name),
             Edit::Foreign(_) => false,
         }

@@ -7,13 +7,13 @@ use leasehold_core::member::{Marker, RETENTION, RunId};
 use leasehold_core::op::{Applied, Op, Outcome};
 use leasehold_core::{LockId, Monotonic};
 use leasehold_differential::compare::Fields;
-use leasehold_differential::measure::{Found, follow, measure};
+use leasehold_differential::measure::{Found, measure};
 use leasehold_differential::run::{Side, Spoilt};
-use leasehold_differential::script::{Abilities, Edit, Near, Step, What, Who};
+use leasehold_differential::script::{Abilities, Edit, Step, What};
 use leasehold_differential::stores::models::Model;
 use leasehold_differential::stores::real::Real;
-use leasehold_differential::stores::rows::{OutOfReach, Redis};
-use leasehold_servers::{postgres, redis};
+use leasehold_differential::stores::rows::OutOfReach;
+use leasehold_servers::postgres;
 use leasehold_sim::store::Kind;
 
 /// The wrong write that follows an operation, by what was asked and what the row showed before the last renewal.
@@ -142,41 +142,4 @@ fn an_item_that_is_answered_before_it_is_on_disk_is_found() {
     assert_eq!(fields(&found), ["outcome"], "{}", found.text);
     assert!(server.log().contains("INSERT of leasehold_items is answered before it is on disk"), "{}", server.log());
     assert!(matches!(&found.script[..], [Step { what: What::WriteItem { .. }, .. }]), "{}", found.text);
-}
-
-/// A transaction counts also where it finds the lock taken, and at the very top it counts above it.
-#[test]
-fn counter_of_redis_at_the_top_is_exhausted_and_not_corrupt() {
-    let server = redis::Server::start();
-    let rows = Redis(&server);
-    let acquire = |attempt, floor| What::Acquire {
-        who: Who::Attempt(attempt),
-        seq: 1,
-        ttl: Duration::from_secs(600),
-        floor,
-        expect: Near::Nothing,
-        unless_done: false,
-        in_line: false,
-        member: None,
-    };
-    let release = |attempt| What::Release { who: Who::Attempt(attempt), quorum: None };
-    let steps = [
-        // Grants in a row are followed by transactions.
-        (0, acquire(0, Near::Nothing)),
-        (0, release(0)),
-        (0, acquire(1, Near::Nothing)),
-        (0, release(1)),
-        (0, acquire(2, Near::Nothing)),
-        (0, release(2)),
-        (1, acquire(3, Near::Top)),
-        (0, acquire(0, Near::Nothing)),
-        (0, What::Read),
-        (1, release(3)),
-        (1, acquire(1, Near::Nothing)),
-        (0, acquire(2, Near::Nothing)),
-    ];
-    let step = |(id, (client, what))| Step { id, client, name: 2, what };
-    let script: Vec<_> = (1..).zip(steps).map(step).collect();
-    let mut side = Real::new("redis", &server.url(), &rows, false);
-    follow(&script, &mut side).unwrap_or_else(|failure| panic!("{failure}"));
 }
