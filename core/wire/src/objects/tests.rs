@@ -9,7 +9,7 @@ use core::time::Duration;
 use super::*;
 use crate::sigv4::{Credentials, Signer};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Membership, Phase, QuorumId, RETENTION};
-use leasehold_core::op::{Acquire, Applied, DenialKind, FaultKind, Finish, Op, Release, Renew, Tell};
+use leasehold_core::op::{Acquire, Applied, DenialKind, FaultKind, Finish, Op, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, Seq, Token};
 
 const TTL: Duration = Duration::from_secs(30);
@@ -19,6 +19,7 @@ const ALL: [Service; 4] = [Service::S3, Service::AzureBlob, Service::Gcs, Servic
 type Meanwhile = fn(&mut Bucket);
 
 mod behind;
+mod races;
 
 /// The part of a storage service that locks need: one that was checked against real servers.
 struct Bucket {
@@ -267,33 +268,6 @@ fn what_was_written_here_needs_no_read() {
         let before = bucket.requests;
         assert!(matches!(bucket.with(&mut memory, "a", acquire(4)), Outcome::NotApplied(Refusal::Conflict(_))));
         assert_eq!(bucket.requests - before, 2);
-    }
-}
-
-#[test]
-fn two_who_tell_at_once_are_both_counted() {
-    for service in ALL {
-        let (mut bucket, mut first, mut second) = (Bucket::new(service), Memory::default(), Memory::default());
-        assert_eq!(granted(&bucket.ask(acquire(1))), 1);
-        for memory in [&mut first, &mut second] {
-            bucket.with(memory, "a", Op::Read);
-        }
-        // The second finds what it would have written itself.
-        for memory in [&mut first, &mut second] {
-            let told = bucket.with(memory, "a", Op::Tell(Tell { nonce: nonce(1) }));
-            assert_eq!(told, Outcome::Applied(Applied::Told), "{service:?}");
-        }
-        assert_eq!(bucket.ask(renew(1, None)), Outcome::Applied(Applied::RenewedTold { told: 2 }), "{service:?}");
-    }
-}
-
-#[test]
-fn a_race_is_decided_anew() {
-    for service in ALL {
-        let mut bucket = Bucket::new(service);
-        // Between the read and the write of the first.
-        bucket.meanwhile = Some((2, |bucket| assert_eq!(granted(&bucket.ask(acquire(9))), 1)));
-        assert!(matches!(bucket.ask(acquire(1)), Outcome::NotApplied(Refusal::Conflict(_))), "{service:?}");
     }
 }
 
