@@ -40,7 +40,10 @@ impl World<'_> {
             let host = usize::try_from(client >> 32).unwrap_or(usize::MAX);
             let Some(process) = self.hosts.get(host).map(|host| host.process) else { continue };
             let Some(resource) = self.number_of(&resource).filter(|_| number_of(process) == client) else { continue };
-            self.queues.called(resource, Ticket { client, lock }, self.now);
+            // Who comes after others have had the lock free keeps its place until then, and also if one of them takes it.
+            if after.is_zero() {
+                self.queues.called(resource, Ticket { client, lock }, self.now);
+            }
             let number = self.hosts[host].number(Peer::Wakeups, node);
             let fate = self.schedule.message(host, Peer::Wakeups, node, number);
             if fate.request.lost || self.now < self.hosts[host].cut_until[node] {
