@@ -193,6 +193,10 @@ counted! {
         MarksInDoubt => "marks in doubt",
         /// A holder that was told that its lease is revoked.
         ToldRevoked => "told revoked",
+        /// Word of a revoked lease that came to its session after a renewal which it was sent before.
+        ToldLate => "session told late",
+        /// The same, and the session had grown since.
+        ToldLonger => "longer session told late",
         /// A node that became a member of a quorum without `init`.
         Born => "quorum born without init",
     }

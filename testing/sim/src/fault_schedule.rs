@@ -31,6 +31,8 @@ pub struct Odds {
     pub jitter: u64,
     /// A message is very late.
     pub delayed: u64,
+    /// Word to a session is very late.
+    pub late_tells: u64,
     /// A message arrives twice.
     pub copied: u64,
     /// A connection breaks after the request has left.
@@ -112,7 +114,8 @@ impl Odds {
                 way.delay_ns = draws.below(self.jitter_ns);
             }
             let mut draws = stream("delayed", leg);
-            if happens(&mut draws, self.delayed) {
+            let delayed = if usual.to == Peer::Session { self.late_tells } else { self.delayed };
+            if happens(&mut draws, delayed) {
                 way.delay_ns = self.far(&mut draws);
             }
             let mut draws = stream("copied", leg);
@@ -155,6 +158,7 @@ mod tests {
         lost: 4,
         jitter: 2,
         delayed: 5,
+        late_tells: 2,
         copied: 6,
         reset: 7,
         stalled: 3,

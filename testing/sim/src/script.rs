@@ -411,6 +411,8 @@ pub enum Peer {
     Register,
     /// The store's wake-ups, which are counted on their own.
     Wakeups,
+    /// Sessions, which a supervisor tells of revoked leases. It shares host 0.
+    Session,
 }
 
 /// The journey of one message.

@@ -362,6 +362,7 @@ impl Swarm {
             lost: odds("lost", &[4, 10, 30]),
             jitter: odds("jitter", &[1, 2]),
             delayed: odds("delayed", if self.broken == Some(Broken::StaleNow) { &[2] } else { &[10, 30, 100] }),
+            late_tells: *self.stream("late tells").draws().pick(&[1, 2]),
             copied: odds("copied", &[10, 30]),
             reset: odds("reset", &[8, 30]),
             stalled: odds("stalled", &[20, 60, 200]),

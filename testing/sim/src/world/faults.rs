@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Op, Outcome, Revoke, Seen};
 use leasehold_core::time::abstention;
-use leasehold_core::{LockId, Nonce, Resource, session};
+use leasehold_core::{LockId, Nonce};
 
 use super::host::SimHost;
 use super::nodes::Windows;
@@ -14,7 +13,7 @@ use crate::counts::Struck;
 use crate::ledger::{ProcessId, longest_stand};
 use crate::promise::Promise;
 use crate::script::{self, Ending, Job, What};
-use crate::store::{Answer, Ask, By, Form, StoredRecord};
+use crate::store::{By, StoredRecord};
 
 /// The longest sleep of a waiter, and the longest where the store throttles.
 pub(super) const LONGEST_POLL: Duration = Duration::from_secs(2);
@@ -86,46 +85,6 @@ impl World<'_> {
         }
     }
 
-    /// A supervisor reads who holds the lock, and revokes that lease on each node that answers.
-    fn revoke(&mut self, resource: usize) {
-        let (name, caller) = (self.resources[resource].clone(), self.store_now(0));
-        let stored = self.stored_records(resource, 0);
-        let holders = stored.iter().flatten().filter_map(|stored| match stored.by {
-            By::Attempt(nonce) => Some(nonce),
-            By::Foreign(_) => None,
-        });
-        let Some(nonce) = holders.max_by_key(|nonce| self.backing(resource, 0, By::Attempt(*nonce))) else { return };
-        let op = Op::Revoke(Revoke { nonce });
-        for node in 0..self.nodes.len() {
-            if self.now < self.nodes[node].windows.down {
-                continue;
-            }
-            let ask = Ask { resource: &name, op: &op, form: Form::Floor, at: self.now, caller, ticket: None };
-            if self.nodes[node].store.ask(&ask) == Answer::Done(Outcome::Applied(Applied::Revoked)) {
-                // Where observers wait, they see that the record has moved.
-                self.ledger.landed(self.now, &nonce, node);
-                self.revoked.insert((nonce, node));
-                self.strike_store(Struck::Revoked, node);
-                self.tell_session(node, &name);
-            }
-        }
-    }
-
-    /// The supervisor tells the session that the lock's record names.
-    fn tell_session(&mut self, node: usize, name: &Resource) {
-        let (at, caller) = (self.now, self.store_now(0));
-        let mut ask = |resource: &Resource, op: &Op| {
-            let ask = Ask { resource, op, form: Form::Floor, at, caller, ticket: None };
-            match self.nodes[node].store.ask(&ask) {
-                Answer::Done(Outcome::Applied(Applied::Read(seen))) => seen,
-                Answer::Done(_) | Answer::Again(_) => Seen::default(),
-            }
-        };
-        let Some(session) = ask(name, &Op::Read).holding.and_then(|holding| holding.session) else { return };
-        let Some(record) = session::resource_of(&session.label) else { return };
-        ask(&record, &session::tell(&session));
-    }
-
     fn strike(&mut self, fault: Struck, host: Option<usize>) {
         self.counts.strike(fault);
         self.record(|recorder, now| recorder.fault(host, fault.words(), now));
@@ -133,7 +92,7 @@ impl World<'_> {
 
     /// Counts a fault of a store. In a world with one store it is drawn on no lane; of several nodes it is drawn on its
     /// own.
-    fn strike_store(&mut self, fault: Struck, node: usize) {
+    pub(super) fn strike_store(&mut self, fault: Struck, node: usize) {
         if self.is_quorum() { self.strike_node(fault, node) } else { self.strike(fault, None) }
     }
 

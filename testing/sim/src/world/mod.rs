@@ -7,6 +7,7 @@ mod host;
 mod line;
 mod network;
 mod nodes;
+mod supervisor;
 mod watch;
 mod worker;
 
@@ -34,6 +35,7 @@ use foreign_client::ForeignClient;
 use host::SimHost;
 use network::Packet;
 use nodes::{Memory, Node};
+use supervisor::Tell;
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +128,7 @@ enum Due {
     RegisterRequest { process: ProcessId, worker: usize, lock: LockId, token: Token, ask: register::Ask, back: Message },
     RegisterReply { process: ProcessId, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
     ForeignClient(usize),
+    Tell(Box<Tell>),
     Fault(usize),
     Snapshot { fault: usize },
     Resumed { host: usize },
@@ -271,6 +274,7 @@ impl<'a> World<'a> {
                 self.on_register_reply(process, worker, lock, ask, reply);
             }
             Due::ForeignClient(n) => self.foreign_client(n),
+            Due::Tell(tell) => self.told(&tell),
             Due::Fault(n) => self.fault(n),
             Due::Snapshot { fault } => self.take_snapshot(fault),
             Due::Resumed { host } => self.resumed(host),
