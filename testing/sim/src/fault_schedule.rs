@@ -114,8 +114,9 @@ impl Odds {
                 way.delay_ns = draws.below(self.jitter_ns);
             }
             let mut draws = stream("delayed", leg);
-            let delayed = if usual.to == Peer::Session { self.late_tells } else { self.delayed };
-            if happens(&mut draws, delayed) {
+            if usual.to == Peer::Session && happens(&mut draws, self.late_tells) {
+                way.delay_ns = draws.below(self.delay_ns);
+            } else if happens(&mut draws, self.delayed) {
                 way.delay_ns = self.far(&mut draws);
             }
             let mut draws = stream("copied", leg);

@@ -217,10 +217,16 @@ impl Swarm {
             || (self.kind == Kind::Dynamodb && self.has("strangers"))
     }
 
+    /// Sessions that are told of revoked leases while they grow: a late word must take nothing away.
+    fn has_growing_sessions(&self) -> bool {
+        let is_observed = self.nodes > 1 || self.kind == Kind::Dynamodb;
+        is_observed && self.broken.is_none() && self.has("sessions") && self.has("supervised")
+    }
+
     fn jobs(&self, host: usize, worker: u64) -> Vec<Job> {
         let mut draws = self.stream("jobs").of(host as u64 * 16 + worker).draws();
         let (no_renewal, max_hold) = (self.has("no renewal"), self.has("max hold"));
-        let (lock_delay, mixed_ttls) = (self.has("lock delay"), self.has("mixed ttls"));
+        let (lock_delay, mixed_ttls) = (self.has("lock delay"), self.has("mixed ttls") || self.has_growing_sessions());
         let (cancels, careless) = (self.has("cancel"), self.has("careless"));
         let mut runs = self.stream("runs").of(host as u64 * 16 + worker).draws();
         let has_runs = self.has("runs");
@@ -314,6 +320,9 @@ impl Swarm {
             resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
         });
         add("revoked", self.has("revoked"), 6, &|draws| What::Revoked {
+            resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
+        });
+        add("supervised", self.has_growing_sessions(), 8, &|draws| What::Revoked {
             resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
         });
         if self.has("fork") {

@@ -60,6 +60,7 @@ traces!(
     wake_ups_by_its_own_releases,
     credentials_renewed_without_end,
     orphaned_releases_that_pile_up,
+    run_forgotten_before_its_finish,
 );
 
 const MS: u64 = 1_000_000;
@@ -103,6 +104,14 @@ fn delayed_send_that_overwrites_a_heartbeat(run: &Run) {
     assert_eq!((holder.host, &*holder.end, observer.host), (0, "expired", 1));
     assert!(holder.to_ms > before[0] + 3_030 + 100, "there would be two holders: {leases:?}");
     assert!(observer.token > holder.token);
+}
+
+fn run_forgotten_before_its_finish(run: &Run) {
+    assert_eq!((run.seen(Sometimes::Finished), run.seen(Sometimes::FinishUnconfirmed)), (0, 1));
+    let asked = run.requests(3);
+    let last = asked.iter().filter(|request| request.kind == ArrowKind::Release).next_back();
+    assert_eq!(last.and_then(|request| request.answer), Some("abstains"), "a node that has forgotten marks nothing");
+    assert!(asked.iter().all(|request| !request.label.starts_with("finish")), "{asked:?}");
 }
 
 fn token_computed_from_an_earlier_read(run: &Run) {
