@@ -78,10 +78,10 @@ fn chaos() -> Result {
     }
     let play = play.as_deref();
     let (all, values, flags): (&[StoreKind], &[&str], &[&str]) = match play {
-        Some(CRON) => (&StoreKind::ALL, &VALUES_OF_CRON, &[]),
+        Some(CRON) => (&StoreKind::USUAL, &VALUES_OF_CRON, &[]),
         Some(SEMAPHORE) => (&permits::STORES, &VALUES_OF_PERMITS, &[]),
         Some(SHARDS) => (&shards::STORES, &VALUES_OF_PERMITS, &[]),
-        _ => (&StoreKind::ALL, &VALUES, &[PROMISES]),
+        _ => (&StoreKind::USUAL, &VALUES, &[PROMISES]),
     };
     let stores = stores(&mut given, all)?;
     let args = Args::parse(given, values, flags)?;

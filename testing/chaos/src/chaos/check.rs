@@ -283,7 +283,7 @@ pub(crate) fn duplicates(leases: &[Lease]) -> u64 {
     leases.windows(2).filter(|pair| pair[0].token == pair[1].token).count() as u64
 }
 
-fn revived(lease: &Lease) -> String {
+pub(crate) fn revived(lease: &Lease) -> String {
     let known = [lease.notified, lease.lost].into_iter().flatten().min().unwrap_or_default();
     let ms = lease.believed.unwrap_or_default().saturating_sub(known) as f64 / 1e6;
     format!("{} knew that token {} is lost, and it was valid {ms:.1} ms later", lease.worker, lease.token)
@@ -308,7 +308,7 @@ fn activity(evidence: &Evidence, leases: &[Lease]) -> BTreeMap<String, Activity>
 /// Counts tokens that fell. A worker that is stopped between the grant and its stamp looks late, so only this is
 /// certain: a worker that asks after another has a token gets a higher one. The store was not asked before `valid` of
 /// the grant's end.
-fn falling(leases: &[Lease], valid: u64) -> u64 {
+pub(crate) fn falling(leases: &[Lease], valid: u64) -> u64 {
     // Of a lease that was over before its stamp the end is not known.
     let end = |lease: &Lease| Some(lease.first_until).filter(|end| *end > lease.granted);
     let sent = |lease: &Lease| lease.asked.max(end(lease).map_or(0, |end| end.saturating_sub(valid)));

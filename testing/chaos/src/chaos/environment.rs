@@ -29,6 +29,8 @@ pub enum StoreKind {
     Etcd,
     /// A quorum of DynamoDB Local, Azurite and fake-gcs-server, as of three clouds.
     Clouds,
+    /// Azurite.
+    Azure,
 }
 
 /// The number of groups of workers. Each group has its own path to the store.
@@ -43,7 +45,18 @@ const CALM: Duration = Duration::from_secs(3);
 
 impl StoreKind {
     /// All kinds, in the order of their turns.
-    pub const ALL: [Self; 7] =
+    pub const ALL: [Self; 8] = [
+        Self::Sqlite,
+        Self::Redis,
+        Self::Quorum,
+        Self::Dynamodb,
+        Self::Postgres,
+        Self::Etcd,
+        Self::Clouds,
+        Self::Azure,
+    ];
+    /// The kinds where no other is named: an object store is a node of [`StoreKind::Clouds`].
+    pub const USUAL: [Self; 7] =
         [Self::Sqlite, Self::Redis, Self::Quorum, Self::Dynamodb, Self::Postgres, Self::Etcd, Self::Clouds];
 
     /// The name on the command line.
@@ -56,6 +69,7 @@ impl StoreKind {
             Self::Postgres => "postgres",
             Self::Etcd => "etcd",
             Self::Clouds => "clouds",
+            Self::Azure => "azure",
         }
     }
 
@@ -64,7 +78,7 @@ impl StoreKind {
         Duration::from_millis(match self {
             Self::Sqlite => 500,
             Self::Redis | Self::Quorum | Self::Postgres => 600,
-            Self::Dynamodb | Self::Etcd => 1_000,
+            Self::Dynamodb | Self::Etcd | Self::Azure => 1_000,
             Self::Clouds => 2_000,
         })
     }
@@ -75,7 +89,7 @@ impl StoreKind {
             Self::Sqlite => return vec![Kind::Stop, Kind::Kill, Kind::Busy],
             Self::Redis => &[Kind::Freeze, Kind::Crash],
             Self::Quorum => &[Kind::Freeze, Kind::Crash, Kind::Empty],
-            Self::Dynamodb | Self::Clouds => &[Kind::Freeze],
+            Self::Dynamodb | Self::Clouds | Self::Azure => &[Kind::Freeze],
             Self::Postgres => &[Kind::Freeze, Kind::Crash, Kind::Terminate, Kind::Pooler],
             Self::Etcd => &[Kind::Freeze, Kind::Crash, Kind::Leader],
         };
@@ -87,7 +101,7 @@ impl StoreKind {
         match self {
             Self::Quorum => Some(Duration::from_millis(1_000)),
             Self::Clouds => Some(Duration::from_millis(4_000)),
-            Self::Sqlite | Self::Redis | Self::Dynamodb | Self::Postgres | Self::Etcd => None,
+            Self::Sqlite | Self::Redis | Self::Dynamodb | Self::Postgres | Self::Etcd | Self::Azure => None,
         }
     }
 }
@@ -142,6 +156,15 @@ impl Environment {
             Some(_) | None => self.proxies[group][node].address(),
         };
         self.store.urls(group, address)
+    }
+
+    /// The urls of the store by ways of their own, on which no fault is injected and every answer takes longer by this.
+    pub fn slow_urls(&mut self, delay: Duration) -> Vec<String> {
+        let proxies: Vec<Proxy> = self.store.addresses().into_iter().map(Proxy::to).collect();
+        proxies.iter().for_each(|proxy| proxy.delay(delay));
+        let urls = self.store.urls(0, |node| proxies[node].address());
+        self.proxies.push(proxies);
+        urls
     }
 
     /// The words before the command of a worker of this group, which enter its network namespace.

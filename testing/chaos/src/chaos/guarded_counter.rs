@@ -3,10 +3,13 @@
 //! Every write appends to a list in the same script, so the order of accepted writes is known even if the writer is
 //! killed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use leasehold::ErrorKind;
+use leasehold::fence::RedisGuard;
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::Reply;
+use redis::Connection;
 
 /// The control, written without any lock. It must lose updates, or the run would not have noticed lost updates at all.
 pub const BARE: &str = "bare";
@@ -71,6 +74,58 @@ impl CounterServer {
         let [value, log] = &parts[..] else { return Err(format!("not a counter and its log: {reply:?}").into()) };
         let tokens = log.array().iter().map(|line| Ok(line.text().parse()?)).collect::<crate::Result<_>>()?;
         Ok(CounterLog { value: value.text().parse()?, tokens })
+    }
+}
+
+/// A worker's connection to the counters.
+pub struct Counters(pub(super) Connection);
+
+impl Counters {
+    /// Connects to the server's socket.
+    ///
+    /// # Errors
+    /// Redis's.
+    pub fn connect(socket: &Path) -> crate::Result<Self> {
+        Ok(Self(redis::Client::open(format!("unix://{}", socket.display()))?.get_connection()?))
+    }
+
+    /// The value of a counter.
+    ///
+    /// # Errors
+    /// Redis's.
+    pub fn read(&mut self, counter: &str) -> crate::Result<u64> {
+        let value: Option<u64> = redis::cmd("GET").arg(counter).query(&mut self.0)?;
+        Ok(value.unwrap_or(0))
+    }
+
+    /// Claims a counter for this token; false if the guard has seen a later one.
+    ///
+    /// # Errors
+    /// Redis's.
+    pub fn claim(&mut self, counter: &str, token: u64) -> crate::Result<bool> {
+        let mark = RedisGuard::mark_key(counter)?;
+        let mut claim = redis::cmd("EVAL");
+        claim.arg(RedisGuard::claim_script()).arg(1).arg(&mark).arg(token);
+        passed(&mark, token, claim.query(&mut self.0)?)
+    }
+
+    /// Writes a counter past its guard; false if that has seen a later token.
+    ///
+    /// # Errors
+    /// Redis's.
+    pub fn write(&mut self, counter: &str, value: u64, token: u64) -> crate::Result<bool> {
+        let mark = RedisGuard::mark_key(counter)?;
+        let mut write = redis::cmd("EVAL");
+        write.arg(format!("{}{GUARDED_WRITE}", RedisGuard::CHECK)).arg(3).arg(&mark).arg(counter).arg(log_of(counter));
+        passed(&mark, token, write.arg(token).arg(value).arg(token).query(&mut self.0)?)
+    }
+}
+
+fn passed(mark: &str, token: u64, reply: i64) -> crate::Result<bool> {
+    match RedisGuard::outcome(mark, token, reply) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::StaleToken => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

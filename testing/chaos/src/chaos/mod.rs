@@ -4,7 +4,9 @@
 //! Each worker writes down what it believes and when, by the machine's monotonic clock. Nothing is checked during the
 //! run: afterwards the checker reads the journals of all workers, the list of faults, and the counters.
 
+pub mod by_lock;
 pub mod check;
+pub mod crew;
 pub mod environment;
 pub mod faults;
 pub mod guarded_counter;

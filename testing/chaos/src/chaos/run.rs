@@ -188,13 +188,13 @@ fn check_lines(journals: &SharedJournals) -> Result {
 }
 
 /// A thread that sleeps in short steps and writes down each step that took too long.
-struct Machine {
+pub(crate) struct Machine {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<Span>>,
 }
 
 impl Machine {
-    fn watch() -> Self {
+    pub(crate) fn watch() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&is_over);
         let thread = spawn(move || {
@@ -213,14 +213,14 @@ impl Machine {
         Self { is_over, thread }
     }
 
-    fn stalls(self) -> Vec<Span> {
+    pub(crate) fn stalls(self) -> Vec<Span> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
 }
 
 /// The total time for which a process may have waited for a processor, in nanoseconds, where the kernel counts it.
-fn waited() -> Option<u64> {
+pub(crate) fn waited() -> Option<u64> {
     let pressure = fs::read_to_string("/proc/pressure/cpu").ok()?;
     let total: u64 = pressure.lines().next()?.split_once("total=")?.1.trim().parse().ok()?;
     // It counts the mean of all processors, and a process may have waited for a single one.

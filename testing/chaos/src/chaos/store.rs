@@ -76,6 +76,8 @@ pub enum Store {
         /// The other nodes.
         objects: Vec<objects::Server>,
     },
+    /// Azurite.
+    Azure(objects::Server),
 }
 
 impl Store {
@@ -96,6 +98,7 @@ impl Store {
                 table: dynamodb::table_name(),
                 objects: [Api::AzureBlob, Api::Gcs].map(objects::Server::start).into(),
             },
+            StoreKind::Azure => Self::Azure(objects::Server::start(Api::AzureBlob)),
             StoreKind::Etcd => Self::Etcd(etcd::Server::cluster::<MEMBERS>(&[]).into()),
         }
     }
@@ -106,6 +109,7 @@ impl Store {
             Self::File { .. } => Vec::new(),
             Self::Redis { servers, .. } => servers.iter().map(redis::Server::address).collect(),
             Self::Dynamodb { server, .. } => vec![server.address()],
+            Self::Azure(server) => vec![server.address()],
             Self::Postgres { server, pooler } => vec![server.address(), ([127, 0, 0, 1], pooler.port()).into()],
             Self::Etcd(members) => members.iter().map(etcd::Server::address).collect(),
             Self::Clouds { dynamodb, objects, .. } => {
@@ -145,14 +149,10 @@ impl Store {
                 let members: Vec<_> = (0..MEMBERS).map(|node| address(node).to_string()).collect();
                 vec![format!("etcd://{}", members.join(","))]
             }
+            Self::Azure(server) => vec![object_url(server, address(0))],
             Self::Clouds { table, objects, .. } => {
                 let mut urls = vec![dynamodb_url(table, &format!("http://{}", address(0)))];
-                urls.extend(
-                    objects
-                        .iter()
-                        .enumerate()
-                        .map(|(at, server)| format!("{}&plaintext=allow", server.url_at(address(at + 1), "chaos"))),
-                );
+                urls.extend(objects.iter().enumerate().map(|(at, server)| object_url(server, address(at + 1))));
                 urls
             }
         }
@@ -173,7 +173,7 @@ impl Store {
                 table::create(&dynamodb_url(table, &server.endpoint()), &NewTable::default())?;
             }
             Self::Postgres { .. } => schema::create(urls)?,
-            Self::File { .. } | Self::Redis { .. } | Self::Etcd(_) => {}
+            Self::File { .. } | Self::Redis { .. } | Self::Etcd(_) | Self::Azure(_) => {}
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Store {
         match self {
             Self::File { .. } => 1,
             Self::Redis { .. } | Self::Postgres { .. } | Self::Etcd(_) => 2,
-            Self::Dynamodb { .. } | Self::Clouds { .. } => 3,
+            Self::Dynamodb { .. } | Self::Clouds { .. } | Self::Azure(_) => 3,
         }
     }
 
@@ -229,6 +229,10 @@ impl Store {
             _ if broken > 0 => return Ok(None),
             // Killed, it would forget everything: it keeps its tables in memory.
             Self::Dynamodb { server, .. } => {
+                server.stop_process();
+                (Kind::Freeze, 0)
+            }
+            Self::Azure(server) => {
                 server.stop_process();
                 (Kind::Freeze, 0)
             }
@@ -292,6 +296,7 @@ impl Store {
                 _ => servers[node].continue_process(),
             },
             Self::Dynamodb { server, .. } => server.continue_process(),
+            Self::Azure(server) => server.continue_process(),
             Self::Clouds { dynamodb, objects, .. } => match node.checked_sub(1).and_then(|at| objects.get(at)) {
                 Some(server) => server.continue_process(),
                 None => dynamodb.continue_process(),
@@ -336,4 +341,8 @@ fn start_node(node: usize) -> redis::Server {
 
 fn dynamodb_url(table: &str, endpoint: &str) -> String {
     format!("dynamodb://{table}?region={}&endpoint={endpoint}&plaintext=allow", dynamodb::REGION)
+}
+
+fn object_url(server: &objects::Server, address: SocketAddr) -> String {
+    format!("{}&plaintext=allow", server.url_at(address, "chaos"))
 }

@@ -7,14 +7,12 @@ use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use leasehold::blocking::{Client, Lease};
-use leasehold::fence::RedisGuard;
 use leasehold::{ClientBuilder, Error, ErrorKind};
 use leasehold_bench::child;
 use leasehold_bench::rng::Rng;
-use redis::Connection;
 use serde_json::{Value, json};
 
-use super::guarded_counter::{BARE, GUARDED, GUARDED_WRITE, LOCKED, WRITE, log_of};
+use super::guarded_counter::{BARE, Counters, GUARDED, GUARDED_WRITE, LOCKED, WRITE, log_of};
 use super::now_ns;
 use crate::Result;
 
@@ -72,6 +70,29 @@ impl Assignment {
         .to_string()
     }
 
+    /// What connects this worker's clients.
+    pub fn builder(&self) -> ClientBuilder {
+        let builder = ClientBuilder::default().owner(&self.name);
+        match self.max_ttl_ms {
+            Some(max_ttl) => builder.max_ttl(Duration::from_millis(max_ttl)).quorum_id(QUORUM),
+            None => builder,
+        }
+    }
+
+    /// Connects, however long that takes. `pass` is told of each error.
+    ///
+    /// # Errors
+    /// Those that `pass` returns.
+    pub fn connect(&self, builder: &ClientBuilder, pass: impl Fn(Error) -> Result) -> Result<Client> {
+        loop {
+            match Client::connect_with(builder.clone(), self.stores.as_slice()) {
+                Ok(client) => return Ok(client),
+                Err(error) => pass(error)?,
+            }
+            sleep(Duration::from_millis(self.ttl_ms / 10));
+        }
+    }
+
     /// Reads the settings from JSON.
     ///
     /// # Errors
@@ -96,17 +117,8 @@ impl Assignment {
 /// For an error that is not temporary.
 pub fn work(text: &str) -> Result {
     let assignment = Assignment::parse(text)?;
-    let counters = redis::Client::open(format!("unix://{}", assignment.counters.display()))?.get_connection()?;
-    let mut builder = ClientBuilder::default().owner(&assignment.name);
-    if let Some(max_ttl) = assignment.max_ttl_ms {
-        builder = builder.max_ttl(Duration::from_millis(max_ttl)).quorum_id(QUORUM);
-    }
-    let client = loop {
-        match Client::connect_with(builder.clone(), assignment.stores.as_slice()) {
-            Ok(client) => break client,
-            Err(error) => pass(error)?,
-        }
-    };
+    let counters = Counters::connect(&assignment.counters)?;
+    let client = assignment.connect(&assignment.builder(), pass)?;
     say(&json!({ "what": "started" }));
     let held = Arc::new(Mutex::new(None));
     let watched = Arc::clone(&held);
@@ -135,7 +147,7 @@ pub fn work(text: &str) -> Result {
 }
 
 struct Worker {
-    counters: Connection,
+    counters: Counters,
     rng: Rng,
     ttl: Duration,
 }
@@ -166,20 +178,14 @@ impl Worker {
     /// Returns true if there is a lease to release.
     fn use_lease(&mut self, lease: &Lease) -> Result<bool> {
         let token = lease.token();
-        let mark = RedisGuard::mark_key(GUARDED)?;
-        let claim = redis::cmd("EVAL")
-            .arg(RedisGuard::claim_script())
-            .arg(1)
-            .arg(&mark)
-            .arg(token)
-            .query(&mut self.counters)?;
-        if !accepted(lease, &mark, claim)? {
+        if !self.counters.claim(GUARDED, token)? {
+            refused(lease, &json!({}));
             return Ok(!lease.is_lost());
         }
         let long = self.rng.once_in(LONG);
         for _ in 0..=self.rng.draw() % MOST_ROUNDS {
             let (locked, guarded): (Option<u64>, Option<u64>) =
-                redis::cmd("MGET").arg(LOCKED).arg(GUARDED).query(&mut self.counters)?;
+                redis::cmd("MGET").arg(LOCKED).arg(GUARDED).query(&mut self.counters.0)?;
             self.pause(WORK);
             let at = now_ns();
             if lease.check(Duration::ZERO).is_err() {
@@ -189,11 +195,8 @@ impl Worker {
             say_at(at, &json!({ "what": "checked", "token": token }));
             self.pause(SLIP);
             self.write(LOCKED, locked.unwrap_or(0) + 1, token)?;
-            let script = format!("{}{GUARDED_WRITE}", RedisGuard::CHECK);
-            let mut write = redis::cmd("EVAL");
-            write.arg(script).arg(3).arg(&mark).arg(GUARDED).arg(log_of(GUARDED));
-            let reply = write.arg(token).arg(guarded.unwrap_or(0) + 1).arg(token).query(&mut self.counters)?;
-            if !accepted(lease, &mark, reply)? {
+            if !self.counters.write(GUARDED, guarded.unwrap_or(0) + 1, token)? {
+                refused(lease, &json!({}));
                 return Ok(!lease.is_lost());
             }
             if long {
@@ -204,15 +207,15 @@ impl Worker {
     }
 
     fn count_without_a_lock(&mut self) -> Result {
-        let value: Option<u64> = redis::cmd("GET").arg(BARE).query(&mut self.counters)?;
+        let value = self.counters.read(BARE)?;
         self.pause(BARE_WORK);
-        self.write(BARE, value.unwrap_or(0) + 1, 0)
+        self.write(BARE, value + 1, 0)
     }
 
     fn write(&mut self, counter: &str, value: u64, token: u64) -> Result {
         let mut write = redis::cmd("EVAL");
         write.arg(WRITE).arg(2).arg(counter).arg(log_of(counter)).arg(value).arg(token);
-        Ok(write.query(&mut self.counters)?)
+        Ok(write.query(&mut self.counters.0)?)
     }
 
     fn pause(&mut self, most: Duration) {
@@ -220,21 +223,20 @@ impl Worker {
     }
 }
 
-fn accepted(lease: &Lease, mark: &str, reply: i64) -> Result<bool> {
-    let token = lease.token();
-    match RedisGuard::outcome(mark, token, reply) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::StaleToken => {
-            let is_valid = lease.check(Duration::ZERO).is_ok();
-            say(&json!({ "what": "refused", "token": token, "valid": is_valid }));
-            Ok(false)
-        }
-        Err(error) => Err(error.into()),
-    }
+/// Writes down that the guard has refused the token of a lease, in a line with these fields.
+pub(crate) fn refused(lease: &Lease, fields: &Value) {
+    let mut line = fields.clone();
+    line["what"] = "refused".into();
+    line["token"] = lease.token().into();
+    line["valid"] = lease.check(Duration::ZERO).is_ok().into();
+    say(&line);
 }
 
 /// Writes down a temporary error.
-fn pass(error: Error) -> Result {
+///
+/// # Errors
+/// Any other one.
+pub fn pass(error: Error) -> Result {
     if !error.kind().is_temporary() {
         return Err(error.into());
     }
@@ -244,7 +246,7 @@ fn pass(error: Error) -> Result {
 
 /// The present time and the end of a lease. The clock is read first, so a pause in between makes the end look earlier,
 /// never later.
-fn end_of(lease: &Lease) -> (u64, u64) {
+pub(crate) fn end_of(lease: &Lease) -> (u64, u64) {
     let now = now_ns();
     (now, now + u64::try_from(lease.remaining().as_nanos()).unwrap_or_default())
 }
@@ -271,11 +273,11 @@ fn watch(held: &Mutex<Option<Arc<Lease>>>) {
     }
 }
 
-fn say(line: &Value) {
+pub(crate) fn say(line: &Value) {
     say_at(now_ns(), line);
 }
 
-fn say_at(at: u64, line: &Value) {
+pub(crate) fn say_at(at: u64, line: &Value) {
     let mut line = line.clone();
     line["at"] = at.into();
     child::say(&line.to_string());

@@ -11,14 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use leasehold_bench::child::{self, Child};
 use leasehold_bench::rng::Rng;
 
 use crate::Result;
+use crate::chaos::crew::{Member, assignment, between};
 use crate::chaos::environment::{Environment, GROUPS, StoreKind};
 use crate::chaos::now_ns;
-use crate::chaos::worker::Assignment;
-use crate::chaos::workers::launch;
 pub use tally::{Counts, Tally};
 pub use worker::{WORKER, work};
 
@@ -35,15 +33,6 @@ const KILLS: u64 = 4;
 const TICK: Duration = Duration::from_millis(2);
 /// The time a new process has before its first fault.
 const STARTUP: Duration = Duration::from_secs(1);
-
-struct Worker {
-    child: Child,
-    /// The number of the process.
-    process: usize,
-    group: usize,
-    next: Instant,
-    is_stopped: bool,
-}
 
 /// Plays the semaphore on each store, and prints what became of it.
 ///
@@ -77,16 +66,14 @@ fn play(store: StoreKind, time: Duration, seed: u64, folder: &Path) -> Result<Co
     let mut environment_rng = Rng::new(seed, 100 + store as u64);
     let mut workers = Vec::new();
     for number in 0..WORKERS {
-        workers.push(Worker::start(store, &environment, number % GROUPS, &tally, &mut rng)?);
+        workers.push(start(store, &environment, number % GROUPS, &tally, &mut rng)?);
     }
     let start = Instant::now();
     while start.elapsed() < time {
         for worker in &mut workers {
-            if let Some(status) = worker.child.ended()? {
-                return Err(format!("a worker has ended by itself: {status}").into());
-            }
+            worker.lives()?;
             if Instant::now() >= worker.next {
-                worker.inject(store, &environment, &tally, &mut rng)?;
+                inject(worker, store, &environment, &tally, &mut rng)?;
             }
         }
         let faults = environment.tick(&mut environment_rng)?;
@@ -103,62 +90,42 @@ fn play(store: StoreKind, time: Duration, seed: u64, folder: &Path) -> Result<Co
     Ok(tally.counts(PERMITS))
 }
 
-impl Worker {
-    fn start(
-        store: StoreKind,
-        environment: &Environment,
-        group: usize,
-        tally: &Arc<Mutex<Tally>>,
-        rng: &mut Rng,
-    ) -> Result<Self> {
-        let process = lock(tally).open();
-        let assignment = Assignment {
-            name: format!("worker-{process}"),
-            stores: environment.urls(group),
-            max_ttl_ms: store.max_ttl().map(|ttl| ttl.as_millis() as u64),
-            ttl_ms: store.ttl().as_millis() as u64,
-            counters: Path::new("").into(),
-        };
-        let mut words = environment.inside(group);
-        let program = std::env::current_exe()?.display().to_string();
-        words.extend([program, child::PART.to_owned(), WORKER.to_owned(), assignment.text()]);
-        let lines = Arc::clone(tally);
-        let hear = move |line: Option<&str>| line.into_iter().for_each(|line| lock(&lines).hear(process, line));
-        let child = Child::run(&mut launch(&words)?, hear)?;
-        let next = Instant::now() + STARTUP + between(rng, store, CALM);
-        Ok(Self { child, process, group, next, is_stopped: false })
-    }
-
-    fn inject(
-        &mut self,
-        store: StoreKind,
-        environment: &Environment,
-        tally: &Arc<Mutex<Tally>>,
-        rng: &mut Rng,
-    ) -> Result {
-        let mut wait = CALM;
-        if rng.once_in(KILLS) {
-            self.child.kill();
-            lock(tally).end(self.process, now_ns());
-            *self = Self::start(store, environment, self.group, tally, rng)?;
-            return Ok(());
-        }
-        if self.is_stopped {
-            self.child.go_on();
-        } else {
-            self.child.stop();
-            lock(tally).stops += 1;
-            wait = STOP;
-        }
-        self.is_stopped = !self.is_stopped;
-        self.next = Instant::now() + between(rng, store, wait);
-        Ok(())
-    }
+fn start(
+    store: StoreKind,
+    environment: &Environment,
+    group: usize,
+    tally: &Arc<Mutex<Tally>>,
+    rng: &mut Rng,
+) -> Result<Member> {
+    let process = lock(tally).open();
+    let assignment = assignment(format!("worker-{process}"), store, environment.urls(group), Path::new(""));
+    let lines = Arc::clone(tally);
+    let hear = move |process, line: &str| lock(&lines).hear(process, line);
+    let mut worker = Member::start(WORKER, &assignment, environment, group, process, hear)?;
+    worker.next += STARTUP + between(rng, store, CALM);
+    Ok(worker)
 }
 
-fn between(rng: &mut Rng, store: StoreKind, tenths: [u32; 2]) -> Duration {
-    let [least, most] = tenths.map(|tenths| store.ttl() * tenths / 10);
-    rng.between(least, most)
+fn inject(
+    worker: &mut Member,
+    store: StoreKind,
+    environment: &Environment,
+    tally: &Arc<Mutex<Tally>>,
+    rng: &mut Rng,
+) -> Result {
+    let mut wait = CALM;
+    if rng.once_in(KILLS) {
+        worker.child.kill();
+        lock(tally).end(worker.process, now_ns());
+        *worker = start(store, environment, worker.group, tally, rng)?;
+        return Ok(());
+    }
+    if worker.stop_or_go_on() {
+        lock(tally).stops += 1;
+        wait = STOP;
+    }
+    worker.next = Instant::now() + between(rng, store, wait);
+    Ok(())
 }
 
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {

@@ -2,25 +2,20 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
+use crate::chaos::by_lock::Journals;
 use crate::chaos::check::{duplicates, overlaps};
-use crate::chaos::journal::{Entry, Event, Journal};
 use crate::chaos::timeline::{Lease, leases};
 
 /// The lines of the workers so far, by process and permit.
 #[derive(Default)]
 pub struct Tally {
-    /// By process and by permit: the tokens of one permit say nothing of another one's.
-    journals: Vec<Vec<Journal>>,
-    errors: u64,
+    /// By process and by permit.
+    journals: Journals,
     kills: u64,
     /// The times a worker was stopped.
     pub stops: u64,
     /// The faults of the store and of the ways to it.
     pub store_faults: u64,
-    /// A line that no worker writes.
-    strange: Option<String>,
 }
 
 /// The result.
@@ -48,47 +43,34 @@ pub struct Counts {
 impl Tally {
     /// A new process; the answer is its number.
     pub fn open(&mut self) -> usize {
-        self.journals.push(Vec::new());
-        self.journals.len() - 1
+        let worker = format!("worker-{}", self.journals.processes());
+        self.journals.open(worker, 0)
     }
 
     /// Takes a line of a process.
     pub fn hear(&mut self, process: usize, line: &str) {
-        let value: Value = serde_json::from_str(line).unwrap_or_default();
-        let permit = value["permit"].as_u64().and_then(|permit| usize::try_from(permit).ok());
-        match (Entry::parse(line), permit) {
-            (Ok(Entry { event: Event::Failed { .. }, .. }), None) => self.errors += 1,
-            (Ok(entry), Some(permit)) => {
-                let own = &mut self.journals[process];
-                while own.len() <= permit {
-                    own.push(Journal { worker: format!("worker-{process}"), ..Journal::default() });
-                }
-                own[permit].entries.push(entry);
-            }
-            (Ok(_) | Err(_), _) => self.strange = Some(line.to_owned()),
-        }
+        self.journals.hear(process, line);
     }
 
     /// Notes that a process was killed.
     pub fn end(&mut self, process: usize, at: u64) {
         self.kills += 1;
-        self.journals[process].iter_mut().for_each(|journal| journal.ended = at);
+        self.journals.end(process, at);
     }
 
     /// Compares the journals with the promises of a semaphore.
     pub fn counts(&self, permits: usize) -> Counts {
         let mut counts = Counts {
             permits,
-            errors: self.errors,
+            errors: self.journals.errors,
             kills: self.kills,
             stops: self.stops,
             store_faults: self.store_faults,
-            strange: self.strange.clone(),
+            strange: self.journals.strange.clone(),
             ..Counts::default()
         };
         let mut all = Vec::new();
-        for permit in 0..self.journals.iter().map(Vec::len).max().unwrap_or_default() {
-            let journals: Vec<_> = self.journals.iter().filter_map(|own| own.get(permit).cloned()).collect();
+        for (permit, journals) in self.journals.by_lock().into_iter().enumerate() {
             let held = leases(&journals);
             counts.overlaps.extend(overlaps(&held).into_iter().map(|what| format!("of permit {permit}, {what}")));
             counts.duplicates += duplicates(&held);

@@ -3,16 +3,15 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use leasehold::blocking::{Client, Permit};
-use leasehold::{ClientBuilder, Error, ErrorKind};
-use leasehold_bench::child;
+use leasehold::ErrorKind;
+use leasehold::blocking::Permit;
 use leasehold_bench::rng::Rng;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::PERMITS;
 use crate::Result;
 use crate::chaos::now_ns;
-use crate::chaos::worker::{Assignment, QUORUM};
+use crate::chaos::worker::{Assignment, pass, say_at};
 
 /// The name of the part that a child process plays.
 pub const WORKER: &str = "permits";
@@ -26,17 +25,7 @@ const MOST_ROUNDS: u64 = 6;
 pub fn work(text: &str) -> Result {
     let assignment = Assignment::parse(text)?;
     let ttl = Duration::from_millis(assignment.ttl_ms);
-    let mut builder = ClientBuilder::default().owner(&assignment.name);
-    if let Some(max_ttl) = assignment.max_ttl_ms {
-        builder = builder.max_ttl(Duration::from_millis(max_ttl)).quorum_id(QUORUM);
-    }
-    let client = loop {
-        match Client::connect_with(builder.clone(), assignment.stores.as_slice()) {
-            Ok(client) => break client,
-            Err(error) => pass(error)?,
-        }
-        sleep(ttl / 10);
-    };
+    let client = assignment.connect(&assignment.builder(), pass)?;
     let mut rng = Rng::new(std::process::id().into(), now_ns());
     loop {
         match client.semaphore(SEMAPHORE, PERMITS).ttl(ttl).wait(ttl * 5).acquire() {
@@ -50,7 +39,7 @@ pub fn work(text: &str) -> Result {
 fn hold(permit: Permit, ttl: Duration, rng: &mut Rng) -> Result {
     let (index, token) = (permit.index(), permit.token());
     let tell = move |at: u64, what: &str, until: u64| {
-        say(at, json!({ "what": what, "permit": index, "token": token, "until": until, "watched": true }));
+        say_at(at, &json!({ "what": what, "permit": index, "token": token, "until": until, "watched": true }));
     };
     // The clock is read first: a stop in between makes the end look earlier, never later.
     let end = |at: u64| at + u64::try_from(permit.remaining().as_nanos()).unwrap_or_default();
@@ -75,18 +64,4 @@ fn hold(permit: Permit, ttl: Duration, rng: &mut Rng) -> Result {
         Err(error) => pass(error)?,
     }
     Ok(())
-}
-
-/// Writes down a temporary error.
-fn pass(error: Error) -> Result {
-    if !error.kind().is_temporary() {
-        return Err(error.into());
-    }
-    say(now_ns(), json!({ "what": "failed", "kind": error.kind().name() }));
-    Ok(())
-}
-
-fn say(at: u64, mut line: Value) {
-    line["at"] = at.into();
-    child::say(&line.to_string());
 }

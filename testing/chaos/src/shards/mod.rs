@@ -10,14 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use leasehold_bench::child::{self, Child};
 use leasehold_bench::rng::Rng;
 
 use crate::Result;
+use crate::chaos::crew::{Member, assignment, between};
 use crate::chaos::environment::{Environment, GROUPS, StoreKind};
 use crate::chaos::now_ns;
-use crate::chaos::worker::Assignment;
-use crate::chaos::workers::launch;
 use crate::permits::{Counts, Tally};
 pub use worker::{WORKER, work};
 
@@ -47,11 +45,7 @@ struct Board {
 }
 
 struct Worker {
-    child: Child,
-    process: usize,
-    group: usize,
-    next: Instant,
-    is_stopped: bool,
+    member: Member,
     is_away: bool,
 }
 
@@ -105,10 +99,8 @@ fn play(store: StoreKind, time: Duration, seed: u64, folder: &Path) -> Result<Pl
         let storm = Instant::now() + between(&mut rng, store, STORM);
         while Instant::now() < storm {
             for worker in &mut workers {
-                if let Some(status) = worker.child.ended()? {
-                    return Err(format!("a worker has ended by itself: {status}").into());
-                }
-                if Instant::now() >= worker.next {
+                worker.member.lives()?;
+                if Instant::now() >= worker.member.next {
                     leaves += worker.inject(store, &environment, &board, &mut rng)?;
                 }
             }
@@ -120,11 +112,11 @@ fn play(store: StoreKind, time: Duration, seed: u64, folder: &Path) -> Result<Pl
         lock(&board).tally.store_faults += faults.len() as u64;
         workers.iter_mut().for_each(Worker::come_back);
         settled.push(settle(&board, &workers, bound)?);
-        workers.iter_mut().for_each(|worker| worker.next = Instant::now() + between(&mut rng, store, CALM));
+        workers.iter_mut().for_each(|worker| worker.member.next = Instant::now() + between(&mut rng, store, CALM));
     }
     for mut worker in workers {
         // This waits until its last line was read.
-        worker.child.kill();
+        worker.member.child.kill();
     }
     let counts = lock(&board).tally.counts(SHARDS);
     Ok(Played { counts, leaves, settled, bound })
@@ -140,7 +132,7 @@ fn settle(board: &Mutex<Board>, workers: &[Worker], bound: Duration) -> Result<D
     loop {
         let seen: Vec<(usize, usize)> = {
             let board = lock(board);
-            workers.iter().map(|worker| board.seen[worker.process]).collect()
+            workers.iter().map(|worker| board.seen[worker.member.process]).collect()
         };
         let mut held: Vec<usize> = seen.iter().map(|(held, _)| *held).collect();
         held.sort_unstable();
@@ -167,21 +159,12 @@ impl Worker {
             board.seen.push((0, 0));
             board.tally.open()
         };
-        let assignment = Assignment {
-            name: format!("worker-{process}"),
-            stores: environment.urls(group),
-            max_ttl_ms: store.max_ttl().map(|ttl| ttl.as_millis() as u64),
-            ttl_ms: store.ttl().as_millis() as u64,
-            counters: Path::new("").into(),
-        };
-        let mut words = environment.inside(group);
-        let program = std::env::current_exe()?.display().to_string();
-        words.extend([program, child::PART.to_owned(), WORKER.to_owned(), assignment.text()]);
+        let assignment = assignment(format!("worker-{process}"), store, environment.urls(group), Path::new(""));
         let lines = Arc::clone(board);
-        let hear = move |line: Option<&str>| line.into_iter().for_each(|line| lock(&lines).hear(process, line));
-        let child = Child::run(&mut launch(&words)?, hear)?;
-        let next = Instant::now() + between(rng, store, CALM);
-        Ok(Self { child, process, group, next, is_stopped: false, is_away: false })
+        let hear = move |process, line: &str| lock(&lines).hear(process, line);
+        let mut member = Member::start(WORKER, &assignment, environment, group, process, hear)?;
+        member.next += between(rng, store, CALM);
+        Ok(Self { member, is_away: false })
     }
 
     /// One fault; answers the number of workers that leave in order.
@@ -196,37 +179,30 @@ impl Worker {
         let mut leaves = 0;
         match rng.draw() % 4 {
             0 => {
-                self.child.kill();
-                lock(board).tally.end(self.process, now_ns());
-                *self = Self::start(store, environment, self.group, board, rng)?;
+                self.member.child.kill();
+                lock(board).tally.end(self.member.process, now_ns());
+                *self = Self::start(store, environment, self.member.group, board, rng)?;
                 return Ok(0);
             }
             1 => {
-                self.child.tell(if self.is_away { worker::JOIN } else { worker::LEAVE });
+                self.member.child.tell(if self.is_away { worker::JOIN } else { worker::LEAVE });
                 self.is_away = !self.is_away;
                 leaves = u64::from(self.is_away);
             }
-            _ if self.is_stopped => {
-                self.child.go_on();
-                self.is_stopped = false;
-            }
-            _ => {
-                self.child.stop();
-                self.is_stopped = true;
+            _ if self.member.stop_or_go_on() => {
                 lock(board).tally.stops += 1;
                 wait = STOP;
             }
+            _ => {}
         }
-        self.next = Instant::now() + between(rng, store, wait);
+        self.member.next = Instant::now() + between(rng, store, wait);
         Ok(leaves)
     }
 
     fn come_back(&mut self) {
-        if std::mem::take(&mut self.is_stopped) {
-            self.child.go_on();
-        }
+        self.member.go_on();
         if std::mem::take(&mut self.is_away) {
-            self.child.tell(worker::JOIN);
+            self.member.child.tell(worker::JOIN);
         }
     }
 }
@@ -252,11 +228,6 @@ impl Played {
     fn broken(&self) -> Vec<String> {
         self.counts.broken().into_iter().map(|what| what.replace("permit", "shard")).collect()
     }
-}
-
-fn between(rng: &mut Rng, store: StoreKind, tenths: [u32; 2]) -> Duration {
-    let [least, most] = tenths.map(|tenths| store.ttl() * tenths / 10);
-    rng.between(least, most)
 }
 
 fn lock(board: &Mutex<Board>) -> MutexGuard<'_, Board> {

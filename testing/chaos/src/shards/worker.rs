@@ -7,14 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold::blocking::Client;
-use leasehold::{ClientBuilder, Error, ErrorKind, Shard, Shards};
+use leasehold::{Error, ErrorKind, Shard, Shards};
 use leasehold_bench::child;
 use serde_json::{Value, json};
 
 use super::SHARDS;
 use crate::Result;
 use crate::chaos::now_ns;
-use crate::chaos::worker::{Assignment, QUORUM};
+use crate::chaos::worker::Assignment;
 
 /// The name of the part that a child process plays.
 pub const WORKER: &str = "shards";
@@ -46,17 +46,7 @@ pub fn work(text: &str) -> Result {
     let assignment = Assignment::parse(text)?;
     let ttl = Duration::from_millis(assignment.ttl_ms);
     let words = words();
-    let mut builder = ClientBuilder::default().owner(&assignment.name);
-    if let Some(max_ttl) = assignment.max_ttl_ms {
-        builder = builder.max_ttl(Duration::from_millis(max_ttl)).quorum_id(QUORUM);
-    }
-    let client = loop {
-        match Client::connect_with(builder.clone(), assignment.stores.as_slice()) {
-            Ok(client) => break client,
-            Err(error) => pass(error)?,
-        }
-        thread::sleep(ttl / 10);
-    };
+    let client = assignment.connect(&assignment.builder(), pass)?;
     let working = Working::default();
     loop {
         let shards = join(&client, ttl, &working)?;
