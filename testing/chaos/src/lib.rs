@@ -6,6 +6,7 @@ pub mod cost;
 pub mod cron;
 pub mod permits;
 pub mod samples;
+pub mod sessions;
 pub mod shards;
 pub mod turns;
 
@@ -14,7 +15,7 @@ use std::error::Error;
 use leasehold_bench::build;
 
 /// An error is shown to a person at a terminal.
-pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+pub type Result<T = (), E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// The machine, what `versions` says, and how this was built.
 pub fn surroundings(versions: &str) -> String {

@@ -15,7 +15,7 @@ use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
 use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
-use leasehold_chaos::{cron, permits, shards};
+use leasehold_chaos::{cron, permits, sessions, shards};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 use leasehold_servers::objects::AZURE_KEY;
 
@@ -35,7 +35,9 @@ const SLOTS: u64 = 200;
 const SEMAPHORE: &str = "permits";
 /// The first word for the fourth play.
 const SHARDS: &str = "shards";
-/// The options of the third and the fourth.
+/// The first word for the fifth play.
+const SESSIONS: &str = "sessions";
+/// The options of the third, the fourth and the fifth.
 const VALUES_OF_PERMITS: [&str; 3] = ["--minutes", "--seconds", "--seed"];
 /// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's
 /// fault.
@@ -60,6 +62,8 @@ fn play(part: &[String]) -> Result {
         [name, task] if name == cron::MACHINE => cron::work(task),
         [name, task] if name == permits::WORKER => permits::work(task),
         [name, task] if name == shards::WORKER => shards::work(task),
+        [name, task] if name == sessions::WORKER => sessions::work(task),
+        [name, task] if name == sessions::BREAKER => sessions::break_locks(task),
         [name, words @ ..] if name == workers::LAUNCH => workers::become_command(words),
         [name, sockets @ ..] if name == network::CARRY => network::carry(sockets),
         [name] if name == network::WAIT => {
@@ -72,7 +76,7 @@ fn play(part: &[String]) -> Result {
 
 fn chaos() -> Result {
     let mut given: Vec<String> = env::args().skip(1).collect();
-    let play = given.first().filter(|first| [CRON, SEMAPHORE, SHARDS].contains(&first.as_str())).cloned();
+    let play = given.first().filter(|first| [CRON, SEMAPHORE, SHARDS, SESSIONS].contains(&first.as_str())).cloned();
     if play.is_some() {
         given.remove(0);
     }
@@ -81,13 +85,16 @@ fn chaos() -> Result {
         Some(CRON) => (&StoreKind::USUAL, &VALUES_OF_CRON, &[]),
         Some(SEMAPHORE) => (&permits::STORES, &VALUES_OF_PERMITS, &[]),
         Some(SHARDS) => (&shards::STORES, &VALUES_OF_PERMITS, &[]),
+        Some(SESSIONS) => (&sessions::STORES, &VALUES_OF_PERMITS, &[]),
         _ => (&StoreKind::USUAL, &VALUES, &[PROMISES]),
     };
     let stores = stores(&mut given, all)?;
     let args = Args::parse(given, values, flags)?;
     let minutes: Option<f64> = args.value("--minutes")?;
     let seconds = args.value("--seconds")?.or(minutes.map(|minutes| minutes * 60.0)).unwrap_or(SECONDS);
-    let each = Duration::try_from_secs_f64(seconds / stores.len() as f64)?.max(LEAST);
+    // Sessions are played on all stores at once.
+    let turns = if play == Some(SESSIONS) { 1 } else { stores.len() };
+    let each = Duration::try_from_secs_f64(seconds / turns as f64)?.max(LEAST);
     let seed: u64 = match args.value("--seed")? {
         Some(seed) => seed,
         None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() % 1_000_000,
@@ -109,6 +116,7 @@ fn chaos() -> Result {
         }
         Some(SEMAPHORE) => return permits::show(&stores, each, seed, temporary.path()),
         Some(SHARDS) => return shards::show(&stores, each, seed, temporary.path()),
+        Some(SESSIONS) => return sessions::show(&stores, each, seed, temporary.path(), &output.join("sessions")),
         _ => {}
     }
     println!(

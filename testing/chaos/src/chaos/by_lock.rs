@@ -54,6 +54,15 @@ impl Journals {
         &self.processes[process].2
     }
 
+    /// The times and the tokens of all grants of a lock.
+    pub fn granted(&self, lock: usize) -> impl Iterator<Item = (u64, u64)> {
+        let journals = self.processes.iter().filter_map(move |(_, _, own)| own.get(lock));
+        journals.flat_map(|journal| &journal.entries).filter_map(|entry| match entry.event {
+            Event::Granted { token, .. } => Some((entry.at, token)),
+            _ => None,
+        })
+    }
+
     /// The journals of all processes, for each lock.
     pub fn by_lock(&self) -> Vec<Vec<Journal>> {
         let locks = self.processes.iter().map(|(_, _, own)| own.len()).max().unwrap_or_default();

@@ -25,7 +25,7 @@ pub struct Member {
     pub is_stopped: bool,
 }
 
-/// What a process needs to know to use the store.
+/// The settings of a process of a play.
 pub fn assignment(name: String, store: StoreKind, stores: Vec<String>, counters: &Path) -> Assignment {
     Assignment {
         name,

@@ -195,8 +195,7 @@ impl Environment {
     /// # Errors
     /// When a fault cannot be undone.
     pub fn undo_all(&mut self) -> Result<Vec<Fault>> {
-        self.next = Instant::now() + Duration::from_secs(3_600);
-        self.undo(self.next)
+        self.undo(Instant::now() + Duration::from_secs(3_600))
     }
 
     fn undo(&mut self, now: Instant) -> Result<Vec<Fault>> {

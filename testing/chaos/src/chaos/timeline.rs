@@ -38,6 +38,8 @@ pub struct Lease {
     pub not_notified: Option<u64>,
     /// The time just before its release.
     pub releasing: Option<u64>,
+    /// The number of times that the guard rejected its token.
+    pub refusals: u64,
     /// True if the guard rejected its token while the lease was valid.
     pub is_contradicted: bool,
     /// The time when its process was killed.
@@ -108,7 +110,10 @@ pub fn leases(journals: &[Journal]) -> Vec<Lease> {
                     lease.believed = lease.believed.max(Some(at));
                 }
                 Event::Checked { .. } => lease.believed = lease.believed.max(Some(at)),
-                Event::Refused { is_valid, .. } => lease.is_contradicted |= is_valid,
+                Event::Refused { is_valid, .. } => {
+                    lease.refusals += 1;
+                    lease.is_contradicted |= is_valid;
+                }
                 Event::Notified { .. } => _ = lease.notified.get_or_insert(at),
                 Event::Lost { .. } => _ = lease.lost.get_or_insert(at),
                 Event::NotNotified { .. } => _ = lease.not_notified.get_or_insert(at),

@@ -70,7 +70,7 @@ impl Assignment {
         .to_string()
     }
 
-    /// What connects this worker's clients.
+    /// The builder of this worker's clients.
     pub fn builder(&self) -> ClientBuilder {
         let builder = ClientBuilder::default().owner(&self.name);
         match self.max_ttl_ms {
