@@ -22,10 +22,10 @@ pub const BREAKER: &str = "breaker";
 pub const BURY: &str = "bury";
 pub const REST: &str = "rest";
 /// The longest pause between two acts, and between seeing a holder and acting on it.
-const PAUSE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(150);
 const SLIP: Duration = Duration::from_millis(100);
 /// One act in this many is on a session.
-const SESSIONS: u64 = 12;
+const SESSIONS: u64 = 20;
 
 /// Something that was done to a holder. Times are the machine's monotonic clock in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -52,7 +52,9 @@ const REST: u32 = 3;
 const DELAY: Duration = Duration::from_millis(100);
 /// The longest pause between two looks at a lock where the store wakes nobody, and what requests take on a busy machine.
 const POLL: Duration = Duration::from_secs(2);
-const SLACK: Duration = Duration::from_secs(2);
+const SLACK: Duration = Duration::from_secs(4);
+/// The time a new process has before its first fault.
+const STARTUP: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(2);
 /// The time after which all lines of a stopped process have arrived.
 const HEARD: Duration = Duration::from_millis(50);
@@ -287,6 +289,7 @@ impl Play {
 
     fn bury(&mut self, place: usize, (at, token): (usize, u64)) -> Result {
         let killed = self.kill(place)?;
+        self.replace(place)?;
         self.breaker.child.tell(&format!("{} {at} {token}", breaker::BURY));
         let longest = Ttl::new(worker::longest(self.store.ttl()))?;
         let bound = takeover_bound(longest, Duration::ZERO, Drift::default()) + POLL + SLACK;
@@ -299,7 +302,7 @@ impl Play {
         let took = granted.map(|granted| Duration::from_nanos(granted.saturating_sub(killed)));
         self.burials.push(Burial { lock: at, token, took, bound });
         self.breaker.child.tell(breaker::REST);
-        self.replace(place)
+        Ok(())
     }
 
     fn end(mut self, machine: Machine) -> Result<Evidence> {
@@ -352,7 +355,7 @@ fn start(
     };
     let settings = assignment(name(place, process), store, environment.urls(group), &counters.socket());
     let mut worker = Member::start(WORKER, &settings, environment, group, process, hear(board))?;
-    worker.next += SLACK / 2 + between(rng, store, CALM);
+    worker.next += STARTUP + between(rng, store, CALM);
     Ok(worker)
 }
 

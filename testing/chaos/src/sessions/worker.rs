@@ -23,7 +23,7 @@ pub const LOCKS: usize = 6;
 const TTLS: [u32; 3] = [1, 2, 5];
 /// Of these rounds, after which the client is closed and another one begins a session.
 const MOST_ROUNDS: u64 = 6;
-const MOST_WRITES: u64 = 6;
+const MOST_WRITES: u64 = 12;
 /// The longest wait for `on_lost` after a loss.
 const PATIENCE: Duration = Duration::from_secs(10);
 
