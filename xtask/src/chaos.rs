@@ -14,6 +14,7 @@ const WORKERS: &str = "testing/chaos/workers";
 const LONG: [&str; 2] = ["--minutes", "45"];
 const LONG_OF_PERMITS: [&str; 2] = ["--minutes", "30"];
 const LONG_OF_SHARDS: [&str; 2] = ["--minutes", "10"];
+const LONG_OF_SESSIONS: [&str; 2] = ["--minutes", "10"];
 /// With every change: the stores that start at once, and only what no busy machine can spoil.
 const SHORT: [&str; 5] = ["sqlite", "redis", "--seconds", "30", "--promises-only"];
 
@@ -38,15 +39,18 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     let mut chaos = build(steps, peers, &python)?;
     chaos.args(LONG);
     steps.run("chaos, long", chaos)?;
-    let mut cron = Command::new(run::built()?.join("chaos"));
-    cron.arg("cron");
-    steps.run("chaos, cron", cron)?;
-    let mut permits = Command::new(run::built()?.join("chaos"));
-    permits.arg("permits").args(LONG_OF_PERMITS);
-    steps.run("chaos, permits", permits)?;
-    let mut shards = Command::new(run::built()?.join("chaos"));
-    shards.arg("shards").args(LONG_OF_SHARDS);
-    steps.run("chaos, shards", shards)?;
+    let plays: [(&str, &[&str]); 4] = [
+        ("cron", &[]),
+        ("permits", &LONG_OF_PERMITS),
+        ("shards", &LONG_OF_SHARDS),
+        ("sessions", &LONG_OF_SESSIONS),
+    ];
+    for (name, args) in plays {
+        let mut play = Command::new(run::built()?.join("chaos"));
+        peers.tell(&mut play);
+        play.arg(name).args(args);
+        steps.run(&format!("chaos, {name}"), play)?;
+    }
     let demo = demo::build_clouds(steps, peers)?;
     steps.run("demo, on clouds", demo)
 }

@@ -80,6 +80,9 @@ Usage: cargo xtask <command> [arguments]
   chaos shards [STORE...] [--minutes M | --seconds N] [--seed S]
                            five processes that leave and join share 16 shards under the same faults, and between
                            these until the shares are even
+  chaos sessions [dynamodb|etcd|azure...] [--minutes M | --seconds N] [--seed S]
+                           on all these stores at once, four processes with sessions take locks that another one breaks
+                           and revokes, under the same faults
   fuzz [TARGET...] [--seconds N] [--keep] [--list]
                            libFuzzer on decoders, records, urls, files and sequences of inputs (15 s each); what
                            reaches something new is kept in the repository with --keep

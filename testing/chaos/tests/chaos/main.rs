@@ -3,6 +3,7 @@
 
 mod cron;
 mod permits;
+mod sessions;
 
 use leasehold_chaos::chaos::check::{Activity, Evidence, Findings};
 use leasehold_chaos::chaos::faults::{Fault, Kind, Target};
