@@ -230,7 +230,7 @@ fn cut(lease: &Lease, at: u64) -> Lease {
     Lease { until: lease.until.min(at), believed, ..lease.clone() }
 }
 
-/// What is wrong with a lease that was believed in for longer than a renewal from before the act could last.
+/// The complaint about a lease that was believed in for longer than a renewal from before the act could last.
 fn told_too_late(evidence: &Evidence, lease: &Lease, hits: &[&Act]) -> Option<String> {
     let act = hits.iter().filter(|act| act.token.is_some()).min_by_key(|act| act.to)?;
     let late = lease.ends().checked_sub(act.to + evidence.ttl)?;

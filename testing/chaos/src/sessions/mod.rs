@@ -59,7 +59,7 @@ const TICK: Duration = Duration::from_millis(2);
 /// The time after which all lines of a stopped process have arrived.
 const HEARD: Duration = Duration::from_millis(50);
 
-/// What was heard so far.
+/// The lines of all processes so far.
 struct Board {
     journals: Journals,
     acts: Vec<Act>,
