@@ -240,7 +240,7 @@ pub fn pass(error: Error) -> Result {
     if !error.kind().is_temporary() {
         return Err(error.into());
     }
-    say(&json!({ "what": "failed", "kind": error.kind().name() }));
+    say(&json!({ "what": "failed", "kind": error.kind().name(), "why": error.to_string() }));
     Ok(())
 }
 
