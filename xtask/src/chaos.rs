@@ -39,12 +39,8 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     let mut chaos = build(steps, peers, &python)?;
     chaos.args(LONG);
     steps.run("chaos, long", chaos)?;
-    let plays: [(&str, &[&str]); 4] = [
-        ("cron", &[]),
-        ("permits", &LONG_OF_PERMITS),
-        ("shards", &LONG_OF_SHARDS),
-        ("sessions", &LONG_OF_SESSIONS),
-    ];
+    let plays: [(&str, &[&str]); 4] =
+        [("cron", &[]), ("permits", &LONG_OF_PERMITS), ("shards", &LONG_OF_SHARDS), ("sessions", &LONG_OF_SESSIONS)];
     for (name, args) in plays {
         let mut play = Command::new(run::built()?.join("chaos"));
         peers.tell(&mut play);

@@ -64,6 +64,7 @@ fn play(part: &[String]) -> Result {
         [name, task] if name == shards::WORKER => shards::work(task),
         [name, task] if name == sessions::WORKER => sessions::work(task),
         [name, task] if name == sessions::BREAKER => sessions::break_locks(task),
+        [name, task] if name == sessions::HEIR => sessions::inherit(task),
         [name, words @ ..] if name == workers::LAUNCH => workers::become_command(words),
         [name, sockets @ ..] if name == network::CARRY => network::carry(sockets),
         [name] if name == network::WAIT => {

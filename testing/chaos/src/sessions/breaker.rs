@@ -1,6 +1,6 @@
-//! The process that breaks and revokes the locks of others, and the sessions, and takes the locks of the dead.
+//! The process that breaks and revokes the locks of others, and their sessions; and the one that takes the locks of the dead.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
@@ -11,19 +11,23 @@ use leasehold_bench::rng::Rng;
 use serde_json::{Value, json};
 
 use super::PLACES;
-use super::worker::{LOCKS, longest, name_of, say};
+use super::worker::{LOCKS, name_of, say};
 use crate::Result;
 use crate::chaos::now_ns;
 use crate::chaos::worker::{Assignment, end_of, pass};
 
-/// The name of the part that a child process plays.
+/// The names of the parts that child processes play.
 pub const BREAKER: &str = "breaker";
-/// The words of the one who starts it: `bury LOCK TOKEN` and `rest`.
+pub const HEIR: &str = "heir";
+/// The words of the one who starts them: `bury LOCK TOKEN`, `rest`, and `halt`.
 pub const BURY: &str = "bury";
 pub const REST: &str = "rest";
+pub const HALT: &str = "halt";
 /// The longest pause between two acts, and between seeing a holder and acting on it.
 const PAUSE: Duration = Duration::from_millis(150);
 const SLIP: Duration = Duration::from_millis(100);
+/// The longest pause between two words.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 /// One act in this many is on a session.
 const SESSIONS: u64 = 20;
 
@@ -76,28 +80,20 @@ impl Act {
     }
 }
 
-/// Runs the breaker until it is killed.
+/// Runs the breaker until it is told to halt, so that all that it does is written down.
 ///
 /// # Errors
 /// For an error that is not temporary.
 pub fn work(text: &str) -> Result {
     let assignment = Assignment::parse(text)?;
-    let ttl = Duration::from_millis(assignment.ttl_ms);
     let client = assignment.connect(&assignment.builder(), pass)?;
-    let heir = assignment.connect(&assignment.builder().session(BREAKER), pass)?;
-    let (bequeath, inherited) = channel();
-    spawn(move || {
-        if let Err(error) = inherit(&heir, ttl, &inherited) {
-            eprintln!("breaker: {error}");
-            std::process::exit(1);
-        }
-    });
     let words = words();
     let mut rng = Rng::new(std::process::id().into(), now_ns());
     let mut dead = None;
     loop {
         match words.recv_timeout(rng.between(Duration::ZERO, PAUSE)) {
-            Ok(word) => dead = orders(&word, &bequeath),
+            Ok(word) if word == HALT => return Ok(()),
+            Ok(word) => dead = dead_in(&word),
             Err(RecvTimeoutError::Timeout) => {}
             // The one who has started it is gone.
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
@@ -132,19 +128,32 @@ fn words() -> Receiver<String> {
 }
 
 /// The dead holder's lock and token, if there is one from now on.
-fn orders(word: &str, bequeath: &Sender<usize>) -> Option<(usize, u64)> {
+fn dead_in(word: &str) -> Option<(usize, u64)> {
     let parts: Vec<&str> = word.split(' ').collect();
     let [BURY, lock, token] = parts[..] else { return None };
-    let (lock, token) = (lock.parse().ok()?, token.parse().ok()?);
-    bequeath.send(lock).ok()?;
-    Some((lock, token))
+    Some((lock.parse().ok()?, token.parse().ok()?))
 }
 
-/// Waits for the locks of the dead, so that somebody does.
-fn inherit(client: &Client, ttl: Duration, inherited: &Receiver<usize>) -> Result {
-    while let Ok(lock) = inherited.recv() {
+/// Waits for the locks of the dead, so that somebody does, until it is killed.
+///
+/// # Errors
+/// For an error that is not temporary.
+pub fn inherit(text: &str) -> Result {
+    let assignment = Assignment::parse(text)?;
+    let ttl = Duration::from_millis(assignment.ttl_ms);
+    let client = assignment.connect(&assignment.builder().session(HEIR), pass)?;
+    let words = words();
+    let mut dead = None;
+    loop {
+        // Only for a moment while somebody is dead: an attempt may have failed.
+        dead = match words.recv_timeout(if dead.is_some() { SLIP } else { PATIENCE }) {
+            Ok(word) => dead_in(&word),
+            Err(RecvTimeoutError::Timeout) => dead,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        let Some((lock, _)) = dead else { continue };
         say(now_ns(), "asked", lock, json!({}));
-        match client.lock(name_of(lock)).ttl(ttl).wait(longest(ttl) * 3).acquire() {
+        match client.lock(name_of(lock)).ttl(ttl).wait(ttl).acquire() {
             Ok(lease) => {
                 let (token, until) = (lease.token(), end_of(&lease).1);
                 say(now_ns(), "granted", lock, json!({ "token": token, "until": until, "watched": false }));
@@ -152,11 +161,11 @@ fn inherit(client: &Client, ttl: Duration, inherited: &Receiver<usize>) -> Resul
                 if let Err(error) = lease.release() {
                     pass(error).or_else(|error| if lease.is_lost() { Ok(()) } else { Err(error) })?;
                 }
+                dead = None;
             }
             Err(error) => pass(error)?,
         }
     }
-    Ok(())
 }
 
 fn break_lock(client: &Client, lock: usize, least: u64) -> Result {

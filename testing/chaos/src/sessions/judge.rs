@@ -27,6 +27,8 @@ pub struct Evidence {
     pub stalls: Vec<Span>,
     /// Instants, and the total time for which processes had waited for a processor until then.
     pub pressure: Vec<(u64, u64)>,
+    /// Times in which the store kept even a client beside all faults waiting for too long.
+    pub slow: Vec<Span>,
     /// The journals of all processes.
     pub journals: Journals,
     /// All that was done to holders.
@@ -73,7 +75,7 @@ pub struct Verdict {
     pub burials: (Duration, u64),
     /// Workers stopped and killed, and faults of the store and the ways to it.
     pub faults: [u64; 3],
-    /// Losses without a fault, but on a machine that kept processes from running.
+    /// Losses without a fault, but on a machine that kept processes from running, or the store from answering.
     pub starved: u64,
     /// Errors of all processes.
     pub errors: u64,
@@ -171,7 +173,8 @@ impl Verdict {
         if !is_untouched || is_struck {
             return None;
         }
-        if pauses.stalled(from, told) > evidence.ttl / 12 || pauses.waited(from, told) > evidence.ttl / 2 {
+        let is_slow = evidence.slow.iter().any(|(start, end)| *start < told && from < *end);
+        if is_slow || pauses.stalled(from, told) > evidence.ttl / 12 || pauses.waited(from, told) > evidence.ttl / 2 {
             self.starved += 1;
             return None;
         }

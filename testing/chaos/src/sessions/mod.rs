@@ -7,6 +7,7 @@
 
 mod breaker;
 pub mod judge;
+mod pulse;
 mod worker;
 
 use std::fs::{self, File};
@@ -30,8 +31,9 @@ use crate::chaos::guarded_counter::{CounterLog, CounterServer};
 use crate::chaos::now_ns;
 use crate::chaos::run::{Machine, waited};
 use crate::chaos::timeline::{Lease, leases};
-pub use breaker::{Act, BREAKER, work as break_locks};
+pub use breaker::{Act, BREAKER, HEIR, inherit, work as break_locks};
 use judge::{Burial, COLUMNS, Evidence, Verdict};
+use pulse::Pulse;
 pub use worker::{WORKER, work};
 
 /// The stores where no other is named: those where a session is a record of its own.
@@ -56,6 +58,8 @@ const SLACK: Duration = Duration::from_secs(4);
 /// The time a new process has before its first fault.
 const STARTUP: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(2);
+/// The longest wait for the end of the breaker.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The time after which all lines of a stopped process have arrived.
 const HEARD: Duration = Duration::from_millis(50);
 
@@ -78,6 +82,8 @@ struct Play {
     environment_rng: Rng,
     workers: Vec<(Member, Option<u64>)>,
     breaker: Member,
+    heir: Member,
+    pulse: Pulse,
     faults: Vec<Fault>,
     pressure: Vec<(u64, u64)>,
     burials: Vec<Burial>,
@@ -147,10 +153,15 @@ impl Play {
             workers.push((start(store, &environment, place, &counters, &board, &mut rng)?, None));
         }
         let urls = environment.slow_urls(DELAY);
-        let process = lock(&board).journals.open(BREAKER.to_owned(), 0);
-        let settings = assignment(BREAKER.to_owned(), store, urls, Path::new(""));
-        let mut breaker = Member::start(BREAKER, &settings, &environment, 0, process, hear(&board))?;
+        let other = |part: &str, urls| {
+            let process = lock(&board).journals.open(part.to_owned(), 0);
+            let settings = assignment(part.to_owned(), store, urls, Path::new(""));
+            Member::start(part, &settings, &environment, 0, process, hear(&board))
+        };
+        let mut breaker = other(BREAKER, urls)?;
         breaker.next += between(&mut rng, store, CALM_OF_BREAKER);
+        let heir = other(HEIR, environment.urls(0))?;
+        let pulse = Pulse::feel(environment.slow_urls(Duration::ZERO), store.ttl() / 3)?;
         Ok(Self {
             store,
             environment,
@@ -160,6 +171,8 @@ impl Play {
             environment_rng: Rng::new(seed, 100 + store as u64),
             workers,
             breaker,
+            heir,
+            pulse,
             faults: Vec::new(),
             pressure: Vec::new(),
             burials: Vec::new(),
@@ -217,6 +230,7 @@ impl Play {
             worker.lives()?;
         }
         self.breaker.lives()?;
+        self.heir.lives()?;
         self.pressure.extend(waited().map(|waited| (now_ns(), waited)));
         sleep(TICK);
         Ok(())
@@ -290,7 +304,8 @@ impl Play {
     fn bury(&mut self, place: usize, (at, token): (usize, u64)) -> Result {
         let killed = self.kill(place)?;
         self.replace(place)?;
-        self.breaker.child.tell(&format!("{} {at} {token}", breaker::BURY));
+        let word = format!("{} {at} {token}", breaker::BURY);
+        self.tell_both(&word);
         let longest = Ttl::new(worker::longest(self.store.ttl()))?;
         let bound = takeover_bound(longest, Duration::ZERO, Drift::default()) + POLL + SLACK;
         let begin = Instant::now();
@@ -301,13 +316,24 @@ impl Play {
         }
         let took = granted.map(|granted| Duration::from_nanos(granted.saturating_sub(killed)));
         self.burials.push(Burial { lock: at, token, took, bound });
-        self.breaker.child.tell(breaker::REST);
+        self.tell_both(breaker::REST);
         Ok(())
+    }
+
+    fn tell_both(&mut self, word: &str) {
+        self.breaker.child.tell(word);
+        self.heir.child.tell(word);
     }
 
     fn end(mut self, machine: Machine) -> Result<Evidence> {
         let over = self.environment.undo_all()?;
         self.faults.extend(over);
+        // What it does must be known when the workers are judged.
+        self.breaker.child.tell(breaker::HALT);
+        let patience = Instant::now() + PATIENCE;
+        while self.breaker.child.ended()?.is_none() && Instant::now() < patience {
+            sleep(TICK);
+        }
         for place in 0..self.workers.len() {
             self.go_on(place);
             let (worker, _) = &mut self.workers[place];
@@ -315,6 +341,7 @@ impl Play {
             worker.child.kill();
         }
         self.breaker.child.kill();
+        self.heir.child.kill();
         let counters = (0..worker::LOCKS).map(|lock| self.counters.log(&worker::counter_of(lock)));
         let counters = counters.collect::<Result<Vec<CounterLog>>>()?;
         let mut board = lock(&self.board);
@@ -324,6 +351,7 @@ impl Play {
             ttl: u64::try_from(longest.as_nanos())?,
             margin: margin(longest),
             stalls: machine.stalls(),
+            slow: self.pulse.stop(),
             pressure: self.pressure,
             journals: std::mem::take(&mut board.journals),
             acts: std::mem::take(&mut board.acts),

@@ -145,6 +145,8 @@ fn a_loss_that_nobody_caused_is_found_and_an_act_on_another_lock_of_the_session_
     lines.extend([(0, 5_900, "valid", 1, 3, 8_000), (0, 7_000, "notified", 1, 3, 0)]);
     let later = || evidence(&lines);
     accepts(later(), |evidence| evidence.faults = vec![fault(2_000 * MS)]);
+    accepts(later(), |evidence| evidence.slow = vec![(1_500 * MS, 2_000 * MS)]);
+    complains("which nobody had touched", later(), |evidence| evidence.slow = vec![(0, 500 * MS)]);
     complains("which nobody had touched", later(), |evidence| evidence.faults = vec![fault(500 * MS)]);
 }
 
