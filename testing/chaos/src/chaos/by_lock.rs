@@ -63,6 +63,13 @@ impl Journals {
         })
     }
 
+    /// The process that was granted this token of a lock.
+    pub fn holder(&self, lock: usize, token: u64) -> Option<usize> {
+        let is_it = |entry: &Entry| matches!(entry.event, Event::Granted { token: other, .. } if other == token);
+        let has_it = |own: &Vec<Journal>| own.get(lock).is_some_and(|journal| journal.entries.iter().any(is_it));
+        self.processes.iter().position(|(_, _, own)| has_it(own))
+    }
+
     /// The journals of all processes, for each lock.
     pub fn by_lock(&self) -> Vec<Vec<Journal>> {
         let locks = self.processes.iter().map(|(_, _, own)| own.len()).max().unwrap_or_default();

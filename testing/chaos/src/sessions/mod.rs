@@ -43,6 +43,8 @@ const PLACES: usize = 4;
 /// The time between two faults of a worker and the length of a stop, and the same of the breaker, in tenths of a ttl.
 const CALM: [u32; 2] = [5, 60];
 const STOP: [u32; 2] = [1, 80];
+/// The length of a stop that is aimed at a holder whose lock was just broken or revoked: its session has not been renewed since.
+const AIMED: [u32; 2] = [30, 90];
 const CALM_OF_BREAKER: [u32; 2] = [5, 40];
 const STOP_OF_BREAKER: [u32; 2] = [1, 25];
 /// One fault in this many kills the worker. The others stop it.
@@ -67,6 +69,8 @@ const HEARD: Duration = Duration::from_millis(50);
 struct Board {
     journals: Journals,
     acts: Vec<Act>,
+    /// The process whose lock was broken or revoked last.
+    hit: Option<usize>,
     log: File,
 }
 
@@ -146,7 +150,7 @@ impl Play {
     fn open(store: StoreKind, seed: u64, folder: &Path, log: File) -> Result<Self> {
         let mut environment = Environment::open(store, folder)?;
         let counters = CounterServer::start();
-        let board = Arc::new(Mutex::new(Board { journals: Journals::default(), acts: Vec::new(), log }));
+        let board = Arc::new(Mutex::new(Board { journals: Journals::default(), acts: Vec::new(), hit: None, log }));
         let mut rng = Rng::new(seed, store as u64);
         let mut workers = Vec::new();
         for place in 0..PLACES {
@@ -183,8 +187,13 @@ impl Play {
         let end = Instant::now() + between(&mut self.rng, self.store, STORM);
         while Instant::now() < end {
             self.tick()?;
+            let hit = lock(&self.board).hit.take();
+            let is_aimed = hit.is_some() && self.rng.once_in(2);
             for place in 0..self.workers.len() {
-                if Instant::now() >= self.workers[place].0.next {
+                let worker = &self.workers[place].0;
+                if is_aimed && Some(worker.process) == hit && !worker.is_stopped {
+                    self.stop(place, AIMED);
+                } else if Instant::now() >= worker.next {
                     self.inject(place)?;
                 }
             }
@@ -241,17 +250,20 @@ impl Play {
             self.kill(place)?;
             return self.replace(place);
         }
-        let pause = if self.workers[place].0.is_stopped {
+        if self.workers[place].0.is_stopped {
             self.go_on(place);
-            CALM
+            self.workers[place].0.next = Instant::now() + between(&mut self.rng, self.store, CALM);
         } else {
-            let (worker, stopped) = &mut self.workers[place];
-            *stopped = Some(now_ns());
-            worker.stop_or_go_on();
-            STOP
-        };
-        self.workers[place].0.next = Instant::now() + between(&mut self.rng, self.store, pause);
+            self.stop(place, STOP);
+        }
         Ok(())
+    }
+
+    fn stop(&mut self, place: usize, length: [u32; 2]) {
+        let (worker, stopped) = &mut self.workers[place];
+        *stopped = Some(now_ns());
+        worker.stop_or_go_on();
+        worker.next = Instant::now() + between(&mut self.rng, self.store, length);
     }
 
     /// Writes a fault of a worker down.
@@ -397,7 +409,11 @@ impl Board {
         // Without the file the run is as good.
         let _ = writeln!(self.log, "{process} {line}");
         match Act::parse(line) {
-            Some(act) => self.acts.push(act),
+            Some(act) => {
+                let hit = act.lock.zip(act.token);
+                self.hit = hit.and_then(|(lock, token)| self.journals.holder(lock, token)).or(self.hit);
+                self.acts.push(act);
+            }
             None => self.journals.hear(process, line),
         }
     }
