@@ -2,7 +2,7 @@
 
 // Compare-and-set: updates of single items that need no lock. Documented in cas.d.ts.
 
-const { refuseFiles } = require("./lib/client.cjs");
+const { connecting, refuseFiles } = require("./lib/client.cjs");
 const { run } = require("./lib/loop.cjs");
 const native = require("./lib/native.cjs");
 const { number, options, text } = require("./lib/options.cjs");
@@ -10,11 +10,12 @@ const { told } = require("./lib/told.cjs");
 
 const TRIES = 10;
 
-async function connect(store, given) {
-  const url = store === undefined || store === null ? "" : text("store", store);
-  if (native.elder !== undefined) refuseFiles([url]);
-  const { tries = TRIES } = options(given, { tries: "number" });
-  return new Items(await run(native.connectItems(url)), number("tries", tries));
+async function connect(...given) {
+  const { urls, taken } = connecting(...given);
+  if (urls !== undefined) text("store", given[0] ?? "");
+  if (native.elder !== undefined) refuseFiles(urls);
+  const { tries = TRIES } = options(taken, { tries: "number" });
+  return new Items(await run(native.connectItems(urls?.[0])), number("tries", tries));
 }
 
 class Items {

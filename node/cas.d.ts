@@ -20,7 +20,8 @@
  * @throws ConfigError for an invalid url or setting, StoreRefusedError if permissions are missing, StoreUnavailableError if the
  * store cannot be reached.
  */
-export function connect(store?: string | null, options?: ItemsOptions): Promise<Items>;
+export function connect(store: string | null | undefined, options?: ItemsOptions): Promise<Items>;
+export function connect(options?: ItemsOptions): Promise<Items>;
 
 /** Settings of {@link connect}. */
 export interface ItemsOptions {

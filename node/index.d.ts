@@ -195,15 +195,18 @@ export interface ElectOptions {
 
 /**
  * Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` or `dynamodb://TABLE` for many machines,
- * `memory:` for this process alone. Without a url, it uses the urls in the environment variable `LEASEHOLD_STORE`. If that is
- * not set, it uses a file in the user's state folder, which no other machine sees, and warns; `LEASEHOLD_REQUIRE_STORE=1` makes
- * that an error. An array of urls is a quorum of independent stores.
+ * `memory:` for this process alone. An array of urls is a quorum of independent stores.
+ *
+ * A call that names no store uses the urls in the environment variable `LEASEHOLD_STORE`. If that is not set, it uses a file in
+ * the user's state folder, which no other machine sees, and warns; `LEASEHOLD_REQUIRE_STORE=1` makes that an error. `undefined`
+ * and an empty text, as of a variable that is not set, are errors.
  *
  * @throws {@link ConfigError} for an invalid url or setting.
  * @throws {@link StoreRefusedError} if permissions are missing.
  * @throws {@link StoreUnavailableError} if the store cannot be reached.
  */
-export function connect(stores?: string | readonly string[] | null, options?: ConnectOptions): Promise<Client>;
+export function connect(stores: string | readonly string[] | null | undefined, options?: ConnectOptions): Promise<Client>;
+export function connect(options?: ConnectOptions): Promise<Client>;
 
 /**
  * A connection to a store, and everything that keeps its leases alive; made by {@link connect}.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::blocking::Client;
 use leasehold::quorum::Quorum;
-use leasehold::{ClientBuilder, Error, StoreUrl, Stores};
+use leasehold::{ClientBuilder, DefaultStore, Error, StoreUrl, Stores};
 
 use crate::args::StoreArgs;
 use crate::duration;
@@ -37,7 +37,8 @@ impl Target {
                 "--store is empty; name a store, such as sqlite:locks.db, or leave --store out",
             ));
         }
-        if urls.is_empty() && variable(STORE)?.is_none_or(|text| text.trim().is_empty()) {
+        // A variable that is set, but empty, is an error once the store is opened, and not another store.
+        if urls.is_empty() && env::var_os(STORE).is_none() {
             urls = settings.store;
         }
         let mut target = Self {
@@ -129,7 +130,7 @@ impl Target {
 impl Stores for Target {
     fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
         if self.urls.is_empty() {
-            return "".urls();
+            return DefaultStore.urls();
         }
         self.urls.iter().map(Stores::urls).collect::<Result<Vec<_>, _>>().map(|urls| urls.concat())
     }

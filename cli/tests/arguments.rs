@@ -109,6 +109,16 @@ fn the_store_is_taken_from_the_option_then_the_environment_then_the_state_folder
 }
 
 #[test]
+fn a_store_that_is_given_but_empty_is_not_the_default() {
+    let place = Place::new();
+    let mut command = place.leasehold(&["exec", "job", "--", "touch", "ran"]);
+    let ran = common::Ran::from(command.env("LEASEHOLD_STORE", "").current_dir(place.path(".")).output().unwrap());
+    ran.expect(64).says("LEASEHOLD_STORE is set, but empty");
+    place.run(&["exec", "--store", "", "job", "--", "touch", "ran"]).expect(64).says("--store is empty");
+    assert!(!place.path("leasehold/locks.db").exists() && !place.path("ran").exists());
+}
+
+#[test]
 fn locks_in_the_state_folder_are_warned_of_and_can_be_forbidden() {
     let place = Place::new();
     let run = |arguments: &[&str], demand: &str| {

@@ -108,14 +108,17 @@ pub fn update(url: &str, name: &str, new: impl FnMut(Option<&[u8]>) -> Option<Ve
 }
 
 impl Items {
-    /// Connects to the store that a url names, such as `redis://localhost`; an empty text is the default, as for locks.
+    /// Connects to the store that a url names, such as `redis://localhost`, or to the [`DefaultStore`](crate::DefaultStore).
     /// Blocks.
     ///
     /// # Errors
     /// As for [`Client::connect`](crate::Client::connect); a quorum has no items.
-    pub fn connect(url: &str) -> Result<Self, Trouble> {
-        let urls = url.urls()?;
-        let [url] = urls.as_slice() else {
+    pub fn connect(store: impl Stores) -> Result<Self, Trouble> {
+        Self::of(&store.urls()?)
+    }
+
+    fn of(urls: &[StoreUrl]) -> Result<Self, Trouble> {
+        let [url] = urls else {
             let what = format!("items are kept by one store, and {} are named: name one of them", urls.len());
             return Err(Trouble::config(what));
         };
@@ -126,9 +129,9 @@ impl Items {
     ///
     /// # Errors
     /// As [`Items::connect`].
-    pub async fn connect_async(url: &str) -> Result<Self, Trouble> {
-        let url = url.to_owned();
-        exec::offload(move || Self::connect(&url)).await?
+    pub async fn connect_async(store: impl Stores) -> Result<Self, Trouble> {
+        let urls = store.urls()?;
+        exec::offload(move || Self::of(&urls)).await?
     }
 
     /// How often an update is tried, at least once; 10 unless set. Between tries it sleeps, at first up to 50 ms, then up

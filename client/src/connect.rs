@@ -38,8 +38,8 @@ enum Create {
 
 impl Client {
     /// Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` for many, `memory:` for this process
-    /// alone. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the user's state
-    /// folder, with a warning, or an error where the variable `LEASEHOLD_REQUIRE_STORE` is `1`: see [`Stores`].
+    /// alone. [`DefaultStore`](crate::DefaultStore) means the urls in the environment variable `LEASEHOLD_STORE`, else a file
+    /// in the user's state folder, with a warning, or an error where the variable `LEASEHOLD_REQUIRE_STORE` is `1`.
     ///
     /// Several urls form a **quorum** of independent nodes, of one kind or of different ones: a lock is had once a
     /// majority has granted it, so that a minority may fail. Use three or five: a fourth node helps no more than

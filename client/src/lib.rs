@@ -8,7 +8,7 @@
 //! use std::time::Duration;
 //!
 //! # async fn example() -> Result<(), leasehold::Error> {
-//! let client = leasehold::Client::connect("memory:").await?;           // or "sqlite:locks.db", or "" for the default
+//! let client = leasehold::Client::connect("memory:").await?;           // or "sqlite:locks.db", or DefaultStore
 //! let lease = client.lock("invoice/42")
 //!     .ttl(Duration::from_secs(30))                                    // without renewal, it lasts this long
 //!     .wait(Duration::from_secs(10))                                   // how long to try; default: for ever
@@ -188,7 +188,7 @@ pub use revoke::RevokeOutcome;
 pub use rw_lock::RwLockRequest;
 pub use sessions::SessionInfo;
 pub use shards::{Shard, Shards, ShardsRequest};
-pub use stores::Stores;
+pub use stores::{DefaultStore, Stores};
 #[cfg(feature = "dynamodb")]
 pub use url::DynamodbUrl;
 #[cfg(feature = "etcd")]

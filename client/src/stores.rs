@@ -9,8 +9,8 @@ use crate::url::StoreUrl;
 /// The name of a store: one url, or a list of urls, whose stores form a quorum of independent nodes.
 ///
 /// A text may have several urls as well, with white space in between; a word that begins with no scheme belongs to the
-/// path before it. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the
-/// user's state folder, with the warning `store.default`, or an error if `LEASEHOLD_REQUIRE_STORE` is `1`.
+/// path before it. An empty text is an error: it is most often a variable that is not set. [`DefaultStore`] is the store
+/// that nobody named.
 pub trait Stores {
     /// The urls, at least one.
     ///
@@ -19,23 +19,41 @@ pub trait Stores {
     fn urls(&self) -> Result<Vec<StoreUrl>, Error>;
 }
 
-impl Stores for str {
+/// The store of a program that names none: the urls in the environment variable `LEASEHOLD_STORE`, else a file in the
+/// user's state folder, with the warning `store.default`, or an error if `LEASEHOLD_REQUIRE_STORE` is `1`. A
+/// `LEASEHOLD_STORE` that is set, but empty, is an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DefaultStore;
+
+impl Stores for DefaultStore {
     fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
-        let named = if self.is_empty() { from_environment()? } else { Some(self.to_owned()) };
-        let Some(text) = named else { return the_default().map(|url| vec![url]) };
-        if text.trim().is_empty() {
-            return Err(Error::config(
-                "the store url is blank; write one such as sqlite:locks.db, or nothing for the default",
-            ));
+        match from_environment()? {
+            Some(text) if text.trim().is_empty() => Err(Error::config(
+                "LEASEHOLD_STORE is set, but empty; write a url such as redis://locks.example.com, or unset it for the \
+                 default",
+            )),
+            Some(text) => text.urls(),
+            None => the_default().map(|url| vec![url]),
         }
-        split(&text).into_iter().map(str::parse).collect()
     }
 }
 
-/// The stores that the environment names. An empty variable names none.
+impl Stores for str {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        if self.trim().is_empty() {
+            return Err(Error::config(
+                "the store is empty, as of a variable that is not set; name one, such as redis://locks.example.com, or \
+                 leave it out for the default",
+            ));
+        }
+        split(self).into_iter().map(str::parse).collect()
+    }
+}
+
+/// The stores that the environment names.
 fn from_environment() -> Result<Option<String>, Error> {
     match std::env::var("LEASEHOLD_STORE") {
-        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Ok(text) => Ok(Some(text)),
         Err(VarError::NotPresent) => Ok(None),
         Err(VarError::NotUnicode(_)) => {
             Err(Error::config("LEASEHOLD_STORE is not valid UTF-8; write a url such as sqlite:/var/lib/app/locks.db"))
@@ -174,7 +192,7 @@ mod tests {
             return;
         }
         assert!("memory:a".urls().is_ok());
-        assert!("".urls().unwrap_err().to_string().contains("not valid UTF-8"));
+        assert!(DefaultStore.urls().unwrap_err().to_string().contains("not valid UTF-8"));
         println!("as it should be");
     }
 
@@ -195,6 +213,8 @@ mod tests {
     fn a_list_without_stores_is_refused() {
         assert!(Vec::<String>::new().urls().unwrap_err().to_string().contains("list of stores is empty"));
         assert!(["memory:a", " "].urls().unwrap_err().to_string().contains("is empty"));
-        assert!("  ".urls().unwrap_err().to_string().contains("blank"));
+        for empty in ["", "  ", "\n"] {
+            assert!(empty.urls().unwrap_err().to_string().contains("the store is empty"), "{empty:?}");
+        }
     }
 }

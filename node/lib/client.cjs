@@ -40,8 +40,8 @@ function end() {
   deliver();
 }
 
-async function connect(stores, given) {
-  const { urls, taken } = connecting(stores, given);
+async function connect(...given) {
+  const { urls, taken } = connecting(...given);
   if (native.elder !== undefined) refuseFiles(urls);
   const connected = new Connected(await run(native.connect(urls, options(taken, CONNECT))));
   if (open.size === 0) process.on("exit", end);
@@ -57,16 +57,21 @@ function warn(message) {
   process.emitWarning(message, { type: "LeaseholdWarning" });
 }
 
-function connecting(stores, given) {
-  if (stores === undefined || stores === null) return { urls: [""], taken: given };
-  if (typeof stores === "string") return { urls: [stores], taken: given };
-  if (Array.isArray(stores)) return { urls: texts("stores", stores), taken: given };
+/** Only a call that names no store means the default: `undefined` is most often a variable that is not set. */
+function connecting(...given) {
+  const [stores, taken] = given;
+  if (given.length === 0 || isOptions(stores)) return { urls: undefined, taken: stores };
+  if (stores === undefined || stores === null) return { urls: [""], taken };
+  if (typeof stores === "string") return { urls: [stores], taken };
+  if (Array.isArray(stores)) return { urls: texts("stores", stores), taken };
   throw new TypeError("give a store as its url, a quorum as an array of urls");
 }
 
+const isOptions = (value) => typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+
 /** Two SQLite libraries in one process remove each other's file locks. */
 function refuseFiles(urls) {
-  const named = urls.map((url) => url || process.env.LEASEHOLD_STORE || "sqlite:");
+  const named = urls ?? [process.env.LEASEHOLD_STORE ?? "sqlite:"];
   if (!named.some((text) => /(^|\s)sqlite:/i.test(text))) return;
   throw new ConfigError(`SQLite stores belong to ${native.elder} in this process: install one copy of the package`);
 }
@@ -246,4 +251,4 @@ class Client {
 
 shows(Client);
 
-module.exports = { Client, connect, refuseFiles };
+module.exports = { Client, connect, connecting, refuseFiles };

@@ -1,6 +1,6 @@
 //! Connections to stores.
 
-use leasehold::ffi;
+use leasehold::{DefaultStore, ffi};
 use napi::Either;
 use napi::bindgen_prelude::ClassInstance;
 use napi_derive::napi;
@@ -32,18 +32,19 @@ pub fn name_thread(name: String) {
     ffi::name_thread(&name);
 }
 
-/// Opens a store, or the nodes of a quorum.
+/// Opens a store, or the nodes of a quorum; the default where none is named.
 #[napi(catch_unwind)]
-pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
+pub fn connect(stores: Option<Vec<String>>, options: ConnectOptions) -> Operation {
     let builder = match options.builder() {
         Ok(builder) => builder,
         Err(failure) => return Operation::failed(failure),
     };
     Operation::new(async move {
-        let (client, unheard) = match <[String; 1]>::try_from(stores) {
-            // An empty text, or one with several urls, has a meaning of its own.
-            Ok([text]) => ffi::observe::connect_async(builder, text).await?,
-            Err(urls) => ffi::observe::connect_async(builder, urls).await?,
+        let (client, unheard) = match stores.map(<[String; 1]>::try_from) {
+            None => ffi::observe::connect_async(builder, DefaultStore).await?,
+            // A text may have several urls.
+            Some(Ok([text])) => ffi::observe::connect_async(builder, text).await?,
+            Some(Err(urls)) => ffi::observe::connect_async(builder, urls).await?,
         };
         Ok(Outcome::Client(client, unheard))
     })

@@ -1,5 +1,6 @@
 //! Items of compare-and-set.
 
+use leasehold::DefaultStore;
 use leasehold::cas::{self, Step};
 use leasehold::ffi::ItemUpdate;
 use napi::Either;
@@ -23,8 +24,14 @@ impl Items {
 
 /// Connects to the store that a url names.
 #[napi(catch_unwind)]
-pub fn connect_items(url: String) -> Operation {
-    Operation::new(async move { Ok(Outcome::Items(cas::Items::connect_async(&url).await?)) })
+pub fn connect_items(url: Option<String>) -> Operation {
+    Operation::new(async move {
+        let items = match url {
+            Some(url) => cas::Items::connect_async(url).await?,
+            None => cas::Items::connect_async(DefaultStore).await?,
+        };
+        Ok(Outcome::Items(items))
+    })
 }
 
 #[napi]

@@ -13,10 +13,13 @@ from leasehold._lock import Lock
 from leasehold._misuse import SyncOnly
 from leasehold._once import Once
 from leasehold._options import (
+    UNNAMED,
+    Unnamed,
     acquiring,
     acquiring_all,
     any_of,
     connecting,
+    named,
     permitting,
     refuse_name,
     refuse_prefix,
@@ -72,11 +75,13 @@ _shown: set[str] = set()
 
 
 @shown_as(connecting)
-def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
+def connect(stores: Stores | None | Unnamed = UNNAMED, **options: Unpack[ConnectOptions]) -> Client:
     """Opens a store: ``sqlite:PATH`` for all processes of one machine, ``redis://HOST`` or ``dynamodb://TABLE`` for many
-    machines, ``memory:`` for this process alone. Without a url, it uses the urls in the environment variable
-    ``LEASEHOLD_STORE``. If that is not set, it uses a file in the user's state folder, which no other machine sees, and warns;
-    ``LEASEHOLD_REQUIRE_STORE=1`` makes that an error. A list of urls is a quorum of independent stores.
+    machines, ``memory:`` for this process alone. A list of urls is a quorum of independent stores.
+
+    A call that names no store uses the urls in the environment variable ``LEASEHOLD_STORE``. If that is not set, it uses a file
+    in the user's state folder, which no other machine sees, and warns; ``LEASEHOLD_REQUIRE_STORE=1`` makes that an error. None
+    and an empty text, as of a variable that is not set, raise ConfigError.
 
     owner: the label that others see beside a lock; default ``host:pid:thread`` of the caller that acquires.
     session: a name for the session that all leases of the client belong to, such as ``worker-7``. On DynamoDB, etcd and
@@ -91,11 +96,11 @@ def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> 
     return Client(_connected(_connector(stores, **options)))
 
 
-def _connector(stores: Stores | None, **options: Unpack[ConnectOptions]) -> _native.Connector:
+def _connector(stores: Stores | None | Unnamed, **options: Unpack[ConnectOptions]) -> _native.Connector:
     _refuse_greenlets()
     _callbacks.look_now()
     try:
-        connector = _native.Connector(stores, **options)
+        connector = _native.Connector(named(stores), **options)
     except TypeError:
         refuse_unknown("connect", connecting, options)
         raise

@@ -26,8 +26,25 @@ _CONNECT = {
 }
 
 
+class Unnamed:
+    """The default of a store that nobody named. Not None, which is most often a variable that is not set."""
+
+    def __repr__(self) -> str:
+        return "<the default store>"
+
+
+UNNAMED = Unnamed()
+
+
+def named(stores: Stores | None | Unnamed) -> Stores | None:
+    """The store as the native half takes it: None is the default."""
+    if isinstance(stores, Unnamed):
+        return None
+    return "" if stores is None else stores
+
+
 def connecting(
-    stores: Stores | None = None,
+    stores: Stores | None | Unnamed = UNNAMED,
     *,
     owner: str | None = None,
     session: str | None = None,

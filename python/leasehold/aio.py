@@ -27,6 +27,8 @@ from leasehold._aio_shards import Shard, Shards
 from leasehold._client import _begin_acquire, _connector, _end_with_child, _refuse_wait, _request, _several
 from leasehold._misuse import AsyncOnly
 from leasehold._options import (
+    UNNAMED,
+    Unnamed,
     acquiring,
     acquiring_all,
     connecting,
@@ -92,14 +94,14 @@ __all__ = [
 
 
 @shown_as(connecting)
-def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Pending[Client]:
+def connect(stores: Stores | None | Unnamed = UNNAMED, **options: Unpack[ConnectOptions]) -> Pending[Client]:
     """Opens a store; see :func:`leasehold.connect`. ``await`` it for the client, or write ``async with connect(...) as client``,
     which closes it at the end.
     """
     return Pending(_connect(stores, options))
 
 
-async def _connect(stores: Stores | None, options: ConnectOptions) -> Client:
+async def _connect(stores: Stores | None | Unnamed, options: ConnectOptions) -> Client:
     return Client(await perform(_connector(stores, **options).begin_connect()))
 
 

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from leasehold import _native
 from leasehold._functions import refuse_result
+from leasehold._options import UNNAMED, Unnamed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,18 +42,25 @@ class Item(NamedTuple):
     """1 for the first value, and one more with each write."""
 
 
-def connect(store: str = "", *, tries: int = 10) -> Items:
+def _named(store: str | None | Unnamed) -> str | None:
+    """The store as the native half takes it: None is the default."""
+    if isinstance(store, Unnamed):
+        return None
+    return "" if store is None else store
+
+
+def connect(store: str | None | Unnamed = UNNAMED, *, tries: int = 10) -> Items:
     """Connects to the store that a url names; without one as :func:`leasehold.connect`. An update is tried at most ``tries``
     times, with random pauses that grow from 50 ms to 2 s.
     """
-    return Items(_native.Items.connect(store), tries)
+    return Items(_native.Items.connect(_named(store)), tries)
 
 
-async def connect_async(store: str = "", *, tries: int = 10) -> AsyncItems:
+async def connect_async(store: str | None | Unnamed = UNNAMED, *, tries: int = 10) -> AsyncItems:
     """As :func:`connect`, for asyncio."""
     from leasehold._aio_loop import perform
 
-    return AsyncItems(await perform(_native.Items.begin_connect(store)), tries)
+    return AsyncItems(await perform(_native.Items.begin_connect(_named(store))), tries)
 
 
 class Items:

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::ffi::{self, Composed};
-use leasehold::{ClientBuilder, LockAllRequest};
+use leasehold::{ClientBuilder, DefaultStore, LockAllRequest};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -94,7 +94,7 @@ impl Connector {
     fn connect(&self, py: Python<'_>) -> PyResult<(Client, Vec<String>)> {
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
         let connected = py.detach(|| match stores {
-            Stores::Default => ffi::observe::connect(builder, ""),
+            Stores::Default => ffi::observe::connect(builder, DefaultStore),
             Stores::One(url) => ffi::observe::connect(builder, url),
             Stores::Several(urls) => ffi::observe::connect(builder, urls),
         });
@@ -106,7 +106,7 @@ impl Connector {
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
         Operation::new(async move {
             let connected = match stores {
-                Stores::Default => builder.connect("").await,
+                Stores::Default => builder.connect(DefaultStore).await,
                 Stores::One(url) => builder.connect(url).await,
                 Stores::Several(urls) => builder.connect(urls).await,
             };

@@ -1,5 +1,6 @@
 //! Items of compare-and-set.
 
+use leasehold::DefaultStore;
 use leasehold::cas::{self, Fate, Step};
 use leasehold::ffi::ItemUpdate;
 use pyo3::prelude::*;
@@ -23,13 +24,20 @@ impl Items {
 #[pymethods]
 impl Items {
     #[staticmethod]
-    fn connect(py: Python<'_>, url: &str) -> PyResult<Self> {
-        py.detach(|| cas::Items::connect(url)).map(Self::new).map_err(|error| raised(py, &error))
+    fn connect(py: Python<'_>, url: Option<&str>) -> PyResult<Self> {
+        let items = py.detach(|| url.map_or_else(|| cas::Items::connect(DefaultStore), cas::Items::connect));
+        items.map(Self::new).map_err(|error| raised(py, &error))
     }
 
     #[staticmethod]
-    fn begin_connect(url: String) -> Operation {
-        Operation::new(async move { cas::Items::connect_async(&url).await.map(Outcome::Items) })
+    fn begin_connect(url: Option<String>) -> Operation {
+        Operation::new(async move {
+            let items = match url {
+                Some(url) => cas::Items::connect_async(url).await,
+                None => cas::Items::connect_async(DefaultStore).await,
+            };
+            items.map(Outcome::Items)
+        })
     }
 
     /// Begins an update, which is tried so many times. Asks nothing yet.

@@ -62,6 +62,20 @@ def test_a_bad_url_says_what_is_wrong(url: str, monkeypatch: pytest.MonkeyPatch)
         leasehold.connect([])
 
 
+@pytest.mark.parametrize("store", ["", None])
+@pytest.mark.parametrize("connect", [leasehold.connect, leasehold.cas.connect])
+def test_a_store_that_is_given_but_empty_is_not_the_default(
+    connect: Callable[..., object], store: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEASEHOLD_STORE", "memory:")
+    connect()
+    with pytest.raises(leasehold.ConfigError, match="the store is empty, as of a variable that is not set"):
+        connect(store)
+    monkeypatch.setenv("LEASEHOLD_STORE", "")
+    with pytest.raises(leasehold.ConfigError, match="LEASEHOLD_STORE is set, but empty"):
+        connect()
+
+
 def test_a_store_must_be_a_url() -> None:
     with pytest.raises(TypeError, match="url"):
         leasehold.connect(7)  # type: ignore[arg-type]

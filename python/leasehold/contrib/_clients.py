@@ -9,7 +9,7 @@ import os
 from leasehold._client import connect
 from leasehold._functions import refuse_deferred, refuse_result
 from leasehold._once import Once, requester
-from leasehold._options import running
+from leasehold._options import Unnamed, running
 from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
 
 TYPE_CHECKING = False
@@ -39,8 +39,8 @@ def shows_options(function: F) -> F:
     return function
 
 
-def client_of(stores: Stores | None) -> Client:
-    """The client of this process for these stores; None is the default of :func:`leasehold.connect`."""
+def client_of(stores: Stores | None | Unnamed) -> Client:
+    """The client of this process for these stores."""
     key = (os.getpid(), repr(stores))
     client = _clients.get(key)
     if client is None:
@@ -52,7 +52,7 @@ def client_of(stores: Stores | None) -> Client:
 
 
 def runs_once(
-    stores: Callable[[], Stores | None], name: str, options: OnceOptions
+    stores: Callable[[], Stores | None | Unnamed], name: str, options: OnceOptions
 ) -> Callable[[Callable[P, R]], Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]]:
     """A decorator as that of :meth:`leasehold.Client.once`, which connects with the first call."""
 

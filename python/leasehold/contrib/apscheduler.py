@@ -23,6 +23,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from leasehold._client import connect
 from leasehold._errors import ConfigError
+from leasehold._options import UNNAMED, Unnamed
 from leasehold._runs import AlreadyDone
 from leasehold.contrib._clients import shows_options
 from leasehold.protocol import period_slot
@@ -48,7 +49,7 @@ class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
     @shows_options
     def __init__(
         self,
-        stores: Stores | None = None,
+        stores: Stores | None | Unnamed = UNNAMED,
         *,
         max_workers: int = 10,
         pool_kwargs: dict[str, Any] | None = None,

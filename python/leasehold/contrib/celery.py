@@ -30,6 +30,7 @@ from celery.schedules import crontab
 
 from leasehold._errors import ConfigError, LockBusyError
 from leasehold._once import requester
+from leasehold._options import UNNAMED, Unnamed
 from leasehold._runs import Ran, RunningElsewhere
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
@@ -105,10 +106,10 @@ def _literal(name: str) -> str:
     return name.replace("{", "{{").replace("}", "}}")
 
 
-def _stores() -> Stores | None:
+def _stores() -> Stores | None | Unnamed:
     from celery import current_app
 
-    stores: Stores | None = current_app.conf.get("leasehold_store")
+    stores: Stores | None | Unnamed = current_app.conf.get("leasehold_store", UNNAMED)
     return stores
 
 

@@ -22,6 +22,7 @@ import sys
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from leasehold._options import UNNAMED, Unnamed
 from leasehold._runs import AlreadyDone
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
@@ -84,6 +85,6 @@ class OnceMixin:
         raise CommandError(f"{name} runs elsewhere: {holder}", returncode=_TRY_LATER)
 
 
-def _stores() -> Stores | None:
-    stores: Stores | None = getattr(settings, "LEASEHOLD_STORE", None)
+def _stores() -> Stores | None | Unnamed:
+    stores: Stores | None | Unnamed = getattr(settings, "LEASEHOLD_STORE", UNNAMED)
     return stores
