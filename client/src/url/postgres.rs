@@ -159,6 +159,11 @@ fn direct(text: &str, place: &PostgresPlace) -> Result<PostgresPlace, String> {
              the url names it already"
         )
     };
+    // What people write for yes and no would otherwise be the name of a host.
+    let is_a_switch = SWITCHES.contains(&text.to_ascii_lowercase().as_str());
+    if is_a_switch || text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(unreadable());
+    }
     let url = Url::parse(&format!("postgres://{text}")).map_err(|_| unreadable())?;
     let is_plain = url.username().is_empty() && url.password().is_none() && url.path().is_empty();
     match url.host_str().filter(|host| is_plain && !host.is_empty()) {
@@ -166,6 +171,8 @@ fn direct(text: &str, place: &PostgresPlace) -> Result<PostgresPlace, String> {
         None => Err(unreadable()),
     }
 }
+
+const SWITCHES: [&str; 10] = ["true", "false", "on", "off", "no", "y", "n", "t", "f", "enable"];
 
 impl PostgresPlace {
     /// Tells if nothing leaves this machine.
@@ -274,7 +281,7 @@ mod tests {
         assert_eq!(listen("yes"), Some(tcp("pooler", 6432)));
         assert_eq!(listen("DB:5433"), Some(tcp("db", 5433)));
         assert_eq!(listen("db"), Some(tcp("db", 5432)));
-        for odd in ["", "a:b:c", "db/x"] {
+        for odd in ["", "a:b:c", "db/x", "true", "1", "On", "no", "FALSE", "5432"] {
             assert!(refused(&format!("postgres://app@pooler/prod?listen={odd}")).contains("listen=HOST:PORT"), "{odd}");
         }
     }

@@ -68,6 +68,17 @@ fn notifications_through_a_pooler_are_told() {
 }
 
 #[test]
+fn an_address_that_sends_no_notifications_is_told() {
+    let rig = Rig::new();
+    let listening = |to: &str| found(&format!("{}&listen={to}", rig.url), "postgres.listen");
+    assert_eq!(listening("yes").severity, Severity::Good);
+    let nobody = listening("127.0.0.1:1");
+    assert!(nobody.severity == Severity::Warning && nobody.advice.contains("listen=HOST:PORT"), "{nobody:?}");
+    let findings = client(&rig.url).doctor().unwrap();
+    assert!(findings.iter().all(|finding| finding.check != "postgres.listen"), "{findings:?}");
+}
+
+#[test]
 fn a_user_that_cannot_delete_is_told_what_follows() {
     let rig = Rig::bare();
     rig.server.run("CREATE ROLE keeper LOGIN PASSWORD 'hunter2'");

@@ -36,6 +36,7 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
         }
     };
     findings.extend(about_server(store, &server));
+    findings.extend(listening(store));
     findings.push(table(store));
     findings.push(line(store));
     findings.push(items(store));
@@ -148,6 +149,20 @@ fn pooler(store: &Postgres, port: &Field) -> Finding {
         (true, _) => Finding::good(CHECK, "a pooler or proxy is in front of the server; any mode will do"),
         (false, _) => Finding::good(CHECK, "none is seen"),
     }
+}
+
+/// Notifications come over a connection of their own, which nothing else shows to be missing.
+fn listening(store: &Postgres) -> Option<Finding> {
+    const CHECK: &str = "postgres.listen";
+    let place = store.url.listen.as_ref()?;
+    Some(match store.try_to_listen(place.clone()) {
+        Ok(()) => Finding::good(CHECK, "notifications of releases arrive"),
+        Err(error) => Finding::warning(
+            CHECK,
+            format!("the address in the parameter listen cannot be reached, so waiters poll: {error}"),
+            "correct it in the url: listen=HOST:PORT, the server's own address past its pooler",
+        ),
+    })
 }
 
 fn table(store: &Postgres) -> Finding {

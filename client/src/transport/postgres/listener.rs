@@ -22,19 +22,36 @@ use crate::url::postgres::PostgresPlace;
 /// Listens for as long as the runtime runs, and connects again after each failure; for turns too, where the client may stand
 /// in line.
 pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: Arc<Wakeups>, client: Option<ClientId>) {
-    let mut pauses = Pauses::CONNECTING;
+    let (mut pauses, mut is_warned) = (Pauses::CONNECTING, false);
     loop {
         match listen_once(&access, &place, &wakeups, client).await {
-            Ok(()) => pauses = Pauses::CONNECTING,
+            Ok(()) => (pauses, is_warned) = (Pauses::CONNECTING, false),
             Err(why) => {
                 let access = Arc::clone(&access);
-                reports::queue(Level::DEBUG, move || {
-                    tracing::debug!(target: "leasehold", store = %access.url(), why = %why, "no notifications");
-                });
+                // Without notifications all works, but slower, so that nobody would see it.
+                if std::mem::replace(&mut is_warned, true) {
+                    reports::queue(Level::DEBUG, move || {
+                        tracing::debug!(target: "leasehold", store = %access.url(), why = %why, "no notifications");
+                    });
+                } else {
+                    reports::queue(Level::WARN, move || {
+                        tracing::warn!(
+                            name: "postgres.listen", target: "leasehold", store = %access.url(), why = %why,
+                            "no notifications arrive, so waiters poll: the address in the parameter listen cannot be reached; \
+                             it is tried again"
+                        );
+                    });
+                }
             }
         }
         tokio::time::sleep(pauses.next()).await;
     }
+}
+
+/// Connects to the place of notifications as a listener does, for the doctor.
+pub(super) async fn try_once(access: &Access, place: &PostgresPlace) -> Result<(), NoServer> {
+    let connection = access.connect_to(place, None).await?;
+    connection.run(&format!("LISTEN {CHANNEL}")).await.map_err(no_rows)
 }
 
 async fn listen_once(

@@ -37,7 +37,7 @@ use crate::doctor::Finding;
 use crate::entropy::fill;
 use crate::error::Error;
 use crate::fork;
-use crate::url::postgres::PostgresUrl;
+use crate::url::postgres::{PostgresPlace, PostgresUrl};
 
 /// The properties of such a store.
 pub(super) fn config(url: &PostgresUrl) -> NodeConfig {
@@ -132,6 +132,16 @@ impl Postgres {
         let ran = self.connections.block_on_background(move |link| async move { link.run(&commands, deadline).await });
         let ran = ran.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).unwrap_or_else(|why| Err(refused(why)));
         ran.map(drop).map_err(|outcome| self.judged(outcome))
+    }
+
+    /// Tries to listen at that place.
+    fn try_to_listen(&self, place: PostgresPlace) -> Result<(), Error> {
+        let access = Access::new(&self.url)?;
+        let tried = self.connections.block_on_background(move |_| async move {
+            let tried = tokio::time::timeout(CONNECT_PATIENCE, listener::try_once(&access, &place)).await;
+            tried.unwrap_or_else(|_| Err(NoServer::Fault(Fault::of(FaultKind::Timeout))))
+        });
+        tried.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| self.to_error(&why))
     }
 
     /// One row of one statement without parameters.
