@@ -184,7 +184,11 @@ export interface ElectOptions {
   ttl?: number | undefined;
   /** See {@link AllOptions.owner}. */
   owner?: string | undefined;
-  /** Called each time this candidate is elected. It should start the work and return; the election waits for its promise. */
+  /**
+   * Called each time this candidate is elected. It should start the work and return; the election waits for its promise. If it
+   * throws, `onStop` is called, the term ends, and the candidate stands again after 1 s, and after twice as long each further
+   * time, up to a minute. {@link Election.lastError} tells it, and `resign()` throws it unless a later term has begun well.
+   */
   onStart?: ((lease: Lease) => unknown) | undefined;
   /**
    * Called each time a term ends: with the reason when it was lost, with `null` when this candidate resigned. The work must
@@ -629,7 +633,7 @@ export class Election {
   readonly resource: string;
   /** The fencing token of the current term; `null` while somebody else leads, and after the lease of the term ended. */
   readonly term: number | null;
-  /** The error of the last campaign, if it failed. Has the exception of a callback as its `cause`. */
+  /** The error of the last campaign, or a {@link CallbackError} with what a callback has thrown as its `cause`. */
   readonly lastError: LeaseholdError | null;
 
   /**

@@ -26,6 +26,7 @@ export const {
   StoreRefusedError,
   ClosedError,
   ConfigError,
+  CallbackError,
   InternalError,
   StaleTokenError,
 } = leasehold;

@@ -169,6 +169,7 @@ impl Trouble {
             | ErrorKind::StaleToken
             | ErrorKind::Done
             | ErrorKind::FinishUnconfirmed
+            | ErrorKind::Callback
             | ErrorKind::Internal => return Err(error),
         };
         kept.get_or_insert(error);

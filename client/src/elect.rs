@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tracing::Level;
 
+use crate::callbacks::{self, RESTS};
 use crate::client::Client;
+use crate::clock;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
@@ -59,14 +61,17 @@ impl ElectionRequest {
     }
 
     /// Called with the lease each time this candidate is elected, on the election's own thread. It should start the
-    /// work and return; a term can only be ended in good time while it does.
+    /// work and return; a term can only be ended in good time while it does. If it panics, `on_stop` is called, the term ends, and
+    /// the candidate stands again after a pause of 1 s, which doubles up to a minute; an ERROR event and
+    /// [`Election::last_error`] tell it.
     pub fn on_start(mut self, callback: impl FnMut(&Arc<Lease>) + Send + 'static) -> Self {
         self.on_start = Some(Box::new(callback));
         self
     }
 
     /// Called each time a term ends, on the election's own thread: with the reason when it was lost, without when this
-    /// candidate resigned. The work must have stopped when it returns.
+    /// candidate resigned. The work must have stopped when it returns. If it panics, the lock is released all the same, and the
+    /// candidate stands again after a pause.
     pub fn on_stop(mut self, callback: impl FnMut(Option<&Error>) + Send + 'static) -> Self {
         self.on_stop = Some(Box::new(callback));
         self
@@ -101,14 +106,13 @@ impl ElectionRequest {
     }
 
     fn campaign(mut self, shared: &Shared) {
+        let mut rests = RESTS;
         while !shared.is_resigned() && !self.client.driver().is_closing() {
             match self.campaign_once(shared) {
-                Some(Ok(lease)) => {
-                    if let Err(panic) = self.lead(Arc::new(lease), shared) {
-                        shared.end_term(Some(panic));
-                        return;
-                    }
-                }
+                Some(Ok(lease)) => match self.lead(Arc::new(lease), shared) {
+                    Ok(()) => rests = RESTS,
+                    Err(()) => self.rest(shared, rests.next()),
+                },
                 // Another candidate leads.
                 Some(Err(error)) if error.kind() == ErrorKind::TimedOut => shared.end_term(None),
                 Some(Err(error)) => {
@@ -116,7 +120,7 @@ impl ElectionRequest {
                     reports::queue(Level::WARN, move || {
                         tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
                     });
-                    shared.pause();
+                    shared.pause(PAUSE);
                 }
                 None => return,
             }
@@ -142,15 +146,31 @@ impl ElectionRequest {
         }))
     }
 
+    /// Leaves the lock to the others for a while.
+    fn rest(&self, shared: &Shared, rest: Duration) {
+        let until = clock::monotonic().plus(rest);
+        while !shared.is_resigned() && !self.client.driver().is_closing() {
+            match until.since(clock::monotonic()) {
+                Duration::ZERO => return,
+                left => shared.pause(left.min(PAUSE)),
+            }
+        }
+    }
+
     /// One term, from the grant to its end of whatever kind.
     ///
     /// # Errors
-    /// A callback has panicked; the lock was given back.
-    fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Result<(), Error> {
+    /// A callback has failed, which is noted; the lock was given back.
+    fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Result<(), ()> {
         shared.begin_term(&lease);
-        let started = catch("on_start", || self.on_start.iter_mut().for_each(|on_start| on_start(&lease)));
+        let (on_start, on_stop) = (&mut self.on_start, &mut self.on_stop);
+        let started = callbacks::run(&self.resource, "on_start", || {
+            on_start.iter_mut().for_each(|on_start| on_start(&lease));
+        });
+        let is_started = started.is_ok();
+        shared.note_failure(started.err().flatten());
         let mut ended = Box::pin(lease.ended());
-        let end = started.is_ok().then(|| {
+        let end = is_started.then(|| {
             exec::block_on(std::future::poll_fn(|context| {
                 if shared.poll_resigned(context.waker()) {
                     return Poll::Ready(None);
@@ -160,7 +180,13 @@ impl ElectionRequest {
         });
         shared.end_term(None);
         let loss = end.flatten();
-        let stopped = catch("on_stop", || self.on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref())));
+        let stopped = callbacks::run(&self.resource, "on_stop", || {
+            on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref()));
+        });
+        let is_stopped = stopped.is_ok();
+        if is_started && !is_stopped {
+            shared.note_failure(stopped.err().flatten());
+        }
         if loss.is_none()
             && let Err(error) = exec::block_on(lease.release_by(Caller::Blocking))
             // A loss that the release has found is reported as one.
@@ -170,22 +196,18 @@ impl ElectionRequest {
                 tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");
             });
         }
-        started.and(stopped)?;
+        if !(is_started && is_stopped) {
+            return Err(());
+        }
         // After it resigned, a candidate lets others go first.
         if loss.is_none() {
-            shared.pause();
+            shared.pause(PAUSE);
         }
         Ok(())
     }
 }
 
-fn catch(name: &str, callback: impl FnOnce()) -> Result<(), Error> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback)).map_err(|_| {
-        Error::config(format!("the election's {name} has panicked: the term is over, and the candidate stands no more"))
-    })
-}
-
-/// A candidacy that goes on until it is resigned or dropped, the client is closed, or a callback panics.
+/// A candidacy that goes on until it is resigned or dropped, or the client is closed.
 #[must_use = "dropping the election resigns"]
 pub struct Election {
     shared: Arc<Shared>,
@@ -206,6 +228,8 @@ struct State {
     is_over: bool,
     term: Option<Arc<Lease>>,
     last_error: Option<Error>,
+    /// The last callback has failed. It stands until `on_start` has returned in a later term.
+    failure: Option<Error>,
     waker: Option<Waker>,
 }
 
@@ -217,15 +241,26 @@ impl Election {
         state.term.as_ref().filter(|lease| !lease.remaining().is_zero()).map(|lease| lease.token())
     }
 
-    /// Why the last campaign failed, if it did: the store is down or refuses.
+    /// Why the last campaign failed, if it did: the store is down or refuses, or a callback has failed
+    /// ([`ErrorKind::Callback`]).
     pub fn last_error(&self) -> Option<Error> {
-        self.shared.state.lock().last_error.clone()
+        let state = self.shared.state.lock();
+        state.failure.as_ref().or(state.last_error.as_ref()).cloned()
     }
 
     /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
     /// which takes as long as the callbacks take.
-    pub fn resign(mut self) {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Callback`] if the last term has ended since a callback panicked.
+    pub fn resign(mut self) -> Result<(), Error> {
         self.end();
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// The failure of a callback that stands: `on_start` has not returned in a later term.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.shared.state.lock().failure.clone()
     }
 
     fn end(&mut self) {
@@ -236,7 +271,6 @@ impl Election {
         }
         self.shared.resign();
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
-            // A panic of a callback has been printed by its thread; there is nothing to add.
             let _ = thread.join();
         }
     }
@@ -328,13 +362,17 @@ impl Shared {
         state.last_error = error;
     }
 
+    fn note_failure(&self, failure: Option<Error>) {
+        self.state.lock().failure = failure;
+    }
+
     /// Waits at most so long; answers whether the election is over.
     fn wait_until_over(&self, most: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.state.lock(), most, |state| !state.is_over);
         waited.is_over
     }
 
-    fn pause(&self) {
-        drop(self.changed.wait_timeout_while(self.state.lock(), PAUSE, |state| !state.resigned));
+    fn pause(&self, time: Duration) {
+        drop(self.changed.wait_timeout_while(self.state.lock(), time, |state| !state.resigned));
     }
 }

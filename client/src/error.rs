@@ -50,6 +50,8 @@ pub enum ErrorKind {
     Done,
     /// The work of the run was done, and no answer says that its mark stands: it may be done again.
     FinishUnconfirmed,
+    /// A callback of an election or of shards has panicked, or raised or thrown something.
+    Callback,
     /// The process cannot go on as it should: no thread could be started, or there is a bug in leasehold.
     Internal,
 }
@@ -70,6 +72,7 @@ impl ErrorKind {
             Self::StaleToken => "stale_token",
             Self::Done => "done",
             Self::FinishUnconfirmed => "finish_unconfirmed",
+            Self::Callback => "callback_failed",
             Self::Internal => "internal",
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use leasehold_core::{LostReason, Nonce};
 use tracing::Instrument;
 
+use crate::callbacks;
 use crate::client::Shared;
 use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind, LockInfo};
@@ -170,6 +171,8 @@ impl Lease {
     }
 
     fn call_on_loss(&self, callback: impl FnOnce(Error) + Send + 'static) {
+        let resource = self.resource().to_owned();
+        let callback = move |error| drop(callbacks::run(&resource, "on_lost", || callback(error)));
         if let Some(callback) = self.state.on_lost(Box::new(callback)) {
             self.shared.driver().call_back(callback);
         }
@@ -191,6 +194,8 @@ impl Lease {
     }
 
     fn call_on_danger(&self, callback: impl FnOnce() + Send + 'static) {
+        let resource = self.resource().to_owned();
+        let callback = move || drop(callbacks::run(&resource, "on_expiring", callback));
         if let Some(callback) = self.state.on_expiring(Box::new(callback)) {
             self.shared.driver().call_back(callback);
         }

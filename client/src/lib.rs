@@ -114,6 +114,7 @@ mod any;
 #[cfg(feature = "dynamodb")]
 mod aws;
 pub mod blocking;
+mod callbacks;
 pub mod cas;
 mod client;
 mod clock;

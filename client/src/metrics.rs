@@ -60,6 +60,12 @@ pub(crate) fn validity_left(time: Duration) {
     metrics::histogram!("leasehold_validity_left_seconds").record(time.as_secs_f64());
 }
 
+/// A callback of a lease, an election or of shards has failed.
+pub(crate) fn callback_failed(callback: &'static str) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("leasehold_callback_failures_total", "callback" => callback).increment(1);
+}
+
 /// So many reports were dropped: events and, with them, samples.
 pub(crate) fn dropped(reports: u64) {
     #[cfg(feature = "metrics")]

@@ -65,9 +65,23 @@ fn events_have_stable_names_and_tell_who_and_why() {
     let election = client.elect("led").ttl(hour).on_start(move |_| began.send(()).unwrap()).start().unwrap();
     elected.recv_timeout(common::PATIENCE).unwrap();
     other.break_lock("led").unwrap().expect("it is held");
-    election.resign();
+    election.resign().unwrap();
     eventually("the loss of the term is told", || log.has("lock.lost", &["resource=\"led\""]));
     assert!(!log.has("", &["not confirmed"]), "{log:?}");
+    let of_callback = |callback: &str| {
+        let callback = format!("callback=\"{callback}\"");
+        let found = ["resource=\"led\"", &callback, "has panicked: as it should in this test"];
+        eventually("the failure of a callback is told", || log.has("callback.failed ERROR", &found));
+    };
+    let fails = |_: &_| panic!("as it should in this test");
+    let election = client.elect("led").on_start(move |lease| fails(lease)).start().unwrap();
+    of_callback("on_start");
+    election.resign().unwrap_err();
+    let lease = client.lock("led").acquire().unwrap();
+    lease.on_lost(|_| panic!("as it should in this test"));
+    other.break_lock("led").unwrap().expect("it is held");
+    of_callback("on_lost");
+    lease.release().unwrap_err();
     client.close().unwrap();
 
     assert!(!log.has("", &["nonce"]) && !log.has("", &["Nonce"]), "{log:?}");
@@ -161,6 +175,9 @@ mod metrics_facade {
         ] {
             eventually(line, || has(line));
         }
+        lost.on_lost(|_| panic!("as it should in this test"));
+        let line = "leasehold_callback_failures_total callback=on_lost";
+        eventually(line, || has(line));
         assert!(!book.0.lock().unwrap().iter().any(|(entry, _)| entry.contains("invoice")));
 
         // Runs of two clients, since those of one stand in a line before they ask the store.

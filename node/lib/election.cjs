@@ -1,14 +1,11 @@
 "use strict";
 
 const { AsyncLocalStorage } = require("node:async_hooks");
-const { errorOf } = require("./errors.cjs");
+const { asError, ended, lastError, warn } = require("./callbacks.cjs");
 const { begun: leaseOf } = require("./handles.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
-
-/** Fakes have errors in place of failures. */
-const asError = (failure) => (failure instanceof Error ? failure : errorOf(failure));
 
 // The callback within which the current code runs.
 const within = new AsyncLocalStorage();
@@ -36,19 +33,14 @@ class Election {
   }
 
   get lastError() {
-    const failure = this.#native.lastError;
-    if (!failure) return null;
-    const error = asError(failure);
-    if (this.#thrown !== undefined) error.cause = this.#thrown.error;
-    return error;
+    return lastError(this.#native.lastError, this.#thrown);
   }
 
   async resign() {
     const resigned = run(this.#native.resign());
     // Within a callback it would wait for itself.
-    if (this.#running !== undefined && within.getStore() === this.#running) return;
-    await resigned;
-    await this.#over;
+    if (this.#running !== undefined && within.getStore() === this.#running) return void resigned.catch(() => {});
+    await ended(resigned, this.#over, () => this.#thrown);
   }
 
   async [ASYNC_DISPOSE]() {
@@ -73,10 +65,8 @@ class Election {
       } catch (error) {
         this.#thrown = { error };
         const name = begun ? "onStart" : "onStop";
-        process.emitWarning(`${name} of the election ${this.#resource} has thrown: ${error?.stack ?? error}`, {
-          type: "LeaseholdWarning",
-        });
-        step.threw();
+        const text = warn(`election ${this.#resource}`, name, error);
+        step.threw(text);
       } finally {
         this.#running = undefined;
       }

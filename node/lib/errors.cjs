@@ -35,6 +35,7 @@ const classes = {
   ConfigError: kind("ConfigError", "config"),
   ClosedError: kind("ClosedError", "closed"),
   StaleTokenError: kind("StaleTokenError", "stale_token"),
+  CallbackError: kind("CallbackError", "callback_failed"),
   InternalError: kind("InternalError", "internal"),
 };
 /** Advice for users of libraries whose locks end unless they are extended. */

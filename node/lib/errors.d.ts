@@ -80,5 +80,7 @@ export class ClosedError extends LeaseholdError {}
 export class ConfigError extends LeaseholdError {}
 /** The protected resource has seen a later holder. Code `stale_token`. */
 export class StaleTokenError extends LeaseholdError {}
+/** A callback of an election or of shards has thrown: `cause` is what it has thrown. Code `callback_failed`. */
+export class CallbackError extends LeaseholdError {}
 /** No thread could be started, or there is a bug in leasehold. Code `internal`. */
 export class InternalError extends LeaseholdError {}

@@ -16,10 +16,6 @@ class FakeElection extends FakeShards {
     return `${this.name}\0`;
   }
 
-  get callbacks() {
-    return "a callback of the election has thrown: the candidacy is over";
-  }
-
   get term() {
     return this.leases[0]?.token;
   }

@@ -10,9 +10,15 @@ const MOST = 64;
 /** The shortest time between two looks, in ms. */
 const SHORTEST_LOOK = 100;
 
+/** Between the failures of a callback, in ms: each pause is twice as long as the last. */
+const SHORTEST_REST = 1_000;
+const LONGEST_REST = 60_000;
+
 /** A worker's part in the shards of a name; `Shards` uses it as its native object. */
 class FakeShards {
-  lastError;
+  #error;
+  /** The shards whose callbacks have thrown, by number: the error, and until when they are left to others. */
+  #resting = new Map();
   isStopping = false;
   #process;
   #name;
@@ -41,6 +47,23 @@ class FakeShards {
 
   get name() {
     return this.#name;
+  }
+
+  get lastError() {
+    return this.#failure ?? this.#error;
+  }
+
+  get #failure() {
+    return this.#resting.values().next().value?.error;
+  }
+
+  #rests(index) {
+    return this.#process.clock.now() < (this.#resting.get(index)?.until ?? 0);
+  }
+
+  /** Tells if it works on no shard since callbacks have thrown. */
+  get standsBy() {
+    return this.#shards.size === 0 && [...this.#resting.keys()].some((index) => this.#rests(index));
   }
 
   /** What its workers have in common. */
@@ -93,7 +116,10 @@ class FakeShards {
     const begin = () => {
       this.isStopping = true;
       balance(this.#process.world);
-      return this.#isOver ? Promise.resolve() : new Promise((resolve) => this.#stopped.push(resolve));
+      const over = this.#isOver ? Promise.resolve() : new Promise((resolve) => this.#stopped.push(resolve));
+      return over.then(() => {
+        if (this.#failure !== undefined) throw this.#failure;
+      });
     };
     return { begin };
   }
@@ -106,7 +132,7 @@ class FakeShards {
     if (recorded !== this.#count) {
       const why = "all clients must name the same number";
       const message = `shards is ${this.#count} here, and ${recorded} in the store: ${why}`;
-      this.lastError = new errors.ConfigError(message, { resource: this.#name });
+      this.#error = new errors.ConfigError(message, { resource: this.#name });
     }
     return recorded === this.#count;
   }
@@ -128,14 +154,14 @@ class FakeShards {
     const { world } = this.#process;
     if (!world.store.isUp) {
       const message = "the test has taken the store down";
-      this.lastError = new errors.StoreUnavailableError(message, { resource: this.#name, temporary: true });
+      this.#error = new errors.StoreUnavailableError(message, { resource: this.#name, temporary: true });
       return false;
     }
     for (let index = 0; index < this.#count; index++) {
-      if (this.#shards.has(index)) continue;
+      if (this.#shards.has(index) || this.#rests(index)) continue;
       const { lease } = await this.#process.attempt([this.resourceOf(index)], this.#settings);
       if (lease === undefined) continue;
-      this.lastError = undefined;
+      this.#error = undefined;
       this.#begin({ index, held: lease, isStarting: true, isLeaving: false });
       return true;
     }
@@ -144,8 +170,11 @@ class FakeShards {
 
   async #begin(shard) {
     this.#shards.set(shard.index, shard);
-    await this.#call(shard, true);
+    const rest = this.#resting.get(shard.index);
+    const has = await this.#call(shard, true);
     shard.isStarting = false;
+    if (!has) shard.isLeaving = true;
+    else if (this.#resting.get(shard.index) === rest) this.#resting.delete(shard.index);
     if (shard.isLeaving) this.#end(shard);
     else balance(this.#process.world);
   }
@@ -164,16 +193,17 @@ class FakeShards {
   /** Hears of the end of a shard. */
   ended() {}
 
-  /** Has `Shards` call the callback, and waits for its end. */
+  /** Has `Shards` call the callback, and waits for its end. Answers false if it has thrown: the shard is left to others then. */
   async #call({ index, held }, isGain) {
-    const done = await new Promise((resolve) => {
+    const text = await new Promise((resolve) => {
       const loss = isGain ? undefined : held.loss;
-      this.#give({ index, isGain, loss, held, done: () => resolve(true), threw: () => resolve(false) });
+      this.#give({ index, isGain, loss, held, done: () => resolve(undefined), threw: resolve });
     });
-    if (done) return;
-    const message = this.callbacks ?? `the ${isGain ? "onGain" : "onLoss"} of shards has thrown: the worker works no more`;
-    this.lastError = new errors.ConfigError(message, { resource: this.#name });
-    this.isStopping = true;
+    if (text === undefined) return true;
+    const error = new errors.CallbackError(text, { resource: this.resourceOf(index) });
+    const pause = Math.min(2 * (this.#resting.get(index)?.pause ?? SHORTEST_REST / 2), LONGEST_REST);
+    this.#resting.set(index, { error, pause, until: this.#process.clock.now() + pause });
+    return false;
   }
 
   #give(step) {
@@ -219,7 +249,7 @@ async function balance(world) {
 }
 
 function membersOf(workers) {
-  const willing = workers.filter((worker) => !worker.isStopping && worker.agrees());
+  const willing = workers.filter((worker) => !worker.isStopping && !worker.standsBy && worker.agrees());
   return willing.slice(0, willing[0]?.count);
 }
 

@@ -26,6 +26,11 @@ const COUNTERS = {
     label: "outcome",
     values: ["finished", "finish_unconfirmed", "skipped", "taken_over", "forgotten"],
   },
+  leasehold_callback_failures_total: {
+    help: "Callbacks that ended with an error, by their name.",
+    label: "callback",
+    values: ["on_start", "on_stop", "on_gain", "on_loss"],
+  },
   leasehold_events_dropped_total: { help: "Events that nobody took in time, with their samples." },
 };
 const HISTOGRAMS = {

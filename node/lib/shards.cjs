@@ -1,7 +1,7 @@
 "use strict";
 
 const { AsyncLocalStorage } = require("node:async_hooks");
-const { errorOf } = require("./errors.cjs");
+const { asError, ended, lastError, warn } = require("./callbacks.cjs");
 const { shardLease } = require("./handles.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
@@ -9,9 +9,6 @@ const { shows } = require("./shown.cjs");
 
 // The callback within which the current code runs.
 const within = new AsyncLocalStorage();
-
-/** Fake clients have errors, native code has failures. */
-const asError = (failure) => (failure instanceof Error ? failure : errorOf(failure));
 
 /** A shard that this worker holds. */
 class Shard extends Lease {
@@ -61,19 +58,14 @@ class Shards {
   }
 
   get lastError() {
-    const failure = this.#native.lastError;
-    if (!failure) return null;
-    const error = asError(failure);
-    if (this.#thrown !== undefined) error.cause = this.#thrown.error;
-    return error;
+    return lastError(this.#native.lastError, this.#thrown);
   }
 
   async stop() {
     const stopped = run(this.#native.stop());
     // Within a callback it would wait for itself.
-    if (this.#running.has(within.getStore())) return;
-    await stopped;
-    await this.#over;
+    if (this.#running.has(within.getStore())) return void stopped.catch(() => {});
+    await ended(stopped, this.#over, () => this.#thrown);
   }
 
   async [ASYNC_DISPOSE]() {
@@ -109,13 +101,11 @@ class Shards {
       this.#ended(step);
       step.done();
     } catch (error) {
-      this.#thrown ??= { error };
+      this.#thrown = { error };
       const name = isGain ? "onGain" : "onLoss";
-      process.emitWarning(`${name} of the shards ${this.#name} has thrown: ${error?.stack ?? error}`, {
-        type: "LeaseholdWarning",
-      });
+      const text = warn(`shards ${this.#name}`, name, error);
       this.#ended(step);
-      step.threw();
+      step.threw(text);
     } finally {
       this.#running.delete(running);
     }

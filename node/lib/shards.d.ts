@@ -15,7 +15,11 @@ export interface ShardsOptions {
   owner?: string | undefined;
   /** The time between two looks at the other workers, in ms: at least 100, default 5,000. */
   lookEvery?: number | undefined;
-  /** Called with each shard that this worker gets. It should start the work and return; other shards do not wait for its promise. */
+  /**
+   * Called with each shard that this worker gets. It should start the work and return; other shards do not wait for its promise.
+   * If it throws, `onLoss` is called and the shard is let go. This worker leaves it to others for 1 s, and for twice as long each
+   * further time, up to a minute. {@link Shards.lastError} tells it, and `stop()` throws it unless it has got that shard since.
+   */
   onGain?: ((shard: Shard) => unknown) | undefined;
   /**
    * Called when a shard ends: with the reason when it was lost, with `null` when it is to be let go. The work on it must have
@@ -44,7 +48,7 @@ export class Shards {
   readonly held: Shard[];
   /** The number of workers at the last look, this one among them; 0 before it has joined, and while it stands by. */
   readonly members: number;
-  /** The error of the last try to join, look or acquire, if it failed. Has the exception of a callback as its `cause`. */
+  /** The error of the last try to join, look or acquire, or a {@link CallbackError} with what a callback has thrown as `cause`. */
   readonly lastError: LeaseholdError | null;
 
   /**

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use leasehold::ffi::Mutex;
+use leasehold::ffi::{self, Mutex};
 use leasehold::{ElectionRequest, Error};
 use napi_derive::napi;
 use tokio::sync::{Mutex as AsyncMutex, mpsc as steps, oneshot};
@@ -36,7 +36,8 @@ enum Term {
 /// The result of a callback.
 enum Verdict {
     Done,
-    Threw,
+    /// The name of the callback, with what it has thrown.
+    Threw(String),
 }
 
 pub(crate) fn start(request: ElectionRequest) -> Result<Election, Error> {
@@ -55,9 +56,9 @@ fn call(due: &steps::UnboundedSender<Step>, term: Term) {
     if due.send(Step { term, done: Some(done) }).is_err() {
         return;
     }
-    if let Ok(Verdict::Threw) = verdict.recv() {
+    if let Ok(Verdict::Threw(text)) = verdict.recv() {
         // Without the message of a panic: JavaScript has shown the exception.
-        std::panic::resume_unwind(Box::new("a callback threw"));
+        std::panic::resume_unwind(Box::new(ffi::CallbackEnd(Some(text))));
     }
 }
 
@@ -85,7 +86,7 @@ impl Election {
         self.look(leasehold::Election::term).flatten().map(whole)
     }
 
-    /// The error of the last campaign, if it failed.
+    /// The error of the last campaign, if it failed, or of a callback.
     #[napi(getter, catch_unwind)]
     pub fn last_error(&self) -> Option<Failure> {
         self.look(leasehold::Election::last_error).flatten().map(Failure::from)
@@ -106,16 +107,15 @@ impl Election {
         };
         let (resigned, over) = oneshot::channel();
         let resign = move || {
-            election.resign();
-            let _ = resigned.send(());
+            let _ = resigned.send(election.resign());
         };
         if let Err(error) = std::thread::Builder::new().spawn(resign) {
             return Operation::failed(Failure::internal(format!("cannot start a thread: {error}")));
         }
         Operation::new(async move {
-            // A closed channel means that a callback has panicked, which ended the candidacy as well.
-            let _ = over.await;
-            Ok(Outcome::Nothing)
+            // A closed channel means that the thread has ended, and the candidacy with it.
+            let resigned = over.await.unwrap_or(Ok(()));
+            resigned.map(|()| Outcome::Nothing).map_err(Failure::from)
         })
     }
 }
@@ -137,10 +137,10 @@ impl Step {
         self.end(Verdict::Done);
     }
 
-    /// The callback has thrown: the candidacy ends.
+    /// The callback has thrown: the term ends. The text names it, and says what.
     #[napi(catch_unwind)]
-    pub fn threw(&mut self) {
-        self.end(Verdict::Threw);
+    pub fn threw(&mut self, text: String) {
+        self.end(Verdict::Threw(text));
     }
 }
 

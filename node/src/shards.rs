@@ -41,7 +41,8 @@ pub struct ShardStep {
 /// The result of a callback.
 enum Verdict {
     Done,
-    Threw,
+    /// The name of the callback, with what it has thrown.
+    Threw(String),
 }
 
 pub(crate) fn start(request: ShardsRequest) -> Result<Shards, Error> {
@@ -62,9 +63,9 @@ fn call(due: &steps::UnboundedSender<ShardStep>, shard: &Arc<leasehold::Shard>, 
     if due.send(step).is_err() {
         return;
     }
-    if let Ok(Verdict::Threw) = verdict.recv() {
+    if let Ok(Verdict::Threw(text)) = verdict.recv() {
         // Without the message of a panic: JavaScript has shown the exception.
-        std::panic::resume_unwind(Box::new("a callback threw"));
+        std::panic::resume_unwind(Box::new(ffi::CallbackEnd(Some(text))));
     }
 }
 
@@ -111,15 +112,15 @@ impl Shards {
         };
         let (stopped, over) = oneshot::channel();
         let stop = move || {
-            worker.0.iter().for_each(|shards| ffi::shards::stop(shards, || false));
-            let _ = stopped.send(());
+            let ended = worker.0.as_ref().map_or(Ok(()), |shards| ffi::shards::stop(shards, || false));
+            let _ = stopped.send(ended);
         };
         if let Err(error) = std::thread::Builder::new().spawn(stop) {
             return Operation::failed(Failure::internal(format!("cannot start a thread: {error}")));
         }
         Operation::new(async move {
-            let _ = over.await;
-            Ok(Outcome::Nothing)
+            let stopped = over.await.unwrap_or(Ok(()));
+            stopped.map(|()| Outcome::Nothing).map_err(Failure::from)
         })
     }
 }
@@ -150,10 +151,10 @@ impl ShardStep {
         self.end(Verdict::Done);
     }
 
-    /// The callback has thrown: the worker ends.
+    /// The callback has thrown: the shard is let go. The text names it, and says what.
     #[napi(catch_unwind)]
-    pub fn threw(&mut self) {
-        self.end(Verdict::Threw);
+    pub fn threw(&mut self, text: String) {
+        self.end(Verdict::Threw(text));
     }
 }
 

@@ -3,7 +3,7 @@ import { once, EventEmitter } from "node:events";
 import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { ConfigError, connect } from "leasehold";
+import { CallbackError, ConfigError, connect, observe } from "leasehold";
 import { sqlite } from "./helpers/folder.mjs";
 
 const OPTIONS = { ttl: 20_000 };
@@ -49,14 +49,14 @@ test("a candidate leads, resigns, and the next one follows", async (t) => {
   await Promise.all([first.close(), second.close()]);
 });
 
-test("a callback that throws ends the candidacy, is reported, and frees the lock", async () => {
+test("a callback that throws ends the term and is reported, and the candidate stands again", async () => {
   const client = await connect("memory:");
   const warned = once(process, "warning");
   const stopped = [];
   const election = await client.elect("leader", {
     ...OPTIONS,
     onStart: () => {
-      throw new Error("on purpose");
+      if (stopped.length === 0) throw new Error("on purpose");
     },
     onStop: (loss) => stopped.push(loss),
   });
@@ -64,9 +64,34 @@ test("a callback that throws ends the candidacy, is reported, and frees the lock
   assert.equal(warning.name, "LeaseholdWarning");
   assert.match(warning.message, /onStart of the election leader has thrown: Error: on purpose/);
   await (await client.acquire("leader", OPTIONS)).release();
+  assert.ok(election.lastError instanceof CallbackError);
+  assert.equal(election.lastError.cause.message, "on purpose");
+  while (election.lastError !== null) await new Promise((resolve) => setTimeout(resolve, 5));
   await election.resign();
-  assert.deepEqual(stopped, [null]);
+  assert.deepEqual(stopped, [null, null]);
   assert.equal(election.term, null);
+  await client.close();
+});
+
+test("what a callback has thrown is thrown at the end", async () => {
+  const client = await connect("memory:");
+  const events = [];
+  const end = observe({ event: (event) => void events.push(event) });
+  const fails = () => {
+    throw new RangeError("on purpose");
+  };
+  const election = await client.elect("leader", { ...OPTIONS, onStop: fails });
+  while (election.term === null) await new Promise((resolve) => setTimeout(resolve, 5));
+  await assert.rejects(election.resign(), RangeError);
+  // Text that cannot be had stops nothing.
+  const odd = await client.elect("odd", { ...OPTIONS, onStart: () => Promise.reject(Object.create(null)) });
+  while (odd.lastError === null) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.match(odd.lastError.message, /onStart has thrown a value without a text/);
+  await assert.rejects(odd.resign());
+  const told = () => events.find(({ event, level }) => event === "callback.failed" && level === "error");
+  while (told() === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.match(told().fields.error, /onStop has thrown RangeError: on purpose/);
+  end();
   await client.close();
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { test } from "node:test";
-import { ClosedError, ConfigError, LockBusyError, connect } from "leasehold";
+import { CallbackError, ClosedError, ConfigError, LockBusyError, connect } from "leasehold";
 import { sqlite } from "./helpers/folder.mjs";
 
 const COUNT = 4;
@@ -95,21 +95,25 @@ test("a callback may stop, and waits for nothing", async () => {
   await client.close();
 });
 
-test("a callback that throws ends the worker, and is reported", async () => {
+test("a shard whose callback throws is let go and tried again, and all of that is reported", async () => {
   const client = await connect("memory:");
+  let well = false;
   const warned = once(process, "warning");
   const shards = await client.shards("mail", {
     ...OPTIONS,
     onGain: ({ index }) => {
-      if (index === 1) throw new Error("on purpose");
+      if (index === 1 && !well) throw new Error("on purpose");
     },
   });
   const [warning] = await warned;
   assert.equal(warning.name, "LeaseholdWarning");
   assert.match(warning.message, /onGain of the shards mail has thrown: Error: on purpose/);
-  await shards.stop();
-  assert.ok(shards.lastError instanceof ConfigError);
+  await until(() => shards.lastError instanceof CallbackError && shards.held.length === COUNT - 1);
   assert.equal(shards.lastError.cause.message, "on purpose");
+  assert.match(shards.lastError.message, /onGain has thrown Error: on purpose/);
+  well = true;
+  await until(() => shards.held.length === COUNT && shards.lastError === null);
+  await shards.stop();
   await until(() => isFree(client, "mail"));
   await client.close();
 });

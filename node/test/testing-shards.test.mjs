@@ -6,10 +6,9 @@ import { test } from "node:test";
 import * as leasehold from "leasehold";
 import * as testing from "leasehold/testing";
 
-const { ClosedError, ConfigError, LockBusyError, StoreUnavailableError } = leasehold;
+const { CallbackError, ClosedError, ConfigError, LockBusyError, StoreUnavailableError } = leasehold;
 
-function clients(number) {
-  const clock = new testing.FakeClock();
+function clients(number, clock = new testing.FakeClock()) {
   return Array.from({ length: number }, () => testing.connect({ clock }));
 }
 
@@ -92,9 +91,18 @@ test("a callback may stop or throw", async () => {
     },
   });
   await warned;
-  await failed.stop();
-  assert.ok(failed.lastError instanceof ConfigError);
+  await until(() => failed.lastError instanceof CallbackError);
   assert.equal(failed.lastError.cause.message, "on purpose");
+  assert.match(failed.lastError.message, /onGain has thrown Error: on purpose/);
+  await until(() => failed.held.length === 0 && failed.members === 0);
+  const [other] = clients(1, client.clock);
+  const healthy = await other.shards("mail", { count: 2 });
+  await until(() => healthy.held.length === 2);
+  await healthy.stop();
+  const again = once(process, "warning");
+  client.clock.advance(1_000);
+  await again;
+  await assert.rejects(failed.stop(), { message: "on purpose" });
   const lost = [];
   const shards = await client.shards("mail", {
     count: 2,

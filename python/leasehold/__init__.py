@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from leasehold._client import Client, connect
 from leasehold._errors import (
+    CallbackError,
     ClosedError,
     ConfigError,
     FinishUnconfirmedError,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Acquirable",
     "AlreadyDone",
+    "CallbackError",
     "Change",
     "Client",
     "ClosedError",

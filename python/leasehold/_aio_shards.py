@@ -59,7 +59,7 @@ class Shards(AsyncOnly):
 
     @property
     def last_error(self) -> LeaseholdError | None:
-        """The error of the last try to join, look or acquire, if it failed."""
+        """The error of the last try to join, look or acquire, if it failed, or that of a callback."""
         return self._native.last_error
 
     async def stop(self) -> None:
@@ -77,7 +77,7 @@ class Shards(AsyncOnly):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.stop()
+        await asyncio.to_thread(self._native.__exit__, kind, error, traceback)
 
     def __repr__(self) -> str:
         return repr(self._native)

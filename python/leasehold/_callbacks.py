@@ -7,6 +7,7 @@ from _thread import allocate_lock as allocate_lock
 from _thread import start_new_thread as start_new_thread
 
 from leasehold._functions import refuse_deferred, refuse_result
+from leasehold._within import Callback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,14 @@ def look_now() -> None:
     looked.acquire()
 
 
+def text_of(error: BaseException) -> str:
+    """The type and the text of an exception."""
+    try:
+        return f"{type(error).__qualname__}: {error}"
+    except BaseException:
+        return type(error).__qualname__
+
+
 class Cancelled(BaseException):
     """A callback was cancelled, as at the end of its event loop. As with any task, nobody is told."""
 
@@ -66,16 +75,23 @@ class Call:
     def __call__(self, arguments: tuple[object, ...], done: Done) -> None:
         try:
             refuse_result(self._callback(*arguments), AWAITED)
+        except Cancelled:
+            done.cancelled()
+        except SystemExit as error:
+            # A thread would end silently.
+            failure = RuntimeError("a callback has raised SystemExit, which ends nothing but the callback")
+            self._note(failure, done)
+            raise failure from error
         except BaseException as error:
-            # Somebody may keep the traceback with this frame, but dropping `done` signals the end of the call.
-            del done
-            if isinstance(error, Cancelled):
-                return
-            if isinstance(error, SystemExit):
-                # A thread would end silently.
-                raise RuntimeError("a callback has raised SystemExit, which ends nothing but the callback") from error
+            self._note(error, done)
             raise
-        done.returned()
+        else:
+            done.returned()
+
+    def _note(self, error: BaseException, done: Done) -> None:
+        if isinstance(self._callback, Callback):
+            self._callback.note(error)
+        done.raised(text_of(error))
 
     def __repr__(self) -> str:
         return repr(self._callback)

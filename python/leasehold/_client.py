@@ -316,8 +316,11 @@ class Client(SyncOnly):
 
         ``on_start(lease)`` is called each time this candidate is elected; it should start the work and return.
         ``on_stop(error)`` is called each time a term ends, with the reason when it was lost and None when this candidate
-        resigned; the work must have stopped when it returns. An exception of either ends the candidacy. Dropping the
-        election resigns without waiting for ``on_stop``.
+        resigned; the work must have stopped when it returns. Dropping the election resigns without waiting for ``on_stop``.
+
+        An exception of either is logged as an ERROR and ends the term; ``on_stop`` is called after that of ``on_start`` too.
+        The candidate stands again after 1 s, and after twice as long each further time, up to a minute. The end of a ``with``
+        block and ``resign()`` raise it, unless a later term has begun well.
 
         Raises ConfigError for an invalid name, ttl or owner, TypeError for a callback that is not a plain function.
         """
@@ -345,8 +348,9 @@ class Client(SyncOnly):
         ``on_gain(shard)`` is called with each shard that this worker gets; it should start the work and return.
         ``on_loss(shard, error)`` is called when a shard ends, with the reason when it was lost and None when it is to be let
         go; the work on it must have stopped when it returns, and it is renewed until then. The calls of one shard come one
-        after the other, those of different shards at the same time. An exception of either ends the worker, and lets go of
-        all shards.
+        after the other, those of different shards at the same time. An exception of either is logged as an ERROR and ends the
+        shard, which this worker leaves to others for 1 s, and twice as long each further time, up to a minute. The end of a
+        ``with`` block and ``stop()`` raise it, unless this worker has got that shard again.
 
         Raises ConfigError for an invalid name, count or time, TypeError for a callback that is not a plain function. Later
         errors are in ``last_error``.

@@ -126,6 +126,13 @@ class FinishUnconfirmedError(LeaseholdError):
     code = "finish_unconfirmed"
 
 
+class CallbackError(LeaseholdError):
+    """A callback of an election or of shards has raised: ``__cause__`` is its exception."""
+
+    __module__ = "leasehold"
+    code = "callback_failed"
+
+
 class InternalError(LeaseholdError, RuntimeError):
     """The process cannot go on as it should: no thread could be started, or there is a bug in leasehold."""
 
@@ -147,6 +154,7 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
         StaleTokenError,
         FinishUnconfirmedError,
         TooManyConflictsError,
+        CallbackError,
         InternalError,
     )
 }

@@ -119,15 +119,21 @@ class FakeAsyncElection(aio.Election):
         self._has_stopped = True
         self._on_start = on_start
         fake = process.elect(name, ttl=ttl, owner=owner, on_start=self._started, on_stop=self._stopped)
+        self._fake = fake
         super().__init__(fake)  # type: ignore[arg-type]
 
     async def resign(self) -> None:
         """See :meth:`leasehold.aio.Election.resign`."""
+        await self.__aexit__(None, None, None)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if self._last is not asyncio.current_task():
             # The lock is held until the work has stopped.
             self._stopped(None)
             await self._told()
-        self._native.resign()
+        self._native.__exit__(kind, error, traceback)
 
     def __await__(self) -> Generator[Any, None, Self]:
         yield from self._told().__await__()
@@ -135,18 +141,20 @@ class FakeAsyncElection(aio.Election):
 
     def _started(self, lease: FakeLease) -> None:
         self._has_stopped = False
-        self._tell(self._on_start, aio.Lease(lease))  # type: ignore[arg-type]
+        self._tell("on_start", self._on_start, aio.Lease(lease))  # type: ignore[arg-type]
 
     def _stopped(self, error: LeaseholdError | None) -> None:
         if not self._has_stopped:
             self._has_stopped = True
-            self._tell(self._on_stop, error)
+            self._tell("on_stop", self._on_stop, error)
 
-    def _tell(self, callback: Callback | None, argument: object) -> None:
+    def _tell(self, name: str, callback: Callback | None, argument: object) -> None:
         if callback is not None:
-            self._last = self._loop.create_task(self._call(self._last, callback, argument))
+            self._last = self._loop.create_task(self._call(self._last, name, callback, argument))
 
-    async def _call(self, before: asyncio.Task[None] | None, callback: Callback, argument: object) -> None:
+    async def _call(
+        self, before: asyncio.Task[None] | None, name: str, callback: Callback, argument: object
+    ) -> None:
         if before is not None and not before.done():
             await asyncio.wait([before])
         try:
@@ -156,7 +164,7 @@ class FakeAsyncElection(aio.Election):
         except Exception as error:
             context = {"message": "a callback of a fake election has raised", "exception": error}
             self._loop.call_exception_handler(context)
-            self._native.resign()
+            self._fake._fail(name, error)
 
     async def _told(self) -> None:
         while self._last is not None and not self._last.done():

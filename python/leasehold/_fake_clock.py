@@ -98,11 +98,11 @@ class FakeClock:
         return bool(self._calls)
 
 
-def call(callback: Callable[..., object], *arguments: object) -> bool:
-    """Calls a callback as the native half does. Returns False if it has raised."""
+def call(callback: Callable[..., object], *arguments: object) -> BaseException | None:
+    """Calls a callback as the native half does. Returns what it has raised."""
     try:
         refuse_result(callback(*arguments), _callbacks.AWAITED)
-        return True
+        return None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -117,4 +117,4 @@ def call(callback: Callable[..., object], *arguments: object) -> bool:
             sys.unraisablehook(
                 SimpleNamespace(exc_type=kind, exc_value=error, exc_traceback=trace, err_msg=None, object=callback)
             )
-        return False
+        return error

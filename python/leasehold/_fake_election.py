@@ -7,7 +7,7 @@ from leasehold._fake_shards import FakeShards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Candidate(FakeShards):
     """A worker on the only shard of an election."""
 
-    _over = "a callback of the election has raised: the candidacy is over"
+    _names: Mapping[str, str] = {"on_gain": "on_start", "on_loss": "on_stop"}
 
     def _resource(self, index: int) -> str:
         return self.name
@@ -71,12 +71,16 @@ class FakeElection:
 
     @property
     def last_error(self) -> LeaseholdError | None:
-        """The error of the last campaign, if it failed."""
+        """The error of the last campaign, if it failed, or that of a callback."""
         return self._candidate.last_error
+
+    def _fail(self, name: str, failure: BaseException) -> None:
+        """Ends the term, since a callback has raised after it returned."""
+        self._candidate._fail(0, name, failure)
 
     def resign(self) -> None:
         """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released. In a callback of this election
-        it only begins.
+        it only begins. If the last term has ended since a callback raised, that exception is raised here.
         """
         self._candidate.stop()
 
@@ -86,7 +90,7 @@ class FakeElection:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.resign()
+        self._candidate.__exit__(kind, error, traceback)
 
     def __repr__(self) -> str:
         state = "standing" if self.term is None else f"leading, token={self.term}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from leasehold import _callbacks
-from leasehold._errors import ConfigError, LeaseholdError, StoreUnavailableError
+from leasehold._errors import CallbackError, ConfigError, LeaseholdError, StoreUnavailableError
 from leasehold._fake_clock import call
 from leasehold._fake_lease import FakeLease, about
 from leasehold._fakes import to_ns
@@ -14,7 +14,7 @@ from leasehold.protocol import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 _DEFAULT = 16
 _MOST = 64
 _SHORTEST_LOOK = 0.1
+# Between the failures of a callback.
+_SHORTEST_REST = 1
+_LONGEST_REST = 60
 
 
 class FakeShard(FakeLease):
@@ -40,7 +43,7 @@ class FakeShards:
     leaves, a shard ends, or the clock moves. The callbacks run there, one after the other.
     """
 
-    _over = "the {} of shards has raised: the shards are let go, and the worker works no more"
+    _names: Mapping[str, str] = {"on_gain": "on_gain", "on_loss": "on_loss"}
 
     def __init__(
         self,
@@ -53,8 +56,8 @@ class FakeShards:
     ) -> None:
         self.name = name
         """The name that the workers share."""
-        self.last_error: LeaseholdError | None = None
-        """The error of the last try to join or acquire, if it failed."""
+        self._error: LeaseholdError | None = None
+        self._resting: dict[int, _Rest] = {}
         self._process = process
         self._count = check_count(name, count)
         if look_every is not None and to_ns(look_every) < to_ns(_SHORTEST_LOOK):
@@ -73,6 +76,11 @@ class FakeShards:
             balance(clock)
 
     @property
+    def last_error(self) -> LeaseholdError | None:
+        """The error of the last try to join or acquire, if it failed, or that of a callback."""
+        return next((rest.error for rest in self._resting.values()), self._error)
+
+    @property
     def held(self) -> list[FakeShard]:
         """The shards that are held now, in the order of their numbers."""
         return sorted((shard for shard in self._shards if not shard._is_over()), key=lambda shard: shard.index)
@@ -84,7 +92,15 @@ class FakeShards:
         return len(members) if self in members else 0
 
     def stop(self) -> None:
-        """Leaves: ``on_loss`` is called for each shard, which is then released. In a callback of these shards it only begins."""
+        """Leaves: ``on_loss`` is called for each shard, which is then released. In a callback of these shards it only begins. If a
+        callback raised and this worker has not got that shard since, its exception is raised here.
+        """
+        self._stop()
+        failure = next((rest.error.__cause__ for rest in self._resting.values()), None)
+        if failure is not None and not self._process.clock._is_balancing:
+            raise failure
+
+    def _stop(self) -> None:
         clock = self._process.clock
         with clock._mutex:
             self._is_stopping = True
@@ -96,7 +112,7 @@ class FakeShards:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.stop()
+        self.stop() if kind is None else self._stop()
 
     def __repr__(self) -> str:
         if self not in self._process.clock._workers.get(self._key, ()):
@@ -115,8 +131,16 @@ class FakeShards:
         recorded = self._process.clock._numbers.setdefault((self.name, "shards"), self._count)
         if recorded != self._count:
             message = f"shards is {self._count} here, and {recorded} in the store: all clients must name the same number"
-            self.last_error = about(ConfigError(message), self.name)
+            self._error = about(ConfigError(message), self.name)
         return recorded == self._count
+
+    def _rests(self, index: int) -> bool:
+        rest = self._resting.get(index)
+        return rest is not None and self._process.clock._ns < rest.until_ns
+
+    def _stands_by(self) -> bool:
+        """Returns True while it works on no shard since callbacks have raised."""
+        return not self._shards and any(self._rests(index) for index in self._resting)
 
     def _let_go(self, share: int) -> bool:
         """Lets go of one shard that is over, or beyond the share. Returns True if there was one."""
@@ -132,16 +156,23 @@ class FakeShards:
         if len(self._shards) >= share or self._is_stopping:
             return False
         if not self._process.clock._store.is_up:
-            self.last_error = about(StoreUnavailableError("the test has taken the store down"), self.name)
+            self._error = about(StoreUnavailableError("the test has taken the store down"), self.name)
             return False
         for index in range(self._count):
+            if self._rests(index):
+                continue
             shard = self._process.attempt(self._resource(index), self._options, FakeShard)
             if isinstance(shard, FakeShard):
-                self.last_error = None
+                self._error = None
                 shard.index = index
                 self._shards.append(shard)
                 shard._callbacks.append(lambda error: self._lost(shard, error))
-                self._call("on_gain", shard)
+                rest = self._resting.get(index)
+                if self._call("on_gain", shard):
+                    if self._resting.get(index) is rest:
+                        self._resting.pop(index, None)
+                elif shard in self._shards:
+                    self._end(shard, None)
                 return True
         return False
 
@@ -158,11 +189,40 @@ class FakeShards:
             with contextlib.suppress(LeaseholdError):
                 shard.release()
 
-    def _call(self, name: str, *arguments: object) -> None:
+    def _call(self, name: str, shard: FakeShard, *arguments: object) -> bool:
+        """Returns False if it has raised: then the shard is left to others for a while."""
         callback = self._callbacks[name]
-        if callback is not None and not call(callback, *arguments):
-            self.last_error = about(ConfigError(self._over.format(name)), self.name)
-            self._is_stopping = True
+        failure = None if callback is None else call(callback, shard, *arguments)
+        if failure is None:
+            return True
+        self._rest(shard.index, self._names[name], failure)
+        return False
+
+    def _rest(self, index: int, name: str, failure: BaseException) -> None:
+        error = CallbackError(f"{name} has raised {_callbacks.text_of(failure)}")
+        error.__cause__ = failure
+        before = self._resting.get(index)
+        pause_ns = to_ns(_SHORTEST_REST) if before is None else min(2 * before.pause_ns, to_ns(_LONGEST_REST))
+        until_ns = self._process.clock._ns + pause_ns
+        self._resting[index] = _Rest(pause_ns, until_ns, about(error, self._resource(index)))
+
+    def _fail(self, index: int, name: str, failure: BaseException) -> None:
+        """Lets go of a shard, since a callback has raised after it returned."""
+        clock = self._process.clock
+        with clock._mutex:
+            self._rest(index, name, failure)
+            for shard in [shard for shard in self._shards if shard.index == index]:
+                self._end(shard, None)
+            balance(clock)
+
+
+@dataclass(frozen=True)
+class _Rest:
+    """The time for which a shard whose callback has raised is left to others."""
+
+    pause_ns: int
+    until_ns: int
+    error: LeaseholdError
 
 
 def check_count(name: str, count: int | None) -> int:
@@ -188,7 +248,7 @@ def balance(clock: FakeClock) -> None:
 
 
 def _members(workers: list[FakeShards] | tuple[FakeShards, ...]) -> list[FakeShards]:
-    willing = [worker for worker in workers if not worker._is_stopping and worker._agrees()]
+    willing = [worker for worker in workers if not (worker._is_stopping or worker._stands_by()) and worker._agrees()]
     return willing[: willing[0]._count] if willing else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from contextvars import ContextVar
 
 TYPE_CHECKING = False
@@ -16,6 +17,8 @@ class Callbacks:
 
     def __init__(self) -> None:
         self._running: set[object] = set()
+        self.failure: BaseException | None = None
+        """The exception of the last one that has raised."""
 
     def own(self, callback: Callable[..., object]) -> Callback:
         """Wraps a callback, to know when it runs."""
@@ -44,6 +47,11 @@ class Callback:
             return self._callback(*arguments)
         finally:
             self._callbacks._running.discard(this)
+
+    def note(self, error: BaseException) -> None:
+        """Keeps its exception, without the values of its variables."""
+        traceback.clear_frames(error.__traceback__)
+        self._callbacks.failure = error
 
     def __repr__(self) -> str:
         return repr(self._callback)

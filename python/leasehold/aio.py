@@ -337,12 +337,13 @@ class Election(AsyncOnly):
 
     @property
     def last_error(self) -> LeaseholdError | None:
-        """The error of the last campaign, if it failed: the store is down or refuses."""
+        """The error of the last campaign, if it failed: the store is down or refuses, or a callback has raised."""
         return self._native.last_error
 
     async def resign(self) -> None:
         """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released. In a callback of this
-        election it returns at once, and the term ends afterwards.
+        election it returns at once, and the term ends afterwards. If the last term has ended since a callback raised, that
+        exception is raised here.
         """
         # The callbacks need the loop while this waits for them.
         await asyncio.to_thread(self._native.resign)
@@ -357,7 +358,7 @@ class Election(AsyncOnly):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self.resign()
+        await asyncio.to_thread(self._native.__exit__, kind, error, traceback)
 
     def __repr__(self) -> str:
         return repr(self._native)

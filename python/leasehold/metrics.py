@@ -11,6 +11,7 @@ name                                    kind       labels; unit
 ``leasehold_lost_total``                counter    reason: expired, taken_over, record_gone, ...
 ``leasehold_release_total``             counter    outcome: confirmed, unconfirmed
 ``leasehold_run_total``                 counter    outcome: finished, finish_unconfirmed, skipped, taken_over, forgotten
+``leasehold_callback_failures_total``   counter    callback: on_start, on_stop, on_gain, on_loss, on_lost
 ``leasehold_events_dropped_total``      counter    none
 ``leasehold_wait_seconds``              histogram  s, from the call to the grant or failure
 ``leasehold_hold_seconds``              histogram  s, from the grant to the end of the lease

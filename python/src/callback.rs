@@ -7,43 +7,84 @@
 
 use std::sync::mpsc::{Sender, channel};
 
-use leasehold::ffi::Mutex;
+use leasehold::ffi::{self, Mutex};
+use leasehold::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::errors::raised;
 use crate::outside;
 
 /// The result of a callback.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
+enum Ended {
     Returned,
-    /// The exception has been shown.
-    Raised,
+    /// The type and text of the exception, which its thread shows.
+    Raised(String),
+    /// Its event loop has ended, or the interpreter.
+    Cancelled,
 }
 
-/// The last message of a Python thread. It is dropped without a message after an exception, which the thread has shown.
+/// The last message of a Python thread. Without one, the interpreter has ended.
 #[pyclass(frozen, module = "leasehold._native")]
 pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
 
 #[pymethods]
 impl Done {
     fn returned(&self) {
-        let sender = self.0.lock().take();
-        // In a process that ends there is no waiter any more.
-        let _ = sender.map(|sender| sender.send(Ended::Returned));
+        self.end(Ended::Returned);
+    }
+
+    fn raised(&self, text: String) {
+        self.end(Ended::Raised(text));
+    }
+
+    fn cancelled(&self) {
+        self.end(Ended::Cancelled);
     }
 }
 
-/// As [`call`], but an exception becomes a panic, which ends what the callback belongs to.
-pub(crate) fn call_or_end<'a>(
+impl Done {
+    fn end(&self, ended: Ended) {
+        let sender = self.0.lock().take();
+        // In a process that ends there is no waiter any more.
+        let _ = sender.map(|sender| sender.send(ended));
+    }
+}
+
+/// Calls it with the result of `arguments`, and waits for its end; for ever, once the interpreter has ended. The end by an
+/// exception becomes a panic, which the client tells of.
+pub(crate) fn call<'a>(
+    name: &str,
     callback: &'a Py<PyAny>,
     arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
 ) {
-    match call(callback, arguments) {
-        Ended::Returned => {}
-        // Without the message of a panic: the exception was shown.
-        Ended::Raised => std::panic::resume_unwind(Box::new("a callback raised an exception")),
+    let text = match run(callback, arguments) {
+        Ended::Returned => return,
+        Ended::Raised(text) => Some(format!("{name} has raised {text}")),
+        Ended::Cancelled => None,
+    };
+    // Without the message of a panic: the exception is shown.
+    std::panic::resume_unwind(Box::new(ffi::CallbackEnd(text)));
+}
+
+/// The exception for the end of what callbacks belong to: that of a callback itself, where one has failed.
+pub(crate) fn ended(py: Python<'_>, callbacks: &Py<PyAny>, error: &Error) -> PyErr {
+    failure(py, callbacks, error).unwrap_or_else(|| raised(py, error))
+}
+
+/// The error of what callbacks belong to, caused by the exception of a callback where one has failed.
+pub(crate) fn last_error(py: Python<'_>, callbacks: &Py<PyAny>, error: &Error) -> PyErr {
+    let told = raised(py, error);
+    told.set_cause(py, failure(py, callbacks, error));
+    told
+}
+
+fn failure(py: Python<'_>, callbacks: &Py<PyAny>, error: &Error) -> Option<PyErr> {
+    if error.kind() != ErrorKind::Callback {
+        return None;
     }
+    let failure = callbacks.bind(py).getattr("failure").ok().filter(|failure| !failure.is_none())?;
+    Some(PyErr::from_value(failure))
 }
 
 type Owned<const N: usize> = (Py<PyAny>, [Option<Py<PyAny>>; N]);
@@ -70,8 +111,7 @@ pub(crate) fn check(py: Python<'_>, callback: &Py<PyAny>) -> PyResult<()> {
     py.import("leasehold._callbacks")?.getattr("check")?.call1((callback,)).map(drop)
 }
 
-/// Calls it with the result of `arguments`, and waits for its end; for ever, once the interpreter has ended.
-pub(crate) fn call<'a>(
+fn run<'a>(
     callback: &'a Py<PyAny>,
     arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
 ) -> Ended {
@@ -83,11 +123,15 @@ pub(crate) fn call<'a>(
             let run = callbacks.getattr("Call")?.call1((callback,))?;
             callbacks.getattr("start_new_thread")?.call1((run, (arguments(py)?, done)))
         };
-        start().map(drop).map_err(|error| error.write_unraisable(py, Some(callback.bind(py))))
+        start().map(drop).map_err(|error| {
+            let text = error.to_string();
+            error.write_unraisable(py, Some(callback.bind(py)));
+            text
+        })
     });
     match started {
-        Some(Ok(())) => ended.recv().unwrap_or(Ended::Raised),
-        Some(Err(())) => Ended::Raised,
+        Some(Ok(())) => ended.recv().unwrap_or(Ended::Cancelled),
+        Some(Err(text)) => Ended::Raised(text),
         // There is no interpreter left to call it.
         None => Ended::Returned,
     }

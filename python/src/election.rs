@@ -14,7 +14,7 @@ use crate::lease::Lease;
 use crate::signals::Signals;
 use crate::tie::{EndsWithLoop, Tie};
 
-/// A candidacy that goes on until it is resigned or dropped, the client is closed, or a callback raises.
+/// A candidacy that goes on until it is resigned or dropped, or the client is closed.
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Election {
     resource: String,
@@ -57,13 +57,13 @@ pub(crate) fn start(
     let (callbacks, [on_start, on_stop]) = callback::own(py, [on_start, on_stop])?;
     if let Some(callback) = on_start {
         request = request.on_start(move |lease| {
-            callback::call_or_end(&callback, |py| (Lease::of(lease.clone()),).into_pyobject(py));
+            callback::call("on_start", &callback, |py| (Lease::of(lease.clone()),).into_pyobject(py));
         });
     }
     if let Some(callback) = on_stop {
         request = request.on_stop(move |loss: Option<&Error>| {
             let loss = loss.cloned();
-            callback::call_or_end(&callback, |py| (loss.map(|error| raised(py, &error)),).into_pyobject(py));
+            callback::call("on_stop", &callback, |py| (loss.map(|error| raised(py, &error)),).into_pyobject(py));
         });
     }
     let election = py.detach(|| request.start()).map_err(|error| raised(py, &error))?;
@@ -74,6 +74,18 @@ pub(crate) fn start(
 impl Election {
     fn running(&self) -> &leasehold::Election {
         self.candidacy.0.as_ref().expect("invariant: only dropping takes it")
+    }
+
+    /// Resigns. The inner error is that of a callback.
+    fn end(&self, py: Python<'_>) -> PyResult<Result<(), Error>> {
+        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
+            py.detach(|| ffi::begin_to_resign(self.running()));
+            return Ok(Ok(()));
+        }
+        let mut signals = Signals::default();
+        let resigned = py.detach(|| ffi::resign(self.running(), || signals.interrupt()));
+        signals.check()?;
+        Ok(resigned)
     }
 
     pub(crate) fn tie(&self) -> Tie {
@@ -97,23 +109,19 @@ impl Election {
         self.running().term()
     }
 
-    /// The error of the last campaign, if it failed: the store is down or refuses.
+    /// The error of the last campaign, if it failed: the store is down or refuses, or a callback has raised. That is a
+    /// CallbackError, caused by the exception.
     #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<PyErr> {
-        self.running().last_error().map(|error| raised(py, &error))
+        self.running().last_error().map(|error| callback::last_error(py, &self.callbacks, &error))
     }
 
     /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
     /// which takes as long as the callbacks take; at once in a callback of its own, after which the term ends. A signal
-    /// whose handler raises ends the wait, not the resignation.
+    /// whose handler raises ends the wait, not the resignation. If the last term has ended since a callback raised, that
+    /// exception is raised here.
     fn resign(&self, py: Python<'_>) -> PyResult<()> {
-        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
-            py.detach(|| ffi::begin_to_resign(self.running()));
-            return Ok(());
-        }
-        let mut signals = Signals::default();
-        py.detach(|| ffi::resign(self.running(), || signals.interrupt()));
-        signals.check()
+        self.end(py)?.map_err(|error| callback::ended(py, &self.callbacks, &error))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -128,8 +136,9 @@ impl Election {
         error: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        drop((kind, error, traceback));
-        self.resign(py)
+        drop((error, traceback));
+        // The exception of the body is the one to see.
+        if kind.is_some() { self.end(py).map(drop) } else { self.resign(py) }
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -92,8 +92,7 @@ impl Lease {
     fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         callback::check(py, &callback)?;
         self.0.on_lost(move |error| {
-            // Its exception was shown, and concerns no other code.
-            let _ = callback::call(&callback, |py| (raised(py, &error),).into_pyobject(py));
+            callback::call("on_lost", &callback, |py| (raised(py, &error),).into_pyobject(py));
         });
         Ok(())
     }

@@ -41,7 +41,7 @@ fn object(py: Python<'_>, shard: Arc<leasehold::Shard>) -> PyResult<Bound<'_, Sh
     Bound::new(py, PyClassInitializer::from(lease).add_subclass(Shard { index }))
 }
 
-/// A worker's part in the shards of a name, until it is stopped or dropped, the client is closed, or a callback raises.
+/// A worker's part in the shards of a name, until it is stopped or dropped, or the client is closed.
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Shards {
     name: String,
@@ -97,13 +97,13 @@ pub(crate) fn start(
     let (callbacks, [on_gain, on_loss]) = callback::own(py, callbacks)?;
     if let Some(callback) = on_gain {
         request = request.on_gain(move |shard| {
-            callback::call_or_end(&callback, |py| (object(py, Arc::clone(shard))?,).into_pyobject(py));
+            callback::call("on_gain", &callback, |py| (object(py, Arc::clone(shard))?,).into_pyobject(py));
         });
     }
     if let Some(callback) = on_loss {
         request = request.on_loss(move |shard, loss: Option<&Error>| {
             let loss = loss.cloned();
-            callback::call_or_end(&callback, |py| {
+            callback::call("on_loss", &callback, |py| {
                 let loss = loss.map(|error| raised(py, &error));
                 (object(py, Arc::clone(shard))?, loss).into_pyobject(py)
             });
@@ -116,6 +116,18 @@ pub(crate) fn start(
 impl Shards {
     fn running(&self) -> &leasehold::Shards {
         self.worker.0.as_ref().expect("invariant: only dropping takes it")
+    }
+
+    /// Leaves. The inner error is that of a callback.
+    fn end(&self, py: Python<'_>) -> PyResult<Result<(), Error>> {
+        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
+            py.detach(|| ffi::shards::begin_to_stop(self.running()));
+            return Ok(Ok(()));
+        }
+        let mut signals = Signals::default();
+        let stopped = py.detach(|| ffi::shards::stop(self.running(), || signals.interrupt()));
+        signals.check()?;
+        Ok(stopped)
     }
 
     pub(crate) fn tie(&self) -> Tie {
@@ -146,22 +158,17 @@ impl Shards {
     }
 
     /// The error of the last try to join, look or acquire, if it failed: the store is down or refuses, or other workers name
-    /// another number of shards.
+    /// another number of shards; or a callback has raised. That is a CallbackError, caused by the exception.
     #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<PyErr> {
-        self.running().last_error().map(|error| raised(py, &error))
+        self.running().last_error().map(|error| callback::last_error(py, &self.callbacks, &error))
     }
 
     /// Leaves: `on_loss` is called for all shards at the same time, and each is released when its call has returned. Returns
-    /// when that is done; at once in a callback of its own. A signal whose handler raises ends the wait, not the stop.
+    /// when that is done; at once in a callback of its own. A signal whose handler raises ends the wait, not the stop. If a
+    /// callback raised and this worker has not got that shard since, its exception is raised here.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
-            py.detach(|| ffi::shards::begin_to_stop(self.running()));
-            return Ok(());
-        }
-        let mut signals = Signals::default();
-        py.detach(|| ffi::shards::stop(self.running(), || signals.interrupt()));
-        signals.check()
+        self.end(py)?.map_err(|error| callback::ended(py, &self.callbacks, &error))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -176,8 +183,9 @@ impl Shards {
         error: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        drop((kind, error, traceback));
-        self.stop(py)
+        drop((error, traceback));
+        // The exception of the body is the one to see.
+        if kind.is_some() { self.end(py).map(drop) } else { self.stop(py) }
     }
 
     fn __reduce__(&self) -> PyResult<()> {

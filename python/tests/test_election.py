@@ -141,29 +141,86 @@ def test_a_term_that_is_over_is_none(memory: str, name: str) -> None:
     client.close()
 
 
-def test_a_coroutine_that_raises_ends_the_candidacy(
+def test_a_candidate_whose_coroutine_raises_stands_again(
     run: Run, memory: str, name: str, shown: list[object]
 ) -> None:
     async def body() -> None:
         client = await aio.connect(memory)
-        stopped = asyncio.Event()
+        began, stopped = asyncio.Event(), asyncio.Event()
 
         async def start(lease: aio.Lease) -> None:
             await asyncio.sleep(0)
-            raise ZeroDivisionError
+            if not stopped.is_set():
+                raise ZeroDivisionError("on purpose")
+            began.set()
 
         async def stop(error: leasehold.LeaseholdError | None) -> None:
             stopped.set()
 
         election = client.elect(name, ttl=TTL, on_start=start, on_stop=stop)
         await stopped.wait()
-        while "over" not in repr(election):
+        while await client.inspect(name) is not None:
             await asyncio.sleep(0.01)
-        assert election.last_error is not None and await client.inspect(name) is None
+        error = election.last_error
+        assert isinstance(error, leasehold.CallbackError) and isinstance(error.__cause__, ZeroDivisionError)
+        assert str(error) == f'"{name}": on_start has raised ZeroDivisionError: on purpose'
+        await began.wait()
+        while election.last_error is not None:
+            await asyncio.sleep(0.01)
+        await election.resign()
         await client.close()
 
     run(body())
     assert shown == [ZeroDivisionError]
+
+
+def test_the_exception_of_a_coroutine_is_raised_at_the_end(
+    run: Run, memory: str, name: str, shown: list[object]
+) -> None:
+    async def body() -> None:
+        client = await aio.connect(memory)
+
+        async def start(lease: aio.Lease) -> None:
+            raise ZeroDivisionError("on purpose")
+
+        with pytest.raises(ZeroDivisionError, match="on purpose"):
+            async with client.elect(name, ttl=TTL, on_start=start) as election:
+                while election.last_error is None:
+                    await asyncio.sleep(0.01)
+        await client.close()
+
+    run(body())
+    assert set(shown) == {ZeroDivisionError}
+
+
+def test_the_exception_of_a_callback_is_raised_at_the_end(
+    memory: str, name: str, shown: list[object], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = connect(memory)
+
+    def fails(error: object) -> None:
+        raise ZeroDivisionError("on purpose")
+
+    with pytest.raises(ZeroDivisionError, match="on purpose") as raised:
+        with client.elect(name, ttl=TTL, on_start=fails) as election:
+            eventually("it is known", lambda: election.last_error is not None)
+    assert [entry.name for entry in raised.traceback][-1] == "fails"
+    with pytest.raises(ZeroDivisionError):
+        with client.elect(name, ttl=TTL, on_stop=fails) as election:
+            eventually("it leads", lambda: election.term is not None)
+    # That of the body says more.
+    with pytest.raises(KeyError):
+        with client.elect(name, ttl=TTL, on_stop=fails) as election:
+            eventually("it leads", lambda: election.term is not None)
+            raise KeyError
+    assert free(client, name)
+
+    def told() -> bool:
+        texts = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        return any("callback.failed" in text and "on_stop has raised ZeroDivisionError" in text for text in texts)
+
+    eventually("the log has it", told)
+    client.close()
 
 
 def test_the_next_step_waits_for_a_coroutine_that_is_slow(run: Run, memory: str, name: str) -> None:

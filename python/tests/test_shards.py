@@ -103,19 +103,27 @@ def test_a_slow_callback_delays_no_other_shard_and_no_loss(memory: str, name: st
     client.close()
 
 
-def test_a_callback_that_raises_ends_the_worker(memory: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shard_whose_callback_raises_is_let_go(memory: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: shown.append(unraisable.exc_type))
     client = connect(memory)
+    well: list[bool] = []
 
     def gain(shard: leasehold.Shard) -> None:
-        if shard.index == 1:
-            raise ZeroDivisionError
+        if shard.index == 1 and not well:
+            raise ZeroDivisionError("on purpose")
 
-    shards = client.shards(name, COUNT, on_gain=gain, **OPTIONS)
-    eventually("it is over", lambda: "over" in repr(shards))
-    assert isinstance(shards.last_error, leasehold.ConfigError) and "on_gain" in str(shards.last_error)
-    assert shown == [ZeroDivisionError] and list(client.list(name)) == []
+    with pytest.raises(ZeroDivisionError):
+        with client.shards(name, COUNT, on_gain=gain, **OPTIONS) as shards:
+            eventually("it has the others", lambda: indexes(shards) == [0, 2] and shards.last_error is not None)
+            error = shards.last_error
+            assert isinstance(error, leasehold.CallbackError) and isinstance(error.__cause__, ZeroDivisionError)
+            assert "on_gain has raised ZeroDivisionError: on purpose" in str(error)
+    with client.shards(name, COUNT, on_gain=gain, **OPTIONS) as shards:
+        eventually("it has failed", lambda: isinstance(shards.last_error, leasehold.CallbackError))
+        well.append(True)
+        eventually("it has all", lambda: indexes(shards) == [0, 1, 2] and shards.last_error is None)
+    assert set(shown) == {ZeroDivisionError} and list(client.list(name)) == []
     client.close()
 
 

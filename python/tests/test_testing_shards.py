@@ -95,7 +95,19 @@ def test_a_callback_may_stop_or_raise(clients: list[testing.FakeClient], monkeyp
         raise ZeroDivisionError
 
     failed = clients[0].shards("mail", 4, on_gain=fail)
-    assert shown == [ZeroDivisionError] and failed.held == [] and "on_gain" in str(failed.last_error)
+    assert shown == [ZeroDivisionError] and failed.held == [] and failed.members == 0
+    error = failed.last_error
+    assert isinstance(error, leasehold.CallbackError) and "on_gain has raised ZeroDivisionError" in str(error)
+    healthy = clients[1].shards("mail", 4)
+    assert indexes(healthy) == [0, 1, 2, 3], "the other one takes over"
+    healthy.stop()
+    assert len(shown) == 1, "it stands by"
+    clients[0].clock.advance(1)
+    assert len(shown) == 2
+    clients[0].clock.advance(1)
+    assert len(shown) == 2, "each pause is twice as long"
+    with pytest.raises(ZeroDivisionError):
+        failed.stop()
     stopped: list[int] = []
 
     def stop(shard: leasehold.Shard, error: object) -> None:

@@ -107,7 +107,7 @@ impl Shared {
     }
 }
 
-/// A panic has been printed, and must not end the callbacks behind it.
+/// A panic must not end the callbacks behind it. That of a user's code has been told.
 fn call(callback: Callback) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback));
 }

@@ -43,6 +43,7 @@ use crate::shards::Shard;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Weak};
 
+pub use crate::callbacks::CallbackEnd;
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
 pub use crate::sync::Mutex;
@@ -262,8 +263,12 @@ pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: i
 }
 
 /// See [`Election::resign`]; waits no longer once `interrupted` answers `true`, and the candidacy ends all the same.
-pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) {
+///
+/// # Errors
+/// As there.
+pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
     election.resign_until(SLICE, interrupted);
+    election.failure().map_or(Ok(()), Err)
 }
 
 /// Lets a write to an item through, as [`Guards::with`](crate::fence::Guards::with) does, or with a `number`
@@ -287,7 +292,7 @@ pub fn dismiss(election: Election) {
     election.dismiss();
 }
 
-/// Tells if the candidacy has ended: it was resigned, its client was closed, or a callback has panicked.
+/// Tells if the candidacy has ended: it was resigned, or its client was closed.
 pub fn is_over(election: &Election) -> bool {
     election.is_over()
 }

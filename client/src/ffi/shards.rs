@@ -7,8 +7,12 @@ use crate::shards::Shards;
 use crate::sizes::Size;
 
 /// See [`Shards::stop`]; waits no longer once `interrupted` answers `true`, and the shards are let go all the same.
-pub fn stop(shards: &Shards, interrupted: impl FnMut() -> bool) {
+///
+/// # Errors
+/// As there.
+pub fn stop(shards: &Shards, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
     shards.stop_until(SLICE, interrupted);
+    shards.failure().map_or(Ok(()), Err)
 }
 
 /// Stops without waiting for the end of any shard, for a callback that the end itself waits for.
@@ -21,7 +25,7 @@ pub fn dismiss(shards: Shards) {
     shards.dismiss();
 }
 
-/// Tells if the worker has ended: it was stopped, its client was closed, or a callback has panicked.
+/// Tells if the worker has ended: it was stopped, or its client was closed.
 pub fn is_over(shards: &Shards) -> bool {
     shards.is_over()
 }

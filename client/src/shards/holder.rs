@@ -1,18 +1,22 @@
 //! A held shard on its own thread, from the grant to its end, and what those threads share with the worker's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use leasehold_core::Monotonic;
 use tracing::Level;
 
 use super::{OnGain, OnLoss, Shard};
+use crate::callbacks::{self, RESTS};
+use crate::clock;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::reports;
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Arc, Condvar, Mutex};
+use crate::transport::pauses::Pauses;
 
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -38,8 +42,15 @@ struct State {
     holders: BTreeMap<usize, Holder>,
     members: usize,
     last_error: Option<Error>,
-    /// The panic of a callback, which ends the worker.
-    panic: Option<Error>,
+    /// The shards whose callbacks failed the last time, and may not be sought yet.
+    resting: BTreeMap<usize, Rest>,
+}
+
+/// The time for which a shard is left to others.
+struct Rest {
+    pauses: Pauses,
+    until: Monotonic,
+    failure: Option<Error>,
 }
 
 struct Holder {
@@ -79,7 +90,11 @@ impl Shared {
         let _over = MarkOver { shared: self, index: shard.index };
         self.with_holder(shard.index, |holder| holder.thread = Some(thread::current().id()));
         let Callbacks { on_gain, on_loss } = self.state.lock().callbacks.clone();
-        let gained = catch("on_gain", || on_gain.iter().for_each(|on_gain| on_gain(shard)));
+        let resource = shard.resource();
+        let gained = callbacks::run(resource, "on_gain", || on_gain.iter().for_each(|on_gain| on_gain(shard)));
+        if gained.is_ok() {
+            self.state.lock().resting.remove(&shard.index);
+        }
         let mut ended = Box::pin(shard.ended());
         let end = gained.is_ok().then(|| {
             exec::block_on(std::future::poll_fn(|context| {
@@ -92,7 +107,12 @@ impl Shared {
         self.with_holder(shard.index, |holder| holder.is_leaving = true);
         // One that was to be let go may be lost as well, which is the more urgent news.
         let loss = end.flatten().or_else(|| shard.check(Duration::ZERO).err().filter(is_loss));
-        let told = catch("on_loss", || on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref())));
+        let told = callbacks::run(resource, "on_loss", || {
+            on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref()));
+        });
+        if let Err(failure) = gained.and(told) {
+            self.rest(shard.index, failure);
+        }
         // Also of one that was revoked: its record keeps others out until its work has ended, which it has.
         let released = exec::block_on(shard.release_by(Caller::Blocking));
         if loss.is_none()
@@ -102,10 +122,6 @@ impl Shared {
             reports::queue(Level::WARN, move || {
                 tracing::warn!(target: "leasehold", error = %error, "a shard was let go, and its release is not confirmed");
             });
-        }
-        if let Err(panic) = gained.and(told) {
-            self.fail(panic);
-            self.stop();
         }
     }
 
@@ -205,14 +221,29 @@ impl Shared {
         self.state.lock().last_error = error;
     }
 
-    /// Notes what ends the worker, whose looks may go on meanwhile.
-    fn fail(&self, panic: Error) {
-        self.state.lock().panic.get_or_insert(panic);
+    /// Leaves a shard whose callback has failed to others for a while.
+    fn rest(&self, index: usize, failure: Option<Error>) {
+        let mut state = self.state.lock();
+        let mut pauses = state.resting.get(&index).map_or(RESTS, |rest| rest.pauses);
+        let until = clock::monotonic().plus(pauses.next());
+        state.resting.insert(index, Rest { pauses, until, failure });
+    }
+
+    /// The shards that are left to others for now, and when the first may be sought again.
+    pub(super) fn resting(&self) -> (BTreeSet<usize>, Option<Monotonic>) {
+        let now = clock::monotonic();
+        let state = self.state.lock();
+        let resting = state.resting.iter().filter(|(_, rest)| now < rest.until);
+        (resting.clone().map(|(index, _)| *index).collect(), resting.map(|(_, rest)| rest.until).min())
+    }
+
+    /// The failure of a callback that stands: since then `on_gain` has not returned for this shard.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.state.lock().resting.values().find_map(|rest| rest.failure.clone())
     }
 
     pub(super) fn last_error(&self) -> Option<Error> {
-        let state = self.state.lock();
-        state.panic.as_ref().or(state.last_error.as_ref()).cloned()
+        self.failure().or_else(|| self.state.lock().last_error.clone())
     }
 }
 
@@ -247,22 +278,19 @@ fn is_loss(error: &Error) -> bool {
     error.kind() == ErrorKind::Lost
 }
 
-fn catch(name: &str, callback: impl FnOnce()) -> Result<(), Error> {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback)).map_err(|_| {
-        Error::config(format!("the {name} of shards has panicked: the shards are let go, and the worker works no more"))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_look_does_not_hide_the_panic_that_ends_the_worker() {
+    fn a_look_does_not_hide_the_failure_of_a_callback() {
         let shared = Shared::new(Callbacks::default());
-        shared.fail(Error::config("on_gain has panicked"));
+        shared.rest(3, Some(Error::new(ErrorKind::Callback, "on_gain has panicked")));
         shared.note(None);
         shared.note(Some(Error::internal("the store is gone")));
-        assert_eq!(shared.last_error().map(|error| error.kind()), Some(ErrorKind::Config));
+        assert_eq!(shared.last_error().map(|error| error.kind()), Some(ErrorKind::Callback));
+        assert_eq!(shared.resting().0, BTreeSet::from([3]));
+        shared.state.lock().resting.clear();
+        assert_eq!(shared.last_error().map(|error| error.kind()), Some(ErrorKind::Internal));
     }
 }

@@ -87,14 +87,17 @@ impl ShardsRequest {
     }
 
     /// Called with each shard that this worker gets, on a thread that the shard keeps while it is held. It should start the
-    /// work and return: the end of this shard is told after it. Other shards and renewals do not wait for it.
+    /// work and return: the end of this shard is told after it. Other shards and renewals do not wait for it. If it panics,
+    /// `on_loss` is called, and the shard is let go and left to others for 1 s, which doubles up to a minute. A worker that has no
+    /// other shard leaves its place among the members for so long. An ERROR event and [`Shards::last_error`] tell it.
     pub fn on_gain(mut self, callback: impl Fn(&Arc<Shard>) + Send + Sync + 'static) -> Self {
         self.callbacks.on_gain = Some(Arc::new(callback));
         self
     }
 
     /// Called when a shard ends, on its thread: with the reason when it was lost, without when it is to be let go. The work on it
-    /// must have stopped when this returns; only then is the shard released, and it is renewed until then.
+    /// must have stopped when this returns; only then is the shard released, and it is renewed until then. If it panics, the shard
+    /// is released all the same.
     pub fn on_loss(mut self, callback: impl Fn(&Arc<Shard>, Option<&Error>) + Send + Sync + 'static) -> Self {
         self.callbacks.on_loss = Some(Arc::new(callback));
         self
@@ -131,7 +134,7 @@ impl ShardsRequest {
     }
 }
 
-/// A worker's part in the shards, until it is stopped or dropped, the client is closed, or a callback panics.
+/// A worker's part in the shards, until it is stopped or dropped, or the client is closed.
 #[must_use = "dropping it lets go of all shards"]
 pub struct Shards {
     shared: Arc<Shared>,
@@ -151,15 +154,24 @@ impl Shards {
     }
 
     /// Why the worker could not join, look or acquire the last time it tried: the store is down or refuses, or other workers
-    /// name another number of shards. It goes on trying, but for a callback that has panicked.
+    /// name another number of shards; or a callback has failed ([`ErrorKind::Callback`](crate::ErrorKind::Callback)). It goes on
+    /// trying.
     pub fn last_error(&self) -> Option<Error> {
         self.shared.last_error()
     }
 
     /// Leaves: `on_loss` is called for all shards at the same time, and each is released when its call has returned. Returns when
     /// all of that is done. In a callback it only begins.
-    pub fn stop(mut self) {
+    ///
+    /// # Errors
+    /// [`ErrorKind::Callback`](crate::ErrorKind::Callback) if a callback panicked and the worker has not got that shard since.
+    pub fn stop(mut self) -> Result<(), Error> {
         self.end();
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.shared.failure()
     }
 
     fn end(&mut self) {
@@ -170,7 +182,6 @@ impl Shards {
         }
         self.shared.stop();
         if let Some(thread) = self.thread.take().filter(|_| !self.shared.is_called_back()) {
-            // A panic has been printed by its thread; there is nothing to add.
             let _ = thread.join();
         }
     }

@@ -100,8 +100,13 @@ impl Worker {
             if clock::monotonic() >= self.look_at {
                 self.look();
             }
-            self.balance();
-            match self.wait() {
+            let (resting, rested_at) = self.shared.resting();
+            if !resting.is_empty() && self.shared.kept().is_empty() {
+                self.stand_by();
+            } else {
+                self.balance(&resting);
+            }
+            match self.wait(rested_at) {
                 Some(News::Joined(result)) => self.joined(result),
                 Some(News::Granted(index, result)) => self.granted(index, result),
                 Some(News::SeatLost) => self.leave(),
@@ -109,13 +114,19 @@ impl Worker {
             }
         }
         // The others may wait for the shards before these are free.
-        self.joining = None;
         self.seeking.clear();
+        self.stand_by();
+        self.shared.let_go_of_all();
+    }
+
+    /// Leaves its place among the members to others, since it works on no shard now.
+    fn stand_by(&mut self) {
+        self.joining = None;
         if let Some(seat) = self.seat.take() {
+            self.leave();
             let _ = exec::block_on(seat.lease.release_by(Caller::Blocking));
         }
         self.shared.set_members(0);
-        self.shared.let_go_of_all();
     }
 
     fn look(&mut self) {
@@ -170,7 +181,7 @@ impl Worker {
         alive
     }
 
-    fn balance(&mut self) {
+    fn balance(&mut self, resting: &BTreeSet<usize>) {
         if self.seat.is_none() && self.joining.is_none() && self.members.is_some() {
             self.joining = Some(self.join());
         }
@@ -192,7 +203,8 @@ impl Worker {
                 let first = seat.unwrap_or_default();
                 for index in (first..count).chain(0..first) {
                     // What it lets go of belongs to another.
-                    if !sought.contains(&index) && kept.iter().all(|(kept, _)| *kept != index) {
+                    let is_taken = sought.contains(&index) || kept.iter().any(|(kept, _)| *kept == index);
+                    if !is_taken && !resting.contains(&index) {
                         let request = self.request.clone().named(&self.shards[index]);
                         self.seeking.push((index, Box::pin(request.acquire(Caller::Async))));
                     }
@@ -252,9 +264,9 @@ impl Worker {
         });
     }
 
-    /// Waits until there is something to do; `None` when it is time for the next look.
-    fn wait(&mut self) -> Option<News> {
-        let until = self.look_at;
+    /// Waits until there is something to do; `None` when it is time for the next look, or a shard has rested.
+    fn wait(&mut self, rested_at: Option<Monotonic>) -> Option<News> {
+        let until = rested_at.map_or(self.look_at, |rested_at| rested_at.min(self.look_at));
         let pause = || match until.since(clock::monotonic()) {
             Duration::ZERO => Pause::GiveUp,
             left => Pause::AtMost(left),

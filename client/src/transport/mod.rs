@@ -34,7 +34,7 @@ mod membership;
 mod memory;
 #[cfg(feature = "objects")]
 mod objects;
-mod pauses;
+pub(crate) mod pauses;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd", feature = "postgres"))]

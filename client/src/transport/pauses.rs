@@ -1,4 +1,4 @@
-//! Pauses between attempts to reach a store, each twice as long as the last.
+//! Pauses between attempts after failures, each twice as long as the last.
 
 use std::time::Duration;
 
@@ -10,21 +10,22 @@ use crate::clock;
 
 /// The pauses after consecutive failures; a success starts them anew.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pauses {
+pub(crate) struct Pauses {
     longest: Duration,
     next: Duration,
 }
 
 impl Pauses {
     /// The pauses between attempts to connect.
+    #[cfg(feature = "network")]
     pub(super) const CONNECTING: Self = Self::new(Duration::from_millis(20), Duration::from_secs(1));
 
-    pub(super) const fn new(first: Duration, longest: Duration) -> Self {
+    pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
         Self { longest, next: first }
     }
 
     /// The pause after another failure.
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let pause = self.next;
         self.next = self.longest.min(pause * 2);
         pause

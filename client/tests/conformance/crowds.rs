@@ -112,13 +112,13 @@ pub(crate) fn one_candidate_leads_and_another_follows(store: &Store) {
     let leader = two.inspect("leader").unwrap().expect("somebody leads");
     assert_eq!((leader.owner.as_deref(), leader.token), (Some("one"), Some(term)));
     assert_eq!((first.term(), second.term()), (Some(term), None));
-    first.resign();
+    first.resign().unwrap();
     let next = Cell::new(None);
     eventually("the second is elected", || {
         next.set(second.term());
         next.get().is_some()
     });
     assert!(next.get() > Some(term));
-    second.resign();
+    second.resign().unwrap();
     assert_eq!(one.inspect("leader").unwrap(), None);
 }

@@ -57,11 +57,11 @@ pub(crate) fn shards_are_shared_evenly(store: &Store) {
     eventually("the number of workers is told", || first.members() == 3);
     let error = clients[0].set_shards("mail", 6).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
-    second.stop();
+    second.stop().unwrap();
     eventually("two are left", || counts(&[&first, &third]) == [2, 3]);
     eventually("all of them are told", || told.lock().unwrap().len() == COUNT);
-    third.stop();
-    first.stop();
+    third.stop().unwrap();
+    first.stop().unwrap();
     assert!(told.lock().unwrap().is_empty(), "the work on all of them has stopped");
     let locks: Vec<String> = (0..COUNT).map(|index| format!("mail#shard{index}")).collect();
     for lease in clients[1].lock_all(locks).wait(crate::common::PATIENCE).acquire().unwrap().iter() {
@@ -100,5 +100,5 @@ pub(crate) fn the_shards_of_a_process_that_dies_are_taken_over(store: &Store) {
     other.kill();
     other.wait();
     eventually("the rest works on all shards", || first.held().len() == 5);
-    first.stop();
+    first.stop().unwrap();
 }

@@ -129,16 +129,57 @@ fn a_term_ends_with_its_lease() {
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "stops true");
     assert_eq!(election.term(), None);
     assert!(other.lock("leader").wait(PATIENCE).acquire().is_ok());
-    election.resign();
+    election.resign().unwrap();
 }
 
 #[test]
-fn a_candidate_whose_callback_panics_resigns_and_releases() {
+fn a_candidate_whose_callback_panics_releases_and_stands_again() {
+    let client = client();
+    let ((sender, terms), (asks, answers)) = (channel(), channel::<bool>());
+    let ends = sender.clone();
+    let election = client
+        .elect("leader")
+        .on_start(move |lease| {
+            sender.send(format!("starts {}", lease.token() > 0)).unwrap();
+            assert!(answers.recv().unwrap(), "as it should in this test");
+        })
+        .on_stop(move |loss| ends.send(format!("stops {}", loss.is_some())).unwrap())
+        .start()
+        .unwrap();
+    let next = || terms.recv_timeout(PATIENCE).unwrap();
+    for _ in 0..2 {
+        assert_eq!(next(), "starts true");
+        asks.send(false).unwrap();
+        assert_eq!(next(), "stops false", "also of what has begun half");
+        eventually("the lock is free", || client.inspect("leader").unwrap().is_none());
+        let error = election.last_error().unwrap();
+        assert_eq!((error.kind(), election.term()), (ErrorKind::Callback, None));
+        assert_eq!(error.to_string(), r#""leader": on_start has panicked: as it should in this test"#);
+    }
+    assert_eq!(next(), "starts true");
+    asks.send(true).unwrap();
+    eventually("it leads as if nothing had happened", || election.last_error().is_none());
+    election.resign().unwrap();
+    assert_eq!(next(), "stops false");
+}
+
+#[test]
+fn a_panic_of_a_callback_is_the_error_of_the_end() {
     let client = client();
     let election = client.elect("leader").on_start(|_| panic!("as it should in this test")).start().unwrap();
     eventually("the panic is known", || election.last_error().is_some());
-    assert_eq!(election.term(), None);
-    eventually("the lock is free", || client.inspect("leader").unwrap().is_none());
+    // The pause after a failure does not delay it.
+    assert_eq!(election.resign().unwrap_err().kind(), ErrorKind::Callback);
+    let election = client.elect("leader").on_stop(|_| panic!("as it should in this test")).start().unwrap();
+    eventually("it leads", || election.term().is_some());
+    let error = election.resign().unwrap_err();
+    assert_eq!(error.to_string(), r#""leader": on_stop has panicked: as it should in this test"#);
+    assert!(client.inspect("leader").unwrap().is_none());
+}
+
+#[test]
+fn elections_have_bounds() {
+    let client = client();
     assert!(client.elect("leader").owner("x".repeat(257)).start().is_err());
 }
 

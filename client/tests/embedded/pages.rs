@@ -54,7 +54,7 @@ fn shards() -> Tested {
         .on_loss(|shard, lost| stop_consumer(shard.index(), lost.is_some()))
         .start()?;
     wait_for_the_end();
-    shards.stop(); // lets go of all shards, when on_loss has returned for each
+    shards.stop()?; // lets go of all shards, when on_loss has returned for each
     Ok(())
 }
 

@@ -187,7 +187,7 @@ fn a_leader_that_dies_is_followed_by_another() {
     client.break_lock("job").unwrap();
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "stops, lost: true");
     assert!(terms.recv_timeout(PATIENCE).unwrap().starts_with("leads with "), "it campaigns again");
-    election.resign();
+    election.resign().unwrap();
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "stops, lost: false");
     assert!(client.inspect("job").unwrap().is_none(), "resigning releases the lock");
 }

@@ -1,5 +1,6 @@
 //! Shards: callbacks that are slow, panic or stop; a lost place among the members; more workers than shards.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -59,7 +60,7 @@ fn a_slow_callback_delays_no_renewal_and_nothing_of_another_shard() {
     drop(may_return);
     assert_eq!(losses.recv_timeout(PATIENCE).unwrap(), (0, Some(ErrorKind::Lost)));
     eventually("it has all again", || indexes(&shards) == [0, 1, 2]);
-    shards.stop();
+    shards.stop().unwrap();
     assert!(is_free(&client));
 }
 
@@ -87,8 +88,8 @@ fn a_shard_is_renewed_until_its_slow_end_has_returned() {
     assert!(indexes(&other).is_empty() && !indexes(&shards).contains(&leaving.index()));
     drop(may_return);
     eventually("it is handed on", || indexes(&other) == [leaving.index()]);
-    other.stop();
-    shards.stop();
+    other.stop().unwrap();
+    shards.stop().unwrap();
 }
 
 #[test]
@@ -110,25 +111,46 @@ fn a_revoked_shard_is_free_once_its_end_has_returned() {
     assert_eq!(loss, Some(ErrorKind::Lost));
     drop(may_return);
     eventually("it has it again", || shards.held().first().is_some_and(|held| held.token() > shard.token()));
-    shards.stop();
+    shards.stop().unwrap();
 }
 
 #[test]
-fn a_callback_that_panics_ends_the_worker_and_frees_its_shards() {
+fn a_shard_whose_callback_panics_is_let_go_and_tried_again() {
     let client = memory("panic");
-    let (told, ends) = channel();
+    let ((told, ends), heals) = (channel(), Arc::new(AtomicBool::new(false)));
+    let healed = Arc::clone(&heals);
     let shards = request(&client, 3)
-        .on_gain(|shard| assert_ne!(shard.index(), 1, "as it should in this test"))
+        .on_gain(move |shard| {
+            assert!(shard.index() != 1 || healed.load(Ordering::SeqCst), "as it should in this test");
+        })
         .on_loss(move |shard, loss| told.send((shard.index(), loss.is_none())).unwrap())
         .start()
         .unwrap();
-    eventually("it is over", || leasehold::ffi::shards::is_over(&shards));
+    let failed = (1, true);
+    assert_eq!([(); 2].map(|()| ends.recv_timeout(PATIENCE).unwrap()), [failed, failed], "the others go on");
     let error = shards.last_error().unwrap();
-    assert!(error.to_string().contains("on_gain of shards has panicked"), "{error}");
-    assert!(is_free(&client) && shards.held().is_empty() && shards.members() == 0);
-    drop(shards);
+    assert_eq!(error.kind(), ErrorKind::Callback);
+    assert!(error.to_string().contains("on_gain has panicked: as it should in this test"), "{error}");
+    eventually("it has the others", || indexes(&shards) == [0, 2]);
+    heals.store(true, Ordering::SeqCst);
+    eventually("it has all", || indexes(&shards) == [0, 1, 2]);
+    eventually("nothing is wrong", || shards.last_error().is_none());
+    shards.stop().unwrap();
     // The values that the callbacks own are dropped with the worker.
-    assert!(ends.iter().collect::<Vec<_>>().contains(&(1, true)));
+    assert_eq!(ends.iter().filter(|end| *end == failed).count(), 1);
+}
+
+#[test]
+fn a_worker_whose_callbacks_all_panic_leaves_its_place_to_others() {
+    let (broken, healthy) = (memory("broken"), memory("broken"));
+    let shards = request(&broken, 2).on_gain(|_| panic!("as it should in this test")).start().unwrap();
+    eventually("a panic is known", || shards.last_error().is_some_and(|error| error.kind() == ErrorKind::Callback));
+    let others = request(&healthy, 2).start().unwrap();
+    // For less than the pause, the broken one may have its share.
+    eventually("the other one has all", || indexes(&others) == [0, 1] && others.members() == 1);
+    assert_eq!(shards.stop().unwrap_err().kind(), ErrorKind::Callback);
+    others.stop().unwrap();
+    assert!(is_free(&healthy));
 }
 
 #[test]
@@ -141,7 +163,7 @@ fn a_callback_may_stop_and_drop_the_worker() {
         .on_gain(move |_| {
             // Others may have it by now.
             if let Some(shards) = theirs.lock().unwrap().take() {
-                shards.stop();
+                shards.stop().unwrap();
             }
         })
         .on_loss(move |shard, _| told.send(shard.index()).unwrap())
@@ -169,7 +191,7 @@ fn a_worker_that_loses_its_place_keeps_its_shards_and_joins_again() {
     });
     let after: Vec<u64> = shards.held().iter().map(|shard| shard.token()).collect();
     assert_eq!(after, tokens, "nothing has moved");
-    shards.stop();
+    shards.stop().unwrap();
 }
 
 #[test]
@@ -181,7 +203,7 @@ fn a_worker_too_many_stands_by_and_replaces_one_that_stops() {
     let third = request(&client, 2).start().unwrap();
     eventually("all see two members", || first.members() == 2 && second.members() == 2);
     assert!(indexes(&third).is_empty() && third.members() == 0 && third.last_error().is_none());
-    first.stop();
+    first.stop().unwrap();
     eventually("the third works", || indexes(&third).len() == 1 && third.members() == 2);
     assert_eq!(indexes(&second).len(), 1);
     // One of them gets the place that becomes free, and the other one lets go or stands by.
@@ -194,7 +216,7 @@ fn a_worker_too_many_stands_by_and_replaces_one_that_stops() {
         counts == [0, 1, 1]
     });
     for worker in [second, third, fourth] {
-        worker.stop();
+        worker.stop().unwrap();
     }
     assert!(is_free(&client));
 }

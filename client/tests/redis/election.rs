@@ -29,6 +29,6 @@ fn a_candidate_leads_again_when_the_server_is_back() {
     let second = starts.recv_timeout(PATIENCE).unwrap();
     assert!(second > first, "{second} after {first}");
     eventually("no error is left of a campaign that was won", || election.last_error().is_none());
-    election.resign();
+    election.resign().unwrap();
     eventually("the lock is free", || client.inspect("leader").unwrap().is_none());
 }

@@ -36,7 +36,7 @@ fn no_output_has_a_nonce_or_a_password() {
     server.command(&["DEL", "job"]);
     shown.push_str(&format!("{:?} {:?}", lease.lost(), lease.check(ms(1))));
     eventually("the loss is told", || log.has("lock.lost", &["resource=\"job\""]));
-    election.resign();
+    election.resign().unwrap();
     assert!(log.has("lock.acquired", &[]) && log.has("lock.contended", &[]));
     for secret in [nonce, list.trim_matches(['[', ']']), "hunter2"] {
         assert!(!shown.contains(secret), "{secret} in {shown}");

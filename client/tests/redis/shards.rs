@@ -35,6 +35,6 @@ fn a_worker_has_its_shards_again_when_the_server_is_back() {
         let old = before.iter().filter(|(index, _)| *index == shard.index()).map(|(_, token)| *token).max();
         assert!(old.is_some_and(|old| old < shard.token()), "tokens grow: {old:?}, {}", shard.token());
     }
-    shards.stop();
+    shards.stop().unwrap();
     eventually("all are free", || client.list("mail#").next().is_none());
 }

@@ -44,6 +44,11 @@ _COUNTERS = {
         "outcome",
         ("finished", "finish_unconfirmed", "skipped", "taken_over", "forgotten"),
     ),
+    "leasehold_callback_failures_total": (
+        "Callbacks that ended with an error, by their name.",
+        "callback",
+        ("on_start", "on_stop", "on_gain", "on_loss", "on_lost"),
+    ),
     "leasehold_events_dropped_total": ("Events that nobody took in time, with their samples.", None, ()),
 }
 _HISTOGRAMS = {

@@ -12,9 +12,9 @@ fn main() -> Result<(), Error> {
 
     let second = stand_for_election("second", elected)?;
     // Returns once `on_stop` has. A leader that crashes is replaced after its ttl.
-    first.resign();
+    first.resign()?;
     terms.recv().expect("the second candidate is elected");
-    second.resign();
+    second.resign()?;
     Ok(())
 }
 

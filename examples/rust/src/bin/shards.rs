@@ -27,14 +27,14 @@ fn main() -> Result<(), Error> {
     for number in 0..20 {
         senders[number as usize % 4].send(number).expect("the queue is open");
     }
-    first.stop();
+    first.stop()?;
     wait_until(|| second.held().len() == 4);
     println!("one has stopped, and the other one has all 4");
 
     let items: Vec<(usize, u32)> = items.iter().take(20).collect();
     let of_first: Vec<u32> = items.into_iter().filter(|(shard, _)| *shard == 0).map(|(_, number)| number).collect();
     println!("partition 0: {of_first:?}");
-    second.stop();
+    second.stop()?;
     Ok(())
 }
 

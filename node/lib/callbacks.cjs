@@ -1,0 +1,40 @@
+"use strict";
+
+// Callbacks of elections and shards that have thrown.
+
+const { errorOf } = require("./errors.cjs");
+
+/** Fake clients have errors, native code has failures. */
+const asError = (failure) => (failure instanceof Error ? failure : errorOf(failure));
+const isOfCallback = (error) => error.code === "callback_failed";
+
+/** Warns of what a callback has thrown. Returns it for native code. */
+function warn(what, callback, thrown) {
+  let text;
+  try {
+    text = `${thrown}`;
+  } catch {
+    text = "a value without a text";
+  }
+  process.emitWarning(`${callback} of the ${what} has thrown: ${thrown?.stack ?? text}`, { type: "LeaseholdWarning" });
+  return `${callback} has thrown ${text}`;
+}
+
+/** The error to show for a failure, caused by what a callback has thrown where it is of one. */
+function lastError(failure, thrown) {
+  if (!failure) return null;
+  const error = asError(failure);
+  if (isOfCallback(error)) error.cause = thrown?.error;
+  return error;
+}
+
+/** Waits for the end, and throws what a callback has thrown where that is why it failed. */
+async function ended(end, over, thrown) {
+  let failure;
+  await end.catch((error) => (failure = error));
+  await over;
+  if (failure === undefined) return;
+  throw isOfCallback(failure) && thrown() !== undefined ? thrown().error : failure;
+}
+
+module.exports = { asError, ended, lastError, warn };
