@@ -170,7 +170,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn doctor(&self) -> Result<Vec<Finding>, Error> {
-        self.0.driver().check_process()?;
+        self.0.driver().check_open()?;
         Ok((self.0.diagnosis())())
     }
 

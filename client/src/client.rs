@@ -61,9 +61,9 @@ impl Client {
     /// Checks the store for what could make locks fail.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] in a forked child.
+    /// [`ErrorKind::Config`] in a forked child, [`ErrorKind::Closed`] after the client was closed.
     pub async fn doctor(&self) -> Result<Vec<Finding>, Error> {
-        self.driver().check_process()?;
+        self.driver().check_open()?;
         exec::offload(self.diagnosis()).await
     }
 

@@ -35,7 +35,7 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Config`] for a name that cannot be.
     pub async fn waiters(&self, resource: impl AsRef<str>) -> Result<Option<Waiters>, Error> {
-        self.driver().check_process()?;
+        self.driver().check_open()?;
         let resource = Resource::new(resource.as_ref())?;
         let [store] = self.driver().transports() else { return Ok(None) };
         let store = Arc::clone(store);

@@ -123,7 +123,7 @@ impl Listing {
         if !self.prefix.is_empty() {
             Resource::new(&self.prefix).map_err(|error| Error::config(error.to_string()))?;
         }
-        self.client.driver().check_process()?;
+        self.client.driver().check_open()?;
         let nodes = self.client.driver().transports().len();
         let page = match self.names().await {
             Ok(page) => page,

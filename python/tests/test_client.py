@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import pytest
 from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually, start_redis
 
 import leasehold
+import leasehold.aio as aio
 
 
 def test_a_lock_has_one_holder_at_a_time(client: leasehold.Client, store: str, name: str) -> None:
@@ -231,6 +234,46 @@ def test_a_closed_client_has_released_everything(store: str, name: str) -> None:
     if not store.startswith("memory:"):
         with connect(store) as other:
             assert other.inspect(name) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it counts in /proc")
+@pytest.mark.parametrize("is_async", [False, True])
+def test_closing_ends_connections_and_threads(redis: str, name: str, is_async: bool) -> None:
+    def is_open() -> list[int]:
+        return [len(os.listdir(f"/proc/self/{of}")) for of in ("fd", "task")]
+
+    def used() -> leasehold.Client:
+        client = connect(redis)
+        with client.lock(name):
+            pass
+        return client
+
+    async def run_all() -> None:
+        async def used_here() -> aio.Client:
+            client = await aio.connect(redis)
+            async with client.lock(name):
+                pass
+            return client
+
+        await (await used_here()).close()
+        before = is_open()
+        clients = [await used_here() for _ in range(5)]
+        for client in clients:
+            await client.close()
+        while any(now > then for now, then in zip(is_open(), before)):
+            await asyncio.sleep(0.01)
+
+    if is_async:
+        asyncio.run(asyncio.wait_for(run_all(), PATIENCE))
+        return
+    used().close()
+    before = is_open()
+    clients = [used() for _ in range(5)]
+    for client in clients:
+        client.close()
+    eventually("all are closed", lambda: all(now <= then for now, then in zip(is_open(), before)))
+    with pytest.raises(leasehold.ClosedError):
+        clients[0].inspect(name)
 
 
 def test_closing_the_client_ends_waits_with_an_error(store: str, name: str) -> None:

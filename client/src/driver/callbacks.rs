@@ -42,6 +42,12 @@ struct State {
 }
 
 impl Callbacks {
+    /// Ends the threads, once all callbacks were called. Later ones are called all the same.
+    pub(crate) fn close(&self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+
     /// Queues a callback. Where no thread can be started, the caller calls it.
     pub(crate) fn queue(&self, callback: Callback) {
         let mut state = self.0.lock();
@@ -61,8 +67,7 @@ impl Callbacks {
 
 impl Drop for Callbacks {
     fn drop(&mut self) {
-        self.0.lock().is_closed = true;
-        self.0.changed.notify_all();
+        self.close();
     }
 }
 

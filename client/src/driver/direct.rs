@@ -26,7 +26,7 @@ impl Driver {
 
     /// The same, with the record as it stands, whatever became of its session.
     pub(crate) async fn request_record(self: &Arc<Self>, op: LockOp, caller: Caller) -> Result<Outcome, Error> {
-        self.check_process()?;
+        self.check_open()?;
         let resource = op.resource.clone();
         let answer = self.request_on(0, op, caller).await?;
         outcome(answer)
@@ -53,7 +53,7 @@ impl Driver {
         resource: &Resource,
         ops: Vec<(usize, Op)>,
     ) -> Result<Vec<Outcome>, Error> {
-        self.check_process()?;
+        self.check_open()?;
         let requests = ops.into_iter().map(|(node, op)| {
             let op = LockOp { lock: LockId::new(u64::MAX), resource: resource.clone(), op };
             (Arc::clone(&self.transports[node]), self.transmit(node, op))
@@ -119,7 +119,7 @@ impl Driver {
         nodes: std::ops::Range<usize>,
         names: &[Resource],
     ) -> Result<Vec<Vec<Outcome>>, Error> {
-        self.check_process()?;
+        self.check_open()?;
         let lanes: Vec<Vec<Lane>> = nodes.map(|node| self.lanes(node, names)).collect();
         let patience = self.request_timeout;
         exec::offload(move || {

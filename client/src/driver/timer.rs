@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::Entropy;
 
+use super::worker::StoreWorkers;
 use super::{Caller, Driver};
 use crate::clock;
 use crate::entropy::fill;
@@ -42,6 +43,10 @@ impl Driver {
     /// A thread that waits for the end may be about to leave the process, so that stores are closed before it is woken.
     fn stop_timer(self: Arc<Self>) {
         let wakeup = Arc::clone(&self.timer_wakeup);
+        // Handles may stay for long: what they share ends here.
+        self.transports.iter().for_each(|transport| transport.close());
+        self.workers.iter().for_each(StoreWorkers::close);
+        self.callbacks.close();
         drop(self);
         wakeup.stop();
     }

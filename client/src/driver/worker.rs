@@ -20,6 +20,12 @@ impl StoreWorkers {
         Self { callers: Worker::new("leasehold-callers"), background: Worker::new("leasehold-store") }
     }
 
+    /// Ends both threads, once their jobs are done.
+    pub(crate) fn close(&self) {
+        self.callers.close();
+        self.background.close();
+    }
+
     /// The worker for requests of a caller's own lock, or for all others.
     pub(crate) fn of(&self, is_own: bool) -> (&Worker<Transmit>, Pool) {
         if is_own { (&self.callers, Pool::Caller) } else { (&self.background, Pool::Background) }
@@ -58,6 +64,11 @@ impl<T: Send + 'static> Worker<T> {
         }
         drop(jobs);
         job.run();
+    }
+
+    /// Ends the thread, once its jobs are done.
+    fn close(&self) {
+        drop(self.jobs.lock().take());
     }
 
     fn start(&self) -> Option<Sender<Job<T>>> {

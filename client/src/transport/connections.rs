@@ -24,6 +24,7 @@ use crate::exec;
 use crate::ffi::event_loop::EventLoop;
 use crate::fork;
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
 const MOST_IDLE: usize = 32;
@@ -80,6 +81,7 @@ pub(super) struct Connections<L> {
     here: Mutex<Vec<(Place, Option<Arc<L>>)>>,
     idle: Mutex<Vec<Private<L>>>,
     callers: Mutex<Callers>,
+    is_closed: AtomicBool,
     generation: u64,
 }
 
@@ -106,8 +108,20 @@ impl<L: Link> Connections<L> {
             here: Mutex::default(),
             idle: Mutex::default(),
             callers: Mutex::default(),
+            is_closed: AtomicBool::new(false),
             generation: fork::generation(),
         }
+    }
+
+    /// Drops all links, and ends the background.
+    pub(super) fn close(&self) {
+        if self.is_inherited() {
+            return;
+        }
+        self.is_closed.store(true, Ordering::SeqCst);
+        drop(self.background.lock().take());
+        let (here, idle) = (std::mem::take(&mut *self.here.lock()), std::mem::take(&mut *self.idle.lock()));
+        drop((here, idle));
     }
 
     /// Performs a request on the calling thread.
@@ -150,6 +164,7 @@ impl<L: Link> Connections<L> {
     pub(super) fn background(&self) -> Result<(Handle, Arc<L>), Fault> {
         self.check_process()?;
         let mut background = self.background.lock();
+        self.check_open()?;
         if background.is_none() {
             *background = Some(Background::start((self.make)(Home::Runtime))?);
         }
@@ -212,7 +227,7 @@ impl<L: Link> Connections<L> {
 
     fn keep(&self, private: Private<L>) {
         let mut idle = self.idle.lock();
-        if idle.len() < MOST_IDLE {
+        if idle.len() < MOST_IDLE && self.check_open().is_ok() {
             idle.push(private);
         }
     }
@@ -248,12 +263,19 @@ impl<L: Link> Connections<L> {
         begun.await.map_err(|_| TransportFault::Unknown(Fault::of(FaultKind::Cancelled)).outcome())
     }
 
+    fn check_open(&self) -> Result<(), Fault> {
+        match self.is_closed.load(Ordering::SeqCst) {
+            true => Err(Fault::new(FaultKind::Unreachable, "the client is closed")),
+            false => Ok(()),
+        }
+    }
+
     fn check_process(&self) -> Result<(), Fault> {
         if self.is_inherited() {
             let detail = "this store belongs to the parent process; connect again after the fork";
             return Err(Fault::new(FaultKind::Unreachable, detail));
         }
-        Ok(())
+        self.check_open()
     }
 
     fn is_inherited(&self) -> bool {
@@ -263,7 +285,8 @@ impl<L: Link> Connections<L> {
 
 impl<L: Link> Network for Connections<L> {
     fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
-        let Some(place) = Place::current(self.homes).filter(|_| !self.is_inherited()) else {
+        let is_usable = !self.is_inherited() && self.check_open().is_ok();
+        let Some(place) = Place::current(self.homes).filter(|_| is_usable) else {
             return Err(request);
         };
         let mut here = self.here.lock();

@@ -156,6 +156,10 @@ impl Transport for LazyStore {
         }
     }
 
+    fn close(&self) {
+        self.store().into_iter().for_each(|store| store.close());
+    }
+
     fn network(&self) -> Option<&dyn Network> {
         self.is_network.then_some(self)
     }

@@ -96,6 +96,9 @@ pub(crate) trait Transport: Send + Sync {
         None
     }
 
+    /// Ends connections and threads: the client is closed, and nothing is left to do. A request after it reaches no store.
+    fn close(&self) {}
+
     /// Notifies `watcher` of each release of the resource that is seen here, until [`Transport::unwatch`]. It is called
     /// with the driver locked, so it must neither block nor wait for the store. Where no release is seen, waiters poll.
     fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
 
+#[cfg(target_os = "linux")]
+pub(crate) mod closing;
 pub(crate) mod items;
 pub(crate) mod log;
 #[cfg(feature = "dynamodb")]

@@ -56,3 +56,11 @@ fn a_table_is_made_once() {
     table::create(&format!("{url}&expires=forgotten"), &NewTable::default()).unwrap();
     assert_eq!(table::describe(&url).unwrap().expires.as_deref(), Some("forgotten"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn closing_ends_connections_and_threads() {
+    let server = server();
+    let url = new_table(&server);
+    crate::common::closing::closing_ends_connections_and_threads(|| connect_patiently(&url));
+}

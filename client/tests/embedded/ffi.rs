@@ -192,12 +192,12 @@ fn a_dismissed_election_ends_without_a_wait_for_its_callbacks() {
 
     let (election, may_stop) = stand();
     let asked = Cell::new(0);
-    ffi::resign(&election, after(&asked, 2));
+    ffi::resign(&election, after(&asked, 2)).unwrap();
     assert_eq!((asked.get(), ffi::is_over(&election), leads()), (2, false, true));
     may_stop.send(()).unwrap();
-    ffi::resign(&election, || false);
+    ffi::resign(&election, || false).unwrap();
     assert!(ffi::is_over(&election) && !leads());
-    ffi::resign(&election, || unreachable!("nothing is left to wait for"));
+    ffi::resign(&election, || unreachable!("nothing is left to wait for")).unwrap();
 
     let (election, may_stop) = stand();
     assert!(!ffi::is_over(&election));

@@ -191,3 +191,11 @@ fn a_leader_that_dies_is_followed_by_another() {
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "stops, lost: false");
     assert!(client.inspect("job").unwrap().is_none(), "resigning releases the lock");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn closing_ends_connections_and_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("locks.db").display());
+    crate::common::closing::closing_ends_connections_and_threads(|| Client::connect(&url).unwrap());
+}

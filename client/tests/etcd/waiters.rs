@@ -83,3 +83,10 @@ fn a_restarted_server_is_watched_again() {
         waiter.join().unwrap().unwrap();
     });
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn closing_ends_connections_and_threads() {
+    let server = Server::start();
+    crate::common::closing::closing_ends_connections_and_threads(|| client(&server.url()));
+}

@@ -33,3 +33,10 @@ fn a_connection_in_the_runtime_of_a_caller_ends_with_it() {
         eventually("it ends with its runtime", || connections() == behind);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn closing_ends_connections_and_threads() {
+    let rig = crate::Rig::new();
+    crate::common::closing::closing_ends_connections_and_threads(|| rig.client());
+}

@@ -274,3 +274,40 @@ fn a_client_dropped_in_a_task_releases_what_it_holds() {
         eventually("it is released", || !is_taken(&server, "job"));
     });
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn closing_ends_connections_and_threads() {
+    let server = Server::start();
+    crate::common::closing::closing_ends_connections_and_threads(|| BlockingClient::connect(server.url()).unwrap());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn closing_ends_the_connections_of_tasks() {
+    use crate::common::closing::{is_as_before, open};
+    let server = Server::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let used = async || {
+        let client = Client::connect(server.url()).await.unwrap();
+        let held = client.lock("used").await.unwrap();
+        let (waited, released) = tokio::join!(client.lock("used").wait(PATIENCE).into_future(), held.release());
+        released.unwrap();
+        waited.unwrap().release().await.unwrap();
+        client
+    };
+    runtime.block_on(async {
+        used().await.close().await.unwrap();
+        let before = open();
+        let clients = [used().await, used().await, used().await];
+        for client in &clients {
+            client.clone().close().await.unwrap();
+        }
+        let ends = async {
+            while !is_as_before(before) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ends).await.unwrap();
+    });
+}

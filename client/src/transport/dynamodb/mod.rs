@@ -118,6 +118,10 @@ impl Transport for Dynamodb {
         self.connections.perform(request)
     }
 
+    fn close(&self) {
+        self.connections.close();
+    }
+
     fn network(&self) -> Option<&dyn Network> {
         Some(&*self.connections)
     }

@@ -82,6 +82,10 @@ impl Transport for Etcd {
         self.connections.perform(request)
     }
 
+    fn close(&self) {
+        self.connections.close();
+    }
+
     fn network(&self) -> Option<&dyn Network> {
         Some(&*self.connections)
     }

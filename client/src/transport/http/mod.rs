@@ -93,6 +93,10 @@ impl Transport for Http {
         self.connections.perform(request)
     }
 
+    fn close(&self) {
+        self.connections.close();
+    }
+
     fn network(&self) -> Option<&dyn Network> {
         Some(&*self.connections)
     }

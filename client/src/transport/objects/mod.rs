@@ -88,6 +88,10 @@ impl Transport for Objects {
         self.connections.perform(request)
     }
 
+    fn close(&self) {
+        self.connections.close();
+    }
+
     fn network(&self) -> Option<&dyn Network> {
         Some(&*self.connections)
     }

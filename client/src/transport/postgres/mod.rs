@@ -192,6 +192,11 @@ impl Transport for Postgres {
         Some(self)
     }
 
+    fn close(&self) {
+        self.here.close();
+        self.connections.close();
+    }
+
     fn keeps_line(&self) -> bool {
         self.turns.get().is_some()
     }

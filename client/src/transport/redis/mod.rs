@@ -153,6 +153,11 @@ impl Transport for Redis {
         Some(&*self.connections)
     }
 
+    fn close(&self) {
+        self.subscriber.close();
+        self.connections.close();
+    }
+
     fn keeps_line(&self) -> bool {
         self.access.lines().is_some()
     }

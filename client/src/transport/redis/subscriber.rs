@@ -75,6 +75,11 @@ impl Subscriber {
         self.change(resource);
     }
 
+    /// Listens no longer.
+    pub(super) fn close(&self) {
+        drop(self.listening.lock().take());
+    }
+
     /// Gives up a ticket in the background, if there may be one.
     pub(super) fn leave_line(&self, lines: &Lines, resource: &Resource, lock: LockId) {
         if lines.is_subscribed() {

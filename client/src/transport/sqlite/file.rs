@@ -72,6 +72,13 @@ impl File {
         self.generation != fork::generation()
     }
 
+    /// Closes its connections. A later request opens them again.
+    pub(super) fn close(&self) {
+        if let Ok(_inside) = gate::enter(Monotonic::FAR) {
+            self.queues.close();
+        }
+    }
+
     fn queue(&self, pool: Pool) -> &Queue {
         match pool {
             Pool::Caller => &self.queues.callers,

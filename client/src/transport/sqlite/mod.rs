@@ -146,6 +146,13 @@ impl Transport for Sqlite {
         Ok(done.into_iter().map(|done| done.outcome).collect())
     }
 
+    fn close(&self) {
+        if !self.file.is_inherited() {
+            self.turns.stop();
+            self.file.close();
+        }
+    }
+
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
         self.file.wakeups().tell(self.file.client().1, watcher);
         self.file.wakeups().watch(resource, watcher);
