@@ -441,8 +441,10 @@ impl Shared {
         // SAFETY: in the scope of `call`, as are the values; without a context the callback runs in that of the process.
         let status = unsafe {
             check_status!(sys::napi_get_global(env, &raw mut global))?;
-            let (context, count, result) = (ptr::null_mut(), arguments.len(), ptr::null_mut());
-            sys::napi_make_callback(env, context, global, function.raw(), count, arguments.as_ptr(), result)
+            let (context, count) = (ptr::null_mut(), arguments.len());
+            // Nobody looks at the result; Deno needs a place for it, which Node does not.
+            let mut result = ptr::null_mut();
+            sys::napi_make_callback(env, context, global, function.raw(), count, arguments.as_ptr(), &raw mut result)
         };
         if status == sys::Status::napi_pending_exception {
             let mut exception = ptr::null_mut();
