@@ -2,7 +2,8 @@
 
 // Guards for the protected resource. Documented in fence.d.ts.
 
-const { types } = require("node:util");
+const { builtin } = require("./lib/builtin.cjs");
+const { types } = builtin("node:util", () => require("node:util"));
 const native = require("./lib/native.cjs");
 const { told } = require("./lib/told.cjs");
 const { number, text } = require("./lib/options.cjs");

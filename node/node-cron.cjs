@@ -2,7 +2,8 @@
 
 // Tasks of node-cron that run once on many machines. Documented in node-cron.d.ts.
 
-const { setMaxListeners } = require("node:events");
+const { builtin } = require("./lib/builtin.cjs");
+const { setMaxListeners } = builtin("node:events", () => require("node:events"));
 const { NATIVE_RUN, options } = require("./lib/options.cjs");
 
 /** How long a process stands by while another one runs, in ms. */

@@ -2,7 +2,8 @@
 
 // Locks for tests of your own code: no server, and a clock that the test moves. Documented in testing.d.ts.
 
-const { createHash } = require("node:crypto");
+const { builtin } = require("./lib/builtin.cjs");
+const { createHash } = builtin("node:crypto", () => require("node:crypto"));
 const { Items } = require("./cas.cjs");
 const { Client } = require("./lib/client.cjs");
 const errors = require("./lib/errors.cjs");

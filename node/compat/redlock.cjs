@@ -2,9 +2,10 @@
 
 // The interface of npm's redlock 5, over leases. Documented in ./redlock.d.ts; docs/migrating-node.md lists the differences.
 
-const { randomBytes } = require("node:crypto");
-const { EventEmitter, setMaxListeners } = require("node:events");
-const { setTimeout: sleep } = require("node:timers/promises");
+const { builtin } = require("../lib/builtin.cjs");
+const { randomBytes } = builtin("node:crypto", () => require("node:crypto"));
+const { EventEmitter, setMaxListeners } = builtin("node:events", () => require("node:events"));
+const { setTimeout: sleep } = builtin("node:timers/promises", () => require("node:timers/promises"));
 
 const { Client, connect } = require("../lib/client.cjs");
 const errors = require("../lib/errors.cjs");

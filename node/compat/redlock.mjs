@@ -1,4 +1,2 @@
-import redlock from "./redlock.cjs";
-
-export const { Redlock, Lock, ExecutionError, ResourceLockedError } = redlock;
-export default Redlock;
+// By name: bundlers differ in what the default export of a CommonJS module is.
+export { Redlock, Redlock as default, Lock, ExecutionError, ResourceLockedError } from "./redlock.cjs";

@@ -1,6 +1,7 @@
 "use strict";
 
-const { AsyncLocalStorage } = require("node:async_hooks");
+const { builtin } = require("./builtin.cjs");
+const { AsyncLocalStorage } = builtin("node:async_hooks", () => require("node:async_hooks"));
 const { asError, ended, lastError, warn } = require("./callbacks.cjs");
 const { begun: leaseOf } = require("./handles.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");

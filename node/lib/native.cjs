@@ -1,30 +1,19 @@
 "use strict";
 
-// The native code: beside this package if it was built from source, otherwise in the package of the platform.
+// The native code, once for each thread.
 
-const { existsSync, readFileSync, statSync } = require("node:fs");
-const { join } = require("node:path");
-const { isMainThread, threadId } = require("node:worker_threads");
+const { builtin } = require("./builtin.cjs");
+const { readFileSync, statSync } = builtin("node:fs", () => require("node:fs"));
+const { isMainThread, threadId } = builtin("node:worker_threads", () => require("node:worker_threads"));
 const { version } = require("../package.json");
-const { platform } = require("./platform.cjs");
-
-const HERE = join(__dirname, "..", "leasehold.node");
+const { binary } = require("./binary.cjs");
 
 /** The native code of all copies of this package on this thread, by version. */
 const COPIES = Symbol.for("leasehold.native");
 
 function load() {
-  if (existsSync(HERE)) return { ...require(HERE), elder: stranger(HERE) };
-  const name = `@leasehold/${platform()}`;
-  try {
-    return { ...require(name), elder: stranger(require.resolve(name)) };
-  } catch (cause) {
-    const why =
-      cause.code === "MODULE_NOT_FOUND"
-        ? "is not installed; if there is such a package, install leasehold again on this machine, without --omit=optional"
-        : `cannot be loaded: ${cause.message}`;
-    throw new Error(`leasehold has no native code for this platform: ${name} ${why}`, { cause });
-  }
+  const { native, file } = binary();
+  return { ...native, elder: stranger(file) };
 }
 
 /**

@@ -2,7 +2,8 @@
 
 // The decorators of leasehold/nestjs, over the module of Nest that the application has loaded.
 
-const { AsyncLocalStorage } = require("node:async_hooks");
+const { builtin } = require("./builtin.cjs");
+const { AsyncLocalStorage } = builtin("node:async_hooks", () => require("node:async_hooks"));
 const { Client, connect } = require("./client.cjs");
 const { ConfigError } = require("./errors.cjs");
 const { NATIVE_RUN, options } = require("./options.cjs");

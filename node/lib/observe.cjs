@@ -2,7 +2,8 @@
 
 // Delivers the client's events and samples to observers. Without observers, nothing is recorded.
 
-const { inspect } = require("node:util");
+const { builtin } = require("./builtin.cjs");
+const { inspect } = builtin("node:util", () => require("node:util"));
 const native = require("./native.cjs");
 
 const LEVELS = ["trace", "debug", "info", "warn", "error"];

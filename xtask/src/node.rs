@@ -81,6 +81,7 @@ fn build(steps: &mut Steps, profile: &str) -> Result<(PathBuf, PathBuf)> {
 /// All that the package has to pass, with the component as an ES module.
 pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
     let workerd = install_workerd(steps)?;
+    let others = install_others(steps)?;
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-node"]);
     steps.build("node, addon", build)?;
@@ -96,6 +97,7 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
     tests
         .env("LEASEHOLD_BROWSER", setup::browser()?)
         .env("LEASEHOLD_WORKERD", &workerd)
+        .env("LEASEHOLD_OTHERS", &others)
         .env("LEASEHOLD_LOOPBACK", run::root().join(LOOPBACK))
         .current_dir(&target)
         // For what lies beside the package: golden vectors, and the guide.
@@ -181,6 +183,7 @@ fn works_alone(folder: &Path, empty: &Path) -> Result {
 /// Installs what builds and tests the package.
 pub fn install_tools(steps: &mut Steps) -> Result {
     install_workerd(steps)?;
+    install_others(steps)?;
     install_compiler(steps).map(drop)
 }
 
@@ -189,6 +192,27 @@ fn install_workerd(steps: &mut Steps) -> Result<PathBuf> {
     let sources = run::root().join(PACKAGE).join("tools/workerd");
     steps.timed("workerd", || interop::install_npm(&sources, &folder, &[]))?;
     Ok(folder)
+}
+
+/// Bundlers, other runtimes, and earlier versions of libraries.
+fn install_others(steps: &mut Steps) -> Result<PathBuf> {
+    let folder = run::target()?.join("others");
+    let sources = run::root().join(PACKAGE).join("tools/others");
+    steps.timed("bundlers and runtimes", || interop::install_npm(&sources, &folder, &["bun", "deno", "webpack"]))?;
+    Ok(folder)
+}
+
+/// `cargo xtask prove next`: applications of Next.js, which takes a minute to install and another to build each.
+pub fn next(steps: &mut Steps) -> Result {
+    let (built, transpiled) = build(steps, "ci")?;
+    let target = install(steps, &built, &transpiled)?;
+    let (others, next) = (install_others(steps)?, run::target()?.join("next"));
+    let sources = run::root().join(PACKAGE).join("tools/next");
+    steps.timed("Next.js", || interop::install_npm(&sources, &next, &["next"]))?;
+    let mut tests = Command::new("node");
+    tests.env("LEASEHOLD_OTHERS", &others).env("LEASEHOLD_NEXT", &next).current_dir(&target);
+    tests.args(["--test", "--test-timeout=600000", "test/next/next.test.mjs"]);
+    steps.run("node, Next.js", tests)
 }
 
 /// Installs the compiler of TypeScript and other people's packages where the tests will lie.

@@ -8,9 +8,14 @@ const MEMORY = "/dev/shm";
 /** A folder for one test, deleted after it. */
 export function folder(t, within = tmpdir()) {
   const made = mkdtempSync(join(within, "leasehold-node-"));
+  remove(t, made);
+  return made;
+}
+
+/** Deletes a folder after the test. */
+export function remove(t, made) {
   // Windows deletes no file that a client still has open. A server that is stopping may still write.
   if (process.platform !== "win32") t.after(() => rmSync(made, { recursive: true, force: true, maxRetries: 10 }));
-  return made;
 }
 
 /** The url of a SQLite store in a folder for one test. */
