@@ -6,7 +6,8 @@
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use crate::{
-    chaos, deny, differential, docs, fuzz, interop, promtool, release, setup, shell_mutants, sim, test, valkey, windows,
+    chaos, deny, differential, docs, fuzz, interop, node, promtool, release, setup, shell_mutants, sim, test, valkey,
+    windows,
 };
 
 const PROPTEST_CASES: &str = "20000";
@@ -20,13 +21,14 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 18] = [
+const PARTS: [Part; 19] = [
     TEST,
     ("deny", agreed_on),
     ("alerts", promtool::check_alerts),
     ("docs", site),
     ("stores", test::each_store_alone),
     ("valkey", valkey::run),
+    ("next", node::next),
     ("release", all_that_is_published),
     ("windows", windows::run),
     ("chaos", chaos_for_long),
