@@ -79,6 +79,13 @@ test("every entry of the exports can be imported, and nothing else", () => {
   assert.throws(() => node("-e", 'require("leasehold/lib/client.cjs")'), /ERR_PACKAGE_PATH_NOT_EXPORTED/);
 });
 
+test("no version of a library with an adapter keeps the package from being installed", () => {
+  // npm refuses to install beside another version than a peer's, also where the peer is optional and nobody uses it.
+  assert.deepEqual(main.peerDependencies, { "@nestjs/common": "*", "prom-client": "*" });
+  const optional = Object.keys(main.peerDependencies).map((name) => [name, { optional: true }]);
+  assert.deepEqual(main.peerDependenciesMeta, Object.fromEntries(optional));
+});
+
 test("npx runs the command", () => {
   assert.match(npm(folder, "exec", "--no", "--", "leasehold", "--help"), /inspect/);
   const exec = ["exec", "--store", "sqlite:locks.db", "a job", "--", "sh", "-c", "cat; echo done"];
