@@ -1,5 +1,5 @@
 /**
- * NestJS 11 and 12: methods whose work is done once on many machines.
+ * NestJS 10 to 12: methods whose work is done once on many machines.
  *
  * ```ts
  * @Module({ imports: [ScheduleModule.forRoot(), LeaseholdModule.forRoot("redis://locks")], providers: [Reports] })

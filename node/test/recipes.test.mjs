@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, test } from "node:test";
@@ -11,6 +12,7 @@ import { Redis } from "ioredis";
 import { StaleTokenError, connect } from "leasehold";
 import pg from "pg";
 import { start } from "./helpers/child.mjs";
+import { folderOf } from "./helpers/others.mjs";
 import { lockTable, startPostgres } from "./helpers/postgres.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { undo } from "./helpers/undo.mjs";
@@ -56,8 +58,24 @@ test("SIGTERM frees locks, of steps that end and of those that do not", async (t
   await elsewhere.release();
 });
 
-test("Express: the second caller is rejected immediately", async (t) => {
-  const { serve, url } = await load(t, "express");
+/** The recipe beside Express 4. */
+function beforeFive() {
+  const modules = new URL("express-4/node_modules/", folder);
+  mkdirSync(modules, { recursive: true });
+  rmSync(new URL("express", modules), { force: true });
+  symlinkSync(folderOf("express"), new URL("express", modules));
+  copyFileSync(new URL("express.mjs", folder), new URL("express-4/express.mjs", folder));
+  const { version } = createRequire(new URL("express-4/express.mjs", folder))("express/package.json");
+  assert.match(version, /^4\./);
+  return "express-4/express";
+}
+
+for (const [version, name] of [[5, () => "express"], [4, beforeFive]]) {
+  test(`Express ${version}: the second caller is rejected immediately`, (t) => express(t, name()));
+}
+
+async function express(t, name) {
+  const { serve, url } = await load(t, name);
   let [enter, leave] = [deferred(), deferred()];
   const server = serve(async (id, { fence, signal }) => {
     enter.resolve(signal);
@@ -89,7 +107,7 @@ test("Express: the second caller is rejected immediately", async (t) => {
   leave.resolve();
   assert.equal((await lost).status, 503);
   redis.disconnect();
-});
+}
 
 test("node-cron: a job runs once, in the process that leads", async (t) => {
   const { url } = await startRedis(t);
