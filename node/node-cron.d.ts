@@ -20,6 +20,16 @@ export interface CoordinatorOptions
   wait?: number | undefined;
 }
 
+/** What node-cron calls a task with, and more. */
+export interface TimeOfTask {
+  /** The time of the schedule. */
+  date: Date;
+  /** The same, as text in the time zone of the schedule. */
+  dateLocalIso: string;
+  /** When it was really called. */
+  triggeredAt: Date;
+}
+
 /** The `runCoordinator` of distributed tasks, for `setRunCoordinator` or for single tasks. */
 export class RunCoordinator {
   constructor(client: Client, options?: CoordinatorOptions);
@@ -40,7 +50,7 @@ export class RunCoordinator {
    * An error leaves no mark, so that a process that stands by runs the task again. Of a function that is not given to `job`, the
    * coordinator sees no error: its work counts as done in any case.
    */
-  job<Context>(work: (context: Context, run: Run | undefined) => unknown): (context: Context) => Promise<unknown>;
+  job<Context = TimeOfTask>(work: (context: Context, run: Run | undefined) => unknown): (context: Context) => Promise<unknown>;
 
   /** Stands by no longer: what waits is told not to run. Before the client is closed; tasks that run are not affected. */
   close(): void;
