@@ -141,6 +141,7 @@ mod inspect;
 #[doc(hidden)]
 pub mod internals;
 mod lease;
+mod lengths;
 mod list;
 #[cfg(feature = "postgres")]
 mod mark_in;

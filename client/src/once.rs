@@ -7,6 +7,7 @@ use std::fmt;
 use std::future::IntoFuture;
 use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::{MAX_KEEP, RunOptions};
@@ -19,6 +20,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::forward::settings;
 use crate::inspect::listed;
 use crate::lease::Lease;
+use crate::lengths;
 use crate::request::LockRequest;
 
 /// The mark of finished work: by whom it was done, and for how long nobody does it again.
@@ -423,7 +425,24 @@ impl RunRequest {
         self.clone().into_lock()?.check()
     }
 
+    /// Warns, once in a process, of a length that was most likely meant in a smaller unit.
+    fn doubt_lengths(&self) {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        let every = if let Occurrence::Every(period) = &self.occurrence { Some(*period) } else { None };
+        for (setting, length) in [("every", every), ("cooldown", self.cooldown), ("keep", self.keep)] {
+            let Some(meant) = length.and_then(lengths::meant) else { continue };
+            if !WARNED.swap(true, Ordering::Relaxed) {
+                let (days, hours) = (meant.as_secs() * 1000 / 86_400, meant.as_secs() / 3600);
+                tracing::warn!(
+                    name: "run.long", target: "leasehold", resource = %self.name,
+                    "{setting} of {:?} is {days} days, a thousand times {hours} h: was a smaller unit meant?", self.name
+                );
+            }
+        }
+    }
+
     pub(crate) async fn begin(self, caller: Caller) -> Result<Once, Error> {
+        self.doubt_lengths();
         match self.into_lock()?.acquire(caller).await {
             Ok(lease) => Ok(Once::Run(Run(lease))),
             Err(error) => match (error.kind(), error.mark()) {

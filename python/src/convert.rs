@@ -147,6 +147,25 @@ pub(crate) fn warn_of_milliseconds<const N: usize>(
     Ok(())
 }
 
+/// Warns of numbers of seconds that are longer than anybody means, and were most likely meant as milliseconds.
+///
+/// # Errors
+/// The warning is an error.
+pub(crate) fn warn_of_long<const N: usize>(py: Python<'_>, lengths: [(&str, Option<Seconds>); N]) -> PyResult<()> {
+    for (name, seconds) in lengths {
+        let Some(Seconds { length: Length::Finite(length), is_number: true }) = seconds else { continue };
+        let Some(meant) = leasehold::ffi::meant_length(length) else { continue };
+        let (given, meant) = (length.as_secs(), meant.as_secs());
+        let message = format!(
+            "{name}={given} is {} days, since lengths of time are seconds: for milliseconds write {name}={meant}, and if \
+             it is what you mean, timedelta(seconds={given})",
+            given / 86_400
+        );
+        py.import("leasehold._options")?.call_method1("warn", (message,))?;
+    }
+    Ok(())
+}
+
 /// A value that may take long to be dropped, or wake threads that need the interpreter: it is dropped with the
 /// interpreter detached.
 pub(crate) struct Kept<T: Send>(ManuallyDrop<T>);

@@ -48,6 +48,7 @@ impl Settings<'_> {
             ("renew_every", self.renew_every, leasehold::RunRequest::renew_every),
         ];
         convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
+        convert::warn_of_long(py, [("every", self.every), ("cooldown", self.cooldown), ("keep", self.keep)])?;
         if self.slot.is_some() && self.every.is_some() {
             return Err(errors::config(py, "a run has a slot or a period, not both: leave out slot or every"));
         }

@@ -40,6 +40,23 @@ def test_milliseconds_raise_a_warning_at_the_line_of_the_caller(memory: str, nam
         client.acquire(name, wait=float("inf")).release()
 
 
+def test_a_period_of_years_raises_a_warning_at_the_line_of_the_caller(memory: str, name: str) -> None:
+    client = leasehold.connect(memory)
+    calls: list[Callable[[], object]] = [
+        lambda: client.once(name, every=86_400_000),
+        lambda: client.once(name, cooldown=86_400_000),
+        lambda: client.once(name, slot="s", keep=86_400_000.0),
+    ]
+    for call in calls:
+        with pytest.warns(UserWarning, match="=86400000 is 1000 days, since .* seconds: .* write [a-z]+=86400, ") as warned:
+            call()
+        assert len(warned) == 1 and warned[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for keep in (86_400, 365 * 86_400, 10 * 365 * 86_400, timedelta(days=1000)):
+            client.once(name, slot="s", keep=keep)
+
+
 def test_a_bool_is_not_a_duration(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     for options in ({"wait": True}, {"wait": False}, {"ttl": True}):

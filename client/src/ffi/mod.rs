@@ -46,6 +46,7 @@ use crate::sync::{Arc, Weak};
 pub use crate::callbacks::CallbackEnd;
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
+pub use crate::lengths::meant as meant_length;
 pub use crate::sync::Mutex;
 pub use composed::{Composed, set_permits, set_readers};
 pub use event_loop::{Interest, Poller};
