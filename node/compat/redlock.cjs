@@ -10,6 +10,7 @@ const { setTimeout: sleep } = builtin("node:timers/promises", () => require("nod
 const { Client, connect } = require("../lib/client.cjs");
 const errors = require("../lib/errors.cjs");
 const { storeOf } = require("../lib/ioredis.cjs");
+const { exactly } = require("../lib/lengths.cjs");
 const { texts } = require("../lib/options.cjs");
 const { shows } = require("../lib/shown.cjs");
 const { under } = require("../lib/under.cjs");
@@ -263,7 +264,7 @@ class Redlock extends EventEmitter {
     const { signal } = this.#quitting;
     try {
       const client = await this.#connected(until, pause);
-      const leases = await client.lockAll(names, { ttl, wait: Math.max(0, until - performance.now()), signal });
+      const leases = await exactly(() => client.lockAll(names, { ttl, wait: Math.max(0, until - performance.now()), signal }));
       // The abort may come too late to cancel the wait.
       if (signal.aborted) {
         await leases.release().catch(() => {});

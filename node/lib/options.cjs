@@ -1,7 +1,8 @@
 "use strict";
 
 // Checks the types of values that users pass, with errors that name them. Native code or the component interprets the values.
-// Requires no other module, like errors.cjs.
+
+const { checkLength } = require("./lengths.cjs");
 
 const KINDS = {
   number: (value) => typeof value === "number",
@@ -52,7 +53,7 @@ const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "functi
 const SHARDS = { count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH, onGain: "function", onLoss: "function" };
 
 /** Numbers without a unit. */
-const COUNTED = new Set(["driftPpm", "token", "readers", "count"]);
+const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries"]);
 
 /** A copy of the given options, which must all be known. */
 function options(given, known) {
@@ -65,10 +66,11 @@ function options(given, known) {
       throw new TypeError(`there is no option ${name}; there are ${Object.keys(known).join(", ")}`);
     }
     if (value === undefined || value === null) continue;
+    const isLength = known[name] === LENGTH && !COUNTED.has(name);
     if (!KINDS[known[name]](value)) {
-      const unit = known[name] === LENGTH && !COUNTED.has(name) ? " of milliseconds" : "";
-      throw new TypeError(`${name} must be a ${known[name]}${unit}, not ${typeof value}`);
+      throw new TypeError(`${name} must be a ${known[name]}${isLength ? " of milliseconds" : ""}, not ${typeof value}`);
     }
+    if (isLength) checkLength(name, value);
     taken[name] = value;
   }
   return taken;

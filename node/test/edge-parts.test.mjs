@@ -149,7 +149,7 @@ test("invalid settings are refused before any request, and show no secrets", asy
   for (const [name, options, words] of [
     ["", {}, "no name"],
     ["a\nb", {}, "U+000A"],
-    ["a", { ttl: 99 }, "ttl 99 ms is below the smallest, 100 ms"],
+    ["a", { ttl: 99 }, "ttl: 99 is below the smallest, 100: lengths of time are milliseconds, so for 99 s write 99_000"],
     ["a", { ttl: Infinity }, "ttl cannot be infinite"],
     ["a", { ttl: 1e300 }, "above the largest"],
     ["a", { wait: -1 }, "not a duration"],

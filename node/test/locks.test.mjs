@@ -243,7 +243,8 @@ test("invalid values are refused by name", async () => {
   await refused({ timeout: 5 }, { name: "TypeError", message: /no option timeout.*ttl/ });
   await refused({ ttl: "30s" }, { name: "TypeError", message: "ttl must be a number of milliseconds, not string" });
   await refused({ signal: {} }, { name: "TypeError", message: /AbortSignal/ });
-  await refused({ ttl: 50 }, { code: "config", message: /50ms is below the smallest, 100ms/ });
+  await refused({ ttl: 50 }, { code: "config", message: /ttl: 50 is below the smallest, 100: .* for 50 s write 50_000$/ });
+  await refused({ ttl: 30_000, lockDelay: -1 }, { code: "config", message: /-1 is not a duration/ });
   await refused({ ttl: Infinity }, { code: "config", message: "ttl cannot be infinite" });
   await refused({ ttl: NaN }, { code: "config", message: /NaN is not a duration/ });
   await refused({ wait: -1 }, { code: "config", message: /-1 is not a duration/ });

@@ -6,13 +6,16 @@ import { gzipSync } from "node:zlib";
 
 const [transpiled, folder] = process.argv.slice(2);
 /** Modules shared by both halves of the package, written for `require`. */
-const SHARED = ["errors", "occurrence", "options", "shown", "under"];
+const SHARED = ["errors", "lengths", "occurrence", "options", "shown", "under"];
 
 const shared = join(folder, "edge", "shared");
 await mkdir(shared, { recursive: true });
 for (const name of SHARED) {
-  const text = await readFile(join(folder, "lib", `${name}.cjs`), "utf8");
-  if (text.includes("require(")) throw new Error(`lib/${name}.cjs asks for another module, which only Node can answer`);
+  const written = await readFile(join(folder, "lib", `${name}.cjs`), "utf8");
+  const text = written.replace(/^const (\{.*\}) = require\("\.\/(\w+)\.cjs"\);$/gm, (line, names, of) =>
+    SHARED.includes(of) ? `import ${of} from "./${of}.mjs";\nconst ${names} = ${of};` : line,
+  );
+  if (text.includes("require(")) throw new Error(`lib/${name}.cjs asks for a module that is not shared, which only Node can answer`);
   const module = `const module = { exports: {} };\n${text.replace('"use strict";\n', "")}\nexport default module.exports;\n`;
   await writeFile(join(shared, `${name}.mjs`), module);
 }
