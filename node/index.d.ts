@@ -11,13 +11,13 @@
 /// <reference lib="esnext.disposable" />
 
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
-import type { AlreadyDone, Mark, OccurrenceOptions, Ran } from "./lib/runs.js";
+import type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran } from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
 export * from "./lib/errors.js";
 export * from "./lib/observe.js";
 export * from "./lib/shards.js";
-export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
+export type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran };
 
 /** Settings of a client. */
 export interface ConnectOptions {
@@ -249,7 +249,7 @@ export class Client {
 
   /**
    * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
-   * done. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   * done. A slot, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
    * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.
@@ -257,10 +257,9 @@ export class Client {
    */
   once<T>(
     name: string,
-    options: OnceOptions | undefined,
+    options: OnceOptions & Occurrence,
     body: (run: Run) => T | PromiseLike<T>,
   ): Promise<OnceOutcome<T>>;
-  once<T>(name: string, body: (run: Run) => T | PromiseLike<T>): Promise<OnceOutcome<T>>;
 
   /**
    * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
@@ -269,7 +268,7 @@ export class Client {
    * a quorum may have lost marks.
    * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
-  beginRun(name: string, options?: OnceOptions): Promise<BegunRun>;
+  beginRun(name: string, options: OnceOptions & Occurrence): Promise<BegunRun>;
 
   /** The runner and the mark of one occurrence of a job. Rejects as {@link Client.inspect}. */
   inspectRun(name: string, slot?: string | null): Promise<RunInfo>;

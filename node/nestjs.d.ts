@@ -17,7 +17,7 @@
  */
 
 import type { DynamicModule, FactoryProvider, ModuleMetadata } from "@nestjs/common";
-import type { Client, ConnectOptions, OnceOptions, Run } from "./index.js";
+import type { Client, ConnectOptions, Occurrence, OnceOptions, Run } from "./index.js";
 
 /**
  * Provides a {@link Client} to all modules, which constructors can have as well: `constructor(private readonly locks: Client)`.
@@ -51,7 +51,7 @@ export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<O
  */
 export function Once<Args extends any[] = any[]>(
   name: string | ((...args: Args) => string),
-  options?: OnceDecoratorOptions<Args>,
+  options: OnceDecoratorOptions<Args> & ({ slot: string | ((...args: Args) => string) } | Exclude<Occurrence, { slot: string }>),
 ): <Method extends (...args: Args) => Promise<any>>(
   target: object,
   key: string | symbol,

@@ -10,9 +10,9 @@
 
 /// <reference lib="esnext.disposable" />
 
-import type { AlreadyDone, Mark, OccurrenceOptions, Ran } from "../lib/runs.js";
+import type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran } from "../lib/runs.js";
 
-export type { AlreadyDone, Mark, OccurrenceOptions, Ran };
+export type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran };
 
 /** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
 export interface AwsCredentials {
@@ -190,7 +190,7 @@ export class Client {
 
   /**
    * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
-   * done. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   * done. A slot, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
    * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.
@@ -198,10 +198,9 @@ export class Client {
    */
   once<T>(
     name: string,
-    options: OnceOptions | undefined,
+    options: OnceOptions & Occurrence,
     body: (run: Run) => T | PromiseLike<T>,
   ): Promise<OnceOutcome<T>>;
-  once<T>(name: string, body: (run: Run) => T | PromiseLike<T>): Promise<OnceOutcome<T>>;
 
   /**
    * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
@@ -210,7 +209,7 @@ export class Client {
    * a quorum may have lost marks.
    * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
-  beginRun(name: string, options?: OnceOptions): Promise<BegunRun>;
+  beginRun(name: string, options: OnceOptions & Occurrence): Promise<BegunRun>;
 
   /**
    * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.

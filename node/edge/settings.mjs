@@ -50,7 +50,7 @@ export function lockOptions(given, owner) {
 
 /** The options of a run, beside those of its lock. */
 export function runOptions(given, name) {
-  const problem = occurrence.contradiction(given);
+  const problem = occurrence.unspoken(given) ?? occurrence.contradiction(given);
   if (problem !== undefined) throw new ConfigError(problem, { resource: name });
   const keepMs = whole(given.cooldown === undefined ? "keep" : "cooldown", occurrence.kept(given));
   return { keepMs, trustQuorum: given.trustQuorum ?? false, evenIfDone: given.evenIfDone ?? false };

@@ -24,6 +24,7 @@ const {
   text,
   texts,
 } = require("./options.cjs");
+const { unspoken } = require("./occurrence.cjs");
 const { Shards } = require("./shards.cjs");
 const { told } = require("./told.cjs");
 const { shows } = require("./shown.cjs");
@@ -134,7 +135,10 @@ class Client {
   }
 
   async beginRun(name, given) {
-    const begun = await this.#native.beginRun(text("name", name), options(given, NATIVE_RUN), runs);
+    const settings = options(given, NATIVE_RUN);
+    const missing = unspoken(settings);
+    if (missing !== undefined) throw new ConfigError(missing, { resource: text("name", name) });
+    const begun = await this.#native.beginRun(text("name", name), settings, runs);
     return begun.run === undefined ? { run: null, ...skipped(begun) } : begun;
   }
 

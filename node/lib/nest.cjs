@@ -6,6 +6,7 @@ const { builtin } = require("./builtin.cjs");
 const { AsyncLocalStorage } = builtin("node:async_hooks", () => require("node:async_hooks"));
 const { Client, connect } = require("./client.cjs");
 const { ConfigError } = require("./errors.cjs");
+const { unspoken } = require("./occurrence.cjs");
 const { NATIVE_RUN, options } = require("./options.cjs");
 
 /** The property in which Nest puts the client. */
@@ -49,6 +50,8 @@ function adapter({ Inject, Module }) {
       throw new TypeError("slot must be a string, or a function of the arguments of the call");
     }
     const settings = options(given, SETTINGS);
+    const missing = unspoken({ slot, ...settings });
+    if (missing !== undefined) throw new ConfigError(`@Once: ${missing}`);
     return (target, key, descriptor) => {
       const method = descriptor?.value;
       if (typeof method !== "function" || typeof target === "function") {

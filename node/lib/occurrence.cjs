@@ -1,11 +1,20 @@
 "use strict";
 
 // The part of the settings of a run that says which work it does, and how long that counts as done. Native code has rules of its
-// own; these are for the clients without it. Requires no other module, like errors.cjs.
+// own; these are for the clients without it, apart from the first, which is for all. Requires no other module, like errors.cjs.
 
 const DAY = 86_400_000;
 const DEFAULT_KEEP = 7 * DAY;
 const MAX_KEEP = 36_500 * DAY;
+
+/** What is missing in the settings, for people: without it, work would be done once and not again for seven days. */
+function unspoken({ slot, every, cooldown, keep }) {
+  if ((slot ?? every ?? cooldown ?? keep) !== undefined) return undefined;
+  return (
+    "say when the work is to be done again: slot (never for this one, such as a date), every (in the next period), cooldown " +
+    "(after so many milliseconds), or keep (after so many, and the name says which work it is)"
+  );
+}
 
 /** What contradicts itself in the settings, for people; `undefined` if nothing does. */
 function contradiction({ slot, every, offset, cooldown, keep, evenIfDone }) {
@@ -25,4 +34,4 @@ function kept({ every, cooldown, keep }) {
   return cooldown ?? keep ?? (every === undefined ? undefined : Math.max(DEFAULT_KEEP, Math.min(2 * every, MAX_KEEP)));
 }
 
-module.exports = { contradiction, kept };
+module.exports = { contradiction, kept, unspoken };

@@ -32,6 +32,12 @@ export interface OccurrenceOptions {
   evenIfDone?: boolean | undefined;
 }
 
+/**
+ * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already tells from all
+ * other, such as `welcome-42`.
+ */
+export type Occurrence = { slot: string } | { every: number } | { cooldown: number } | { keep: number };
+
 /** The mark of finished work: while it stands, nobody does the work again. */
 export interface Mark {
   /** When the work was finished, in ms since 1970. */

@@ -174,8 +174,8 @@ test("a finish without an answer is unconfirmed", async (t) => {
   let isDown = false;
   const fetch = (...given) => (isDown ? Promise.reject(new TypeError("fetch failed")) : globalThis.fetch(...given));
   const client = await connect(webdis.url, { requestTimeout: 200, fetch });
-  const finish = client.once("job", { ttl: 1_500 }, () => void (isDown = true));
-  await assert.rejects(finish, (error) => error instanceof FinishUnconfirmedError && error.resource === "job@" && !error.temporary);
+  const finish = client.once("job", { slot: "s", ttl: 1_500 }, () => void (isDown = true));
+  await assert.rejects(finish, (error) => error instanceof FinishUnconfirmedError && error.resource === "job@s" && !error.temporary);
   await client.close().catch(() => {});
 });
 
@@ -189,12 +189,13 @@ test("impossible settings of runs are refused", async () => {
     { every: 0 },
     { every: DAY, offset: DAY },
     { every: DAY, keep: DAY - 1 },
-    { offset: 5 },
+    { slot: "s", offset: 5 },
     { cooldown: DAY, keep: DAY },
     { keep: 29_999 },
     { keep: DAY * 36_501 },
     { keep: Infinity },
   ]) {
+    await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work is to be done again: slot .*, every .*, cooldown .*, or keep / });
     await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, JSON.stringify(options));
   }
   for (const call of [() => client.once("job"), () => client.once("job", { slot: 5 }, () => 0), () => client.beginRun(7)]) {

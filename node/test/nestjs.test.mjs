@@ -94,8 +94,8 @@ class Jobs {
 Injectable()(Jobs);
 decorate(Jobs, "report", Once((day) => `report-${day}`, { slot: (_, part) => part }), Cron("0 2 * * *"));
 decorate(Jobs, "fails", Cron("0 3 * * *", { name: "fails" }), Once("fails", { slot: "s" }));
-decorate(Jobs, "loses", Once("loses"));
-decorate(Jobs, "nested", Once("nested"));
+decorate(Jobs, "loses", Once("loses", { keep: 604_800_000 }));
+decorate(Jobs, "nested", Once("nested", { keep: 604_800_000 }));
 
 /** An application over a fake client. */
 async function application(client) {
@@ -161,10 +161,13 @@ test("impossible decorations are refused", () => {
     () => Once(),
     () => Once("job", { slot: 5 }),
     () => Once("job", { timeout: 5 }),
-    () => Once("job", { signal: AbortSignal.abort() }),
-    () => Once("job")(Jobs.prototype, "calls", undefined),
-    () => Once("job")(Jobs, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")),
+    () => Once("job", { slot: "s", signal: AbortSignal.abort() }),
+    () => Once("job", { slot: "s" })(Jobs.prototype, "calls", undefined),
+    () => Once("job", { slot: "s" })(Jobs, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")),
   ]) {
     assert.throws(wrong, TypeError);
+  }
+  for (const wrong of [() => Once("job"), () => Once("job", { wait: 5_000 })]) {
+    assert.throws(wrong, { code: "config", message: /^@Once: say when the work is to be done again: slot / });
   }
 });

@@ -87,7 +87,7 @@ testEach("a slot is done once", async (one, two) => {
   // The nodes of a quorum read their own clocks.
   assert.ok(Math.abs(info.done.at - at) < 60_000);
   assert.equal((await two.once("job", { ...JOB, slot: "t" }, () => 7)).value, 7);
-  assert.equal((await two.once("job", () => 8)).value, 8);
+  assert.equal((await two.once("job", { keep: 604_800_000 }, () => 8)).value, 8);
   // A plain lock does not look at marks.
   await (await two.acquire("job@s", { wait: 0 })).release();
 });
@@ -346,7 +346,7 @@ test("impossible settings are refused, and nothing runs", async (t) => {
     { every: 500 },
     { every: DAY * 36_501 },
     { every: DAY, offset: DAY },
-    { offset: 5 },
+    { slot: "s", offset: 5 },
     { cooldown: DAY, keep: DAY },
     { cooldown: 0 },
     { keep: 29_999 },
@@ -356,15 +356,19 @@ test("impossible settings are refused, and nothing runs", async (t) => {
     { keep: Infinity },
     { every: DAY, keep: DAY - 1 },
     { keep: DAY * 36_501 },
-    { ttl: 10 },
-    { wait: -1 },
-    { renew: false, renewEvery: 1_000 },
+    { slot: "s", ttl: 10 },
+    { slot: "s", wait: -1 },
+    { slot: "s", renew: false, renewEvery: 1_000 },
   ];
   for (const options of impossible) {
     await assert.rejects(client.once("job", options, never), { name: "ConfigError", code: "config" }, inspect(options));
     await assert.rejects(client.beginRun("job", options), ConfigError);
   }
-  await assert.rejects(client.once("", never), ConfigError);
+  for (const options of [undefined, {}, { ttl: 30_000, wait: 5_000 }, { evenIfDone: true }]) {
+    await assert.rejects(client.once("job", options, never), { code: "config", resource: "job", message: /^say when the work is to be done again: slot .*, every .*, cooldown .*, or keep / });
+  }
+  await assert.rejects(client.once("job", never), { code: "config", resource: "job" });
+  await assert.rejects(client.once("", JOB, never), ConfigError);
   for (const call of [
     () => client.once(7, never),
     () => client.once("job"),
@@ -383,7 +387,7 @@ test("impossible settings are refused, and nothing runs", async (t) => {
 test("odd slots are told apart", async (t) => {
   const client = await alone(t, "odd");
   const pairs = [["job", "b@c"], ["job@b", "c"], ["job%40b", "c"], ["job", "b%40c"], ["job", " "], ["job", "ü/💡"], ["job@", undefined]];
-  for (const [name, slot] of pairs) assert.ok((await client.once(name, { slot }, () => 0)).ran, `${name} ${slot}`);
+  for (const [name, slot] of pairs) assert.ok((await client.once(name, { slot, keep: DAY }, () => 0)).ran, `${name} ${slot}`);
   const longest = "s".repeat(1_020);
   assert.equal((await client.once("job", { slot: longest }, ({ resource }) => resource)).value, `job@${longest}`);
 });
@@ -411,7 +415,7 @@ test("events tell of runs", STOPS, async (t) => {
   assert.equal((await told("run.finished")).fields.token, next.token);
   await one.once("job", JOB, () => assert.fail("done"));
   assert.equal((await told("run.skipped")).fields.done_token, next.token);
-  await assert.rejects(two.once("late", { ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP")), FinishUnconfirmedError);
+  await assert.rejects(two.once("late", { slot: "s", ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP")), FinishUnconfirmedError);
   assert.equal((await told("run.finish_unconfirmed")).level, "warn");
   const outcomes = () => samples.filter(({ name }) => name === "leasehold_run_total").map(({ labels }) => labels.outcome);
   await until(() => outcomes().length >= 4);

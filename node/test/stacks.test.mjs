@@ -45,7 +45,7 @@ test("errors of native code", async () => {
   });
   await client.using("b", LONG, () => namesItsCaller("LockBusyError", () => client.lockAll(["a", "b"], { wait: 0 })));
   await client.close();
-  await namesItsCaller("ClosedError", () => client.beginRun("a"));
+  await namesItsCaller("ClosedError", () => client.beginRun("a", { slot: "s" }));
   await namesItsCaller("StoreUnavailableError", () => native.connect("redis://127.0.0.1:1"));
 });
 
@@ -73,5 +73,5 @@ test("errors at the edge", async (t) => {
   await namesItsCaller("ClosedError", () => client.acquire("a"));
   const unreachable = await edge.connect("webdis+http://127.0.0.1:1");
   await namesItsCaller("StoreUnavailableError", () => unreachable.acquire("a", { wait: 0 }));
-  await namesItsCaller("StoreUnavailableError", () => unreachable.once("a", { wait: 0 }, () => {}));
+  await namesItsCaller("StoreUnavailableError", () => unreachable.once("a", { slot: "s", wait: 0 }, () => {}));
 });

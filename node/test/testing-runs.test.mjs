@@ -77,23 +77,24 @@ for (const [kind, pair] of Object.entries(pairs)) {
       { every: DAY, cooldown: DAY },
       { every: 0 },
       { every: DAY, offset: DAY },
-      { offset: 5 },
+      { slot: "s", offset: 5 },
       { cooldown: DAY, keep: DAY },
       { keep: 29_999 },
       { every: DAY, keep: DAY - 1 },
       { keep: DAY * 36_501 },
       { keep: Infinity },
-      { ttl: 10 },
-      { renew: false, renewEvery: 1_000 },
+      { slot: "s", ttl: 10 },
+      { slot: "s", renew: false, renewEvery: 1_000 },
     ];
     for (const options of impossible) {
-      await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, inspect(options));
+      await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work is to be done again: slot .*, every .*, cooldown .*, or keep / });
+    await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, inspect(options));
     }
     await assert.rejects(client.once("job", { timeout: 5 }, () => 0), TypeError);
     await assert.rejects(client.inspectRun("job", ""), ConfigError);
-    await assert.rejects(client.once("job", { signal: AbortSignal.abort() }, () => 0), { name: "AbortError" });
-    await assert.rejects(rival.once("closing", () => rival.close()), NotOwnedError);
-    await assert.rejects(rival.beginRun("job"), { code: "closed" });
+    await assert.rejects(client.once("job", { slot: "s", signal: AbortSignal.abort() }, () => 0), { name: "AbortError" });
+    await assert.rejects(rival.once("closing", { slot: "s" }, () => rival.close()), NotOwnedError);
+    await assert.rejects(rival.beginRun("job", { slot: "s" }), { code: "closed" });
     assert.equal((await client.inspectRun("closing")).done, null);
     await client.close();
   });

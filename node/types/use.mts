@@ -18,6 +18,7 @@ import {
   type LockInfo,
   type LockOptions,
   type Mark,
+  type Occurrence,
   type OnceOptions,
   type OnceOutcome,
   type ReleaseIfOutcome,
@@ -98,7 +99,7 @@ export async function all(client: Client): Promise<void> {
 }
 
 export async function runs(client: Client): Promise<number | string | undefined> {
-  const daily: OnceOptions = { every: 86_400_000, offset: undefined, keep: 604_800_000, wait: 5, renew: false };
+  const daily: OnceOptions & Occurrence = { every: 86_400_000, offset: undefined, keep: 604_800_000, wait: 5, renew: false };
   const outcome = await client.once("a", { ...daily, evenIfDone: true }, async (run) => {
     same<typeof run, Run>();
     await fetch("http://127.0.0.1", { signal: run.signal });
@@ -120,10 +121,14 @@ export async function runs(client: Client): Promise<number | string | undefined>
   const lease: Lease = run;
   lease.check();
   await run.finish();
-  await using other = (await client.beginRun("b")).run;
+  await using other = (await client.beginRun("b", { cooldown: 5_000 })).run;
   same<typeof other, Run | null>();
   // @ts-expect-error: the slot is a string
   await client.once("a", { slot: new Date() }, () => 0);
+  // @ts-expect-error: nothing says when the work is to be done again
+  await client.once("a", {}, () => 0);
+  // @ts-expect-error: the same
+  await client.beginRun("a", { wait: 5 });
   // @ts-expect-error: a run needs its work
   await client.once("a", { slot: "s" });
   // @ts-expect-error: runs are given, not made
@@ -160,7 +165,7 @@ export async function permits(client: Client): Promise<number | undefined> {
   }
   await client.acquire("a", { fair: false });
   // @ts-expect-error: a run stands in no line
-  await client.once("a", { fair: false }, () => 0);
+  await client.once("a", { slot: "s", fair: false }, () => 0);
   // @ts-expect-error: a semaphore has a number of permits
   client.semaphore("license");
   // @ts-expect-error: a wait of a try
@@ -172,7 +177,7 @@ export async function permits(client: Client): Promise<number | undefined> {
 
 const text = (client: Client) => client.rwLock("a").reading({ wait: 5 }, () => "text");
 
-const report = (client: Client) => client.once("a", () => "text");
+const report = (client: Client) => client.once("a", { keep: 60_000 }, () => "text");
 
 const plain = (client: Client) => client.using("a", () => "text");
 

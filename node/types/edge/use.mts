@@ -24,7 +24,7 @@ export async function all(): Promise<string | undefined> {
 
   const outcome = await client.once("a", { slot: "s", keep: 30_000 }, (run) => run.token);
   same<typeof outcome, OnceOutcome<number>>();
-  await using run = (await client.beginRun("a")).run;
+  await using run = (await client.beginRun("a", { every: 60_000 })).run;
   same<typeof run, Run | null>();
   await run?.finish();
   // @ts-expect-error: the slot is a string

@@ -34,14 +34,18 @@ export class Invoices {
   }
 
   // @ts-expect-error: the result may be missing
-  @Once("sum")
+  @Once("sum", { every: 60_000 })
   async sum(): Promise<number> {
     return 1;
   }
 
   // @ts-expect-error: a run is awaited
-  @Once("now")
+  @Once("now", { every: 60_000 })
   now(): void {}
+
+  // @ts-expect-error: nothing says when the work is to be done again
+  @Once("vague", { wait: 5 })
+  async vague(): Promise<void> {}
 
   // @ts-expect-error: the slot is made of the arguments
   @Once("other", { slot: (id: number) => String(id) })
