@@ -17,7 +17,6 @@ pub(crate) struct Pauses {
 
 impl Pauses {
     /// The pauses between attempts to connect.
-    #[cfg(feature = "network")]
     pub(super) const CONNECTING: Self = Self::new(Duration::from_millis(20), Duration::from_secs(1));
 
     pub(crate) const fn new(first: Duration, longest: Duration) -> Self {

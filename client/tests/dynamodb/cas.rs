@@ -28,7 +28,7 @@ fn behind(proxy: &Proxy, server: &Server) -> (Items, Items) {
     let table = table_name();
     let url = |port: u16| format!("dynamodb://{table}?region={REGION}&endpoint=http://127.0.0.1:{port}");
     table::create(&url(server.port()), &NewTable::default()).unwrap();
-    (Items::connect(&url(proxy.port())).unwrap(), Items::connect(&url(server.port())).unwrap())
+    (Items::connect(url(proxy.port())).unwrap(), Items::connect(url(server.port())).unwrap())
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 fn no_update_of_many_threads_is_lost(server: &Server) {
     const THREADS: u64 = 6;
     const EACH: u64 = 10;
-    let items = Items::connect(&new_table(server)).unwrap().tries(1_000);
+    let items = Items::connect(new_table(server)).unwrap().tries(1_000);
     thread::scope(|scope| {
         for _ in 0..THREADS {
             let items = items.clone();

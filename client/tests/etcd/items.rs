@@ -18,7 +18,7 @@ fn a_write_whose_answer_is_lost_counts_once() {
 #[test]
 fn a_value_that_a_restored_backup_has_in_its_place_is_not_written_over() {
     let server = Server::start();
-    let (one, two) = (Items::connect(&server.url()).unwrap(), Items::connect(&server.url()).unwrap());
+    let (one, two) = (Items::connect(server.url()).unwrap(), Items::connect(server.url()).unwrap());
     one.update("counter", one_more).unwrap();
     let backup = server.backup();
     one.update("counter", one_more).unwrap();

@@ -38,8 +38,8 @@ fn a_mark_in_front_of_the_data_refuses_late_writers_of_objects() {
     for api in APIS {
         let server = server(api);
         let proxy = Proxy::to(server.address());
-        let items = Items::connect(&server.url_at(proxy.address(), "p")).unwrap();
-        let others = Items::connect(&server.url("p")).unwrap();
+        let items = Items::connect(server.url_at(proxy.address(), "p")).unwrap();
+        let others = Items::connect(server.url("p")).unwrap();
         let write = |items: &Items, token, data| write(items, "invoice/42", token, data).unwrap();
         assert!(write(&items, 34, "a"), "there was no object");
         assert!(write(&items, 34, "b"), "the same token writes again");
@@ -72,7 +72,7 @@ fn a_mark_in_front_of_the_data_refuses_late_writers_of_objects() {
 fn bodies_of_the_guard_refuse_late_writers_in_every_cloud() {
     for api in APIS {
         let server = server(api);
-        let items = Items::connect(&server.url("p")).unwrap();
+        let items = Items::connect(server.url("p")).unwrap();
         let name = "invoice/42";
         let claim = |token: u64| {
             let claimed = items.update(name, |seen| ObjectGuard::claim(name, token, seen).ok());

@@ -26,7 +26,7 @@ fn a_write_whose_answer_is_lost_counts_once() {
 #[test]
 fn an_object_of_somebody_else_is_left_alone() {
     let server = server(Api::Gcs);
-    let items = Items::connect(&server.url("p")).unwrap();
+    let items = Items::connect(server.url("p")).unwrap();
     for body in ["{}", "[]", "mine", r#"{"version":0,"value":""}"#, r#"{"version":1,"value":"%"}"#] {
         let path = "/upload/storage/v1/b/locks/o?uploadType=media&name=p%2Fitem%2Fa.json";
         assert_eq!(server.request("POST", path, body).status, 200);

@@ -20,7 +20,7 @@ fn a_write_whose_answer_is_lost_counts_once() {
 #[test]
 fn values_of_others_are_left_alone_and_a_deleted_item_begins_anew() {
     let server = Server::start();
-    let items = Items::connect(&server.url()).unwrap();
+    let items = Items::connect(server.url()).unwrap();
     for foreign in [["SET", KEY, "mine", ""], ["HSET", KEY, "mine", "x"], ["HSET", KEY, "version", "x"]] {
         let words: Vec<&str> = foreign.into_iter().filter(|word| !word.is_empty()).collect();
         server.command(&words);
@@ -49,7 +49,7 @@ fn values_of_others_are_left_alone_and_a_deleted_item_begins_anew() {
 #[test]
 fn items_of_all_slots_are_kept_by_a_cluster() {
     let cluster = Cluster::start(3, 0);
-    let items = Items::connect(&cluster.url()).unwrap();
+    let items = Items::connect(cluster.url()).unwrap();
     for name in 0..20 {
         let name = format!("item {name}");
         items.update(&name, one_more).unwrap();

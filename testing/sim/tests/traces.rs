@@ -109,7 +109,7 @@ fn delayed_send_that_overwrites_a_heartbeat(run: &Run) {
 fn run_forgotten_before_its_finish(run: &Run) {
     assert_eq!((run.seen(Sometimes::Finished), run.seen(Sometimes::FinishUnconfirmed)), (0, 1));
     let asked = run.requests(3);
-    let last = asked.iter().filter(|request| request.kind == ArrowKind::Release).next_back();
+    let last = asked.iter().rfind(|request| request.kind == ArrowKind::Release);
     assert_eq!(last.and_then(|request| request.answer), Some("abstains"), "a node that has forgotten marks nothing");
     assert!(asked.iter().all(|request| !request.label.starts_with("finish")), "{asked:?}");
 }

@@ -53,7 +53,7 @@ pub fn work(text: &str) -> Result {
         while !is_told(&words, ttl / 10, LEAVE) {
             watch(&shards, &working)?;
         }
-        shards.stop();
+        shards.stop().map_err(|error| error.to_string())?;
         say(0, 0);
         while !is_told(&words, ttl, JOIN) {}
     }

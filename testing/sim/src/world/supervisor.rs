@@ -90,10 +90,8 @@ impl World<'_> {
     }
 
     fn look(&mut self, node: usize, resource: &Resource) -> Option<Holding> {
-        match self.order(node, resource, &Op::Read)? {
-            Applied::Read(Seen { holding, .. }) => holding.map(|holding| *holding),
-            _ => None,
-        }
+        let Applied::Read(Seen { holding, .. }) = self.order(node, resource, &Op::Read)? else { return None };
+        holding.map(|holding| *holding)
     }
 
     /// Has a node carry out an operation now.
