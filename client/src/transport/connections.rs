@@ -9,14 +9,14 @@
 //! end.
 
 use std::sync::{Arc, Weak, mpsc};
-use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Transmit;
 use leasehold_core::op::{Fault, FaultKind, Outcome, TransportFault};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
+use super::background::{Background, new_runtime};
 use super::callers::{Callers, Place, has_sockets};
 use super::{Answer, Answering, Done, Network};
 use crate::clock;
@@ -83,13 +83,6 @@ pub(super) struct Connections<L> {
     callers: Mutex<Callers>,
     is_closed: AtomicBool,
     generation: u64,
-}
-
-struct Background<L> {
-    runtime: Handle,
-    link: Arc<L>,
-    /// Dropping it ends the thread.
-    _alive: oneshot::Sender<()>,
 }
 
 /// A link that one blocking caller uses at a time.
@@ -343,22 +336,6 @@ impl<L: Link> Network for Connections<L> {
     }
 }
 
-impl<L: Link> Background<L> {
-    fn start(link: L) -> Result<Self, Fault> {
-        let runtime = new_runtime()?;
-        let (alive, ended) = oneshot::channel::<()>();
-        let handle = runtime.handle().clone();
-        thread::Builder::new()
-            .name("leasehold-network".to_owned())
-            .spawn(move || {
-                let _ = runtime.block_on(ended);
-                runtime.shutdown_background();
-            })
-            .map_err(|error| Fault::new(FaultKind::Unreachable, &format!("cannot start a thread: {error}")))?;
-        Ok(Self { runtime: handle, link: Arc::new(link), _alive: alive })
-    }
-}
-
 impl<L> Drop for Private<L> {
     fn drop(&mut self) {
         // A plain drop would panic inside another runtime.
@@ -383,17 +360,14 @@ pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Fut
     }
 }
 
-fn new_runtime() -> Result<Runtime, Fault> {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Fault::new(FaultKind::Unreachable, &format!("cannot create a runtime: {error}")))
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
 
     use leasehold_core::{Monotonic, NodeId, RequestId};
+    use tokio::runtime::Builder;
     use tokio::sync::Barrier;
 
     use super::*;

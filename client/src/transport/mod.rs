@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_types, reason = "only transports know sockets and SQLite")]
 
 #[cfg(feature = "network")]
+mod background;
+#[cfg(feature = "network")]
 #[cfg_attr(
     not(any(feature = "redis", feature = "http", feature = "dynamodb", feature = "etcd")),
     allow(dead_code, reason = "callers of PostgreSQL share the connections of the background")

@@ -104,7 +104,7 @@ impl World<'_> {
     }
 }
 
-/// What is sent to a session whose record was seen like this.
+/// The word for a session whose record was seen like this.
 fn word(session: &Session, _: &Holding) -> Op {
     session::tell(session)
 }
