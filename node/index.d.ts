@@ -113,7 +113,7 @@ export type Change =
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
-/** Settings of a run. Give it a `slot`, a period (`every`) or a `cooldown`; without any, the job is done once in 7 days. */
+/** Settings of a run, which are used with one of {@link Occurrence}: a `slot`, a period (`every`), a `cooldown` or `keep`. */
 export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"> {}
 
 /** Somebody else is at it, who may still fail. */

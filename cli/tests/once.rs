@@ -21,7 +21,10 @@ fn start(place: &Place, options: &[&str], script: &str) -> Started {
 }
 
 fn arguments<'a>(options: &[&'a str], script: &'a str) -> Vec<&'a str> {
-    [&["once"], options, &["job", "--", "sh", "-c", script]].concat()
+    let says_when =
+        options.iter().any(|option| ["--slot", "--every", "--cooldown", "--keep", "--forget"].contains(option));
+    let keep: &[&str] = if says_when { &[] } else { &["--keep", "7d"] };
+    [&["once"], options, keep, &["job", "--", "sh", "-c", script]].concat()
 }
 
 fn runs(place: &Place) -> usize {
@@ -361,11 +364,15 @@ fn wrong_arguments_say_what_would_be_right() {
         once(&place, options, "touch ran").expect(64).says(wrong);
     }
     place.run(&["once", "", "--", "touch", "ran"]).expect(64).says("no name");
+    place.run(&["once", "job", "--", "touch", "ran"]).expect(64).says("say when the work is to be done again: slot");
     place.run(&["once", "job"]).expect(64).says("<COMMAND>");
     place.run(&["once", "--forget"]).expect(64).says("<NAME>");
     place.run(&["once", "--forget", "--keep", "1d", "job"]).expect(64).says("--keep");
     place.run(&["once", "--forget", "--slot", "", "job"]).expect(64).says("slot is empty");
     place.run(&["inspect", "job", "--slot", ""]).expect(64).says("slot is empty");
-    place.run(&["once", "--store", "memory:", "job", "--", "touch", "ran"]).expect(64).says("locks out nobody else");
+    place
+        .run(&["once", "--store", "memory:", "--slot", "monday", "job", "--", "touch", "ran"])
+        .expect(64)
+        .says("locks out nobody else");
     assert!(!place.path("ran").exists());
 }

@@ -99,7 +99,7 @@ fn a_server_that_is_gone_when_the_command_has_ended_leaves_the_mark_unconfirmed(
     let server = Server::start();
     let url = server.url();
     let script = "echo > begun; while [ ! -e done ]; do sleep 0.01; done";
-    let once = ["once", "--store", &url, "--ttl", "6s", "job", "--", "sh", "-c", script];
+    let once = ["once", "--store", &url, "--slot", "monday", "--ttl", "6s", "job", "--", "sh", "-c", script];
     let runner = place.start(&once);
     place.wait_for_file_exists("begun");
     server.kill();

@@ -412,7 +412,7 @@ fn the_openapi_document_is_what_the_daemon_does() {
     by_id("renew", &lease);
     by_id("release", &lease);
     by_id("release", &lease);
-    let once = || check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": "report" })));
+    let once = || check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": "report", "keep_ms": 600_000 })));
     let run = once();
     once();
     by_id("finish", &run);

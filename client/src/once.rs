@@ -171,8 +171,9 @@ pub struct RunRequest {
 }
 
 impl Client {
-    /// Asks to do a job once. Give it a [slot](RunRequest::slot), a [period](RunRequest::every) or a
-    /// [cooldown](RunRequest::cooldown); without any, the job is done once in 7 days.
+    /// Asks to do a job once. Give it a [slot](RunRequest::slot), a [period](RunRequest::every), a
+    /// [cooldown](RunRequest::cooldown) or the time to [keep](RunRequest::keep) its mark: without any, nothing says when the job
+    /// is to be done again, which is an error of the kind [`ErrorKind::Config`].
     ///
     /// ```
     /// # async fn example() -> Result<(), leasehold::Error> {
@@ -275,6 +276,10 @@ impl Client {
         Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource.as_str()))
     }
 }
+
+/// Without any of these, work would be done once and not again for seven days, and nobody would have said so.
+const UNSPOKEN: &str = "say when the work is to be done again: slot (never for this one, such as a date), every (in the next \
+     period), cooldown (after so long), or keep (after so long, and the name says which work it is)";
 
 /// Further tries reach a node whose answer was late.
 const FORGET_TRIES: u32 = 3;
@@ -392,6 +397,9 @@ impl RunRequest {
     fn into_lock(self) -> Result<LockRequest, Error> {
         let resource = self.named()?;
         let misfit = |message: &str| Err(Error::config(message).on(&self.name));
+        if matches!(self.occurrence, Occurrence::All) && self.cooldown.or(self.keep).is_none() {
+            return misfit(UNSPOKEN);
+        }
         if self.cooldown.is_some() && !matches!(self.occurrence, Occurrence::All) {
             return misfit("a run has a slot or a cooldown, not both");
         }

@@ -182,7 +182,7 @@ mod metrics_facade {
 
         // Runs of two clients, since those of one stand in a line before they ask the store.
         let [first, second] = [(); 2].map(|()| Client::connect("memory:counted").unwrap());
-        let job = |client: &Client| client.once("job").wait(PATIENCE).begin().unwrap();
+        let job = |client: &Client| client.once("job").cooldown(PATIENCE).wait(PATIENCE).begin().unwrap();
         let Once::Run(run) = job(&first) else { panic!("nobody has done it") };
         let successor = std::thread::spawn(move || match job(&second) {
             Once::Run(run) => run.finish().unwrap(),

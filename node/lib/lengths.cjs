@@ -8,6 +8,7 @@ const { ConfigError } = require("./errors.cjs");
 const SECOND = 1_000;
 const HOUR = 3_600_000;
 const YEAR = 366 * 24 * HOUR;
+const LONGEST = 36_500 * 24 * HOUR;
 /** The least that the protocol takes. */
 const LEAST_TTL = 100;
 /** Below this they are possible, and hardly meant: a wait of 0 tries once. */
@@ -27,7 +28,7 @@ function checkLength(name, ms) {
   if (ms > 0 && ms < SHORT[name]) {
     doubt(name, `${name}: ${ms} is ${ms / SECOND} s, since lengths of time are milliseconds: ${inSeconds(ms)}`);
   }
-  if (LONG.includes(name) && ms > YEAR && (ms / 1_000) % HOUR === 0) {
+  if (LONG.includes(name) && ms > YEAR && ms < LONGEST && (ms / 1_000) % HOUR === 0) {
     const days = Math.round(ms / (24 * HOUR));
     doubt(name, `${name}: ${ms} is ${days} days, since lengths of time are milliseconds: if it was meant in smaller ones, write ${grouped(ms / 1_000)}`);
   }

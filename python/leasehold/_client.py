@@ -199,6 +199,8 @@ class Client(SyncOnly):
         :class:`Ran`, :class:`AlreadyDone` or :class:`RunningElsewhere`. A lock says "not at the same time"; a run says "not
         twice": when the body ends, a mark is written that turns away all who come later. An exception leaves no mark.
 
+        One of slot, every, cooldown and keep has to be given; ConfigError is raised without any.
+
         slot: the occurrence of the job: a date, an invoice, a batch. Each is done once.
         every: in place of a slot, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
             start of the periods, which is 1970 in UTC.

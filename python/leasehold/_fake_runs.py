@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _DEFAULT_KEEP_NS = 7 * 86_400 * 10**9
 _MAX_KEEP_NS = 36_500 * 86_400 * 10**9
+_UNSPOKEN = (
+    "say when the work is to be done again: slot (never for this one, such as a date), every (in the next period), "
+    "cooldown (after so long), or keep (after so long, and the name says which work it is)"
+)
+"""As the real client says it."""
 _FORGET_WAIT = 10.0
 """How long to wait for a runner before its mark is removed, as in the real client."""
 
@@ -62,6 +67,8 @@ class FakeRunRequest:
             given["renewal"] = Renewal.Every(renew_every)  # type: ignore[arg-type]
         given["run"] = RunOptions(keep if cooldown is None else cooldown, trust, again)  # type: ignore[arg-type]
         self._options = LockOptions(**given)  # type: ignore[arg-type]
+        if slot is None and every is None and cooldown is None and keep is None:
+            raise ConfigError(_UNSPOKEN)
         # Rejects invalid options now, not in the middle of the work.
         start = Now(0, 0)
         machine = Machine.create(Config([NodeConfig()]), bytes(32), start)

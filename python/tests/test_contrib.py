@@ -64,7 +64,7 @@ def charge(invoice):
     log("out")
 
 @app.task
-@once("invoice-{invoice}", ttl=1, retry_in=0.2)
+@once("invoice-{invoice}", keep=3600, ttl=1, retry_in=0.2)
 def bill(invoice, fail=False):
     log(f"bill {invoice}")
     if fail:
@@ -123,7 +123,7 @@ def test_a_celery_task_is_a_function_as_well(log_of: Any, redis: str) -> None:
         calls.append("each")
 
     @app.task(name="plain.named")  # type: ignore[untyped-decorator]
-    @once("plain-{what}", ttl=1)
+    @once("plain-{what}", keep=3600, ttl=1)
     def named(what: str) -> str:
         calls.append(what)
         if what == "nested":
@@ -150,7 +150,7 @@ def test_a_celery_task_is_a_function_as_well(log_of: Any, redis: str) -> None:
         whole.apply(throw=True)
     assert calls[4:] == ["each"]
     with pytest.raises(leasehold.ConfigError, match="which is not a parameter"):
-        once("{nothing}")(lambda what: None)
+        once("{nothing}", keep=3600)(lambda what: None)
     app.close()
 
 
@@ -329,7 +329,7 @@ def test_a_django_function_is_called_once(memory: str, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(adapter, "_stores", lambda: memory)
 
-    @adapter.once("welcome-{user}")
+    @adapter.once("welcome-{user}", keep=604_800)
     def welcome(user: int) -> str:
         return f"welcome, {user}"
 
@@ -339,7 +339,8 @@ def test_a_django_function_is_called_once(memory: str, monkeypatch: pytest.Monke
         def execute(self, *args: Any, **options: Any) -> str:
             return f"token {self.run.token}"  # type: ignore[attr-defined]
 
-    class Command(adapter.OnceMixin, Base): ...
+    class Command(adapter.OnceMixin, Base):
+        once = {"cooldown": 3600}  # noqa: RUF012
 
     said = io.StringIO()
     assert str(Command().execute()).startswith("token ")

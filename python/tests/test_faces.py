@@ -91,7 +91,7 @@ Enter = Callable[[Any], Any]
 PARTS: dict[str, Enter] = {
     "client": lambda client: client,
     "lock": lambda client: client.lock("job"),
-    "run": lambda client: client.once("job"),
+    "run": lambda client: client.once("job", keep=604_800),
     "semaphore": lambda client: client.semaphore("jobs", 2),
     "any": lambda client: client.lock_any(["a", "b"]),
     "reader": lambda client: client.rw_lock("book").read(),

@@ -83,19 +83,19 @@ def test_work_and_mark_are_committed_together(database: Database, client: leaseh
 
 
 def test_a_transaction_that_is_rolled_back_leaves_no_mark(database: Database, client: leasehold.Client) -> None:
-    with pytest.raises(ZeroDivisionError), client.once("bill", ttl=TTL) as mine:
+    with pytest.raises(ZeroDivisionError), client.once("bill", keep=604_800, ttl=TTL) as mine:
         assert mine is not None
         with psycopg.connect(database.conninfo) as db:
             db.execute("INSERT INTO bills VALUES ('2026-11')")
             db.execute(*mine.mark_in(paramstyle="pyformat"))
             raise ZeroDivisionError
     assert database.bills() == 0
-    with client.once("bill", ttl=TTL) as again:
+    with client.once("bill", keep=604_800, ttl=TTL) as again:
         assert again is not None
 
 
 def test_a_lost_lease_fails_the_transaction(database: Database, client: leasehold.Client) -> None:
-    with pytest.raises(leasehold.LeaseLostError), client.once("bill", ttl=TTL, renew_every=0.1) as mine:
+    with pytest.raises(leasehold.LeaseLostError), client.once("bill", keep=604_800, ttl=TTL, renew_every=0.1) as mine:
         assert mine is not None
         sql, parameters = mine.mark_in(paramstyle="pyformat")
         assert client.release_if("bill@", token=mine.token)
@@ -109,12 +109,12 @@ def test_a_lost_lease_fails_the_transaction(database: Database, client: leasehol
 
 
 def test_a_mark_that_was_committed_after_the_lease_is_found(database: Database, client: leasehold.Client) -> None:
-    with client.once("bill", ttl=1) as mine:
+    with client.once("bill", keep=604_800, ttl=1) as mine:
         assert mine is not None
         with psycopg.connect(database.conninfo) as db:
             db.execute(*mine.mark_in(paramstyle="pyformat"))
             assert mine.lost.wait(PATIENCE), "the row is locked, so that it cannot be renewed"
-    with pytest.raises(leasehold.LeaseLostError), client.once("other", ttl=1) as mine:
+    with pytest.raises(leasehold.LeaseLostError), client.once("other", keep=604_800, ttl=1) as mine:
         assert mine is not None
         with psycopg.connect(database.conninfo) as db:
             db.execute(*mine.mark_in(paramstyle="pyformat"))
@@ -123,18 +123,18 @@ def test_a_mark_that_was_committed_after_the_lease_is_found(database: Database, 
 
 
 def test_only_a_database_can_mark_in_a_transaction(memory: str) -> None:
-    with connect(memory) as client, client.once("bill") as mine:
+    with connect(memory) as client, client.once("bill", keep=604_800) as mine:
         assert mine is not None
         with pytest.raises(leasehold.ConfigError, match="PostgreSQL database of the work"):
             mine.mark_in()
-    with leasehold.testing.connect(FakeClock()) as fake, fake.once("bill") as mine:
+    with leasehold.testing.connect(FakeClock()) as fake, fake.once("bill", keep=604_800) as mine:
         assert mine is not None
         with pytest.raises(leasehold.ConfigError, match="no transactions"):
             mine.mark_in()
 
 
 def test_a_paramstyle_is_known(client: leasehold.Client) -> None:
-    with client.once("bill", ttl=TTL) as mine:
+    with client.once("bill", keep=604_800, ttl=TTL) as mine:
         assert mine is not None
         sql, parameters = mine.mark_in()
         assert "$1" in sql and "%" not in sql and isinstance(parameters, tuple) and len(parameters) == 1
@@ -191,7 +191,7 @@ def test_sqlalchemy(database: Database) -> None:
     shared(database, lambda: names.add(engine, 42, 5), lambda: names.bill(engine, "2026-11"))
     from sqlalchemy.orm import Session
 
-    with names.locks.once("session", ttl=TTL) as mine, Session(engine) as session, session.begin():
+    with names.locks.once("session", keep=604_800, ttl=TTL) as mine, Session(engine) as session, session.begin():
         session.connection().exec_driver_sql(*mine.mark_in(paramstyle="pyformat"))
     assert names.locks.inspect_run("session", None).done is not None
     engine.dispose()

@@ -65,9 +65,9 @@ def test_a_slot_is_done_once(client: leasehold.Client, store: str, name: str) ->
 
 
 def test_a_run_that_is_under_way_is_left_alone(client: leasehold.Client, store: str, name: str) -> None:
-    with client.once(name, ttl=TTL, owner="runner", data=b"\x00") as run, connect(store) as other:
+    with client.once(name, keep=604_800, ttl=TTL, owner="runner", data=b"\x00") as run, connect(store) as other:
         assert run is not None
-        late = other.once(name)
+        late = other.once(name, keep=604_800)
         with late as nothing:
             assert nothing is None
         assert isinstance(late.outcome, RunningElsewhere) and not late.outcome
@@ -86,7 +86,7 @@ def test_an_exception_leaves_no_mark(client: leasehold.Client, name: str, ending
 
 def test_a_generator_that_is_closed_leaves_no_mark(client: leasehold.Client, name: str) -> None:
     def work() -> Iterator[int]:
-        with client.once(name, ttl=TTL):
+        with client.once(name, keep=604_800, ttl=TTL):
             yield 1
 
     working = work()
@@ -97,9 +97,9 @@ def test_a_generator_that_is_closed_leaves_no_mark(client: leasehold.Client, nam
 
 def test_a_process_that_exits_in_its_body_leaves_no_mark(store: str) -> None:
     with connect(store) as client:
-        run_script("with leasehold.connect(sys.argv[1]).once('exits', ttl=300): sys.exit()", store)
+        run_script("with leasehold.connect(sys.argv[1]).once('exits', keep=604_800, ttl=300): sys.exit()", store)
         assert is_open(client, "exits")
-        run_script("with leasehold.connect(sys.argv[1]).once('exits', ttl=300): pass", store)
+        run_script("with leasehold.connect(sys.argv[1]).once('exits', keep=604_800, ttl=300): pass", store)
         assert client.inspect_run("exits").done
 
 
@@ -128,12 +128,12 @@ def test_a_stand_by_learns_that_the_work_is_done(client: leasehold.Client, store
 
     def stand_by() -> None:
         with connect(store) as other:
-            once = other.once(name, wait=math.inf)
+            once = other.once(name, keep=604_800, wait=math.inf)
             with once as nothing:
                 assert nothing is None
             outcomes.append(once.outcome)
 
-    with client.once(name, ttl=TTL) as run:
+    with client.once(name, keep=604_800, ttl=TTL) as run:
         assert run is not None
         waiting = threading.Thread(target=stand_by)
         waiting.start()
@@ -185,9 +185,9 @@ def test_a_lost_run_writes_no_mark(client: leasehold.Client, store: str, name: s
 
 def test_a_run_of_a_closed_client_writes_no_mark(store: str, name: str) -> None:
     client = connect(store)
-    with pytest.raises(leasehold.LeaseholdError), client.once(name, ttl=TTL):
+    with pytest.raises(leasehold.LeaseholdError), client.once(name, keep=604_800, ttl=TTL):
         client.close()
-    with pytest.raises(leasehold.ClosedError), client.once(name):
+    with pytest.raises(leasehold.ClosedError), client.once(name, keep=604_800):
         raise AssertionError
     with connect(store) as other:
         eventually("it is free without a mark", lambda: is_open(other, name))
@@ -198,7 +198,7 @@ def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(tmp_path: Path
     server, port = start_redis(tmp_path)
     client = leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=0.2)
     try:
-        with pytest.raises(leasehold.FinishUnconfirmedError) as unconfirmed, client.once("job", ttl=1):
+        with pytest.raises(leasehold.FinishUnconfirmedError) as unconfirmed, client.once("job", keep=604_800, ttl=1):
             server.send_signal(signal.SIGSTOP)
         assert (unconfirmed.value.code, unconfirmed.value.temporary) == ("finish_unconfirmed", False)
         assert unconfirmed.value.resource == "job@"
@@ -218,7 +218,7 @@ def test_an_interrupt_ends_the_wait_for_a_finish(tmp_path: Path) -> None:
             """
             client = leasehold.connect(sys.argv[1], request_timeout=0.5)
             try:
-                with client.once("job", ttl=3600):
+                with client.once("job", keep=604_800, ttl=3600):
                     print("runs", flush=True)
                     sys.stdin.readline()
                     threading.Timer(0.3, signal.raise_signal, (signal.SIGINT,)).start()
@@ -260,7 +260,7 @@ def test_a_decorated_function_is_called_once(client: leasehold.Client, name: str
     assert calls == [("mon", 1), ("mon", 2), ("tue", 1), ("mon", 3), ("mon", 3)]
     assert client.inspect_run(f"{name}-mon", "01").done
 
-    @client.once(name, ttl=TTL)
+    @client.once(name, keep=604_800, ttl=TTL)
     def recursive() -> object:
         return recursive()
 
@@ -276,14 +276,14 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
 
     for function in (coroutine, generator):
         with pytest.raises(TypeError):
-            client.once(name)(function)
+            client.once(name, keep=604_800)(function)
     with pytest.raises(TypeError, match="asyncio|aio"):
-        client.once(name)(lambda: coroutine())()
+        client.once(name, keep=604_800)(lambda: coroutine())()
     assert is_open(client, name)
     with pytest.raises(leasehold.ConfigError, match="slot .* has the field 'week'"):
         client.once(name, slot="{week}")(lambda day: None)
     with pytest.raises(leasehold.ConfigError, match="name of the run .* has the field 'week'"):
-        client.once("{week}")(lambda day: None)
+        client.once("{week}", keep=604_800)(lambda day: None)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
         {"every": 0.5},
         {"every": timedelta(days=36501)},
         {"every": 60, "offset": 60},
-        {"offset": 5},
+        {"slot": "s", "offset": 5},
         {"cooldown": 60, "keep": 60},
         {"keep": 29},
         {"every": 3600, "keep": 3599},
@@ -307,11 +307,13 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
         {"keep": timedelta(days=36501)},
         {"keep": math.inf},
         {"keep": -1},
-        {"ttl": 0.01},
-        {"wait": -1},
+        {"slot": "s", "ttl": 0.01},
+        {"slot": "s", "wait": -1},
     ],
 )
 def test_impossible_settings_are_refused_at_once(client: leasehold.Client, name: str, options: Any) -> None:
+    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: slot .* keep "):
+        client.once(name)
     with pytest.raises(leasehold.ConfigError):
         client.once(name, **options)
 
@@ -331,13 +333,13 @@ def test_wrong_arguments_are_explained(client: leasehold.Client, name: str) -> N
         with pytest.raises(TypeError, match="slot must be a str, such as day.isoformat\\(\\) for a date, not date"):
             call()
     with pytest.raises(TypeError, match="if run:"):
-        bool(client.once(name))
+        bool(client.once(name, keep=604_800))
     with pytest.raises(TypeError):
-        pickle.dumps(client.once(name))
-    with client.once(name, ttl=TTL) as run, pytest.raises(TypeError):
+        pickle.dumps(client.once(name, keep=604_800))
+    with client.once(name, keep=604_800, ttl=TTL) as run, pytest.raises(TypeError):
         pickle.dumps(run)
     with pytest.raises(leasehold.NotOwnedError):
-        client.once(name).__exit__(None, None, None)
+        client.once(name, keep=604_800).__exit__(None, None, None)
     with pytest.raises(AttributeError):
         leasehold.unknown  # type: ignore[attr-defined]  # noqa: B018
 
@@ -345,7 +347,7 @@ def test_wrong_arguments_are_explained(client: leasehold.Client, name: str) -> N
 def test_odd_slots_are_apart(client: leasehold.Client, name: str) -> None:
     pairs = [(f"{name}@b", "c"), (name, "b@c"), (f"{name}%40b", "c"), (name, "ü 🦀"), (name, "c"), (name, None)]
     for job, slot in pairs:
-        with client.once(job, slot=slot, ttl=TTL) as run:
+        with client.once(job, slot=slot, keep=604_800, ttl=TTL) as run:
             assert run is not None, (job, slot)
     assert all(client.inspect_run(job, slot).done for job, slot in pairs)
     assert len({client.inspect_run(job, slot).resource for job, slot in pairs}) == len(pairs)
@@ -396,7 +398,7 @@ def test_a_run_can_be_forgotten(client: leasehold.Client, name: str) -> None:
 
 
 def test_threads_share_a_once(client: leasehold.Client, name: str) -> None:
-    once, got, gate = client.once(name, ttl=TTL), [], threading.Barrier(8)
+    once, got, gate = client.once(name, keep=604_800, ttl=TTL), [], threading.Barrier(8)
 
     def work() -> None:
         gate.wait()
@@ -413,7 +415,7 @@ def test_threads_share_a_once(client: leasehold.Client, name: str) -> None:
 
 
 def test_a_dropped_run_leaves_no_mark(client: leasehold.Client, name: str) -> None:
-    once = client.once(name, ttl=TTL)
+    once = client.once(name, keep=604_800, ttl=TTL)
     once.__enter__()
     with pytest.warns(ResourceWarning, match="was dropped while it was held"):
         del once

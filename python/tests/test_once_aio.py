@@ -70,7 +70,7 @@ def test_an_exception_leaves_no_mark(run: Runner, store: str, name: str, ending:
     async def body() -> None:
         async with await connect(store) as client:
             with pytest.raises(ending):
-                async with client.once(name, ttl=TTL):
+                async with client.once(name, keep=604_800, ttl=TTL):
                     raise ending
             assert await is_open(client, name)
 
@@ -82,7 +82,7 @@ def test_a_cancelled_body_leaves_no_mark(run: Runner, store: str, name: str) -> 
         async with await connect(store) as client:
             runs = asyncio.Event()
 
-            @client.once(name, ttl=TTL)
+            @client.once(name, keep=604_800, ttl=TTL)
             async def work() -> None:
                 runs.set()
                 await asyncio.sleep(3600)
@@ -106,10 +106,10 @@ def test_a_cancelled_stand_by_gets_nothing(
         async with await connect(store) as client, await connect(store) as other:
 
             async def stand_by() -> None:
-                async with other.once(name, ttl=TTL, wait=3600):
+                async with other.once(name, keep=604_800, ttl=TTL, wait=3600):
                     raise AssertionError
 
-            async with client.once(name, ttl=TTL):
+            async with client.once(name, keep=604_800, ttl=TTL):
                 task = asyncio.ensure_future(stand_by())
                 await stands_by(caplog, name)
                 task.cancel()
@@ -135,7 +135,7 @@ def test_a_stand_by_learns_that_the_work_is_done(
                 await stands_by(caplog, name)
                 return calls
 
-            workers = [each.once(name, ttl=TTL, wait=3600)(work) for each in (client, other)]
+            workers = [each.once(name, keep=604_800, ttl=TTL, wait=3600)(work) for each in (client, other)]
             first, second = await asyncio.gather(*(worker() for worker in workers))
             assert {type(first), type(second)} == {Ran, AlreadyDone} and Ran(1) in (first, second)
 
@@ -163,13 +163,13 @@ def test_a_lost_run_writes_no_mark(run: Runner, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client, await connect(store) as other:
             with pytest.raises(leasehold.LeaseLostError):
-                async with client.once(name, ttl=1) as work:
+                async with client.once(name, keep=604_800, ttl=1) as work:
                     assert work is not None
                     assert await other.release_if(work.resource, token=work.token)
                     await work.lost.wait()
             assert (await client.inspect_run(name)).done is None
             with pytest.raises(leasehold.LeaseholdError):
-                async with client.once(name, ttl=TTL):
+                async with client.once(name, keep=604_800, ttl=TTL):
                     await client.close()
             assert (await other.inspect_run(name)).done is None
 
@@ -183,7 +183,7 @@ def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(run: Runner, t
     async def body() -> None:
         client = await aio.connect(f"redis://127.0.0.1:{port}", request_timeout=0.2)
         with pytest.raises(leasehold.FinishUnconfirmedError):
-            async with client.once("job", ttl=1):
+            async with client.once("job", keep=604_800, ttl=1):
                 server.send_signal(signal.SIGSTOP)
         with contextlib.suppress(leasehold.StoreUnavailableError):
             await client.close()
@@ -202,7 +202,7 @@ def test_a_cancelled_finish_goes_on(run: Runner, store: str, name: str) -> None:
             async def work() -> None:
                 task = asyncio.current_task()
                 assert task is not None
-                async with client.once(name, ttl=TTL):
+                async with client.once(name, keep=604_800, ttl=TTL):
                     # While it finishes.
                     asyncio.get_running_loop().call_soon(task.cancel)
 
@@ -236,7 +236,7 @@ def test_a_decorated_coroutine_function_is_called_once(run: Runner, store: str, 
                 with pytest.raises(ZeroDivisionError):
                     await report("mon", part=3)
             with pytest.raises(TypeError):
-                client.once(name)(lambda: None)  # type: ignore[arg-type, return-value]
+                client.once(name, keep=604_800)(lambda: None)  # type: ignore[arg-type, return-value]
             with pytest.raises(leasehold.ConfigError):
                 client.once(name, slot="s", cooldown=60)
 

@@ -42,7 +42,7 @@ def test_a_run_is_done_once(two: Two) -> None:
 def test_a_body_that_raises_leaves_no_mark(two: Two) -> None:
     client, _ = two
     for ending in (ZeroDivisionError, SystemExit, KeyboardInterrupt, GeneratorExit):
-        with pytest.raises(ending), client.once("job", ttl=TTL):
+        with pytest.raises(ending), client.once("job", keep=604_800, ttl=TTL):
             raise ending
         assert client.inspect_run("job").holder is None and client.inspect_run("job").done is None
 
@@ -68,15 +68,15 @@ def test_a_decorated_function_is_called_once(two: Two) -> None:
     def report(day: str) -> str:
         return day.upper()
 
-    assert client.once("report-{day}", ttl=TTL)(report)("mon") == Ran("MON")
-    assert isinstance(rival.once("report-{day}", ttl=TTL)(report)("mon"), AlreadyDone)
-    assert rival.once("report-{day}", ttl=TTL)(report)("tue") == Ran("TUE")
+    assert client.once("report-{day}", keep=604_800, ttl=TTL)(report)("mon") == Ran("MON")
+    assert isinstance(rival.once("report-{day}", keep=604_800, ttl=TTL)(report)("mon"), AlreadyDone)
+    assert rival.once("report-{day}", keep=604_800, ttl=TTL)(report)("tue") == Ran("TUE")
 
 
 def test_a_run_can_be_forgotten(two: Two) -> None:
     client, rival = two
     assert rival.forget_run("job") is None
-    with client.once("job", ttl=TTL) as run:
+    with client.once("job", keep=604_800, ttl=TTL) as run:
         assert run is not None
     mark = rival.forget_run("job")
     assert mark is not None and mark.token == run.token
@@ -92,15 +92,17 @@ def test_a_run_can_be_forgotten(two: Two) -> None:
         {"every": 60, "cooldown": 60},
         {"every": 0},
         {"every": 60, "offset": 60},
-        {"offset": 5},
+        {"slot": "s", "offset": 5},
         {"cooldown": 60, "keep": 60},
         {"keep": 29},
         {"every": 3600, "keep": 3599},
         {"keep": timedelta(days=36501)},
-        {"ttl": 0.01},
+        {"slot": "s", "ttl": 0.01},
     ],
 )
 def test_impossible_settings_are_refused_at_once(two: Two, options: Any) -> None:
+    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: slot .* keep "):
+        two[0].once("job", ttl=5)
     with pytest.raises(leasehold.ConfigError):
         two[0].once("job", **options)
     with pytest.raises(TypeError, match="slot must be a str"):
@@ -143,10 +145,10 @@ def test_the_mark_of_a_period_outlasts_it(client: testing.FakeClient, days: int,
 def test_a_stand_by_takes_over(
     clock: testing.FakeClock, client: testing.FakeClient, rival: testing.FakeClient
 ) -> None:
-    with pytest.raises(leasehold.LeaseLostError), client.once("job") as run:
+    with pytest.raises(leasehold.LeaseLostError), client.once("job", keep=604_800) as run:
         assert run is not None
         client.lose(run.resource)
-        with rival.once("job", wait=10) as taken:
+        with rival.once("job", keep=604_800, wait=10) as taken:
             assert taken is not None and taken.token > run.token
     info = client.inspect_run("job")
     assert taken is not None and info.done is not None and info.done.token == taken.token
@@ -155,8 +157,8 @@ def test_a_stand_by_takes_over(
 def test_a_stand_by_gives_up_after_its_wait(
     clock: testing.FakeClock, client: testing.FakeClient, rival: testing.FakeClient
 ) -> None:
-    with client.once("job"):
-        before, late = clock.now(), rival.once("job", wait=10)
+    with client.once("job", keep=604_800):
+        before, late = clock.now(), rival.once("job", keep=604_800, wait=10)
         with late as nothing:
             assert nothing is None and isinstance(late.outcome, RunningElsewhere)
         assert clock.now() - before == pytest.approx(10, abs=0.1)
@@ -165,18 +167,18 @@ def test_a_stand_by_gives_up_after_its_wait(
 def test_a_store_that_is_down_leaves_a_finish_unconfirmed(
     clock: testing.FakeClock, client: testing.FakeClient
 ) -> None:
-    with pytest.raises(leasehold.FinishUnconfirmedError), client.once("job", ttl=TTL):
+    with pytest.raises(leasehold.FinishUnconfirmedError), client.once("job", keep=604_800, ttl=TTL):
         client.store_down()
-    with pytest.raises(leasehold.StoreUnavailableError), client.once("job", wait=1):
+    with pytest.raises(leasehold.StoreUnavailableError), client.once("job", keep=604_800, wait=1):
         raise AssertionError
     with pytest.raises(leasehold.StoreUnavailableError):
         client.inspect_run("job")
     client.store_up()
-    assert client.once("job")(lambda: 7)() == Ran(7)
+    assert client.once("job", keep=604_800)(lambda: 7)() == Ran(7)
 
 
 def test_a_run_of_a_closed_client_writes_no_mark(client: testing.FakeClient, rival: testing.FakeClient) -> None:
-    with pytest.raises(leasehold.NotOwnedError), client.once("job"):
+    with pytest.raises(leasehold.NotOwnedError), client.once("job", keep=604_800):
         client.close()
     assert rival.inspect_run("job").done is None
 

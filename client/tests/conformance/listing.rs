@@ -46,7 +46,7 @@ pub(crate) fn the_held_locks_of_a_prefix_are_listed(store: &Store) {
         assert_eq!(without_left(info), without_left(inspected));
     }
     second.release().unwrap();
-    let run = one.once("job/4").begin().unwrap();
+    let run = one.once("job/4").cooldown(Duration::from_secs(600)).begin().unwrap();
     let leasehold::blocking::Once::Run(run) = run else { panic!("nobody has done it") };
     assert_eq!(names(&two, "job/"), set(&["job/1", "job/30", "job/4@"]), "runs are locks too");
     run.finish().unwrap();

@@ -96,7 +96,8 @@ pub(crate) fn all_clients_agree_on_the_number_of_permits(store: &Store) {
 pub(crate) fn a_number_counts_only_while_nobody_writes_one(store: &Store) {
     let (one, two) = store.two_clients();
     one.set_permits("license", 2).unwrap();
-    let record = || two.once("license#permits").owner("permits=3").ttl(ms(2_000)).even_if_done().wait(PATIENCE);
+    let record =
+        || two.once("license#permits").keep(LONG).owner("permits=3").ttl(ms(2_000)).even_if_done().wait(PATIENCE);
     let Once::Run(writer) = record().begin().unwrap() else { panic!("nobody else writes") };
     std::thread::scope(|scope| {
         let acquiring = scope.spawn(|| one.semaphore("license", 2).ttl(LONG).wait(PATIENCE).acquire());

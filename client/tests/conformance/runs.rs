@@ -65,9 +65,9 @@ pub(crate) fn slots_are_done_once_each(store: &Store) {
         [
             monday(client),
             once("report").slot("tuesday"),
-            once("report"),
+            once("report").keep(WEEK),
             once("other").slot("monday"),
-            once("report@monday"),
+            once("report@monday").keep(WEEK),
             once("report").every(WEEK).offset(middle),
             once("report").every(WEEK).offset(modulo(middle + DAY, WEEK)),
         ]
@@ -156,11 +156,11 @@ pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
     for error in [run.finish().unwrap_err(), run.release().unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::NotOwned, "twice: {error}");
     }
-    let left = begun(two.once("other"));
+    let left = begun(two.once("other").cooldown(DAY));
     two.close().unwrap();
     let closed = left.finish().unwrap_err();
     assert!(matches!(closed.kind(), ErrorKind::Lost | ErrorKind::Closed | ErrorKind::NotOwned), "{closed:?}");
-    begun(one.once("other").wait(PATIENCE)).release().unwrap();
+    begun(one.once("other").cooldown(DAY).wait(PATIENCE)).release().unwrap();
 }
 
 pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
@@ -223,6 +223,8 @@ pub(crate) fn bad_settings_of_runs_are_refused_alike_everywhere(store: &Store) {
     let long = "s".repeat(1_025);
     for (request, words) in [
         (client.once(""), "no name"),
+        (once(), "say when the work is to be done again: slot"),
+        (once().ttl(DAY).even_if_done(), "say when the work is to be done again: slot"),
         (once().slot(""), "slot is empty"),
         (once().slot("a\nb"), "control character U+000A"),
         (once().slot(long.as_str()), "1025 bytes"),

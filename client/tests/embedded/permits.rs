@@ -97,7 +97,9 @@ fn none_and_too_many_locks_are_refused() {
 #[test]
 fn a_record_of_the_number_that_is_not_ours_is_reported() {
     let client = Client::connect("memory:permits-record").unwrap();
-    let leasehold::blocking::Once::Run(run) = client.once("license#permits").owner("a job").begin().unwrap() else {
+    let leasehold::blocking::Once::Run(run) =
+        client.once("license#permits").keep(PATIENCE).owner("a job").begin().unwrap()
+    else {
         panic!("nobody has run it")
     };
     run.finish().unwrap();

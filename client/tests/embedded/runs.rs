@@ -109,7 +109,7 @@ fn a_run_that_is_lost_while_it_works_is_not_finished() {
         let run = begun(client.once("job").ttl(ms(300)).max_hold(ms(300)).cooldown(PATIENCE)).await;
         assert_eq!(tokio::time::timeout(PATIENCE, run.lost()).await.unwrap().kind(), ErrorKind::Lost);
         assert_eq!(run.finish().await.unwrap_err().kind(), ErrorKind::Lost);
-        begun(client.once("job").wait(PATIENCE)).await.release().await.unwrap();
+        begun(client.once("job").cooldown(PATIENCE).wait(PATIENCE)).await.release().await.unwrap();
     });
 }
 
