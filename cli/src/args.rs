@@ -89,9 +89,9 @@ pub(crate) enum Command {
     /// Run a command unless it was done before
     ///
     /// A lock keeps two machines from running a job at the same time; the second may still run it after the first. `once`
-    /// writes down that the command has succeeded, in one step with the release of its lock, so that nobody runs it again.
-    /// The command's environment is that of `exec`, and so is the handling of signals and of a lost lease;
-    /// LEASEHOLD_RESOURCE is NAME@SLOT.
+    /// writes down that the command has succeeded, in one step with the release of its lock, so that nobody runs it again:
+    /// --slot, --every, --cooldown or --keep says until when, and one of them has to be there. The command's environment is
+    /// that of `exec`, and so is the handling of signals and of a lost lease; LEASEHOLD_RESOURCE is NAME@SLOT.
     #[command(after_long_help = ONCE_HELP)]
     Once(OnceArgs),
     /// Run a command on one machine of several: on the leader, and on the next one when that has gone

@@ -340,7 +340,7 @@ def test_a_django_function_is_called_once(memory: str, monkeypatch: pytest.Monke
             return f"token {self.run.token}"  # type: ignore[attr-defined]
 
     class Command(adapter.OnceMixin, Base):
-        once = {"cooldown": 3600}  # noqa: RUF012
+        once = {"cooldown": 3600}
 
     said = io.StringIO()
     assert str(Command().execute()).startswith("token ")
