@@ -18,6 +18,7 @@ from leasehold.protocol import Wait
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
+    from types import TracebackType
     from typing import Any, NoReturn
 
     from typing_extensions import Self, Unpack
