@@ -11,7 +11,7 @@ const [a, b] = await Promise.all([connect(url), connect(url)]);
 const token = await a.using("lock", async (lease) => {
   assert.equal(await b.tryAcquire("lock"), null);
   await assert.rejects(b.acquire("lock", { wait: 0 }), LockBusyError);
-  await assert.rejects(b.acquire("lock", { wait: 50 }), LockTimeoutError);
+  await assert.rejects(b.acquire("lock", { wait: 100 }), LockTimeoutError);
   return lease.token;
 });
 console.log("excludes");
@@ -27,7 +27,7 @@ const done = await Promise.all(Array.from({ length: 50 }, (_, n) => b.using(`man
 assert.equal(done.length, 50);
 console.log("waits");
 
-const lost = await a.acquire("lost", { ttl: 300, renew: false });
+const lost = await a.acquire("lost", { ttl: 1_000, renew: false });
 const alive = setInterval(() => {}, 60_000); // a lease keeps no process alive
 await new Promise((resolve) => lost.signal.addEventListener("abort", resolve, { once: true }));
 clearInterval(alive);
