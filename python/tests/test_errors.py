@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leasehold
+import leasehold.cas
 
 
 @pytest.mark.parametrize(

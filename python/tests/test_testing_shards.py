@@ -33,7 +33,7 @@ class Journal:
         return shards  # type: ignore[no-any-return]
 
 
-def indexes(shards: testing.FakeShards) -> list[int]:
+def indexes(shards: testing.FakeShards | leasehold.Shards) -> list[int]:
     return [shard.index for shard in shards.held]
 
 
