@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
+import subprocess
+import sys
 import threading
 import traceback
 import warnings
@@ -55,6 +57,24 @@ def test_a_period_of_years_raises_a_warning_at_the_line_of_the_caller(memory: st
         warnings.simplefilter("error")
         for keep in (86_400, 365 * 86_400, 10 * 365 * 86_400, timedelta(days=1000)):
             client.once(name, slot="s", keep=keep)
+
+
+def test_a_period_of_years_is_logged_once_in_a_process() -> None:
+    script = """
+import logging, sys
+from datetime import timedelta
+
+import leasehold
+
+logging.basicConfig(level=logging.WARNING, stream=sys.stdout)
+with leasehold.connect("memory:") as client:
+    for name in ("a", "b"):
+        with client.once(name, every=timedelta(days=1000)) as run:
+            assert run
+"""
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert said.stdout.count("was a smaller unit meant?") == 1 and said.stderr == "", said
+    assert 'every of "a" is 1000 days, a thousand times 24 h' in said.stdout
 
 
 def test_a_bool_is_not_a_duration(memory: str, name: str) -> None:
