@@ -19,6 +19,7 @@ inherited leases are lost, nothing is released, and inherited clients raise an e
 
 from __future__ import annotations
 
+from leasehold import _hints
 from leasehold._client import Client, connect
 from leasehold._errors import (
     CallbackError,
@@ -120,8 +121,10 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'leasehold' has no attribute {name!r}")
         from importlib import import_module
 
-        globals()[name] = getattr(import_module(f"leasehold.{_LAZY[name]}"), name)
-        return globals()[name]
+        value = globals()[name] = getattr(import_module(f"leasehold.{_LAZY[name]}"), name)
+        _hints.resolve_class(value, f"leasehold.{_LAZY[name]}")
+        return value
 
 
+_hints.resolve(globals())
 del TYPE_CHECKING

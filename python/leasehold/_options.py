@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import FunctionType
+
+from leasehold._hints import of_function
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     from leasehold._types import Seconds, Stores
 
@@ -220,8 +224,13 @@ def running(
 def shown_as(signature: Callable[..., object]) -> Callable[[F], F]:
     """Makes ``help()``, ``inspect.signature`` and editors show these parameters instead of ``**options``."""
 
+    of: Any = signature
+
     def decorate(function: F) -> F:
-        function.__wrapped__ = signature  # type: ignore[attr-defined]
+        shown, seen = FunctionType(of.__code__, of.__globals__, of.__name__, of.__defaults__), of_function(of)
+        shown.__kwdefaults__ = of.__kwdefaults__
+        shown.__annotations__ = function.__annotations__ = seen.returning(of_function(function))
+        function.__wrapped__ = shown  # type: ignore[attr-defined]
         return function
 
     return decorate

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 
-from leasehold import _aio_shards
+from leasehold import _aio_shards, _hints
 from leasehold._aio_lease import Lease, Leases, Lost, Permit, Run, refuse_uncallable
 from leasehold._aio_lock import Acquirable, Lock, Once
 from leasehold._aio_loop import on_loop, perform, reactor_of, task_number
@@ -362,3 +362,6 @@ class Election(AsyncOnly):
 
     def __repr__(self) -> str:
         return repr(self._native)
+
+
+_hints.resolve(globals())

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from leasehold import _native
+from leasehold import _hints, _native
 from leasehold._functions import refuse_result
 from leasehold._options import UNNAMED, Unnamed
 
@@ -136,3 +136,6 @@ def _bytes(value: object) -> bytes:
     if not isinstance(value, bytes):
         raise TypeError(f"the new value of an item is bytes, or None to leave it as it is, not {type(value).__name__}")
     return value
+
+
+_hints.resolve(globals())

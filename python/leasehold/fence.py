@@ -20,7 +20,7 @@ other kind, a row guard, uses a column of your table.
 
 from __future__ import annotations
 
-from leasehold import _native
+from leasehold import _hints, _native
 from leasehold._fence_sqlite import SqliteGuard, SqliteRowGuard
 from leasehold._functions import refuse_result
 from leasehold._native import CosmosGuard, DynamodbGuard, PostgresGuard, PostgresRowGuard
@@ -144,3 +144,6 @@ class ObjectGuard:
     def data(body: bytes) -> bytes | None:
         """The data of an object; None for one that no guard has written."""
         return _native.object_data(body)
+
+
+_hints.resolve(globals())

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from leasehold import _observe
+from leasehold import _hints, _observe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,3 +67,6 @@ def unsubscribe(observer: Observer) -> None:
     """Ends a subscription. Raises ValueError if there is none."""
     _observe.observers.remove(observer)
     _observe.look()
+
+
+_hints.resolve(globals())

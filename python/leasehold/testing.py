@@ -31,6 +31,7 @@ compete for locks, use ``memory:NAME``.
 
 from __future__ import annotations
 
+from leasehold import _hints
 from leasehold._client import Client
 from leasehold._fake_clock import FakeClock
 from leasehold._fake_election import FakeElection
@@ -74,7 +75,9 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module 'leasehold.testing' has no attribute {name!r}")
         from leasehold import _fake_aio
 
-        return getattr(_fake_aio, name)
+        value = getattr(_fake_aio, name)
+        _hints.resolve_class(value)
+        return value
 
 
 
@@ -139,3 +142,6 @@ class FakeClient(Client):
     def store_up(self) -> None:
         """Requests reach the store again; its records are still there."""
         self.clock._set_up(True)
+
+
+_hints.resolve(globals())

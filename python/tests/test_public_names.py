@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pydoc
 import subprocess
 import sys
 import typing
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 import pytest
+
+import leasehold
+from leasehold import aio
 
 MODULES = [
     "leasehold",
@@ -68,6 +73,59 @@ def test_each_parameter_has_a_name(module: str) -> None:
         parameters = inspect.signature(value).parameters.values()
         hidden += [f"{name}({each})" for each in parameters if each.kind in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
     assert not hidden, hidden
+
+
+def functions_and_classes(module: str) -> Iterator[tuple[str, Any]]:
+    """The public ones of a module, those that make properties, and what is called by `with`."""
+    of = importlib.import_module(module)
+    for name, value in public(of):
+        yield name, value.fget if isinstance(value, property) else value
+    for name in of.__all__:
+        for special in ("__init__", "__enter__", "__exit__", "__aenter__", "__call__"):
+            if inspect.isfunction(function := getattr(getattr(of, name), special, None)):
+                yield f"{name}.{special}", function
+
+
+def of_the_package(value: object) -> bool:
+    if not (inspect.isclass(value) or inspect.isfunction(value)) or typing.get_origin(value):
+        return False
+    # A decorator of another library may have wrapped it.
+    return (value.__module__ or "").partition(".")[0] == "leasehold" and type(value).__module__ in ("builtins", "abc")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_types_of_each_public_name_can_be_asked_for(module: str) -> None:
+    unknown, texts = [], []
+    for name, value in functions_and_classes(module):
+        if not of_the_package(value):
+            continue
+        try:
+            typing.get_type_hints(value)
+        except NameError as error:
+            unknown.append(f"{name}: {error}")
+        if inspect.isfunction(value) and ".contrib." not in module:
+            texts += [f"{name}: {each}" for each in inspect.signature(value).parameters.values() if isinstance(each.annotation, str)]
+    assert not unknown, unknown
+    assert not texts, "help() and notebooks show types, not their source text"
+
+
+RESULTS = {
+    "leasehold.connect": leasehold.Client,
+    "leasehold.Client.lock": leasehold.Lock,
+    "leasehold.Client.acquire": leasehold.Lease,
+    "leasehold.Client.once": leasehold.Once,
+    "leasehold.Client.semaphore": leasehold.Semaphore,
+    "leasehold.aio.Client.lock": aio.Lock,
+    "leasehold.aio.Client.once": aio.Once,
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_help_shows_the_result_of_a_call(name: str) -> None:
+    function = pydoc.locate(name)
+    assert inspect.signature(function).return_annotation is RESULTS[name]  # type: ignore[arg-type]
+    assert typing.get_type_hints(function)["return"] is RESULTS[name]
+    assert f"-> {RESULTS[name].__module__}.{RESULTS[name].__name__}\n" in pydoc.plain(pydoc.render_doc(function))
 
 
 WITHOUT_UNIX = """

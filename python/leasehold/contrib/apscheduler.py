@@ -21,6 +21,7 @@ from apscheduler.executors.base import run_job
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.triggers.interval import IntervalTrigger
 
+from leasehold import _hints
 from leasehold._client import connect
 from leasehold._errors import ConfigError
 from leasehold._options import UNNAMED, Unnamed
@@ -164,3 +165,6 @@ def _occurrence(job: Any, run_time: datetime) -> OnceOptions:
     slot = period_slot(round(run_time.timestamp() * 1000), interval)
     # A scheduler that began later runs the job later in the same period.
     return {"slot": slot, "keep": min(2 * interval, _MAX_KEEP)} if interval > _KEEP else {"slot": slot}
+
+
+_hints.resolve(globals())

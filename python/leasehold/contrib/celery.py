@@ -28,6 +28,7 @@ from celery import current_task
 from celery.beat import PersistentScheduler
 from celery.schedules import crontab
 
+from leasehold import _hints
 from leasehold._errors import ConfigError, LockBusyError
 from leasehold._once import requester
 from leasehold._options import UNNAMED, Unnamed
@@ -144,3 +145,6 @@ def _occurrence(entry: Any) -> OnceOptions:
     # Not the default of 7 days, which would pile up marks, nor more than that, which no quorum keeps, without need.
     keep = max(min(2 * every, timedelta(days=7)), every, timedelta(seconds=_TTL))
     return {"every": max(every, timedelta(seconds=1)), "keep": keep}
+
+
+_hints.resolve(globals())

@@ -22,6 +22,7 @@ import sys
 from django.conf import settings
 from django.core.management.base import CommandError
 
+from leasehold import _hints
 from leasehold._options import UNNAMED, Unnamed
 from leasehold._runs import AlreadyDone
 from leasehold.contrib._clients import client_of, runs_once, shows_options
@@ -88,3 +89,6 @@ class OnceMixin:
 def _stores() -> Stores | None | Unnamed:
     stores: Stores | None | Unnamed = getattr(settings, "LEASEHOLD_STORE", UNNAMED)
     return stores
+
+
+_hints.resolve(globals())

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from prometheus_client import REGISTRY, Counter, Histogram
 
-from leasehold import metrics
+from leasehold import _hints, metrics
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,3 +117,6 @@ class Exporter:
             child.inc(sample.value)
         else:
             child.observe(sample.value)
+
+
+_hints.resolve(globals())

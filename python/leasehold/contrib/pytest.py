@@ -12,7 +12,7 @@ import itertools
 
 import pytest
 
-from leasehold import testing
+from leasehold import _hints, testing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,3 +47,6 @@ def leasehold_store(monkeypatch: pytest.MonkeyPatch) -> str:
     url = f"memory:pytest-{next(_numbers)}"
     monkeypatch.setenv("LEASEHOLD_STORE", url)
     return url
+
+
+_hints.resolve(globals())

@@ -12,6 +12,7 @@ number with its unit in the name: instants of the host's monotonic clock, and di
 
 from __future__ import annotations
 
+from leasehold import _hints
 from leasehold._native import clocks
 from leasehold.protocol import _values
 from leasehold.protocol._client import Client, Guard, Reader, channel, encode, period_slot, released_by, run_resource
@@ -37,3 +38,6 @@ __all__ = [
 def now() -> Now:
     """The readings of this machine's clocks; the monotonic one counts suspended time."""
     return Now(*clocks())
+
+
+_hints.resolve(globals())

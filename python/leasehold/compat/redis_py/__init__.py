@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from leasehold import _hints
 from leasehold._client import _connected
 from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
@@ -134,3 +135,6 @@ class Lock(BaseLock):
             self.release()
         except LockError as lost:
             self._swallow(lost, error)
+
+
+_hints.resolve(globals())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from leasehold import _hints
 from leasehold._aio_loop import perform
 from leasehold._errors import LockBusyError, LockTimeoutError
 from leasehold.aio import Lease
@@ -114,3 +115,6 @@ class Lock(BaseLock):
     async def _give_back(self, lease: _native.Lease) -> None:
         with self._translated():
             await perform(lease._begin_release())
+
+
+_hints.resolve(globals())
