@@ -107,7 +107,7 @@ fn another_quorum_is_left_alone() {
     let other = ["quorum", "status", "--max-ttl", "4s", "--store", &stores];
     rig.place.run(&other).expect(1);
     let other = ["exec", "--max-ttl", "4s", "--store", &stores, "job", "--", "true"];
-    rig.place.run(&other).expect(64).says("max_ttl of 2s");
+    rig.place.run(&other).expect(64).says("max_ttl of 2 s");
     // Nobody needs to say it again, and a node alone is none of one's own.
     rig.place.run(&["quorum", "status", "--store", &stores]).expect(0);
     rig.place.run(&["exec", "--ttl", "2s", "--store", &stores, "job", "--", "true"]).expect(0);
@@ -122,7 +122,7 @@ fn a_quorum_serves_as_long_as_a_majority_answers() {
     let ran = rig.run(&["exec", "--ttl", "2s", "--owner", "night shift", "job", "--", "printenv", "LEASEHOLD_STORE"]);
     let told = ran.expect(0).stdout;
     assert_eq!(told.trim().split(' ').count(), 3, "{told}");
-    rig.run(&["exec", "job", "--", "true"]).expect(64).says("30s").says("2s").says("max_ttl");
+    rig.run(&["exec", "job", "--", "true"]).expect(64).says("30 s").says("2 s").says("max_ttl");
     rig.run(&["inspect", "job"]).expect(1);
     rig.servers[2].kill();
     rig.run(&["inspect", "job"]).expect(1);
@@ -220,7 +220,7 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     assert!(rig.run(&["inspect", "job", "--slot", "tuesday"]).expect(0).stdout.contains("job@tuesday is done"));
     rig.run(&["once", "--forget", "--slot", "tuesday", "job"]).expect(0);
     once(&["tuesday", "--trust-quorum"], "exit 9").expect(9);
-    once(&["wednesday", "--keep", "8d"], "exit 0").expect(64).says("604800s");
+    once(&["wednesday", "--keep", "8d"], "exit 0").expect(64).says("604800 s");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_core::config::{MAX_KEEP, RunOptions};
+use leasehold_core::config::{MAX_KEEP, RunOptions, Span};
 use leasehold_core::{Resource, op, period_slot};
 
 use crate::client::Client;
@@ -413,8 +413,10 @@ impl RunRequest {
         let keep = match (&self.occurrence, self.cooldown.or(self.keep)) {
             (Occurrence::Every(period), Some(keep)) if keep < *period && !(self.even_if_done && keep.is_zero()) => {
                 return misfit(&format!(
-                    "keep is {keep:?}, shorter than the period of {period:?}, in which the job would be done again: keep \
-                     the mark for the period at least"
+                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the mark for \
+                     the period at least",
+                    Span(keep),
+                    Span(*period)
                 ));
             }
             (_, Some(keep)) => keep,

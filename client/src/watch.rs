@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::Resource;
+use leasehold_core::config::Span;
 
 use crate::client::Client;
 use crate::driver::Caller;
@@ -75,7 +76,8 @@ impl Watch {
     /// of the store is a [`Change`].
     pub async fn next(&mut self) -> Result<Change, Error> {
         if self.every < SHORTEST {
-            let what = format!("{:?} between two readings is too short; the shortest is {SHORTEST:?}", self.every);
+            let what =
+                format!("{} between two readings is too short; the shortest is {}", Span(self.every), Span(SHORTEST));
             return Err(Error::config(what).on(&self.resource));
         }
         Resource::new(&self.resource).map_err(|error| Error::config(error.to_string()))?;

@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn odd_periods_are_refused() {
         for (every, offset, words) in [
-            (Duration::ZERO, Duration::ZERO, "every 0ns is below the smallest, 1s"),
+            (Duration::ZERO, Duration::ZERO, "every 0 s is below the smallest, 1 s"),
             (Duration::MAX, Duration::ZERO, "every"),
-            (DAY, DAY, "offset (it must be below the period) 86400s"),
+            (DAY, DAY, "offset (it must be below the period) 86400 s (1 d)"),
         ] {
             let error = period_slot(0, every, offset).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

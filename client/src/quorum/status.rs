@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold_core::config::Span;
 use leasehold_core::member::{Durability, Marker, Phase, RunId};
 
 use super::nodes::Nodes;
@@ -172,11 +173,11 @@ impl Nodes {
             );
         }
         format!(
-            "has a max_ttl of {:?}, and this client one of {:?}: a node that has lost its data does not vote for so long, \
+            "has a max_ttl of {}, and this client one of {}: a node that has lost its data does not vote for so long, \
              so all clients must have the same. Leave max_ttl out, or set it to what the nodes have; to change it, mark all nodes anew with \
              `leasehold quorum init --force --max-ttl` while nobody holds a lock",
-            Duration::from_millis(marker.max_ttl_ms),
-            self.agreed.max_ttl()
+            Span(Duration::from_millis(marker.max_ttl_ms)),
+            Span(self.agreed.max_ttl())
         )
     }
 }

@@ -7,6 +7,8 @@ mod worker;
 use std::ops::Deref;
 use std::time::Duration;
 
+use leasehold_core::config::Span;
+
 use crate::client::Client;
 use crate::error::Error;
 use crate::fork;
@@ -115,7 +117,8 @@ impl ShardsRequest {
         let shards = self.size.resources()?;
         self.request.clone().named(&shards[0]).check()?;
         if self.every < SHORTEST_LOOK {
-            let what = format!("{:?} between two looks is too short; the shortest is {SHORTEST_LOOK:?}", self.every);
+            let what =
+                format!("{} between two looks is too short; the shortest is {}", Span(self.every), Span(SHORTEST_LOOK));
             return Err(Error::config(what).on(self.size.name()));
         }
         let shared = Arc::new(Shared::new(self.callbacks));

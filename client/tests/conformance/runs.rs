@@ -232,12 +232,12 @@ pub(crate) fn bad_settings_of_runs_are_refused_alike_everywhere(store: &Store) {
         (once().every(DAY).cooldown(DAY), "slot or a cooldown, not both"),
         (once().cooldown(DAY).keep(DAY), "keep says nothing more"),
         (once().slot("s").offset(ms(1)), "offset moves the start of a period"),
-        (once().every(Duration::ZERO), "below the smallest, 1s"),
+        (once().every(Duration::ZERO), "below the smallest, 1 s"),
         (once().every(DAY).offset(DAY), "below the period"),
-        (once().keep(ms(29_999)), "less than the ttl of 30s"),
+        (once().keep(ms(29_999)), "less than the ttl of 30 s"),
         (once().every(DAY).keep(DAY - ms(1)), "shorter than the period"),
         (once().keep(DAY * 36_501), "above the largest"),
-        (once().cooldown(Duration::ZERO), "less than the ttl of 30s"),
+        (once().cooldown(Duration::ZERO), "less than the ttl of 30 s"),
     ] {
         let error = request.begin().expect_err(words);
         assert!(error.kind() == ErrorKind::Config && error.to_string().contains(words), "no {words:?}: {error}");

@@ -31,7 +31,7 @@ fn settings_of_a_quorum_need_one() {
         says(&refused(settings, "memory:"), ErrorKind::Config, &[name, "one store is named"]);
     }
     let three = ["memory:a1", "memory:a2", "memory:a3"];
-    says(&refused(AsyncClient::builder().max_ttl(ms(1)), three), ErrorKind::Config, &["max_ttl", "1ms", "100ms"]);
+    says(&refused(AsyncClient::builder().max_ttl(ms(1)), three), ErrorKind::Config, &["max_ttl", "1 ms", "100 ms"]);
     says(&refused(AsyncClient::builder().quorum_id(""), three), ErrorKind::Config, &["quorum_id", "0 bytes"]);
     let many: Vec<String> = (0..32).map(|n| format!("memory:many{n}")).collect();
     says(&refused(AsyncClient::builder(), many), ErrorKind::Config, &["32", "31"]);
@@ -41,7 +41,7 @@ fn settings_of_a_quorum_need_one() {
 fn a_lock_must_not_outlast_the_abstention() {
     let client = Client::connect_with(settings().create_quorum(), ["memory:", "memory:", "memory:"]).unwrap();
     let error = client.lock("job").ttl(ms(1_500)).lock_delay(ms(501)).acquire().unwrap_err();
-    says(&error, ErrorKind::Config, &["2.001s", "2s", "max_ttl"]);
+    says(&error, ErrorKind::Config, &["2.001 s", "2 s", "max_ttl"]);
     client.lock("job").ttl(ms(1_500)).lock_delay(ms(500)).acquire().unwrap().release().unwrap();
 }
 
@@ -84,7 +84,7 @@ fn a_node_of_another_quorum_is_refused() {
     let error = refused(settings(), three);
     says(&error, ErrorKind::Config, &[&ours, "two lists of nodes do not exclude each other"]);
     let error = refused(settings().max_ttl(MAX_TTL * 2), nodes.direct());
-    says(&error, ErrorKind::Config, &["max_ttl of 2s", "one of 4s", "quorum init --force"]);
+    says(&error, ErrorKind::Config, &["max_ttl of 2 s", "one of 4 s", "quorum init --force"]);
     nodes.servers[1].command(&["SET", "leasehold\u{1f}quorum", "leasehold/9 whatever"]);
     says(&refused(settings(), nodes.direct()), ErrorKind::Config, &["does not know", "update leasehold"]);
     assert_eq!(nodes.standings()[1], Standing::Unreadable);

@@ -66,7 +66,7 @@ fn a_client_takes_the_max_ttl_that_most_nodes_remember() {
     // One of three is no majority, whatever it says.
     nodes.servers[1].command(&["FLUSHALL"]);
     let error = Client::connect_with(silent(), nodes.direct()).unwrap_err();
-    assert!(error.to_string().contains("max_ttl of 2s, and this client one of 60s"), "{error}");
+    assert!(error.to_string().contains("max_ttl of 2 s, and this client one of 60 s"), "{error}");
     // Nor does another quorum's count.
     let other = Quorum::connect(&AsyncClient::builder().quorum_id("another"), nodes.direct()).unwrap();
     assert_eq!(other.max_ttl().as_secs(), 60);

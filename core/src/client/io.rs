@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::config::LockOptions;
+use crate::config::{LockOptions, Span};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, RequestId, Resource};
 use crate::member::LossId;
@@ -191,13 +191,17 @@ impl fmt::Display for Error {
             }
             Self::AboveMaxTtl { record_ttl, max_ttl } => write!(
                 f,
-                "ttl + lock_delay is {record_ttl:?}, the most in this quorum is {max_ttl:?} (max_ttl, which all its \
-                 clients share: a node that has lost its data abstains for so long)"
+                "ttl + lock_delay is {}, the most in this quorum is {} (max_ttl, which all its clients share: a node that \
+                 has lost its data abstains for so long)",
+                Span(*record_ttl),
+                Span(*max_ttl)
             ),
             Self::AboveMaxKeep { keep, max_keep } => write!(
                 f,
-                "the mark would stand for {keep:?}, the most in a quorum is {max_keep:?}, since a node that has lost its \
-                 data is in doubt about marks for so long: make keep, cooldown or the period shorter"
+                "the mark would stand for {}, the most in a quorum is {}, since a node that has lost its data is in doubt \
+                 about marks for so long: make keep, cooldown or the period shorter",
+                Span(*keep),
+                Span(*max_keep)
             ),
             Self::NotARun => f.write_str("this is a plain lock, which has no mark; release it, or acquire it as a run"),
             Self::Closed => f.write_str("the client is closed: connect again"),

@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::time::Duration;
 
+use super::span::Span;
+
 /// Why a setting was refused. Every message names the value, the bound and the setting.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -97,12 +99,17 @@ impl fmt::Display for ConfigError {
                 "session {given:?} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters, such \
                  as \"worker-7\""
             ),
-            Self::TooShort { what, value, min } => write!(f, "{what} {value:?} is below the smallest, {min:?}"),
-            Self::TooFar { what, value, max } => write!(f, "{what} {value:?} is above the largest, {max:?}"),
+            Self::TooShort { what, value, min } => {
+                write!(f, "{what} {} is below the smallest, {}", Span(*value), Span(*min))
+            }
+            Self::TooFar { what, value, max } => {
+                write!(f, "{what} {} is above the largest, {}", Span(*value), Span(*max))
+            }
             Self::KeepBelowTtl { keep, ttl } => write!(
                 f,
-                "the mark would stand for {keep:?}, less than the ttl of {ttl:?}: make keep or cooldown longer, or the ttl \
-                 shorter"
+                "the mark would stand for {}, less than the ttl of {}: make keep or cooldown longer, or the ttl shorter",
+                Span(*keep),
+                Span(*ttl)
             ),
             Self::Drift { ppm, min, max } => write!(f, "drift of {ppm} ppm is outside {min} to {max} ppm"),
             Self::Nodes { count, max } => write!(f, "{count} nodes configured; there must be 1 to {max}"),

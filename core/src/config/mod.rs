@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 mod options;
+mod span;
 pub(crate) mod ttl;
 
 use alloc::vec::Vec;
@@ -9,6 +10,7 @@ use core::time::Duration;
 
 pub use error::ConfigError;
 pub use options::{LockOptions, LockOptionsBuilder, RunOptions};
+pub use span::Span;
 pub use ttl::{Drift, MAX_KEEP, MAX_RECORD_TTL, Ttl};
 
 use crate::ids::{NodeId, SessionLabel};

@@ -408,7 +408,7 @@ fn record_ttl_above_max_ttl_is_rejected() {
     let error = acquire(secs(50), secs(11)).unwrap_err();
     assert_eq!(error, Error::AboveMaxTtl { record_ttl: secs(61), max_ttl: secs(60) });
     let text = error.to_string();
-    assert!(text.contains("61s") && text.contains("60s") && text.contains("max_ttl"), "{text}");
+    assert!(text.contains("61 s") && text.contains("60 s") && text.contains("max_ttl"), "{text}");
     assert_eq!(acquire(secs(50), secs(10)), Ok(()));
 }
 

@@ -244,7 +244,7 @@ fn marks_are_kept_for_the_ttl_at_least_and_100_years_at_most() {
         |keep| LockOptions::builder().run(RunOptions { keep, ..RUN }).build().map(drop).map_err(|e| e.to_string());
     assert_eq!(
         keep(secs(29)),
-        Err("the mark would stand for 29s, less than the ttl of 30s: make keep or cooldown longer, or the ttl shorter"
+        Err("the mark would stand for 29 s, less than the ttl of 30 s: make keep or cooldown longer, or the ttl shorter"
             .into())
     );
     assert_eq!(keep(secs(30)), Ok(()));

@@ -217,7 +217,7 @@ fn settings_that_cannot_work_are_named() {
     let (url, two) = (server.url(), format!("{0},{0}", server.url()));
     let quorum = "00112233445566778899aabbccddeeff";
     for (urls, name, more, words) in [
-        (url.as_str(), "a", &["--ttl-ms", "50"][..], "ttl 50ms is below the smallest, 100ms"),
+        (url.as_str(), "a", &["--ttl-ms", "50"][..], "ttl 50 ms is below the smallest, 100 ms"),
         (&url, "a\nb", &[], "control character U+000A"),
         (&url, "", &[], "the resource has no name"),
         (&url, "a", &["--owner", "a\tb"], "owner has the control character"),
