@@ -308,6 +308,18 @@ pub enum Refusal {
     Denied(Denial),
 }
 
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict(_) => f.write_str("another record is in the way"),
+            Self::Done(_) => f.write_str("the work is done"),
+            Self::Throttled(fault) | Self::Unavailable(fault) | Self::NeedsCredentials(fault) => fault.fmt(f),
+            Self::Abstains { .. } => f.write_str("the node does not vote"),
+            Self::Denied(denial) => denial.fmt(f),
+        }
+    }
+}
+
 /// A refusal that will not pass by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -204,14 +204,8 @@ pub(super) async fn catch_up() {
 impl fmt::Display for NoServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Fault(fault)
-            | Self::Refused(
-                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault),
-            ) => fault.fmt(f),
-            Self::Refused(Refusal::Denied(denial)) => denial.fmt(f),
-            Self::Refused(refusal @ (Refusal::Conflict(_) | Refusal::Done(_) | Refusal::Abstains { .. })) => {
-                write!(f, "{refusal:?}")
-            }
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Refused(refusal) => refusal.fmt(f),
         }
     }
 }

@@ -151,8 +151,13 @@ async fn follow(link: Arc<EtcdLink>, session: Session, waiting: Waiting, resourc
             refused = token;
         }
         let store = Arc::clone(&link);
+        let why = match why {
+            Outcome::Unknown(fault) => fault.to_string(),
+            Outcome::NotApplied(refusal) => refusal.to_string(),
+            Outcome::Applied(_) => "the watch has ended".to_owned(),
+        };
         reports::queue(Level::DEBUG, move || {
-            tracing::debug!(target: "leasehold", store = %store.access(), ?why, "wake-ups interrupted");
+            tracing::debug!(target: "leasehold", store = %store.access(), why, "wake-ups interrupted");
         });
         tokio::time::sleep(pauses.next()).await;
     }

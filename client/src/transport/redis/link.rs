@@ -1,5 +1,6 @@
 //! One connection to a Redis, made when it is needed, and abandoned as soon as it is in doubt.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,15 @@ pub(super) enum NoConnection {
     Fault(Fault),
     /// The server was reached and refuses.
     Refused(Refusal),
+}
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
 }
 
 /// A connection that many requests share, each waiting for its own answer.
@@ -210,7 +220,7 @@ impl RedisLink {
                 state.last.failed(why.clone());
                 let (access, reason) = (Arc::clone(&self.access), why.clone());
                 reports::queue(Level::DEBUG, move || {
-                    tracing::debug!(target: "leasehold", store = %access, why = ?reason, "no connection");
+                    tracing::debug!(target: "leasehold", store = %access, why = %reason, "no connection");
                 });
                 Err(why)
             }

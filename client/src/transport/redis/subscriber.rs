@@ -203,7 +203,7 @@ impl Listener {
                     tracing::debug!(target: "leasehold", %store, %fault, "no wake-ups for now");
                 }),
                 Err(NoConnection::Refused(refusal)) => self.report(Level::WARN, move |store| {
-                    tracing::warn!(target: "leasehold", %store, ?refusal, "no wake-ups: waiters poll");
+                    tracing::warn!(target: "leasehold", %store, %refusal, "no wake-ups: waiters poll");
                 }),
             }
             let rest = sleep(pauses.next());

@@ -157,7 +157,7 @@ impl Cluster {
             drop(reading);
             if let Err(why) = read {
                 reports::queue(Level::DEBUG, move || {
-                    tracing::debug!(target: "leasehold", store = %access, ?why, "the cluster cannot be seen");
+                    tracing::debug!(target: "leasehold", store = %access, %why, "the cluster cannot be seen");
                 });
             }
         });
