@@ -60,6 +60,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// As [`run`], for callers that need the status as a number.
 pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
+    // Where another language's program runs the command, Rust does not know the main thread by name.
+    leasehold::ffi::name_thread("main");
     let mut cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {

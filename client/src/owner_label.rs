@@ -37,11 +37,17 @@ fn host() -> String {
     std::env::var_os("COMPUTERNAME").unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// The number that Rust gave to a thread without a name.
+fn unnamed() -> String {
+    let id = format!("{:?}", thread::current().id());
+    format!("thread-{}", id.trim_matches(|letter: char| !letter.is_ascii_digit()))
+}
+
 fn owner_label() -> String {
     let host = host();
     let thread = NAME.with(|name| name.borrow().clone()).unwrap_or_else(|| {
         let thread = thread::current();
-        thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned)
+        thread.name().map_or_else(unnamed, str::to_owned)
     });
     let mut owner = format!("{host}:{}:{thread}", std::process::id()).replace(char::is_control, "?");
     owner.truncate(owner.floor_char_boundary(leasehold_core::Owner::MAX_BYTES));
