@@ -54,11 +54,11 @@ class FakeLost:
         """The reason of the loss; None while the lease is held or after it was released."""
         return self._lease._loss()
 
-    def wait(self, wait: Seconds | None = None) -> bool:
-        """Moves the clock until the lease is over, by at most ``wait`` seconds. Returns True if it was lost."""
+    def wait(self, timeout: Seconds | None = None) -> bool:
+        """Moves the clock until the lease is over, by at most ``timeout`` seconds. Returns True if it was lost."""
         clock = self._lease._process.clock
         with clock._mutex:
-            clock._until(clock._ns + to_ns(ENDLESS if wait is None else wait), lambda: self._lease._is_over())
+            clock._until(clock._ns + to_ns(ENDLESS if timeout is None else timeout), lambda: self._lease._is_over())
         return self.is_set()
 
 

@@ -363,12 +363,12 @@ impl Lost {
         self.0.is_lost()
     }
 
-    /// Waits until the lease has ended, for at most `wait` seconds (default: for ever), and returns whether it was
+    /// Waits until the lease has ended, for at most `timeout` seconds (default: for ever), and returns whether it was
     /// lost: False if it was released, or still holds.
-    #[pyo3(signature = (wait = None))]
-    fn wait(&self, py: Python<'_>, wait: Option<Seconds>) -> PyResult<bool> {
+    #[pyo3(signature = (timeout = None))]
+    fn wait(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<bool> {
         let mut signals = Signals::default();
-        let most = wait.and_then(Seconds::if_finite);
+        let most = timeout.and_then(Seconds::if_finite);
         py.detach(|| ffi::wait_until_over(&self.0, most, || signals.interrupt()));
         signals.check()?;
         Ok(self.is_set())

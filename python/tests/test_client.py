@@ -143,7 +143,7 @@ def test_a_lease_without_references_is_released(client: leasehold.Client, name: 
         del lost
     # Neither a released nor a lost lease.
     client.acquire(name, ttl=TTL).release()
-    assert client.acquire(name, ttl=0.1, renew=False).lost.wait(PATIENCE)
+    assert client.acquire(name, ttl=0.1, renew=False).lost.wait(timeout=PATIENCE)
 
 
 def test_a_dropped_lease_is_reported_with_its_name_and_line() -> None:

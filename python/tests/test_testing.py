@@ -323,7 +323,7 @@ def test_waiting_moves_the_clock(client: testing.FakeClient, rival: testing.Fake
     with pytest.raises(leasehold.LockTimeoutError):
         client.acquire("job", wait=7200)
     assert clock.now() - before >= 7200
-    assert not other.lost.wait(5)
+    assert not other.lost.wait(timeout=5)
 
 
 def test_an_abandoned_acquisition_does_not_wait(client: testing.FakeClient, rival: testing.FakeClient) -> None:
