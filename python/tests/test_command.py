@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import signal
 import subprocess
 import sys
@@ -63,6 +64,12 @@ def test_the_package_has_its_version_and_names() -> None:
     assert names | {"__version__"} == set(leasehold.__all__)
     files = {str(file) for file in metadata.files("leasehold") or []}
     assert {"leasehold/py.typed", "leasehold/_native.pyi"} <= files
+
+
+def test_the_label_of_the_command_names_the_main_thread(sqlite: str) -> None:
+    done = command("exec", "--store", sqlite, "job", "--", COMMAND, "inspect", "--json", "--store", sqlite, "job")
+    owner = json.loads(done.stdout)["owner"]
+    assert owner.endswith(":main"), owner
 
 
 def test_asyncio_is_imported_only_on_demand() -> None:
