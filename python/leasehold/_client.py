@@ -131,7 +131,8 @@ def _refuse_greenlets() -> None:
             raise ConfigError(
                 f"{name} has patched this process, and leasehold would stop all of its greenlets while one waits: use a "
                 "pool of threads or of processes (Celery: --pool threads or prefork; gunicorn: --worker-class gthread), "
-                "leasehold.aio in a process of asyncio, or the command leasehold exec"
+                "leasehold.aio in a process of asyncio, the command leasehold exec, or from greenlets `leasehold serve`, a daemon "
+                "that is asked over HTTP"
             )
 
 

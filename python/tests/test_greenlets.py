@@ -46,6 +46,7 @@ def test_a_patched_process_is_refused_with_advice(library: str, first: str, conn
     before = PATCHES[library] + IMPORTS if first == "patched" else IMPORTS + PATCHES[library]
     said = run(before + TRY.format(connect=CONNECTS[connects]))
     assert said.startswith(f"{library} has patched this process") and "--pool threads" in said
+    assert "from greenlets `leasehold serve`" in said
 
 
 def test_a_process_that_only_uses_gevent_is_not_refused() -> None:
