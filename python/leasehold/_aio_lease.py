@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from leasehold._aio_loop import perform
+from leasehold._aio_pending import asked
 from leasehold._misuse import AsyncOnly
 
 TYPE_CHECKING = False
@@ -38,6 +39,7 @@ class Lost:
         """True if the lease ended without having been released."""
         return self._native.lost.is_set()
 
+    @asked
     async def wait(self) -> LeaseholdError:
         """Waits until the lease is lost, and returns the reason. After a release it waits forever."""
         error: LeaseholdError = await perform(self._native._begin_lost())

@@ -7,6 +7,7 @@ import functools
 
 from leasehold._aio_lease import Lease, Permit, Run
 from leasehold._aio_loop import cancel, perform, start, task_number
+from leasehold._aio_pending import asked
 from leasehold._client import _request, _run_request
 from leasehold._errors import ConfigError, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError
 from leasehold._functions import refuse_generator, refuse_plain
@@ -50,6 +51,7 @@ class Acquirable(AsyncOnly):
     def _namer(self, function: Callable[..., object]) -> Namer:
         return namer(function, self._name)
 
+    @asked
     async def acquire(self) -> bool:
         """Acquires the lock, within its ``wait``; False if others held it for that long. ``on_lost`` is for
         ``async with`` and decorators only.
@@ -138,6 +140,7 @@ class Lock(Acquirable):
         name: str = self._name
         return name
 
+    @asked
     async def locked(self) -> bool:
         """True if anybody holds the lock, here or elsewhere. Asks the store; the answer is already old when it arrives."""
         return await self._client.inspect(self._name) is not None

@@ -47,10 +47,22 @@ class Hints(dict):  # type: ignore[type-arg]
 
 def of_function(function: Any, module: str | None = None) -> Hints:
     """The annotations of a function, to take their place."""
+    function = _innermost(function)
     texts = function.__annotations__
     # Its `__module__` may name the one that users import it from.
     of: str = module or function.__globals__["__name__"]
     return texts if isinstance(texts, Hints) else Hints({name: (of, text) for name, text in texts.items()})
+
+
+def _innermost(function: Any) -> Any:
+    """The one that shows the signature of a decorated function."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def _annotate(function: Any, module: str | None = None) -> None:
+    function.__annotations__ = _innermost(function).__annotations__ = of_function(function, module)
 
 
 def resolve(public: dict[str, Any]) -> None:
@@ -58,7 +70,7 @@ def resolve(public: dict[str, Any]) -> None:
     for name in public["__all__"]:
         value = public.get(name)
         if isinstance(value, _Function):
-            value.__annotations__ = of_function(value)
+            _annotate(value)
         elif isinstance(value, type):
             for each in value.__mro__:
                 resolve_class(each)
@@ -69,7 +81,7 @@ def resolve_class(of: type, module: str | None = None) -> None:
     for member in vars(of).values():
         function = getattr(member, "fget", None) or getattr(member, "__func__", member)
         if isinstance(function, _Function) and function.__globals__["__name__"].partition(".")[0] == "leasehold":
-            function.__annotations__ = of_function(function, module)
+            _annotate(function, module)
             module = module or function.__globals__["__name__"]
     if module is None and of.__module__.startswith("leasehold."):
         module = of.__module__

@@ -21,7 +21,7 @@ from leasehold import _aio_shards, _hints
 from leasehold._aio_lease import Lease, Leases, Lost, Permit, Run, refuse_uncallable
 from leasehold._aio_lock import Acquirable, Lock, Once
 from leasehold._aio_loop import on_loop, perform, reactor_of, task_number
-from leasehold._aio_pending import Pending
+from leasehold._aio_pending import Pending, asked
 from leasehold._aio_permits import LockAny, RwLock, Semaphore
 from leasehold._aio_shards import Shard, Shards
 from leasehold._client import _begin_acquire, _connector, _end_with_child, _refuse_wait, _request, _several
@@ -135,6 +135,7 @@ class Client(AsyncOnly):
         return Lease(await perform(_begin_acquire(self._native, name, task_number(loop), options), loop))
 
     @shown_as(trying)
+    @asked
     async def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
         """See :meth:`leasehold.Client.try_acquire`."""
         _refuse_wait(options)
@@ -243,12 +244,14 @@ class Client(AsyncOnly):
         refuse_name(name)
         await perform(self._native.begin_set_shards(name, count))
 
+    @asked
     async def inspect(self, name: str) -> LockInfo | None:
         """See :meth:`leasehold.Client.inspect`."""
         refuse_name(name)
         info: LockInfo | None = await perform(self._native.begin_inspect(name))
         return info
 
+    @asked
     async def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
         """See :meth:`leasehold.Client.inspect_run`."""
         refuse_name(name)
@@ -256,6 +259,7 @@ class Client(AsyncOnly):
         info: RunInfo = await perform(self._native.begin_inspect_run(name, slot))
         return info
 
+    @asked
     async def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
         """See :meth:`leasehold.Client.forget_run`."""
         refuse_name(name)
@@ -263,21 +267,25 @@ class Client(AsyncOnly):
         mark: Mark | None = await perform(self._native.begin_forget_run(name, slot))
         return mark
 
+    @asked
     async def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
         """See :meth:`leasehold.Client.release_if`."""
         outcome: ReleaseIfOutcome = await perform(self._native.begin_release_if(name, token, owner))
         return outcome
 
+    @asked
     async def revoke(self, name: str, token: int, *, owner: str | None = None) -> RevokeOutcome:
         """See :meth:`leasehold.Client.revoke`."""
         outcome: RevokeOutcome = await perform(self._native.begin_revoke(name, token, owner))
         return outcome
 
+    @asked
     async def sessions(self) -> Sequence[SessionInfo]:
         """See :meth:`leasehold.Client.sessions`."""
         sessions: Sequence[SessionInfo] = await perform(self._native.begin_sessions())
         return sessions
 
+    @asked
     async def revoke_session(self, label: str) -> Sequence[SessionInfo]:
         """See :meth:`leasehold.Client.revoke_session`."""
         sessions: Sequence[SessionInfo] = await perform(self._native.begin_revoke_session(label))

@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from leasehold import _hints, _native
+from leasehold._aio_pending import asked
 from leasehold._functions import refuse_result
 from leasehold._options import UNNAMED, Unnamed
 
@@ -99,6 +100,7 @@ class AsyncItems:
     def __init__(self, native: _native.Items, tries: int) -> None:
         self._native, self._tries = native, tries
 
+    @asked
     async def read(self, name: str) -> Item | None:
         """See :meth:`Items.read`."""
         from leasehold._aio_loop import perform

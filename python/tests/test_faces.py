@@ -170,3 +170,47 @@ def test_a_loop_that_ends_cancels_callbacks_in_silence(what: str) -> None:
     command = [sys.executable, "-W", "error", "-c", ENDS_IN_A_CALLBACK, what]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+Ask = Callable[[Any], Any]
+QUESTIONS: dict[str, Ask] = {
+    "try_acquire": lambda client: client.try_acquire("job"),
+    "acquire": lambda client: client.acquire("job"),
+    "lock_all": lambda client: client.lock_all(["job"]),
+    "lock.locked": lambda client: client.lock("job").locked(),
+    "lock.acquire": lambda client: client.lock("job").acquire(),
+    "semaphore.acquire": lambda client: client.semaphore("jobs", 2).acquire(),
+    "inspect": lambda client: client.inspect("job"),
+    "inspect_run": lambda client: client.inspect_run("job", "monday"),
+    "forget_run": lambda client: client.forget_run("job", "monday"),
+    "release_if": lambda client: client.release_if("job", token=1),
+    "revoke": lambda client: client.revoke("job", 1),
+    "sessions": lambda client: client.sessions(),
+    "revoke_session": lambda client: client.revoke_session("worker-7"),
+    "connect": lambda client: aio.connect("memory:"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_that_is_not_awaited_is_no_condition(question: str) -> None:
+    async def body() -> None:
+        async with aio.connect("memory:") as client:
+            name = question.rpartition(".")[2]
+            with pytest.raises(TypeError, match=rf"{name}\(\) has not been awaited.*write `if await ...{name}\(\):`"):
+                if QUESTIONS[question](client):
+                    raise AssertionError("never reached")
+        async with testing.connect_async() as fake:
+            if question != "connect":
+                with pytest.raises(TypeError, match="has not been awaited"):
+                    bool(QUESTIONS[question](fake))
+
+    run(body())
+
+
+def test_each_question_of_asyncio_is_known() -> None:
+    """What answers something else than None, awaited, is no condition before."""
+    asks = {name for name, value in vars(aio.Client).items() if not name.startswith("_") and callable(value)}
+    plain = {"lock", "once", "semaphore", "lock_any", "rw_lock", "list", "watch", "elect", "shards"}
+    silent = {"set_permits", "set_readers", "set_shards", "close"}
+    assert asks - plain - silent == {name for name in QUESTIONS if "." not in name} - {"connect"}

@@ -6,6 +6,7 @@ import asyncio
 
 from leasehold import _hints
 from leasehold._aio_loop import perform
+from leasehold._aio_pending import asked
 from leasehold._errors import LockBusyError, LockTimeoutError
 from leasehold.aio import Lease
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
@@ -34,6 +35,7 @@ class Lock(BaseLock):
         lease = self._lease
         return None if lease is None else Lease(lease)
 
+    @asked
     async def acquire(
         self,
         sleep: float | None = None,
@@ -57,11 +59,13 @@ class Lock(BaseLock):
                     self._had(client, lease)
                     return True
 
+    @asked
     async def locked(self) -> bool:
         """True if anybody holds the lock. The answer is already old when it arrives."""
         with self._translated():
             return await self._inspect() is not None
 
+    @asked
     async def owned(self) -> bool:
         """True if the lock is held through this object, and the server confirms it."""
         lease = self._lease
@@ -72,11 +76,13 @@ class Lock(BaseLock):
         lease = self._taken()
         await asyncio.shield(asyncio.ensure_future(self._give_back(lease)))
 
+    @asked
     async def extend(self, additional_time: float, replace_ttl: bool = False) -> Literal[True]:
         """See :meth:`leasehold.compat.redis_py.Lock.extend`."""
         lease = self._held("extend")
         return self._extend(lease, await self._refresh(lease), additional_time, replace_ttl)
 
+    @asked
     async def reacquire(self) -> Literal[True]:
         """See :meth:`leasehold.compat.redis_py.Lock.reacquire`."""
         lease = self._held("reacquire")
