@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from copy import copy
 
@@ -35,7 +36,10 @@ PATIENCE = 2.0
 
 
 def about(error: E, resource: str) -> E:
-    error.resource = resource
+    """An error of a resource, which its message begins with, as those of the real client do."""
+    if error.resource is None:
+        error.resource = resource
+        error.args = (f"{json.dumps(resource, ensure_ascii=False)}: {error}", *error.args[1:])
     return error
 
 
@@ -89,17 +93,22 @@ class FakeLease:
 
     def check(self, min: Seconds | None = None) -> None:
         """Raises LeaseLostError unless at least ``min`` seconds are left, NotOwnedError after a release."""
+        least = to_ns(min or 0) / 1e9
         if (loss := self._loss()) is not None:
             raise loss
         if self._is_released:
-            raise about(NotOwnedError(f"the lease of {self.resource!r} was released"), self.resource)
-        least, left = to_ns(min or 0) / 1e9, self.remaining()
+            raise about(NotOwnedError("this lease was already released"), self.resource)
+        left = self.remaining()
         if left <= 0 or left < least:
-            raise about(LeaseLostError(f"{self.resource!r} has only {left:.3f} s left"), self.resource)
+            message = f"only {left:.3f} s of validity are left, and {least:.3f} s were asked for: renewals are late"
+            raise about(LeaseLostError(message), self.resource)
 
     def extend(self, seconds: Seconds | None = None) -> NoReturn:
         """Raises ConfigError; see :meth:`leasehold.Lease.extend`."""
-        raise about(ConfigError("a lease is renewed in the background, so there is nothing to extend"), self.resource)
+        raise ConfigError(
+            "a lease is renewed in the background until it is released, so there is nothing to extend: call check(seconds) "
+            "before a step that takes so long, pass a longer ttl to outlast longer stalls, or max_hold to end renewals"
+        )
 
     @property
     def lost(self) -> FakeLost:
@@ -134,7 +143,7 @@ class FakeLease:
         if (loss := self._loss()) is not None:
             raise loss
         if not self._is_free:
-            message = f"the store has not confirmed that {self.resource!r} is released"
+            message = "the release is not confirmed: it goes on in the background, and the record runs out by itself"
             raise about(StoreUnavailableError(message), self.resource)
 
     def __enter__(self) -> Self:
@@ -221,7 +230,7 @@ class FakeRun(FakeLease):
         if (loss := self._loss()) is not None:
             raise loss
         if self._is_unconfirmed or not self._is_free:
-            message = f"the work of {self.resource!r} was done, and the store has not confirmed that its mark stands"
+            message = "the work was done, but no answer of the store says that its mark stands: it may be done again"
             raise about(FinishUnconfirmedError(message), self.resource)
 
     async def _begin_finish(self) -> None:

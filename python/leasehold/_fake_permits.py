@@ -8,7 +8,7 @@ from dataclasses import replace
 from leasehold._errors import ClosedError, ConfigError, LeaseholdError, LeaseLostError, LockBusyError, StoreUnavailableError
 from leasehold._fake_clock import ENDLESS
 from leasehold._fake_lease import FakeLease, FakePermit, about
-from leasehold._fakes import to_ns
+from leasehold._fakes import checker, to_ns
 from leasehold._watch import Change
 from leasehold.protocol import Failure, Wait
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from leasehold._fake_process import Process
     from leasehold._fakes import FakeInfo
-    from leasehold._types import Kind, LockOptions, Seconds
+    from leasehold._types import AnyOptions, Kind, Seconds
     from leasehold.protocol import LockOptions as Settings
 
 TURNS = 20
@@ -32,13 +32,20 @@ _WORDS: dict[Kind, str] = {"permit": "permits", "read": "readers", "write": "rea
 class FakeComposed:
     """A request for what is made of locks."""
 
-    def __init__(self, process: Process, kind: Kind, names: list[str], count: int | None, options: LockOptions) -> None:
+    def __init__(self, process: Process, kind: Kind, names: list[str], count: int | None, options: AnyOptions) -> None:
         self._process = process
         self._kind = kind
         self._names = names
         self._count = _READERS if count is None else count
         # Rejects invalid options now, not in the middle of the work.
-        self._options = process.request("fake", **options)._options
+        checker().composed(kind, names, count, **options)
+        try:
+            self._options = process.request("fake", **options)._options
+        except ConfigError:
+            once = options.copy()
+            once["wait"] = 0
+            checker().composed(kind, names, count, **once).acquire().release()
+            raise
 
     def acquire(self) -> FakeLease:
         with self._process.clock._mutex:
@@ -91,12 +98,16 @@ class FakeComposed:
         recorded = self._process.clock._numbers.setdefault((name, word), self._count)
         if recorded != self._count:
             _give_back(taken)
-            message = f"{word} is {self._count} here, and {recorded} in the store: all clients must name the same number"
+            message = (
+                f"{word} is {self._count} here, and {recorded} in the store: all clients must name the same number; "
+                "`leasehold permits set` changes it while nobody holds any"
+            )
             raise about(ConfigError(message), name)
 
     def _refuse_upgrade(self, resources: list[str], options: Settings) -> None:
         if isinstance(options.wait, Wait.Forever) and any(self._process.is_held_here(name) for name in resources):
-            raise ConfigError("a reader cannot become a writer, since it would wait for itself for ever: release the read first")
+            message = "a reader cannot become a writer, since it would wait for itself for ever: release the read first"
+            raise about(ConfigError(message), self._names[0])
 
 
 class FakeWrite(FakeLease):
@@ -107,7 +118,7 @@ class FakeWrite(FakeLease):
     def _join(self, others: list[FakeLease]) -> None:
         self._others = tuple(others)
         for other in others:
-            other._callbacks.append(lambda why: self._end(LeaseLostError(str(why))))
+            other._callbacks.append(self._end)
 
     def remaining(self) -> float:
         return min([super().remaining(), *(other.remaining() for other in self._others)])
@@ -184,7 +195,7 @@ def set_number(process: Process, name: str, kind: Kind, count: int) -> None:
     for resource in [*locks(name, kind, max(count, before)), *gate]:
         holder = process.inspect(resource)
         if holder is not None:
-            raise about(LockBusyError(f"{resource!r} is held by {holder.owner}"), resource)
+            raise about(LockBusyError(f"busy: {holder}"), resource)
     process.clock._numbers[name, word] = count
 
 
@@ -208,9 +219,8 @@ class FakePages:
     def next(self) -> list[FakeInfo] | None:
         if self._is_over:
             return None
-        if self._prefix:
-            # Rejects a prefix that no name can have.
-            self._process.request(self._prefix)
+        # Rejects a prefix that no name can have.
+        checker().pages(self._prefix).next()
         names = sorted(name for name in self._process.clock._names if name.startswith(self._prefix))
         seen = [self._process.inspect(name) for name in names]
         self._is_over = True
@@ -246,7 +256,7 @@ class FakeChanges:
 
     def _readings(self) -> Iterator[None]:
         if self._every < to_ns(0.1):
-            raise about(ConfigError(f"{self._every / 1e9} s between two readings is too short; the shortest is 0.1 s"), self._name)
+            raise about(ConfigError(f"{self._every // 10**6} ms between two readings is too short; the shortest is 100 ms"), self._name)
         self._process.request(self._name)
         clock = self._process.clock
         end = clock._ns + to_ns(ENDLESS)

@@ -23,7 +23,7 @@ from leasehold._fake_lease import PATIENCE, FakeLease, FakeRun, about
 from leasehold._fake_permits import FakeChanges, FakeComposed, FakePages, set_number
 from leasehold._fake_runs import FakeRunRequest, forget_run, inspect_run
 from leasehold._fake_shards import FakeShards, check_count
-from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, FakeRevokeOutcome, to_ns, to_wait
+from leasehold._fakes import FakeInfo, FakeLeases, FakeReleaseIfOutcome, FakeRevokeOutcome, checker, to_ns, to_wait
 from leasehold._native import is_meant
 from leasehold.protocol import Client as Machine
 from leasehold.protocol import (
@@ -51,6 +51,17 @@ if TYPE_CHECKING:
     from leasehold._runs import Mark, RunInfo
     from leasehold._types import AllOptions, AnyOptions, Seconds
 
+# The sentences of the real client.
+_CLOSED = "the client is closed: connect again"
+_ANOTHER = "since another worker may have the lock"
+_REASONS = {
+    "expired": "no renewal was confirmed in time",
+    "max_hold": "max_hold has passed",
+    "taken_over": "somebody else holds the lock now",
+    "released": "somebody broke the lock, or replaced the store",
+    "record_gone": "the store no longer has the record",
+    "revoked": "somebody revoked it",
+}
 _LAST_SEQ = 2**32 - 1
 """The number of a send that a revoke writes: no client sends it."""
 
@@ -98,8 +109,11 @@ class Process:
                 self._failed[lock] = failure
             case Event.Lost(reason):
                 lease = self._leases.pop(lock)
-                error = LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}")
-                error.reason = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(reason).__name__)[1:]
+                name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(reason).__name__)[1:]
+                must = "the work it protected must stop"
+                advice = f"{must}; the lock is released once it has ended" if name == "revoked" else f"{must}, {_ANOTHER}"
+                error = LeaseLostError(f"the lease is lost: {_REASONS[name]}; {advice}")
+                error.reason = name
                 lease._end(error)
             case Event.Released():
                 self._leases.pop(lock)._is_free = True
@@ -118,7 +132,7 @@ class Process:
     def composed(
         self, kind: _types.Kind, names: list[str], count: int | None = None, **options: Unpack[AnyOptions]
     ) -> FakeComposed:
-        return FakeComposed(self, kind, names, count, options)  # type: ignore[arg-type]
+        return FakeComposed(self, kind, names, count, options)
 
     def set_permits(self, name: str, permits: int) -> None:
         with self.clock._mutex:
@@ -140,7 +154,7 @@ class Process:
         look_every: Seconds | None = None,
     ) -> FakeShards:
         if self._is_closed:
-            raise about(ClosedError("the client was closed"), name)
+            raise about(ClosedError(_CLOSED), name)
         options: _types.LockOptions = {"owner": owner} if ttl is None else {"owner": owner, "ttl": ttl}
         return FakeShards(self, name, count, {"on_gain": on_gain, "on_loss": on_loss}, look_every, options)
 
@@ -149,7 +163,7 @@ class Process:
         with clock._mutex:
             check_count(name, count)
             if clock._workers.get(name):
-                raise about(LockBusyError(f"{name!r}: a worker runs"), name)
+                raise about(LockBusyError("a worker runs"), name)
             clock._numbers[name, "shards"] = count
 
     def pages(self, prefix: str) -> FakePages:
@@ -201,7 +215,7 @@ class Process:
 
     def _begin(self, name: str, options: LockOptions, kind: type[FakeLease]) -> int:
         if self._is_closed:
-            raise about(ClosedError("the client was closed"), name)
+            raise about(ClosedError(_CLOSED), name)
         self._locks += 1
         self.machine.acquire(self._locks, name, options, self.clock._random(16), self.clock._read())
         self._pending[self._locks] = (name, options, kind)
@@ -224,7 +238,10 @@ class Process:
         if not isinstance(options.wait, Wait.Forever):
             return
         if self.is_held_here(name):
-            message = f"{name!r}: this thread holds the lock, and would wait for itself forever: locks are not reentrant"
+            message = (
+                "this thread took the lock and holds it still, so it would wait for itself for ever: locks are not reentrant. "
+                "Release it first; if another thread is going to, set a wait"
+            )
             raise about(ConfigError(message), name)
 
     def _give_up(self, lock: int) -> None:
@@ -238,15 +255,17 @@ class Process:
         error: LeaseholdError
         match failure:
             case Failure.Busy(holding):
-                error = LockBusyError(f"{name!r} is held by {_owner(holding)}")
+                error = LockBusyError(f"busy: {_shown(name, holding)}")
             case Failure.TimedOut(holding):
-                error = LockTimeoutError(f"{name!r} was held by {_owner(holding)} for the whole wait")
+                error = LockTimeoutError(f"not free within the wait: {_shown(name, holding)}")
             case Failure.Refused(detail=detail):
-                error = StoreRefusedError(f"{name!r}: {detail}")
-            case Failure.Throttled(detail=detail) | Failure.Unavailable(detail=detail):
-                error = StoreUnavailableError(f"{name!r}: {detail}")
+                error = StoreRefusedError(f"the store refuses: {detail}")
+            case Failure.Throttled(detail=detail):
+                error = StoreUnavailableError(f"the store is throttling requests ({detail})")
+            case Failure.Unavailable(detail=detail):
+                error = StoreUnavailableError(f"the store cannot be used now ({detail})")
             case other:
-                error = StoreUnavailableError(f"{name!r}: {other}")
+                error = StoreUnavailableError(str(other))
         if isinstance(failure, (Failure.Busy, Failure.TimedOut)) and failure.holding is not None:
             error.holder = _info(name, failure.holding)  # type: ignore[assignment]
         return about(error, name)
@@ -267,10 +286,11 @@ class Process:
         return FakeLeases(leases)
 
     def inspect(self, name: str) -> FakeInfo | None:
+        checker().inspect(name)
         clock = self.clock
         with clock._mutex:
             if not clock._store.is_up:
-                raise about(StoreUnavailableError(f"{name!r}: the test has taken the store down"), name)
+                raise about(StoreUnavailableError("the test has taken the store down"), name)
             holding = clock._store.holder(name, clock._read())
         return None if holding is None else _info(name, holding)
 
@@ -283,6 +303,7 @@ class Process:
             return forget_run(self, name, slot)
 
     def release_if(self, name: str, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
+        checker().release_if(name, token=token, owner=owner)
         with self.clock._mutex:
             holder = self.inspect(name)
             has_token, has_owner = (None, None) if holder is None else (holder.token, holder.owner)
@@ -292,6 +313,7 @@ class Process:
             return FakeReleaseIfOutcome(released, holder)
 
     def revoke(self, name: str, token: int, owner: str | None) -> FakeRevokeOutcome:
+        checker().revoke(name, token, owner=owner)
         clock = self.clock
         with clock._mutex:
             holder = self.inspect(name)
@@ -320,7 +342,7 @@ class Process:
         on_stop: Callable[..., object] | None = None,
     ) -> FakeElection:
         if self._is_closed:
-            raise about(ClosedError("the client was closed"), name)
+            raise about(ClosedError(_CLOSED), name)
         return FakeElection(self, name, ttl=ttl, owner=owner, on_start=on_start, on_stop=on_stop)
 
     def release_revoked(self, lock: int) -> None:
@@ -333,7 +355,7 @@ class Process:
         with clock._mutex:
             held = [lease for lease in self._leases.values() if lease.resource == name and not lease._is_over()]
             if not held:
-                raise about(NotOwnedError(f"this client does not hold {name!r}"), name)
+                raise about(NotOwnedError("this client does not hold it"), name)
             clock._store.free(name)
             for lease in held:
                 self.machine.declare_lost(lease._lock, clock._read())
@@ -348,7 +370,7 @@ class Process:
             self._is_closed = True
             for lease in self._leases.values():
                 if not lease._is_over():
-                    message = f"{lease.resource!r}: the client was closed, and the lease released with it"
+                    message = "the client was closed, and the lease released with it; the work it protected must stop"
                     lease._end(NotOwnedError(message))
             self.machine.close(clock._read())
             clock._until(clock._ns + to_ns(PATIENCE), self.machine.is_idle)
@@ -360,13 +382,13 @@ class Request:
     """The options of an acquisition, checked before it starts."""
 
     def __init__(self, process: Process, name: str, options: _types.LockOptions) -> None:
+        # Rejects what cannot be now, not in the middle of the work.
+        checker().request(name, **options)
         given = {**options}
         wait, renew, every = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
         # The reference store keeps no line of waiters, and expires records itself.
         given.pop("fair", None)
         given.pop("watch_holder", None)
-        if renew is False and every is not None:
-            raise ConfigError("renew=False and renew_every contradict each other: leave one out")
         self._process = process
         self._name = name
         given["owner"] = given.get("owner") or process._owner
@@ -376,9 +398,14 @@ class Request:
         elif every is not None:
             given["renewal"] = Renewal.Every(every)  # type: ignore[arg-type]
         self._options = LockOptions(**given)  # type: ignore[arg-type]
-        # Rejects invalid options now, not in the middle of the work.
         start = Now(0, 0)
-        Machine.create(Config([NodeConfig()]), bytes(32), start).acquire(0, name, self._options, bytes(16), start)
+        try:
+            Machine.create(Config([NodeConfig()]), bytes(32), start).acquire(0, name, self._options, bytes(16), start)
+        except ConfigError:
+            # The real client refuses it too, in its own words.
+            again: _types.LockOptions = {**options, "wait": 0}
+            checker().request(name, **again).acquire().release()
+            raise
 
     def acquire(self) -> FakeLease:
         return self._process.acquire(self._name, self._options)
@@ -390,8 +417,8 @@ class Request:
             return None
 
 
-def _owner(holding: Holding | None) -> str:
-    return (holding and holding.owner) or "somebody else"
+def _shown(name: str, holding: Holding | None) -> str:
+    return "held by another client" if holding is None else str(_info(name, holding))
 
 
 def _info(name: str, holding: Holding) -> FakeInfo:

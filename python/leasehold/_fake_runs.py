@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leasehold._errors import ConfigError, LockTimeoutError
 from leasehold._fake_lease import FakeLease
-from leasehold._fakes import to_ns, to_wait
+from leasehold._fakes import checker, to_ns, to_wait
 from leasehold._options import refuse_slot
 from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
 from leasehold.protocol import Client as Machine
@@ -42,21 +42,15 @@ class FakeRunRequest:
     """The options of a run, checked before it begins."""
 
     def __init__(self, process: Process, name: str, options: OnceOptions) -> None:
+        refuse_slot(options.get("slot"))
+        # Rejects what cannot be now, not in the middle of the work.
+        checker().run_request(name, **options)
         given = {**options}
         slot, every, offset = (given.pop(key, None) for key in ("slot", "every", "offset"))
         cooldown, keep, trust = given.pop("cooldown", None), given.pop("keep", None), given.pop("trust_quorum", None)
         wait, renew_every = given.pop("wait", None), given.pop("renew_every", None)
         again = given.pop("even_if_done", None)
         given.pop("watch_holder", None)
-        refuse_slot(slot)
-        if slot is not None and every is not None:
-            raise ConfigError("a run has a slot or a period, not both: leave out slot or every")
-        if cooldown is not None and (slot is not None or every is not None):
-            raise ConfigError("a run has a slot or a cooldown, not both")
-        if cooldown is not None and keep is not None:
-            raise ConfigError("the cooldown is how long the mark stands, so keep says nothing more")
-        if offset is not None and every is None:
-            raise ConfigError("an offset moves the start of a period, so it needs one: every")
         if every is not None:
             keep = _kept_for_a_period(keep, to_ns(every))  # type: ignore[arg-type]
         self._process = process
@@ -69,10 +63,6 @@ class FakeRunRequest:
         self._options = LockOptions(**given)  # type: ignore[arg-type]
         if slot is None and every is None and cooldown is None and keep is None:
             raise ConfigError(_UNSPOKEN)
-        # Rejects invalid options now, not in the middle of the work.
-        start = Now(0, 0)
-        machine = Machine.create(Config([NodeConfig()]), bytes(32), start)
-        machine.acquire(0, self._resource(0), self._options, bytes(16), start)
 
     def _resource(self, unix_ms: int) -> str:
         if self._every is None:
@@ -98,8 +88,6 @@ def _kept_for_a_period(keep: Seconds | None, period_ns: int) -> Seconds | None:
     """How long the mark of a period stands, as in the real client."""
     if keep is None:
         return max(_DEFAULT_KEEP_NS, min(2 * period_ns, _MAX_KEEP_NS)) / 1e9
-    if to_ns(keep) < period_ns:
-        raise ConfigError("keep is shorter than the period, in which the job would be done again")
     return keep
 
 
@@ -115,7 +103,7 @@ def forget_run(process: Process, name: str, slot: str | None) -> Mark | None:
         return None
     clock._until(clock._ns + to_ns(_FORGET_WAIT), lambda: process.inspect(info.resource) is None)
     if process.inspect(info.resource) is not None:
-        raise LockTimeoutError(f"{info.resource!r} was run for the whole wait")
+        raise LockTimeoutError(f"not free within the wait: {info.holder}")
     clock._store.forget(info.resource)
     return info.done
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 
+from leasehold import _native
 from leasehold._errors import ConfigError, LeaseholdError
 from leasehold.protocol import Wait
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
     from leasehold._fake_lease import FakeLease
     from leasehold._types import Seconds
+
+_checker: tuple[int, _native.Client] | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,8 @@ class FakeInfo:
     unchanged: float | None = None
 
     def __str__(self) -> str:
-        return f"held by {self.owner or 'somebody'} with token {self.token}"
+        who = f"held by {self.owner or 'a client without a label'}, token {self.token}" + ", revoked" * self.revoked
+        return who if self.left is None else f"{who}, {self.left:.1f} s {'at most' if self.revoked else 'left unless renewed'}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,10 @@ class FakeLeases:
 
     def __getitem__(self, which: int | str) -> FakeLease:
         if isinstance(which, int):
-            return self._leases[which]
+            try:
+                return self._leases[which]
+            except IndexError:
+                raise IndexError(f"there is no lease at {which}") from None
         return {lease.resource: lease for lease in self._leases}[which]
 
     def __iter__(self) -> Iterator[FakeLease]:
@@ -124,8 +132,18 @@ def to_wait(wait: object) -> Wait.Case:
     return Wait.Once() if wait == 0 else Wait.For(wait)  # type: ignore[arg-type]
 
 
+def checker() -> _native.Client:
+    """A real client, which nothing is acquired from: it refuses what real clients refuse, in the same words."""
+    global _checker
+    if _checker is None or _checker[0] != os.getpid():
+        _checker = (os.getpid(), _native.Connector("memory:").connect()[0])
+    return _checker[1]
+
+
 def to_ns(seconds: Seconds) -> int:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float, timedelta)):
+        raise TypeError(f"a length of time is a number of seconds or a timedelta, not {type(seconds).__name__}")
     length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
     if not 0 <= length < float("inf"):
-        raise ConfigError(f"{seconds!r} is not a duration: give seconds, 0 or more")
+        raise ConfigError(f"{seconds!r} is not a length of time: give seconds, from 0 on")
     return int(length * 1e9)
