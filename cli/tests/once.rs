@@ -358,7 +358,7 @@ fn wrong_arguments_say_what_would_be_right() {
         (&["--cooldown", "0s"], "0 s, less than the ttl of 30 s"),
         (&["--every", "1d", "--keep", "23h"], "shorter than the period"),
         (&["--keep", "36501d"], "too long; the longest is 876000h"),
-        (&["--ttl", "50ms"], "100ms"),
+        (&["--ttl", "50ms"], "ttl 50 ms is below the smallest, 100 ms"),
         (&["--forget"], "--forget"),
     ] {
         once(&place, options, "touch ran").expect(64).says(wrong);
