@@ -16,9 +16,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{duration, status};
 use help::{
-    BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DESCRIBE_HELP, DOCTOR_HELP, ELECT_HELP, EXEC_HELP, INIT_HELP,
-    INSPECT_HELP, JOIN_HELP, LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, SESSIONS_HELP, STATUS_HELP,
-    STORE_HELP, WATCH_HELP,
+    BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DOCTOR_HELP, ELECT_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP, JOIN_HELP,
+    LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, SESSIONS_HELP, SHOW_HELP, STATUS_HELP, WATCH_HELP,
 };
 pub(crate) use hold::{HoldArgs, OnLost};
 pub(crate) use holder::{BreakArgs, MeantArgs, RevokeArgs, SessionsArgs};
@@ -157,13 +156,11 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Make a quorum of several stores, show which of its nodes vote, or wait until they do
     Quorum(QuorumArgs),
-    /// Create a DynamoDB table for locks, or show one
-    Table(TableArgs),
     /// Change the number of permits of a semaphore, while nobody holds one
     Permits(PermitsArgs),
-    /// Make the table of a PostgreSQL store, or show its SQL
-    #[command(name = "store")]
-    Schema(SchemaArgs),
+    /// Make the table of a store that needs one, or show it: DynamoDB, PostgreSQL
+    #[command(name = "store", visible_alias = "table")]
+    Table(TableArgs),
     /// Print a completion script for a shell
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
@@ -191,9 +188,8 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => Some(&args.store),
             Self::Table(TableArgs { action: TableAction::Create(args) }) => Some(&args.store),
-            Self::Table(TableArgs { action: TableAction::Describe(args) }) => Some(&args.store),
+            Self::Table(TableArgs { action: TableAction::Show(args) }) => Some(&args.store),
             Self::Permits(PermitsArgs { action: PermitsAction::Set(args) }) => Some(&args.store),
-            Self::Schema(SchemaArgs { action: SchemaAction::Create(store) | SchemaAction::Show(store) }) => Some(store),
             Self::Completions(_) => None,
         }
     }
@@ -212,17 +208,12 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => args.json,
             Self::Table(TableArgs { action: TableAction::Create(args) }) => args.json,
-            Self::Table(TableArgs { action: TableAction::Describe(args) }) => args.json,
+            Self::Table(TableArgs { action: TableAction::Show(args) }) => args.json,
             #[cfg(feature = "serve")]
             Self::Serve(_) => false,
             #[cfg(feature = "top")]
             Self::Top(_) => false,
-            Self::Exec(_)
-            | Self::Once(_)
-            | Self::Elect(_)
-            | Self::Permits(_)
-            | Self::Schema(_)
-            | Self::Completions(_) => false,
+            Self::Exec(_) | Self::Once(_) | Self::Elect(_) | Self::Permits(_) | Self::Completions(_) => false,
         }
     }
 }
@@ -483,27 +474,31 @@ pub(crate) struct TableArgs {
 pub(crate) enum TableAction {
     /// Create the table that the store's url names, unless it exists
     ///
-    /// Its keys are those of the url, by default `key`. If the url has expires=ATTRIBUTE, DynamoDB's time to live is
-    /// enabled for that attribute. The command ends once the table can be used, after 5 minutes at most. An existing
-    /// table keeps its billing and its tags.
+    /// On PostgreSQL its schema too; the user of the url must be allowed to create them, and locking needs fewer rights:
+    /// `leasehold store show` prints them. On DynamoDB its keys are those of the url, by default `key`; if the url has
+    /// expires=ATTRIBUTE, time to live is enabled for that attribute. The command ends once the table can be used, after 5
+    /// minutes at most. An existing table keeps its billing and its tags.
     #[command(after_long_help = CREATE_HELP)]
     Create(CreateArgs),
-    /// Show a table: its keys, its billing, the consistency of its replicas
-    #[command(after_long_help = DESCRIBE_HELP)]
-    Describe(DescribeArgs),
+    /// Show what a store needs: of PostgreSQL the SQL, of DynamoDB the table as it is
+    ///
+    /// The SQL makes the table, and lets the user of the url lock; nothing is connected to. Of a DynamoDB table its keys are
+    /// shown, its billing, and the consistency of its replicas.
+    #[command(visible_alias = "describe", after_long_help = SHOW_HELP)]
+    Show(ShowArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// Pay for this many reads per second, each consistent and of up to 4 KB [default: pay by request]
+    /// DynamoDB: pay for this many reads per second, each consistent and of up to 4 KB [default: pay by request]
     #[arg(long, value_name = "N", requires = "write_units", value_parser = clap::value_parser!(u64).range(1..))]
     pub read_units: Option<u64>,
-    /// Pay for this many writes per second, each of up to 1 KB [default: pay by request]
+    /// DynamoDB: pay for this many writes per second, each of up to 1 KB [default: pay by request]
     #[arg(long, value_name = "N", requires = "read_units", value_parser = clap::value_parser!(u64).range(1..))]
     pub write_units: Option<u64>,
-    /// A tag of the table; repeat it for more
+    /// DynamoDB: a tag of the table; repeat it for more
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
     /// Answer in JSON
@@ -512,7 +507,7 @@ pub(crate) struct CreateArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DescribeArgs {
+pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub store: StoreArgs,
     /// Answer in JSON
@@ -553,24 +548,6 @@ pub(crate) struct SetPermitsArgs {
     pub name: String,
     /// The new number: 1 to 64
     pub number: usize,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SchemaArgs {
-    #[command(subcommand)]
-    pub action: SchemaAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum SchemaAction {
-    /// Make the table that the store's url names, and its schema, unless they exist
-    ///
-    /// The user of the url must be allowed to create them. Locking needs fewer rights: `leasehold store show` prints them.
-    #[command(after_long_help = STORE_HELP)]
-    Create(StoreArgs),
-    /// Print the SQL that makes the table and lets the user of the url lock; connects to nothing
-    #[command(after_long_help = STORE_HELP)]
-    Show(StoreArgs),
 }
 
 #[derive(Debug, Args)]

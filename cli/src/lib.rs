@@ -65,7 +65,7 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
     let mut cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            let error = with_dashes(error);
+            let error = with_meant(with_dashes(error));
             // If the error cannot be written, the status still shows it.
             let _ = error.print();
             return if error.use_stderr() { status::USAGE } else { status::DONE };
@@ -91,9 +91,8 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Sessions(args) => sessions::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),
-        Command::Table(args) => table::run(args, &target),
         Command::Permits(args) => permits::run(args, &target),
-        Command::Schema(args) => schema::run(args, &target),
+        Command::Table(args) => schema::run(args, &target),
         Command::Completions(args) => completions(args.shell),
     });
     result.unwrap_or_else(|failure| {
@@ -108,6 +107,35 @@ fn with_dashes(mut error: clap::Error) -> clap::Error {
     let is_word = !of(ContextKind::InvalidArg).starts_with('-');
     if error.kind() == clap::error::ErrorKind::UnknownArgument && is_word && of(ContextKind::Usage).contains(" -- ") {
         let tip = "write `--` before the command".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
+/// Commands that people try, and those that do it.
+const MEANT: [(&str, &str); 14] = [
+    ("lock", "exec"),
+    ("acquire", "exec"),
+    ("with", "exec"),
+    ("run", "exec` or `once"),
+    ("unlock", "break"),
+    ("release", "break"),
+    ("force-unlock", "break"),
+    ("show", "inspect"),
+    ("get", "inspect"),
+    ("status", "inspect"),
+    ("ls", "list"),
+    ("leader", "elect"),
+    ("check", "doctor"),
+    ("migrate", "store create"),
+];
+
+/// Names the command that is meant by a word that is none.
+fn with_meant(mut error: clap::Error) -> clap::Error {
+    let word = error.get(ContextKind::InvalidSubcommand).map(ToString::to_string).unwrap_or_default();
+    if let Some((_, meant)) = MEANT.iter().find(|(tried, _)| *tried == word) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let tip = format!("did you mean `{meant}`? See `leasehold --help`").into();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
     }
     error

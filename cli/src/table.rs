@@ -1,4 +1,4 @@
-//! `leasehold table`: creates a DynamoDB table for locks, or shows one.
+//! `leasehold store` for DynamoDB: creates a table for locks, or shows one.
 
 use crate::args::TableArgs;
 use crate::output::Failure;
@@ -15,7 +15,7 @@ pub(crate) fn run(args: &TableArgs, target: &Target) -> Result<u8, Failure> {
 
     match &args.action {
         TableAction::Create(args) => with::create(args, target),
-        TableAction::Describe(args) => with::describe(args, target),
+        TableAction::Show(args) => with::describe(args, target),
     }
 }
 
@@ -24,7 +24,7 @@ mod with {
     use leasehold::table::{self, Billing, Consistency, Made, NewTable, Status, Table};
     use serde_json::{Value, json};
 
-    use crate::args::{CreateArgs, DescribeArgs};
+    use crate::args::{CreateArgs, ShowArgs};
     use crate::output::{Failure, answer, answer_json, printable};
     use crate::status;
     use crate::store::Target;
@@ -55,7 +55,7 @@ mod with {
         Ok(status::DONE)
     }
 
-    pub(super) fn describe(args: &DescribeArgs, target: &Target) -> Result<u8, Failure> {
+    pub(super) fn describe(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
         let table = table::describe(target)?;
         if args.json {
             answer_json(&shown(&table))?;

@@ -28,10 +28,10 @@ fn errors_of_durations_show_the_right_form() {
 fn settings_out_of_bounds_name_the_bound() {
     let place = Place::new();
     for (options, bound) in [
-        (["--ttl", "50ms"], "100ms"),
-        (["--ttl", "0s"], "100ms"),
-        (["--ttl", "87600h"], "86400s"),
-        (["--max-hold", "10s"], "30s"),
+        (["--ttl", "50ms"], "100 ms"),
+        (["--ttl", "0s"], "100 ms"),
+        (["--ttl", "87600h"], "86400 s"),
+        (["--max-hold", "10s"], "30 s"),
     ] {
         place.run(&[&["exec"], &options[..], &["job", "--", "touch", "ran"]].concat()).expect(64).says(bound);
     }
@@ -226,4 +226,29 @@ fn completions_are_scripts_for_each_shell() {
         assert!(script.contains(part) && script.contains("on-lost"), "{shell}");
     }
     place.run(&["completions", "abacus"]).expect(64).says("possible values");
+}
+
+#[test]
+fn a_word_that_is_no_command_names_the_one_that_is_meant() {
+    let place = Place::new();
+    for (word, meant) in [("lock", "`exec`"), ("run", "`exec` or `once`"), ("unlock", "`break`"), ("ls", "`list`")] {
+        place.run(&[word, "job", "true"]).expect(64).says(&format!("did you mean {meant}?")).says("leasehold --help");
+    }
+    place.run(&["inspekt", "job"]).expect(64).says("inspect");
+    let other = place.run(&["nonsense", "job"]).expect(64);
+    assert!(!other.stderr.contains("did you mean"), "{}", other.stderr);
+}
+
+#[test]
+fn a_store_without_a_table_says_so_under_both_names() {
+    let place = Place::new();
+    for command in [["store", "create"], ["table", "create"], ["store", "show"], ["table", "describe"]] {
+        place.run(&command).expect(64).says("sqlite needs no table: only dynamodb and postgres have one");
+    }
+    let url = "postgres://app@db/prod";
+    let sql = place.run(&["table", "show", "--store", url]).expect(0).stdout;
+    assert!(sql.contains("CREATE TABLE"), "{sql}");
+    let json = place.run(&["store", "show", "--json", "--store", url]).expect(0).json();
+    assert_eq!(json["sql"], sql);
+    place.run(&["store", "create", "--tag", "a=b", "--store", url]).expect(64).says("are for tables of DynamoDB");
 }

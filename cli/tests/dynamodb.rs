@@ -45,13 +45,13 @@ impl Rig {
 fn a_table_is_made_shown_and_used() {
     let rig = Rig::start();
     rig.run("", &["table", "describe"]).expect(77).says("leasehold table create");
-    let made = rig.run("", &["table", "create"]).expect(0).stdout;
+    let made = rig.run("", &["store", "create"]).expect(0).stdout;
     for part in ["the table was created", "key (S)", "by request", "active", "within one Region"] {
         assert!(made.contains(part), "no {part:?} in {made}");
     }
     let again = rig.run("", &["table", "create", "--tag", "team=billing"]).expect(0).stdout;
     assert!(again.contains("was there before"), "{again}");
-    let json = rig.run("", &["table", "describe", "--json"]).expect(0).json();
+    let json = rig.run("", &["store", "show", "--json"]).expect(0).json();
     assert_eq!((&json["name"], &json["status"]), (&json!(rig.table), &json!("active")));
     assert_eq!(
         (&json["keys"], &json["billing"]),

@@ -58,7 +58,7 @@
 //! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER` | many machines, over objects in cloud storage |
 //! | `memory:` | one process |
 //!
-//! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold table create`, or by the module `table`.
+//! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold store create`, or by the module `table`.
 //!
 //! # Quorums
 //!

@@ -358,33 +358,40 @@ JSON: quorum, result (complete or timed_out), majority, voting, reasons, nodes
 
 pub(super) const CREATE_HELP: &str = "\
 Examples:
-  leasehold table create --store 'dynamodb://locks?region=eu-west-1'
-  leasehold table create --read-units 5 --write-units 5 --tag team=billing \\
+  leasehold store create --store 'postgres://owner:secret@db/prod?schema=jobs'
+  leasehold store create --store 'dynamodb://locks?region=eu-west-1'
+  leasehold store create --read-units 5 --write-units 5 --tag team=billing \\
       --store 'dynamodb://locks?region=eu-west-1&expires=ttl'
 
 Exit status:
     0  the table exists, created now or before
-and 64, 69, 74, 77 (also: a table of that name has other keys) as in
-`leasehold --help`.
+and 64 (also: the store needs no table), 69, 74, 77 (also: a table of that name
+has other keys) as in `leasehold --help`.
 
-It needs dynamodb:CreateTable and DescribeTable; with --tag TagResource; with
-expires in the url DescribeTimeToLive and UpdateTimeToLive.
+On DynamoDB it needs dynamodb:CreateTable and DescribeTable; with --tag
+TagResource; with expires in the url DescribeTimeToLive and UpdateTimeToLive.
 
-JSON: result (made or exists), and what `leasehold table describe --json`
-shows. A failure is {\"error\": {\"kind\", \"message\"}}.
+JSON: result (made or exists; of PostgreSQL there), and for DynamoDB what
+`leasehold store show --json` shows. A failure is
+{\"error\": {\"kind\", \"message\"}}.
 ";
 
-pub(super) const DESCRIBE_HELP: &str = "\
-Exit status:
-    0  the table can be used
-    1  it exists, but cannot be used now
-and 64, 69, 74, 77 (also: the table does not exist) as in `leasehold --help`.
+pub(super) const SHOW_HELP: &str = "\
+Examples:
+  leasehold store show --store 'postgres://app@db/prod' > migrations/locks.sql
+  leasehold store show --store 'dynamodb://locks?region=eu-west-1'
 
-JSON: name, status, keys (name, type), billing (mode: on_demand or provisioned;
-read_units, write_units), expires (the attribute of its time to live), replicas
-(Regions), consistency (strong or eventual), witnesses (Regions), arn. Values
-that DynamoDB does not show, or not to us, are null. A failure is
-{\"error\": {\"kind\", \"message\"}}.
+Exit status:
+    0  the table can be used; its SQL was printed
+    1  it exists, but cannot be used now
+and 64 (also: the store needs no table), 69, 74, 77 (also: the table does not
+exist) as in `leasehold --help`.
+
+JSON, PostgreSQL: sql. DynamoDB: name, status, keys (name, type), billing (mode:
+on_demand or provisioned; read_units, write_units), expires (the attribute of
+its time to live), replicas (Regions), consistency (strong or eventual),
+witnesses (Regions), arn. Values that DynamoDB does not show, or not to us, are
+null. A failure is {\"error\": {\"kind\", \"message\"}}.
 ";
 
 pub(super) const PERMITS_HELP: &str = "\
@@ -396,16 +403,6 @@ Exit status:
     0  the number was changed
    75  somebody holds a permit, reads or writes; nothing was changed
 and 64, 69, 77 as in `leasehold --help`.
-";
-
-pub(super) const STORE_HELP: &str = "\
-Examples:
-  leasehold store show --store 'postgres://app@db/prod' > migrations/locks.sql
-  leasehold store create --store 'postgres://owner:secret@db/prod?schema=jobs'
-
-Exit status:
-    0  the table exists, created now or before; its SQL was printed
-and 64, 69, 74, 77 as in `leasehold --help`.
 ";
 
 pub(super) const COMPLETIONS_HELP: &str = "\
@@ -435,8 +432,7 @@ mod tests {
         assert!(small.iter().all(|status| listed(INSPECT_HELP, *status) && listed(LIST_HELP, *status)));
         let of_quorums = [INIT_HELP, STATUS_HELP, JOIN_HELP];
         assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
-        assert!(small.iter().all(|status| listed(DESCRIBE_HELP, *status)) && listed(CREATE_HELP, status::DONE));
-        assert!(listed(STORE_HELP, status::DONE));
+        assert!(small.iter().all(|status| listed(SHOW_HELP, *status)) && listed(CREATE_HELP, status::DONE));
         assert!([status::DONE, status::BUSY].iter().all(|status| listed(PERMITS_HELP, *status)));
         let small = [status::DONE, status::NOTHING, status::NOT_DONE];
         assert!(small.iter().all(|status| listed(BREAK_HELP, *status) && listed(DOCTOR_HELP, *status)));
@@ -445,17 +441,7 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        let more = [
-            ONCE_HELP,
-            CREATE_HELP,
-            DESCRIBE_HELP,
-            PERMITS_HELP,
-            STORE_HELP,
-            LIST_HELP,
-            WATCH_HELP,
-            REVOKE_HELP,
-            SESSIONS_HELP,
-        ];
+        let more = [ONCE_HELP, CREATE_HELP, SHOW_HELP, PERMITS_HELP, LIST_HELP, WATCH_HELP, REVOKE_HELP, SESSIONS_HELP];
         for help in helps.into_iter().chain(more) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }
