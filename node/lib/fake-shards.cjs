@@ -200,7 +200,8 @@ class FakeShards {
       this.#give({ index, isGain, loss, held, done: () => resolve(undefined), threw: resolve });
     });
     if (text === undefined) return true;
-    const error = new errors.CallbackError(text, { resource: this.resourceOf(index) });
+    const resource = this.resourceOf(index);
+    const error = new errors.CallbackError(`${JSON.stringify(resource)}: ${text}`, { resource });
     const pause = Math.min(2 * (this.#resting.get(index)?.pause ?? SHORTEST_REST / 2), LONGEST_REST);
     this.#resting.set(index, { error, pause, until: this.#process.clock.now() + pause });
     return false;

@@ -160,7 +160,7 @@ async def main(what):
     return made
 
 made = asyncio.run(main(sys.argv[1]))
-while made.last_error is None:
+while "over" not in repr(made):
     time.sleep(0.01)
 """
 

@@ -428,12 +428,13 @@ def test_code_can_be_tested_for_a_lost_election(client: testing.FakeClient, riva
     assert told[7:] == ["they stops: None"] and theirs.term is None
 
 
-def test_a_callback_that_raises_ends_a_fake_candidacy(
+def test_a_callback_that_raises_ends_a_fake_term(
     client: testing.FakeClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: None)
     election = client.elect("leader", on_start=lambda lease: 1 / 0)
-    assert isinstance(election.last_error, leasehold.ConfigError) and client.inspect("leader") is None
+    assert isinstance(election.last_error, leasehold.CallbackError) and client.inspect("leader") is None
+    assert str(election.last_error) == '"leader": on_start has raised ZeroDivisionError: division by zero'
     assert "fake" in repr(client) and "token=" in repr(client.acquire("job"))
 
 
