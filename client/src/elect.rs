@@ -179,7 +179,8 @@ impl ElectionRequest {
             }))
         });
         shared.end_term(None);
-        let loss = end.flatten();
+        let lost = || lease.check(Duration::ZERO).err().filter(|error| error.kind() == ErrorKind::Lost);
+        let loss = end.flatten().or_else(lost);
         let stopped = callbacks::run(&self.resource, "on_stop", || {
             on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref()));
         });
@@ -260,7 +261,8 @@ impl Election {
 
     /// The failure of a callback that stands: `on_start` has not returned in a later term.
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.shared.state.lock().failure.clone()
+        // In a forked child the mutex may be locked for ever, and the failure is the parent's.
+        (self.generation == fork::generation()).then(|| self.shared.state.lock().failure.clone()).flatten()
     }
 
     fn end(&mut self) {

@@ -10,21 +10,22 @@ const isOfCallback = (error) => error.code === "callback_failed";
 
 /** Warns of what a callback has thrown. Returns it for native code. */
 function warn(what, callback, thrown) {
-  let text;
+  let [text, stack] = ["a value without a text"];
   try {
     text = `${thrown}`;
+    stack = `${thrown?.stack ?? text}`;
   } catch {
-    text = "a value without a text";
+    stack = text;
   }
-  process.emitWarning(`${callback} of the ${what} has thrown: ${thrown?.stack ?? text}`, { type: "LeaseholdWarning" });
+  process.emitWarning(`${callback} of the ${what} has thrown: ${stack}`, { type: "LeaseholdWarning" });
   return `${callback} has thrown ${text}`;
 }
 
-/** The error to show for a failure, caused by what a callback has thrown where it is of one. */
+/** The error to show for a failure, caused by what a callback has thrown where it is of one: `thrown` has that by resource. */
 function lastError(failure, thrown) {
   if (!failure) return null;
   const error = asError(failure);
-  if (isOfCallback(error)) error.cause = thrown?.error;
+  if (isOfCallback(error)) error.cause = thrown.get(error.resource)?.error;
   return error;
 }
 
@@ -34,7 +35,8 @@ async function ended(end, over, thrown) {
   await end.catch((error) => (failure = error));
   await over;
   if (failure === undefined) return;
-  throw isOfCallback(failure) && thrown() !== undefined ? thrown().error : failure;
+  const cause = isOfCallback(failure) && thrown.get(failure.resource);
+  throw cause ? cause.error : failure;
 }
 
 module.exports = { asError, ended, lastError, warn };

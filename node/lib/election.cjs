@@ -14,7 +14,8 @@ const within = new AsyncLocalStorage();
 class Election {
   #native;
   #resource;
-  #thrown;
+  /** What a callback has thrown last, by resource. */
+  #thrown = new Map();
   #over;
   /** The running callback. */
   #running;
@@ -41,7 +42,7 @@ class Election {
     const resigned = run(this.#native.resign());
     // Within a callback it would wait for itself.
     if (this.#running !== undefined && within.getStore() === this.#running) return void resigned.catch(() => {});
-    await ended(resigned, this.#over, () => this.#thrown);
+    await ended(resigned, this.#over, this.#thrown);
   }
 
   async [ASYNC_DISPOSE]() {
@@ -64,7 +65,7 @@ class Election {
         await within.run(this.#running, async () => (begun ? onStart?.(lease) : onStop?.(loss)));
         step.done();
       } catch (error) {
-        this.#thrown = { error };
+        this.#thrown.set(this.#resource, { error });
         const name = begun ? "onStart" : "onStop";
         const text = warn(`election ${this.#resource}`, name, error);
         step.threw(text);

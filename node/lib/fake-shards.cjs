@@ -61,9 +61,11 @@ class FakeShards {
     return this.#process.clock.now() < (this.#resting.get(index)?.until ?? 0);
   }
 
-  /** Tells if it works on no shard since callbacks have thrown. */
+  /** Tells if it works on no shard since the callbacks of its whole share have thrown. */
   get standsBy() {
-    return this.#shards.size === 0 && [...this.#resting.keys()].some((index) => this.#rests(index));
+    const workers = this.#process.world.workers.get(this.key) ?? [];
+    const share = Math.ceil(this.#count / Math.max(1, workers.filter((worker) => !worker.isStopping).length));
+    return this.#shards.size === 0 && [...this.#resting.keys()].filter((index) => this.#rests(index)).length >= share;
   }
 
   /** What its workers have in common. */

@@ -33,7 +33,8 @@ class Shards {
   #native;
   #name;
   #over;
-  #thrown;
+  /** What a callback of a shard has thrown last, by resource. */
+  #thrown = new Map();
   /** The shards from their gain to the end of `onLoss`, by number. */
   #shards = new Map();
   /** The callbacks that run. */
@@ -66,7 +67,7 @@ class Shards {
     const stopped = run(this.#native.stop());
     // Within a callback it would wait for itself.
     if (this.#running.has(within.getStore())) return void stopped.catch(() => {});
-    await ended(stopped, this.#over, () => this.#thrown);
+    await ended(stopped, this.#over, this.#thrown);
   }
 
   async [ASYNC_DISPOSE]() {
@@ -102,7 +103,7 @@ class Shards {
       this.#ended(step);
       step.done();
     } catch (error) {
-      this.#thrown = { error };
+      this.#thrown.set(`${this.#name}#shard${index}`, { error });
       const name = isGain ? "onGain" : "onLoss";
       const text = warn(`shards ${this.#name}`, name, error);
       this.#ended(step);

@@ -80,17 +80,18 @@ class Call:
         except SystemExit as error:
             # A thread would end silently.
             failure = RuntimeError("a callback has raised SystemExit, which ends nothing but the callback")
-            self._note(failure, done)
+            failure.__cause__ = error
+            self._note(failure, arguments, done)
             raise failure from error
         except BaseException as error:
-            self._note(error, done)
+            self._note(error, arguments, done)
             raise
         else:
             done.returned()
 
-    def _note(self, error: BaseException, done: Done) -> None:
+    def _note(self, error: BaseException, arguments: tuple[object, ...], done: Done) -> None:
         if isinstance(self._callback, Callback):
-            self._callback.note(error)
+            self._callback.note(error, arguments)
         done.raised(text_of(error))
 
     def __repr__(self) -> str:

@@ -139,8 +139,10 @@ class FakeShards:
         return rest is not None and self._process.clock._ns < rest.until_ns
 
     def _stands_by(self) -> bool:
-        """Returns True while it works on no shard since callbacks have raised."""
-        return not self._shards and any(self._rests(index) for index in self._resting)
+        """Returns True while it works on no shard since the callbacks of its whole share have raised."""
+        workers = self._process.clock._workers.get(self._key, ())
+        share = -(-self._count // max(1, sum(not worker._is_stopping for worker in workers)))
+        return not self._shards and sum(self._rests(index) for index in self._resting) >= share
 
     def _let_go(self, share: int) -> bool:
         """Lets go of one shard that is over, or beyond the share. Returns True if there was one."""

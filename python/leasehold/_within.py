@@ -17,12 +17,23 @@ class Callbacks:
 
     def __init__(self) -> None:
         self._running: set[object] = set()
-        self.failure: BaseException | None = None
-        """The exception of the last one that has raised."""
+        self._failures: dict[str | None, BaseException] = {}
 
     def own(self, callback: Callable[..., object]) -> Callback:
         """Wraps a callback, to know when it runs."""
         return Callback(self, callback)
+
+    def failure(self, resource: str) -> BaseException | None:
+        """The exception of the last one that has raised, for this shard or in the election."""
+        return self._failures.get(resource, self._failures.get(None))
+
+    def forget_values(self) -> None:
+        """Forgets the values of variables of callbacks that have raised: some may keep alive what should end."""
+        for failure in list(self._failures.values()):
+            error: BaseException | None = failure
+            while error is not None:
+                traceback.clear_frames(error.__traceback__)
+                error = error.__cause__ or error.__context__
 
     def is_within(self) -> bool:
         """True if the caller runs within a callback that runs still, also in a task or thread started by it: a callback must
@@ -40,6 +51,7 @@ class Callback:
 
     def __call__(self, *arguments: object) -> object:
         this = object()
+        self._callbacks.forget_values()
         self._callbacks._running.add(this)
         # Tasks, and threads of asyncio.to_thread, inherit the context.
         _running.set(this)
@@ -48,10 +60,11 @@ class Callback:
         finally:
             self._callbacks._running.discard(this)
 
-    def note(self, error: BaseException) -> None:
-        """Keeps its exception, without the values of its variables."""
-        traceback.clear_frames(error.__traceback__)
-        self._callbacks.failure = error
+    def note(self, error: BaseException, arguments: tuple[object, ...]) -> None:
+        """Keeps its exception."""
+        shard = next(iter(arguments), None)
+        key = shard.resource if hasattr(shard, "index") and hasattr(shard, "resource") else None
+        self._callbacks._failures[key] = error
 
     def __repr__(self) -> str:
         return repr(self._callback)

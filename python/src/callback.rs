@@ -83,7 +83,8 @@ fn failure(py: Python<'_>, callbacks: &Py<PyAny>, error: &Error) -> Option<PyErr
     if error.kind() != ErrorKind::Callback {
         return None;
     }
-    let failure = callbacks.bind(py).getattr("failure").ok().filter(|failure| !failure.is_none())?;
+    let resource = error.resource().unwrap_or_default();
+    let failure = callbacks.bind(py).call_method1("failure", (resource,)).ok().filter(|failure| !failure.is_none())?;
     Some(PyErr::from_value(failure))
 }
 

@@ -92,8 +92,11 @@ impl Shared {
         let Callbacks { on_gain, on_loss } = self.state.lock().callbacks.clone();
         let resource = shard.resource();
         let gained = callbacks::run(resource, "on_gain", || on_gain.iter().for_each(|on_gain| on_gain(shard)));
-        if gained.is_ok() {
-            self.state.lock().resting.remove(&shard.index);
+        if gained.is_ok()
+            && let Some(rest) = self.state.lock().resting.get_mut(&shard.index)
+        {
+            // The pauses go on from here if its end fails.
+            (rest.failure, rest.until) = (None, clock::monotonic());
         }
         let mut ended = Box::pin(shard.ended());
         let end = gained.is_ok().then(|| {
@@ -110,8 +113,9 @@ impl Shared {
         let told = callbacks::run(resource, "on_loss", || {
             on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref()));
         });
-        if let Err(failure) = gained.and(told) {
-            self.rest(shard.index, failure);
+        match gained.and(told) {
+            Ok(()) => drop(self.state.lock().resting.remove(&shard.index)),
+            Err(failure) => self.rest(shard.index, failure),
         }
         // Also of one that was revoked: its record keeps others out until its work has ended, which it has.
         let released = exec::block_on(shard.release_by(Caller::Blocking));

@@ -90,8 +90,9 @@ impl ShardsRequest {
 
     /// Called with each shard that this worker gets, on a thread that the shard keeps while it is held. It should start the
     /// work and return: the end of this shard is told after it. Other shards and renewals do not wait for it. If it panics,
-    /// `on_loss` is called, and the shard is let go and left to others for 1 s, which doubles up to a minute. A worker that has no
-    /// other shard leaves its place among the members for so long. An ERROR event and [`Shards::last_error`] tell it.
+    /// `on_loss` is called, and the shard is let go and not sought for 1 s, which doubles up to a minute. Other workers take it if
+    /// they have fewer than their share. A worker whose whole share has failed leaves its place among the members for so long, so
+    /// that the others' shares grow. An ERROR event and [`Shards::last_error`] tell it.
     pub fn on_gain(mut self, callback: impl Fn(&Arc<Shard>) + Send + Sync + 'static) -> Self {
         self.callbacks.on_gain = Some(Arc::new(callback));
         self
@@ -174,7 +175,8 @@ impl Shards {
     }
 
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.shared.failure()
+        // In a forked child the mutex may be locked for ever, and the failure is the parent's.
+        (self.generation == fork::generation()).then(|| self.shared.failure()).flatten()
     }
 
     fn end(&mut self) {

@@ -14,7 +14,7 @@ use tracing::Level;
 
 use super::Shard;
 use super::holder::Shared;
-use super::share::{Move, decide};
+use super::share::{Move, decide, share};
 use crate::any;
 use crate::client::Client;
 use crate::clock;
@@ -101,7 +101,7 @@ impl Worker {
                 self.look();
             }
             let (resting, rested_at) = self.shared.resting();
-            if !resting.is_empty() && self.shared.kept().is_empty() {
+            if self.has_failed_its_share(&resting) {
                 self.stand_by();
             } else {
                 self.balance(&resting);
@@ -117,6 +117,15 @@ impl Worker {
         self.seeking.clear();
         self.stand_by();
         self.shared.let_go_of_all();
+    }
+
+    /// Tells if the callbacks of as many shards have failed as it should work on, and it has no other.
+    fn has_failed_its_share(&self, resting: &BTreeSet<usize>) -> bool {
+        let others = |members: &BTreeSet<usize>| {
+            members.iter().filter(|member| self.seat.as_ref().is_none_or(|seat| seat.index != **member)).count()
+        };
+        let members = self.members.as_ref().map_or(0, others) + 1;
+        resting.len() >= share(self.shards.len(), members, 0) && self.shared.kept().is_empty()
     }
 
     /// Leaves its place among the members to others, since it works on no shard now.

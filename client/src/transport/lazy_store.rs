@@ -157,6 +157,8 @@ impl Transport for LazyStore {
     }
 
     fn close(&self) {
+        self.opening.state.lock().is_closed = true;
+        self.opening.closed.notify_all();
         self.store().into_iter().for_each(|store| store.close());
     }
 

@@ -107,10 +107,10 @@ def _literal(name: str) -> str:
     return name.replace("{", "{{").replace("}", "}}")
 
 
-def _stores() -> Stores | None | Unnamed:
-    from celery import current_app
-
-    stores: Stores | None | Unnamed = current_app.conf.get("leasehold_store", UNNAMED)
+def _stores(app: Any = None) -> Stores | None | Unnamed:
+    if app is None:
+        from celery import current_app as app
+    stores: Stores | None | Unnamed = app.conf.get("leasehold_store", UNNAMED)
     return stores
 
 
@@ -123,7 +123,7 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]
 
     def apply_async(self, entry: Any, producer: Any = None, advance: bool = True, **kwargs: Any) -> Any:
         """Sends the task of an entry, unless another beat has sent it."""
-        stores = self.app.conf.get("leasehold_store")
+        stores = _stores(self.app)
         # Another beat that sends it now may fail, or die.
         options: OnceOptions = {"ttl": _TTL, "wait": 2 * _TTL, **_occurrence(entry)}
         once = client_of(stores).once(f"celery-beat/{entry.name}", **options)
