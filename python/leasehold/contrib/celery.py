@@ -107,9 +107,13 @@ def _literal(name: str) -> str:
     return name.replace("{", "{{").replace("}", "}}")
 
 
-def _stores(app: Any = None) -> Stores | None | Unnamed:
-    if app is None:
-        from celery import current_app as app
+def _stores() -> Stores | None | Unnamed:
+    from celery import current_app
+
+    return _stores_of(current_app)
+
+
+def _stores_of(app: Any) -> Stores | None | Unnamed:
     stores: Stores | None | Unnamed = app.conf.get("leasehold_store", UNNAMED)
     return stores
 
@@ -123,7 +127,7 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]
 
     def apply_async(self, entry: Any, producer: Any = None, advance: bool = True, **kwargs: Any) -> Any:
         """Sends the task of an entry, unless another beat has sent it."""
-        stores = _stores(self.app)
+        stores = _stores_of(self.app)
         # Another beat that sends it now may fail, or die.
         options: OnceOptions = {"ttl": _TTL, "wait": 2 * _TTL, **_occurrence(entry)}
         once = client_of(stores).once(f"celery-beat/{entry.name}", **options)
