@@ -72,7 +72,7 @@ fn watch_ends_when_nobody_reads_it() {
 fn watch_refuses_what_it_cannot_watch() {
     let place = Place::new();
     place.run(&["watch", ""]).expect(64);
-    place.run(&["watch", "--every", "99ms", "job"]).expect(64).says("the shortest is 100ms");
+    place.run(&["watch", "--every", "99ms", "job"]).expect(64).says("the shortest is 100 ms");
     place.run(&["watch", "--store", "redis://127.0.0.1:1", "job"]).expect(69);
 }
 

@@ -51,7 +51,7 @@ fn other_stores_need_no_such_table() {
         place
             .run(&["store", action, "--store", "sqlite:a.db"])
             .expect(64)
-            .says("postgres://user:password@host/database");
+            .says("sqlite needs no table: only dynamodb and postgres have one");
     }
 }
 
