@@ -155,12 +155,17 @@ fn a_user_with_few_connections_gets_along_with_them() {
             let one = one.clone();
             thread::spawn(move || {
                 for _ in 0..5 {
-                    lease(&one, &format!("lock {at}")).release().unwrap();
+                    // On a busy machine its turn may come after the 2 s for which a release is awaited.
+                    if let Err(error) = lease(&one, &format!("lock {at}")).release() {
+                        assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
+                    }
                 }
             })
         })
         .collect();
     workers.into_iter().for_each(|worker| worker.join().unwrap());
+    let is_free = |at| one.inspect(&format!("lock {at}")).unwrap().is_none();
+    eventually("all of them are released", || (0..8).all(is_free));
     let used: i64 = server.value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'");
     assert!((1..=2).contains(&used), "{used}");
     server.run("ALTER ROLE few CONNECTION LIMIT 0");
