@@ -145,7 +145,8 @@ impl LineTexts {
             join: Sql::writes_in_time(&format!(
                 ", j AS (UPDATE {table} AS l SET line = {changed} FROM c WHERE l.resource = $2::text AND \
                  $4::boolean AND l.marker IS NULL AND (l.nonce IS DISTINCT FROM $5::bytea OR NOT l.released AND \
-                 {is_free} AND l.seq < $6::bigint) AND {has_changed} RETURNING l.line) \
+                 {is_free} AND l.seq < $6::bigint) AND NOT ($7::boolean AND \
+                 coalesce(l.done_until > clock_timestamp(), false)) AND {has_changed} RETURNING l.line) \
                  SELECT m.marker, NULL::text, {NOW_MS}, {COLUMNS}, substr({first}, 1, 40), {place} FROM (SELECT 1) AS one \
                  LEFT JOIN {table} AS m ON m.resource = {MARKER_ROW} LEFT JOIN {table} AS l ON l.resource = $2::text \
                  LEFT JOIN LATERAL (SELECT coalesce((SELECT j.line FROM j), l.line) OFFSET 0) AS v (line) ON true",

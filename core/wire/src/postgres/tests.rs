@@ -538,7 +538,7 @@ fn a_client_says_that_it_is_alive_before_it_joins() {
     assert!(exchange.statement().params == [Param::Bytea(Some(vec![4; 16]))]);
     assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
     assert!(exchange.told().is_seen);
-    assert_eq!(exchange.statement().params.len(), 6);
+    assert_eq!(exchange.statement().params.len(), 7);
 }
 
 #[test]
