@@ -6,8 +6,6 @@
 mod found;
 #[path = "differential/planted.rs"]
 mod planted;
-#[path = "differential/redis_line.rs"]
-mod redis_line;
 
 use leasehold::direct::Direct;
 use leasehold_differential::allowed::table;

@@ -1,5 +1,6 @@
 //! The model of lines of waiters against a real Redis: the same random operations on both, and all that can be seen
-//! compared. The real one is spoken to by the sessions of clients, and their channels have real subscribers.
+//! compared. The real one is spoken to by the sessions of clients, and their channels have real subscribers. Both have the time
+//! that the test sets.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
@@ -15,14 +16,17 @@ use leasehold_servers::redis::Server;
 use leasehold_servers::resp::{Connection, Reply};
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::rng::{Draws, Stream};
-use leasehold_sim::store::{Answer, Ask, By, Form, Kind, Spec, Store, Ticket};
+use leasehold_sim::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, Form, Kind, Mark, Spec, Store, Ticket};
 use leasehold_wire::redis::{ClientId, Command, ConnectionMemory, Progress, Session, Settings, Subscription};
 use leasehold_wire::resp::Value;
 
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 20;
 const STEPS: usize = 120;
 const CLIENTS: u64 = 4;
-const NOW: TrueTime = TrueTime(0);
+/// No lease runs out by itself.
+const TTL: Duration = Duration::from_secs(40 * 3_600);
+/// A real lock is free for others, and reserved, for so many milliseconds longer than the model's, so that no step is late for it.
+const PATIENCE: i64 = 600_000;
 const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::FAR, unix_ms: 0 };
 
 fn resource() -> Resource {
@@ -54,6 +58,7 @@ struct Pair {
     asked: u64,
     nonces: u64,
     generation: u64,
+    at: TrueTime,
 }
 
 impl Pair {
@@ -69,6 +74,7 @@ impl Pair {
             asked: 0,
             nonces: 0,
             generation: 0,
+            at: TrueTime(0),
         }
     }
 
@@ -89,7 +95,7 @@ impl Pair {
                 std::thread::yield_now();
             }
         }
-        self.model.listens(n, on, NOW);
+        self.model.listens(n, on, self.at);
     }
 
     /// Asks both, and compares what they say.
@@ -118,7 +124,7 @@ impl Pair {
             (op, _) => op.clone(),
         };
         let ticket = matches!(&op, Op::Acquire(acquire) if acquire.in_line).then_some(Ticket { client: n, lock });
-        let ask = Ask { resource: &resource(), op: &op, form: Form::Floor, at: NOW, caller: CALLER, ticket };
+        let ask = Ask { resource: &resource(), op: &op, form: Form::Floor, at: self.at, caller: CALLER, ticket };
         let Answer::Done(model) = self.model.ask(&ask) else { panic!("one request") };
         let kind = |outcome: &Outcome| match outcome {
             Outcome::Applied(applied) => format!("{applied:?}"),
@@ -128,11 +134,12 @@ impl Pair {
             other => format!("{other:?}"),
         };
         assert_eq!(kind(&real), kind(&model), "{op:?}");
-        let place = self.model.line(&resource(), NOW).iter().position(|other| Some(*other) == ticket);
+        let place = self.model.line(&resource(), self.at).iter().position(|other| Some(*other) == ticket);
         // Who does not listen is told of no place, though an earlier ticket may stand in line.
         let refused = matches!(real, Outcome::NotApplied(_)) && self.subscribers.contains_key(&n);
         assert_eq!(exchange.place(), place.filter(|_| refused).map(|place| place as u64 + 1), "{op:?}");
-        let before = ticket.filter(|_| refused).and_then(|ticket| self.model.reserved_before(&resource(), ticket, NOW));
+        let before =
+            ticket.filter(|_| refused).and_then(|ticket| self.model.reserved_before(&resource(), ticket, self.at));
         assert_eq!(exchange.reserved().is_some(), before.is_some(), "{op:?} {before:?}");
         real
     }
@@ -140,12 +147,12 @@ impl Pair {
     fn leave(&mut self, ticket: Ticket) {
         let command = Session::leave(&client(ticket.client), &resource(), ticket.lock);
         assert!(!self.send(&command).is_error());
-        self.model.leave(&resource(), ticket, NOW);
+        self.model.leave(&resource(), ticket, self.at);
     }
 
     /// Compares the lock, the line and the messages.
     fn compare(&mut self) {
-        let line: Vec<String> = self.model.line(&resource(), NOW).iter().map(|ticket| shown(*ticket)).collect();
+        let line: Vec<String> = self.model.line(&resource(), self.at).iter().map(|ticket| shown(*ticket)).collect();
         let key = String::from_utf8(Session::line_key(&resource())).unwrap();
         let real = self.server.command(&["ZRANGE", &key, "0", "-1"]);
         assert_eq!(real.array().iter().map(Reply::text).collect::<Vec<_>>(), line);
@@ -163,18 +170,54 @@ impl Pair {
             }
         }
         let value = self.server.command(&["GET", "job"]);
-        match self.model.stored(&resource(), NOW, &CALLER).map(|stored| stored.by) {
+        match self.model.stored(&resource(), self.at, &CALLER).map(|stored| stored.by) {
             Some(By::Attempt(nonce)) => assert!(value.text().starts_with(&hex(nonce)), "{value:?}"),
-            Some(By::Foreign(_)) => panic!("nobody else is here"),
-            None if self.model.reserved_for(&resource(), NOW).is_some() => {
+            Some(By::Foreign(by)) => assert_eq!(value.text(), other(by)),
+            None if self.model.reserved_for(&resource(), self.at).is_some() => {
                 assert!(value.text().starts_with("reserved:"), "{value:?}");
                 if let Some((ticket, _, _)) = told.last() {
                     assert_eq!(value.text(), format!("reserved:{}", shown(*ticket)));
                 }
-                // The model's time stands still.
-                self.server.command(&["PEXPIRE", "job", "600000"]);
             }
             None => assert_eq!(value, Reply::Nil),
+        }
+        self.set_clock();
+    }
+
+    /// Another library takes the lock if it is free.
+    fn take_as_another(&mut self, by: u32) {
+        let mark = Mark { by, count: 1 };
+        let model = self.model.foreign(&resource(), &ForeignAct::AcquireNew { mark, ttl: TTL }, self.at);
+        let ttl = TTL.as_millis().to_string();
+        let real = self.server.command(&["SET", "job", &other(by), "NX", "PX", &ttl]);
+        assert_eq!(matches!(model, ForeignAnswer::Held(_)), real != Reply::Nil);
+    }
+
+    /// Time passes for both.
+    fn pass(&mut self, time: Duration) {
+        self.at = self.at.plus(time);
+        self.set_clock();
+    }
+
+    /// Has the server count from where the model does: its own time does not matter.
+    fn set_clock(&self) {
+        let (line, found) = (Session::line_key(&resource()), self.server.command(&["GET", "job"]));
+        let hands = format!("{}\u{1f}hands", String::from_utf8(line).unwrap());
+        let stands = self.server.command(&["EXISTS", &hands]).integer() == 1;
+        match self.model.hands_left(&resource(), self.at) {
+            Some(left) => {
+                assert!(stands, "nobody remembers that the lock passes from hand to hand");
+                let is_open = self.model.is_open_for_others(&resource(), self.at);
+                let left = i64::try_from(left.as_millis()).unwrap() + if is_open { PATIENCE } else { 0 };
+                self.server.command(&["PEXPIRE", &hands, &left.to_string()]);
+            }
+            None => drop(self.server.command(&["DEL", &hands])),
+        }
+        if matches!(found, Reply::Bulk(value) if value.starts_with(b"reserved:")) {
+            match self.model.reserved_for(&resource(), self.at) {
+                Some(_) => self.server.command(&["PEXPIRE", "job", &PATIENCE.to_string()]),
+                None => self.server.command(&["DEL", "job"]),
+            };
         }
     }
 
@@ -201,11 +244,16 @@ fn value(reply: Reply) -> Value {
     }
 }
 
+/// The value of a lock that another library has.
+fn other(by: u32) -> String {
+    format!("other-{by}")
+}
+
 fn acquire(nonce: Nonce, in_line: bool) -> Op {
     Op::Acquire(Box::new(Acquire {
         owner: Owner::new("me").unwrap(),
         in_line,
-        ..Acquire::new(nonce, Seq::new(1), Duration::from_secs(600))
+        ..Acquire::new(nonce, Seq::new(1), TTL)
     }))
 }
 
@@ -220,9 +268,12 @@ fn run(seed: u64) {
     }
     let mut holder: Option<(Nonce, Token)> = None;
     for step in 0..STEPS {
-        let n = draws.below(CLIENTS);
-        let lock = LockId::new(draws.below(3));
-        match draws.below(12) {
+        // While the lock is free for others, the first in line asks, leaves or dies in half of the steps: that would be drawn too seldom.
+        let is_early = pair.model.is_open_for_others(&resource(), pair.at) && draws.one_in(2);
+        let first = pair.model.line(&resource(), pair.at).first().copied().filter(|_| is_early);
+        let drawn = Ticket { client: draws.below(CLIENTS), lock: LockId::new(draws.below(3)) };
+        let Ticket { client: n, lock } = first.unwrap_or(drawn);
+        match if first.is_some() { *draws.pick(&[0, 0, 9, 10]) } else { draws.below(18) } {
             0..=5 => {
                 let (nonce, in_line) = (pair.nonce(), !draws.one_in(6));
                 if let Outcome::Applied(Applied::Acquired { counter }) = pair.ask(n, lock, acquire(nonce, in_line)) {
@@ -244,7 +295,10 @@ fn run(seed: u64) {
                 }
             }
             9 => pair.leave(Ticket { client: n, lock }),
-            10 => pair.listens(n, draws.one_in(2)),
+            10 => pair.listens(n, first.is_none() && draws.one_in(2)),
+            11 => pair.take_as_another(step as u32),
+            // Over are a gap, a reservation, the time until the next gap, and what is remembered.
+            12..=15 => pair.pass(Duration::from_millis(*draws.pick(&[60, 600, 5_500, 5_500, 70_000]))),
             _ if draws.one_in(3) => {
                 // The lock runs out, or is deleted by somebody else.
                 pair.server.command(&["DEL", "job"]);
