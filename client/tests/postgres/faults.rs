@@ -164,7 +164,7 @@ fn a_user_with_few_connections_gets_along_with_them() {
         })
         .collect();
     workers.into_iter().for_each(|worker| worker.join().unwrap());
-    let is_free = |at| one.inspect(&format!("lock {at}")).unwrap().is_none();
+    let is_free = |at| one.inspect(format!("lock {at}")).unwrap().is_none();
     eventually("all of them are released", || (0..8).all(is_free));
     let used: i64 = server.value("SELECT count(*) FROM pg_stat_activity WHERE usename = 'few'");
     assert!((1..=2).contains(&used), "{used}");
