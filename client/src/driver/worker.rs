@@ -3,6 +3,7 @@
 use leasehold_core::Transmit;
 
 use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::mpsc::{Sender, channel};
 use crate::threads;
 use crate::transport::Pool;
@@ -36,6 +37,7 @@ impl StoreWorkers {
 pub(crate) struct Worker<T> {
     name: &'static str,
     jobs: Mutex<Option<Sender<Job<T>>>>,
+    is_closed: AtomicBool,
 }
 
 struct Job<T> {
@@ -45,10 +47,10 @@ struct Job<T> {
 
 impl<T: Send + 'static> Worker<T> {
     pub(crate) fn new(name: &'static str) -> Self {
-        Self { name, jobs: Mutex::new(None) }
+        Self { name, jobs: Mutex::new(None), is_closed: AtomicBool::new(false) }
     }
 
-    /// Queues a job. Where no thread can be started, the caller does it.
+    /// Queues a job. Where no thread can be started, or after its end, the caller does it.
     pub(crate) fn queue(&self, input: T, run: impl FnOnce(T) + Send + 'static) {
         let mut job = Job { input, run: Box::new(run) };
         let mut jobs = self.jobs.lock();
@@ -68,10 +70,15 @@ impl<T: Send + 'static> Worker<T> {
 
     /// Ends the thread, once its jobs are done.
     fn close(&self) {
-        drop(self.jobs.lock().take());
+        let mut jobs = self.jobs.lock();
+        self.is_closed.store(true, Ordering::Relaxed);
+        drop(jobs.take());
     }
 
     fn start(&self) -> Option<Sender<Job<T>>> {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return None;
+        }
         let (sender, receiver) = channel::<Job<T>>();
         threads::spawn(self.name, move || receiver.into_iter().for_each(Job::run)).ok().map(|()| sender)
     }
