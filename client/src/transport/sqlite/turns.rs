@@ -138,7 +138,20 @@ enum Work {
     End,
 }
 
+/// Says that the thread has ended, however it does: the end of the client waits for that.
+struct MarkEnd<'a>(&'a Shared);
+
+impl Drop for MarkEnd<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().is_running = false;
+        self.0.changed.notify_all();
+    }
+}
+
 fn run(file: Arc<File>, shared: &Shared) {
+    let _end = MarkEnd(shared);
+    // The file is closed by the thread that waits for this end, so this one lets go of it before.
+    let file = file;
     let mut seen_at = clock::monotonic();
     loop {
         match next(shared, seen_at) {
@@ -152,12 +165,7 @@ fn run(file: Arc<File>, shared: &Shared) {
                 });
                 seen_at = clock::monotonic();
             }
-            Work::End => {
-                // The file is closed by who waits for this end.
-                drop(file);
-                shared.state.lock().is_running = false;
-                return shared.changed.notify_all();
-            }
+            Work::End => return,
         }
     }
 }
