@@ -3,7 +3,7 @@
 // The file with the native code: in a checkout beside this package, and otherwise in the package of the platform.
 
 const { builtin } = require("./builtin.cjs");
-const { basename } = builtin("node:path", () => require("node:path"));
+const { basename, isAbsolute } = builtin("node:path", () => require("node:path"));
 const { createRequire } = builtin("node:module", () => require("node:module"));
 const { optionalDependencies: PACKAGES } = require("../package.json");
 const { platform } = require("./platform.cjs");
@@ -50,7 +50,8 @@ function binary() {
 /** From here, or else, in a bundle that does not know its place, from the program that was started. */
 function search() {
   for (const from of new Set([HERE, process.argv[1]])) {
-    if (from === undefined) continue;
+    // `node -` and `node -e` have no file, and some bundles have a relative name for their place.
+    if (from === undefined || !isAbsolute(from)) continue;
     const load = createRequire(from);
     const names = from === HERE ? [FILES[0], PACKAGE, FILES[1]] : [PACKAGE, FILES[1]];
     for (const name of names) {
