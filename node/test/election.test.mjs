@@ -5,6 +5,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { CallbackError, ConfigError, connect, observe } from "leasehold";
 import { sqlite } from "./helpers/folder.mjs";
+import { until } from "./helpers/until.mjs";
 
 const OPTIONS = { ttl: 20_000 };
 
@@ -66,7 +67,7 @@ test("a callback that throws ends the term and is reported, and the candidate st
   await (await client.acquire("leader", OPTIONS)).release();
   assert.ok(election.lastError instanceof CallbackError);
   assert.equal(election.lastError.cause.message, "on purpose");
-  while (election.lastError !== null) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => election.lastError === null);
   await election.resign();
   assert.deepEqual(stopped, [null, null]);
   assert.equal(election.term, null);
@@ -81,15 +82,15 @@ test("what a callback has thrown is thrown at the end", async () => {
     throw new RangeError("on purpose");
   };
   const election = await client.elect("leader", { ...OPTIONS, onStop: fails });
-  while (election.term === null) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => election.term !== null);
   await assert.rejects(election.resign(), RangeError);
   // Text that cannot be had stops nothing.
   const odd = await client.elect("odd", { ...OPTIONS, onStart: () => Promise.reject(Object.create(null)) });
-  while (odd.lastError === null) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => odd.lastError !== null);
   assert.match(odd.lastError.message, /onStart has thrown a value without a text/);
   await assert.rejects(odd.resign());
   const told = () => events.find(({ event, level }) => event === "callback.failed" && level === "error");
-  while (told() === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(told);
   assert.match(told().fields.error, /onStop has thrown RangeError: on purpose/);
   end();
   await client.close();

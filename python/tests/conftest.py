@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 from servers import PATIENCE as PATIENCE
 from servers import eventually as eventually
+from servers import until as until
 from servers import start_postgres, start_webdis
 from servers import start_redis as start_redis
 

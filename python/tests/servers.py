@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -15,6 +16,14 @@ from typing import Any
 
 PATIENCE = 60.0
 """The longest wait of a test for something that must happen, on a busy machine."""
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Polls until a condition is true, and lets the event loop run meanwhile."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, f"not within {PATIENCE} s"
+        await asyncio.sleep(0.01)
 
 
 def eventually(what: str, holds: Callable[[], bool]) -> None:

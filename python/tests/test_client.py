@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually, start_redis
+from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually, start_redis, until
 
 import leasehold
 import leasehold.aio as aio
@@ -260,8 +260,7 @@ def test_closing_ends_connections_and_threads(redis: str, name: str, is_async: b
         clients = [await used_here() for _ in range(5)]
         for client in clients:
             await client.close()
-        while any(now > then for now, then in zip(is_open(), before)):
-            await asyncio.sleep(0.01)
+        await until(lambda: all(now <= then for now, then in zip(is_open(), before)))
 
     if is_async:
         asyncio.run(asyncio.wait_for(run_all(), PATIENCE))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from conftest import LOOPS, PATIENCE, TTL, connect, eventually
+from conftest import LOOPS, PATIENCE, TTL, connect, eventually, until
 
 import leasehold
 import leasehold.aio as aio
@@ -165,8 +165,7 @@ def test_a_candidate_whose_coroutine_raises_stands_again(
         assert isinstance(error, leasehold.CallbackError) and isinstance(error.__cause__, ZeroDivisionError)
         assert str(error) == f'"{name}": on_start has raised ZeroDivisionError: on purpose'
         await began.wait()
-        while election.last_error is not None:
-            await asyncio.sleep(0.01)
+        await until(lambda: election.last_error is None)
         await election.resign()
         await client.close()
 
@@ -185,8 +184,7 @@ def test_the_exception_of_a_coroutine_is_raised_at_the_end(
 
         with pytest.raises(ZeroDivisionError, match="on purpose"):
             async with client.elect(name, ttl=TTL, on_start=start) as election:
-                while election.last_error is None:
-                    await asyncio.sleep(0.01)
+                await until(lambda: election.last_error)
         await client.close()
 
     run(body())

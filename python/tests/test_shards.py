@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import PATIENCE, TTL, connect, eventually, until
 
 import leasehold
 import leasehold.aio as aio
@@ -166,10 +166,6 @@ def test_tasks_work_on_shards(memory: str, name: str) -> None:
         async def lose(shard: aio.Shard, error: leasehold.LeaseholdError | None) -> None:
             working.pop(shard.index).cancel()
             await asyncio.sleep(0)
-
-        async def until(condition: Any) -> None:
-            while not condition():
-                await asyncio.sleep(0.01)
 
         async with client.shards(name, COUNT, on_gain=gain, on_loss=lose, **OPTIONS) as shards:
             await until(lambda: len(working) == COUNT)

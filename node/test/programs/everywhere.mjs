@@ -1,11 +1,17 @@
-// What a program needs of the package, on any runtime that loads addons: prints a line for each part, and ends by itself.
+// Uses each part of the package that programs need, on any runtime that loads addons. Prints a line for each part, and ends by itself.
 
 import assert from "node:assert/strict";
 import { LockBusyError, LockTimeoutError, connect, observe } from "leasehold";
 
 const [url] = process.argv.slice(2);
 const heard = new Set();
-const stop = observe({ event: ({ event }) => heard.add(event) });
+let contended = () => {};
+const stop = observe({
+  event({ event }) {
+    heard.add(event);
+    if (event === "lock.contended") contended();
+  },
+});
 const [a, b] = await Promise.all([connect(url), connect(url)]);
 
 const token = await a.using("lock", async (lease) => {
@@ -18,8 +24,10 @@ console.log("excludes");
 
 // Waiters are woken, and keep the process alive meanwhile.
 const held = await a.acquire("lock");
+const isWaiting = new Promise((resolve) => (contended = resolve));
 const waits = b.acquire("lock");
-setTimeout(() => held.release(), 100);
+await isWaiting;
+await held.release();
 const next = await waits;
 assert.ok(next.token > token);
 await next.release();
