@@ -1,8 +1,8 @@
-//! A supervisor, who revokes leases and tells their sessions. It runs where host 0 does, and its messages are as late as others.
+//! A supervisor that revokes leases and tells their sessions. It runs on host 0, and its messages are as late as others.
 
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Holding, Op, Outcome, Revoke, Seen, Session};
+use leasehold_core::op::{Applied, Holding, Op, Outcome, Revoke, Seen};
 use leasehold_core::{Resource, session};
 
 use super::{Due, World};
@@ -55,7 +55,7 @@ impl World<'_> {
         let Some(session) = self.look(node, name).and_then(|holding| holding.session) else { return };
         let Some(record) = session::resource_of(&session.label) else { return };
         let Some(seen) = self.look(node, &record) else { return };
-        let op = word(&session, &seen);
+        let op = session::tell(&session);
         let number = self.hosts[PLACE].number(Peer::Session, node);
         let fate = self.schedule.message(PLACE, Peer::Session, node, number).request;
         if fate.lost || self.now < self.hosts[PLACE].cut_until[node] {
@@ -102,9 +102,4 @@ impl World<'_> {
             Answer::Done(_) | Answer::Again(_) => None,
         }
     }
-}
-
-/// The word for a session whose record was seen like this.
-fn word(session: &Session, _: &Holding) -> Op {
-    session::tell(session)
 }
