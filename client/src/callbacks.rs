@@ -15,7 +15,7 @@ use crate::{metrics, reports};
 pub(crate) const RESTS: Pauses = Pauses::new(Duration::from_secs(1), Duration::from_secs(60));
 
 /// The end of a callback that another language has run: a wrapper panics with it. The text is its name with what it has
-/// raised; without one the call was cancelled, as at the end of an event loop, and nobody is told.
+/// raised; without one the call was cancelled, as at the end of an event loop, and nothing is reported.
 #[derive(Debug)]
 pub struct CallbackEnd(pub Option<String>);
 

@@ -1,4 +1,4 @@
-// What a client that is closed leaves behind: nothing, though it is kept.
+// A client that is closed leaves no connection and no thread behind, even while it is kept.
 
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";

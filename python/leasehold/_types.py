@@ -1,4 +1,4 @@
-"""Shared types of signatures. Type checkers read them, and who asks for annotations (``_hints``); nothing else imports them."""
+"""Shared types of signatures. Type checkers read them, and programs that ask for annotations (``_hints``); nothing else imports them."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ impl Done {
     }
 }
 
-/// Calls it with the result of `arguments`, and waits for its end; for ever, once the interpreter has ended. The end by an
+/// Calls it with the result of `arguments`, and waits for its end; forever, once the interpreter has ended. The end by an
 /// exception becomes a panic, which the client tells of.
 pub(crate) fn call<'a>(
     name: &str,

@@ -1,4 +1,4 @@
-"""What fails with a real client fails with a fake one, as the same class and in the same words."""
+"""A fake client raises the same class with the same words as the real one."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ fn direct(text: &str, place: &PostgresPlace) -> Result<PostgresPlace, String> {
              the url names it already"
         )
     };
-    // What people write for yes and no would otherwise be the name of a host.
+    // `true` or `1`, which people write for yes, would otherwise be taken for a host.
     let is_a_switch = SWITCHES.contains(&text.to_ascii_lowercase().as_str());
     if is_a_switch || text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(unreadable());

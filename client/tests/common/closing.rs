@@ -32,7 +32,7 @@ pub(crate) fn closing_ends_connections_and_threads(connect: impl Fn() -> Client)
         });
         client
     };
-    // What all clients share stays.
+    // Threads that all clients share stay.
     used().close().unwrap();
     let before = open();
     let clients: Vec<Client> = (0..CLIENTS).map(|_| used()).collect();

@@ -281,7 +281,7 @@ impl Exchange {
                 let nonce = Param::Bytea(acquire.map(|acquire| acquire.nonce.as_bytes().to_vec()));
                 let name = Param::Text(Some(resource.as_str().to_string()));
                 let seq = Param::Int8(acquire.map_or(0, |acquire| acquire.seq.get().into()));
-                // Nor does who asks for work that is done.
+                // Nor does a request for work that is done.
                 let unless_done = Param::Bool(acquire.is_some_and(|acquire| acquire.unless_done));
                 let ticket = self.ticket_param();
                 let params = [self.lock_timeout(), name, ticket, Param::Bool(in_line), nonce, seq, unless_done];

@@ -158,7 +158,7 @@ impl Environment {
         self.store.urls(group, address)
     }
 
-    /// The urls of the store by ways of their own, on which no fault is injected and every answer takes longer by this.
+    /// The urls of the store through separate proxies, on which no fault is injected and every answer takes longer by this.
     pub fn slow_urls(&mut self, delay: Duration) -> Vec<String> {
         let proxies: Vec<Proxy> = self.store.addresses().into_iter().map(Proxy::to).collect();
         proxies.iter().for_each(|proxy| proxy.delay(delay));

@@ -79,7 +79,7 @@ impl Assignment {
         }
     }
 
-    /// Connects, however long that takes. `pass` is told of each error.
+    /// Connects, however long that takes. `pass` gets each error.
     ///
     /// # Errors
     /// Those that `pass` returns.

@@ -80,7 +80,7 @@ impl Act {
     }
 }
 
-/// Runs the breaker until it is told to halt, so that all that it does is written down.
+/// Runs the breaker until it gets the word to halt, so that all that it does is written down.
 ///
 /// # Errors
 /// For an error that is not temporary.
@@ -95,7 +95,7 @@ pub fn work(text: &str) -> Result {
             Ok(word) if word == HALT => return Ok(()),
             Ok(word) => dead = dead_in(&word),
             Err(RecvTimeoutError::Timeout) => {}
-            // The one who has started it is gone.
+            // The process that started it is gone.
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }
         if let Some((lock, token)) = dead {

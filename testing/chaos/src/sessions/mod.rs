@@ -340,7 +340,7 @@ impl Play {
     fn end(mut self, machine: Machine) -> Result<Evidence> {
         let over = self.environment.undo_all()?;
         self.faults.extend(over);
-        // What it does must be known when the workers are judged.
+        // All that it has done must be written down before the workers are judged.
         self.breaker.child.tell(breaker::HALT);
         let patience = Instant::now() + PATIENCE;
         while self.breaker.child.ended()?.is_none() && Instant::now() < patience {

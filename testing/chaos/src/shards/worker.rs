@@ -69,7 +69,7 @@ fn is_told(words: &Receiver<String>, most: Duration, word: &str) -> bool {
     match words.recv_timeout(most) {
         Ok(told) => told == word,
         Err(RecvTimeoutError::Timeout) => false,
-        // The one who has started it is gone.
+        // The process that started it is gone.
         Err(RecvTimeoutError::Disconnected) => std::process::exit(0),
     }
 }

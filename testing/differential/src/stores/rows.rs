@@ -97,7 +97,7 @@ impl Rows for Sqlite {
         match edit {
             Edit::Expire => self.run("UPDATE leases SET expires_ns = 1 WHERE resource = ?1", name),
             Edit::Delete => {
-                // What the counter of the row was trusted for goes with it. The table comes with the first node of a quorum.
+                // The trust in the row's counter goes with it. The table comes with the first node of a quorum.
                 let _ = self.open().execute("DELETE FROM quorum_trust WHERE resource = ?1", [name]);
                 self.run("DELETE FROM leases WHERE resource = ?1", name)
             }
