@@ -16,8 +16,9 @@ use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, O
 
 /// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, what only nodes
 /// do, and lines of waiters and sessions, which components keep none of.
-pub(crate) const NOT_MIRRORED: [&str; 19] = [
+pub(crate) const NOT_MIRRORED: [&str; 20] = [
     "Session",
+    "Span",
     "Tell",
     "Client",
     "Departure",
