@@ -179,7 +179,7 @@ pub enum LostReason {
     /// The record was released by somebody else, such as an administrator.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Released,
-    /// The record is gone.
+    /// The store has lost data: it shows no record, or one that is older than the lease.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     RecordGone,
     /// The lease was revoked. Its record still keeps others out: once the work has ended, [release](crate::Client::release)
@@ -189,10 +189,14 @@ pub enum LostReason {
 }
 
 impl LostReason {
-    /// The reason that follows from the content of a node in the place of our record.
-    pub(crate) fn by_what_stands(seen: Seen) -> Self {
+    /// The reason that follows from the content of a node in the place of our record, which it had granted with this counter. A
+    /// lower one is older than the grant: the node has lost data.
+    pub(crate) fn by_what_stands(seen: Seen, granted: Option<Token>) -> Self {
         match seen.holding {
             Some(holding) if !holding.released => Self::TakenOver { by: Some(holding) },
+            Some(holding) if holding.counter.zip(granted).is_some_and(|(counter, granted)| counter < granted) => {
+                Self::RecordGone
+            }
             Some(_) => Self::Released,
             None => Self::RecordGone,
         }
@@ -217,8 +221,8 @@ impl fmt::Display for LostReason {
             Self::Expired => "no renewal was confirmed in time",
             Self::MaxHold => "max_hold has passed",
             Self::TakenOver { .. } => "somebody else holds the lock now",
-            Self::Released => "somebody broke the lock, or replaced the store",
-            Self::RecordGone => "the store no longer has the record",
+            Self::Released => "somebody broke the lock",
+            Self::RecordGone => "the store has lost the record",
             Self::Revoked => "somebody revoked it",
         })
     }
@@ -237,7 +241,7 @@ mod tests {
             (LostReason::MaxHold, "max_hold", "max_hold has passed"),
             (LostReason::TakenOver { by: None }, "taken_over", "somebody else"),
             (LostReason::Released, "released", "somebody broke"),
-            (LostReason::RecordGone, "record_gone", "no longer has"),
+            (LostReason::RecordGone, "record_gone", "has lost the record"),
             (LostReason::Revoked, "revoked", "somebody revoked"),
         ];
         for (reason, name, words) in reasons {

@@ -19,8 +19,8 @@ const LOSSES = {
   expired: "no renewal was confirmed in time",
   "max-hold": "max_hold has passed",
   "taken-over": "somebody else holds the lock now",
-  released: "somebody broke the lock, or replaced the store",
-  "record-gone": "the store no longer has the record",
+  released: "somebody broke the lock",
+  "record-gone": "the store has lost the record",
   revoked: "somebody revoked it",
 };
 

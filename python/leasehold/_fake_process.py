@@ -58,8 +58,8 @@ _REASONS = {
     "expired": "no renewal was confirmed in time",
     "max_hold": "max_hold has passed",
     "taken_over": "somebody else holds the lock now",
-    "released": "somebody broke the lock, or replaced the store",
-    "record_gone": "the store no longer has the record",
+    "released": "somebody broke the lock",
+    "record_gone": "the store has lost the record",
     "revoked": "somebody revoked it",
 }
 _LAST_SEQ = 2**32 - 1

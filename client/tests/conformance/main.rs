@@ -17,6 +17,7 @@ mod items;
 mod late_finish;
 mod lines;
 mod listing;
+mod losses;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod on_tables;
 mod permits;
@@ -384,6 +385,7 @@ macro_rules! behaviours {
             listing::more_locks_than_a_page_are_listed_once_each
             listing::a_prefix_is_taken_literally
             listing::bad_prefixes_are_refused_alike_everywhere
+            losses::a_loss_has_the_reason_of_its_cause
             permits::any_of_several_locks_will_do
             permits::a_semaphore_has_as_many_holders_as_permits
             permits::all_clients_agree_on_the_number_of_permits

@@ -24,7 +24,7 @@ fn wait_for_renewals(server: &Server) {
 fn expect_lost(lease: &Lease) {
     let error = lease.lost();
     assert_eq!(error.kind(), ErrorKind::Lost);
-    assert!(error.to_string().contains("no longer has the record"), "{error}");
+    assert!(error.to_string().contains("has lost the record"), "{error}");
 }
 
 /// Doctor says that `to` took over from `from`.

@@ -24,6 +24,7 @@ mod line;
 mod line_faults;
 mod line_openings;
 mod listing;
+mod losses;
 mod processes;
 mod refusals;
 mod replies_lost;

@@ -389,12 +389,13 @@ impl Held {
     fn not_ours(mut self: Box<Self>, at: usize, seen: Seen, ctx: &mut Ctx<'_>) -> Step {
         // Somebody removed the record before its time, on purpose. Another acquire would undo that.
         let broken = self.nodes[at].record.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
+        let granted = self.nodes[at].counter;
         self.nodes[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };
         self.nodes[at].record = RecordState::Absent;
         self.nodes[at].sends = Sends::default();
         match self.shared_deadline() {
             Some(deadline) => self.shrink_to(deadline, ctx),
-            None => self.lose_majority(LostReason::by_what_stands(seen), ctx),
+            None => self.lose_majority(LostReason::by_what_stands(seen, granted), ctx),
         }
     }
 

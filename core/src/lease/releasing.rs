@@ -288,6 +288,8 @@ impl Releasing {
                 owner: ctx.options.owner.clone(),
                 quorum,
             })),
+            // The counter of the grant also tells why a release finds nothing.
+            (None, _, MarkAt::Grant(_)) => Op::Release(Release { nonce: self.nonce, quorum }),
             (_, _, MarkAt::Grant(_) | MarkAt::NotYet | MarkAt::Nowhere) => {
                 node.mark = MarkAt::Nowhere;
                 Op::Release(Release { nonce: self.nonce, quorum })
@@ -411,7 +413,11 @@ impl Releasing {
                 // A late copy of our acquire has brought another grant, after ours was gone.
                 let is_of_us = seen.held().is_some_and(|holding| holding.is_of(&nonce));
                 let seen = if is_of_us { Seen::default() } else { seen.clone() };
-                evidence.reason = Some(LostReason::by_what_stands(seen));
+                let granted = match node.mark {
+                    MarkAt::Grant(counter) => Some(counter),
+                    MarkAt::NotYet | MarkAt::Nowhere => None,
+                };
+                evidence.reason = Some(LostReason::by_what_stands(seen, granted));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal};
-use leasehold_core::{Event, LostReason, Seq};
+use leasehold_core::{Event, LostReason, Seq, Token};
 
 /// A lease whose first renewal is in flight.
 fn renewing(hosts: usize) -> World {
@@ -97,11 +97,17 @@ fn record_of_another_holder_ends_the_lease_at_once() {
 
 #[test]
 fn our_record_released_by_somebody_else_ends_the_lease() {
-    let mut world = renewing(1);
-    let nonce = renew(&world.hosts[0].wire[0]).nonce;
-    let released = leasehold_core::op::Holding { released: true, ..holding(nonce, Some(1)) };
-    world.answer_with(0, conflict(Some(released)));
-    assert_eq!(loss(&world.take_events(0)), LostReason::Released);
+    // A counter that is lower than the token is older than the grant: the store has lost data.
+    for (below, reason) in [(0, LostReason::Released), (1, LostReason::RecordGone)] {
+        let mut world = World::new(1);
+        let token = world.hold(0, 1, "r", options());
+        world.pass_until_sent(0);
+        let nonce = renew(&world.hosts[0].wire[0]).nonce;
+        let counter = Token::new(token.get() - below);
+        let released = leasehold_core::op::Holding { released: true, counter, ..holding(nonce, Some(1)) };
+        world.answer_with(0, conflict(Some(released)));
+        assert_eq!(loss(&world.take_events(0)), reason);
+    }
 }
 
 #[test]

@@ -85,7 +85,7 @@ export type LostReason =
     }
   /** The record was released by somebody else, such as an administrator. */
   | { type: "released" }
-  /** The record is gone. */
+  /** The store has lost data: it shows no record, or one that is older than the lease. */
   | { type: "record-gone" }
   /**
    * The lease was revoked. Its record still keeps others out: call `Client.release` once the work has ended, which

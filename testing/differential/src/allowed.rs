@@ -40,7 +40,7 @@ pub fn table() -> Vec<Row> {
 }
 
 /// The second line changes what the reference does, see [`Run`](crate::run::Run).
-const RULES: [&str; 13] = [
+const RULES: [&str; 14] = [
     "hidden",
     "shown",
     "any",
@@ -54,6 +54,7 @@ const RULES: [&str; 13] = [
     "no_raise",
     "not_seen",
     "untold",
+    "over",
 ];
 
 impl Row {

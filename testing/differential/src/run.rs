@@ -5,10 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::member::{Marker, RunId};
-use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Renew, Seen};
+use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Renew, Seen};
 use leasehold_core::session::none_is_told;
 use leasehold_core::store::{LeaseRecord, Record};
-use leasehold_core::{LockId, Monotonic, Seq, Version};
+use leasehold_core::{LockId, Monotonic, Seq, Token, Version};
 
 use leasehold_wire::cas::{Answer, Ask};
 
@@ -192,6 +192,7 @@ impl<'a> Run<'a> {
             let untold = self.untold(&op);
             let outcome = untold.unwrap_or_else(|| self.reference.ask(name, client, lock, &judged, &now, slack));
             self.granted_again(name, &outcome);
+            let outcome = self.over(name, &op, outcome);
             let row_slack = self.reference.rows.get(&name).map_or(Duration::ZERO, |row| row.slack);
             let (mut shown, mut wanted) = (compare::outcome(&real), compare::outcome(&outcome));
             if self.reference.is_observed {
@@ -262,7 +263,7 @@ impl<'a> Run<'a> {
     /// A store that mints by its own clock may be ahead of the reference, as the table has it.
     fn adopt(&mut self, name: u8, minted: u64, reference: u64) {
         if minted != reference
-            && let Some(token) = leasehold_core::Token::new(minted)
+            && let Some(token) = Token::new(minted)
             && let Some(record) = self.reference.rows.entry(name).or_default().record.as_mut()
         {
             record.counter = token;
@@ -296,8 +297,7 @@ impl<'a> Run<'a> {
                 record.lease = None;
                 if is_same && !is_over {
                     // It is the same grant.
-                    record.counter =
-                        leasehold_core::Token::new(record.counter.get().saturating_sub(1)).unwrap_or(record.counter);
+                    record.counter = Token::new(record.counter.get().saturating_sub(1)).unwrap_or(record.counter);
                 }
                 *self.used.entry(*row).or_default() += 1;
             }
@@ -315,6 +315,26 @@ impl<'a> Run<'a> {
                 Op::Renew(Renew { nonce, seq, record_ttl, quorum: None })
             }
             _ => op.clone(),
+        }
+    }
+
+    /// Where the table says so, a record that is gone is shown as over to its attempt while the counter stands.
+    fn over(&mut self, name: u8, op: &Op, outcome: Outcome) -> Outcome {
+        let (Op::Renew(_) | Op::Release(_) | Op::Finish(_)) = op else { return outcome };
+        let row = self.table.iter().find(|row| row.rule == "over" && row.is_about(self.side.store(), kind(op)));
+        let record = self.reference.rows.get(&name).and_then(|row| row.record.as_ref());
+        let counter = record.map(|record| record.counter).filter(|counter| *counter > Token::ZERO);
+        match (row, op.nonce(), counter, outcome) {
+            (Some(row), Some(nonce), Some(counter), Outcome::NotApplied(Refusal::Conflict(seen)))
+                if seen.holding.is_none() =>
+            {
+                *self.used.entry(*row).or_default() += 1;
+                let Some(version) = Version::new(nonce.as_bytes()) else { unreachable!("16 bytes") };
+                let over = Holding::of(Holder::Lease { nonce, seq: None }, version);
+                let holding = Holding { released: true, counter: Some(counter), ..over };
+                Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(Box::new(holding)), ..seen }))
+            }
+            (_, _, _, outcome) => outcome,
         }
     }
 
@@ -440,8 +460,8 @@ impl<'a> Run<'a> {
             (Edit::Delete, _) => (row.record, row.trusted) = (None, None),
             (Edit::Foreign(ttl), _) => {
                 let mut given = Acquire::new(FOREIGN, Seq::new(1), *ttl);
-                given.floor = leasehold_core::Token::ZERO;
-                let counter = row.record.as_ref().map_or(leasehold_core::Token::ZERO, |record| record.counter);
+                given.floor = Token::ZERO;
+                let counter = row.record.as_ref().map_or(Token::ZERO, |record| record.counter);
                 let mark = row.record.as_ref().and_then(|record| record.mark.clone());
                 let op = Op::Acquire(Box::new(given));
                 // It keeps what it does not know, if it keeps the row.

@@ -112,6 +112,7 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
             _ => vec![text("stranger"), text(values::quorum_id(u)?.to_string()), text("60000")],
         },
         Op::Acquire(_) => vec![text("granted"), text(values::number(u)?.to_string())],
+        Op::Renew(_) | Op::Release(_) if u.arbitrary()? => free(u)?,
         Op::Renew(_) => vec![text(*u.choose(&["renewed", "abstains"])?)],
         Op::Release(_) => vec![text("released")],
         Op::Finish(_) => vec![text(*u.choose(&["finished", "abstains"])?)],
@@ -123,11 +124,16 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
         }
         Op::Read if u.arbitrary()? => {
             let mut parts = marked(u, "marked")?;
-            parts.push(text("free"));
+            parts.extend(free(u)?);
             parts
         }
-        Op::Read => vec![text("free")],
+        Op::Read => free(u)?,
     })
+}
+
+fn free(u: &mut Unstructured<'_>) -> Result<Vec<Value>> {
+    let counter = if u.arbitrary()? { values::number(u)?.to_string() } else { String::new() };
+    Ok(vec![text("free"), text(counter)])
 }
 
 fn marked(u: &mut Unstructured<'_>, word: &str) -> Result<Vec<Value>> {

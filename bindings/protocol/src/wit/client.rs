@@ -209,7 +209,7 @@ pub enum LostReason {
     TakenOver(TakenOver),
     /// The record was released by somebody else, such as an administrator.
     Released,
-    /// The record is gone.
+    /// The store has lost data: it shows no record, or one that is older than the lease.
     RecordGone,
     /// The lease was revoked. Its record still keeps others out: call `client.release` once the work has ended, which frees
     /// it. Otherwise the record runs out by itself.

@@ -103,7 +103,7 @@ fn misfit() -> Outcome {
 /// The parts that an answer of this word has; the others must be empty.
 fn without_filling(parts: &[Value]) -> Option<&[Value]> {
     let meant = match parts.first()?.as_bytes()? {
-        b"error" => 2,
+        b"error" | b"free" => 2,
         b"foreign" => 3,
         b"held" => 4,
         _ => 1,
@@ -175,9 +175,9 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
             shown(asked, Seen::default())
         }
         // An acquire without a place meets it where the lock is reserved for a waiter.
-        (_, b"free", []) => shown(asked, Seen::default()),
+        (_, b"free", [counter]) => shown(asked, Seen { holding: over(asked, shown_counter(counter)?), done: None }),
         (_, b"held", [value, left, counter]) => {
-            let counter = if counter.as_bytes() == Some(b"") { None } else { Some(token(counter)?) };
+            let counter = shown_counter(counter)?;
             let holding = held(value.as_bytes()?, time_left(left)?, counter)?;
             shown(asked, Seen { holding: Some(Box::new(holding)), done: None })
         }
@@ -189,8 +189,21 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
     }
 }
 
+/// The counter beside a lock, where it stands.
+fn shown_counter(counter: &Value) -> Option<Option<Token>> {
+    if counter.as_bytes() == Some(b"") { Some(None) } else { token(counter).map(Some) }
+}
+
+/// The record of a lease whose key is gone. A counter that stands beside it shows that the server has not lost its data: the
+/// lock was freed.
+fn over(asked: Asked, counter: Option<Token>) -> Option<Box<Holding>> {
+    let (Asked::Renew(nonce) | Asked::Release(nonce) | Asked::Finish(nonce, _)) = asked else { return None };
+    let holding = Holding::of(Holder::Lease { nonce, seq: None }, Version::new(nonce.as_bytes())?);
+    counter.map(|_| Box::new(Holding { released: true, counter, ..holding }))
+}
+
 fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
-    let ours = |nonce: &Nonce| seen.holding.as_ref().filter(|holding| holding.is_of(nonce));
+    let ours = |nonce: &Nonce| seen.held().filter(|holding| holding.is_of(nonce));
     let contradicts = match asked {
         Asked::Acquire(nonce) | Asked::Vote(nonce, ..) | Asked::Renew(nonce) | Asked::Raise(nonce, _) => {
             ours(&nonce).is_some_and(|holding| !holding.is_revoked())

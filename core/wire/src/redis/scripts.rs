@@ -57,18 +57,18 @@ local function count(fence)
   return math.min(number, 9007199254740991)
 end
 local function seen(lock, fence, value)
-  if not value then return {'free'} end
+  local number = count(fence)
+  number = type(number) == 'number' and string.format('%.0f', number) or ''
+  if not value or type(value) == 'string' and string.sub(value, 1, 9) == 'reserved:' then return {'free', number} end
   local left = redis.call('PTTL', lock)
   if type(value) ~= 'string' then
     local kind = redis.call('TYPE', lock)
     return {'foreign', type(kind) == 'table' and kind.ok or kind, left}
   end
-  if string.sub(value, 1, 9) == 'reserved:' then return {'free'} end
   local ours = string.sub(value, 33, 33) == '@' and string.find(value, '^[0-9a-f]+@[!-~]+$')
   ours = ours or string.find(value, '^!' .. string.rep('[0-9a-f]', 32) .. '[!-~]+$')
   if #value > 8000 or not ours then return {'foreign', redis.sha1hex(value), left} end
-  local number = count(fence)
-  return {'held', value, left, type(number) == 'number' and string.format('%.0f', number) or ''}
+  return {'held', value, left, number}
 end
 "
     };
@@ -311,7 +311,7 @@ return ",
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
     text: acquire!(take!(), "{'granted', token, ARGV[5]}", ""),
-    sha1: "4714becbe77f7a39a668687993c240233c7e8bae",
+    sha1: "0668a77bf70fd8873e87fa543e8dd5f2106c3cd7",
 };
 
 /// Ends the acquire of a run whose work is done. The mark is the last key.
@@ -328,7 +328,7 @@ if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#
 pub(super) const RUN: Script = Script {
     name: "run",
     text: concat!(unless_done!(), acquire!(take!(), "{'granted', token, ARGV[5]}", "")),
-    sha1: "b01c0d0143987a938090b0b552d151b33082df1f",
+    sha1: "816f84918d357f1facd664979e213ecd72f5bfe1",
 };
 
 /// The acquire at a node of a quorum: see [`admit`](leasehold_core::member::admit). `$trusted` tells that what was
@@ -393,26 +393,26 @@ end
 pub(super) const VOTE: Script = Script {
     name: "vote",
     text: vote!("redis.pcall('GET', KEYS[4]) == stamp", ""),
-    sha1: "e4def70086941c24d2dd3dfbde14268285c5db40",
+    sha1: "c2a08ef430b0531135000a825ee4f72e5715ab3e",
 };
 
 /// KEYS: lock, fence, marker, mark. ARGV: as in a vote. A counter that was raised after a loss says nothing of marks, so
 /// the node is in doubt for as long as a lost mark might stand.
 pub(super) const RUN_VOTE: Script =
-    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "5738b309b8252d7cfa3e922c149fb85f7b5223de" };
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "a354e38416e800f9f3cf8b1f087f109aba7a8c10" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. The server that is asked must be able to write, as in a release.
 pub(super) const RENEW: Script =
-    Script { name: "renew", text: renew!(""), sha1: "1ca19ecf526757d74af526fded5475e7781ff990" };
+    Script { name: "renew", text: renew!(""), sha1: "b11d8b9be8babb6dc93af5d37e66e310696668da" };
 
 /// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
 /// Where the node may have forgotten the record, it says that it abstains.
 pub(super) const KEEP: Script = Script {
     name: "keep",
     text: renew!(concat!(in_doubt!(), "        if in_doubt() then reply = {'abstains'} end\n")),
-    sha1: "3e29080bf692d3e66e4e1803465a3e8327a03620",
+    sha1: "f75a0909c0bbb7b043a3a3973ddfc1380ae0be85",
 };
 
 /// How many parts the answer to one of several renewals has.
@@ -458,7 +458,7 @@ pub(super) const RELEASE: Script = Script {
         concat!("  local lock, line = KEYS[1], ARGV[4]\n", pass_on!(), "  if not served then\n", free!(), "  end\n"),
         ""
     ),
-    sha1: "c539af4f05dfa68e57ff289c511d2f56c820162f",
+    sha1: "f2f964a161cee39fb2ad13344dc902e9fc1d30ad",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -466,7 +466,7 @@ pub(super) const RELEASE: Script = Script {
 pub(super) const FREE: Script = Script {
     name: "free",
     text: release!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "0a8a808f93403fc1ba368ee07387498c7b43b56e",
+    sha1: "f7e74b8c388fba12be1b7011b5873c8547aab206",
 };
 
 /// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
@@ -518,7 +518,7 @@ pub(super) const FINISH: Script = Script {
         ),
         ""
     ),
-    sha1: "9570d06c2c32306277e3fd7b6ae811c4165814d8",
+    sha1: "4e2f476832c98653f718f909382c00d1e15bd143",
 };
 
 /// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
@@ -526,7 +526,7 @@ pub(super) const FINISH: Script = Script {
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
     text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "182c27aaa88a2b96485d581a25a5889071526640",
+    sha1: "4a454a2d383bce05bbb6d5239d8750257db32759",
 };
 
 mod line;

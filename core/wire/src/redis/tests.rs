@@ -167,10 +167,17 @@ fn what_runs_are_told_is_read() {
         assert_eq!(denial(answered(run(), mark(text, left))), DenialKind::CorruptRecord, "{text:?} {left}");
     }
     assert_eq!(answered(finish(), list([bulk("finished")])), Outcome::Applied(Applied::Finished));
-    assert_eq!(conflict(answered(finish(), list([bulk("free")]))), Seen::default());
+    assert_eq!(conflict(answered(finish(), list([bulk("free"), bulk("")]))), Seen::default());
+    // The counter that is left shows that the lease was ended, and the server has lost nothing.
+    for op in [finish(), renew(), release()] {
+        let nonce = op.nonce().unwrap();
+        let holding = conflict(answered(op, list([bulk("free"), bulk("41")]))).holding.unwrap();
+        assert!(holding.released && holding.is_of(&nonce), "{holding:?}");
+        assert_eq!(holding.counter, Token::new(41));
+    }
     assert!(is_protocol(&answered(release(), list([bulk("finished")]))));
     assert!(is_protocol(&answered(acquire_with("me", None, Duration::ZERO), list([bulk("finished")]))));
-    let seen = list([bulk("marked"), bulk(&good), Value::Integer(5_000), bulk("free")]);
+    let seen = list([bulk("marked"), bulk(&good), Value::Integer(5_000), bulk("free"), bulk("")]);
     let Outcome::Applied(Applied::Read(seen)) = answered(Op::Read, seen) else { panic!("a read") };
     assert_eq!((seen.holding, seen.done), (None, Some(shown)));
 }
@@ -247,7 +254,7 @@ fn renewals_are_one_call_and_each_has_its_own_outcome() {
     assert_eq!(args[13..], [vec!["604800000"], each, vec!["17"]].concat());
 
     let fault = list([bulk("error"), bulk("READONLY You can't write against a read only replica.")]);
-    let (renewed, free) = (list([bulk("renewed")]), list([bulk("free")]));
+    let (renewed, free) = (list([bulk("renewed")]), list([bulk("free"), bulk("")]));
     let replies = filled([renewed, free, held(RIVAL_VALUE), fault, bulk("odd"), foreign(5)]);
     let outcomes = done(exchange.replies(vec![replies]));
     assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
@@ -361,7 +368,9 @@ fn an_answer_to_another_request_is_for_nobody() {
     for name in [bulk("16"), bulk("017"), bulk("1"), bulk(""), Value::Integer(17), Value::Nil] {
         let reply = |word| list([bulk(word), name.clone()]);
         let granted = list([bulk("granted"), bulk("12"), name.clone()]);
-        for (op, reply) in [(acquire(), granted), (release(), reply("released")), (Op::Read, reply("free"))] {
+        for (op, reply) in
+            [(acquire(), granted), (release(), reply("released")), (Op::Read, list([bulk("free"), bulk("")]))]
+        {
             let outcomes = done(session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
             assert!(outcomes.iter().all(is_protocol), "{name:?} {outcomes:?}");
         }
@@ -403,7 +412,7 @@ fn whatever_others_write_is_held_by_others() {
     assert_eq!(conflict(answered(acquire(), long)).holding.unwrap().holder, Holder::Foreign);
     let Outcome::Applied(Applied::Read(seen)) = answered(Op::Read, foreign(700)) else { panic!("not read") };
     assert_eq!(seen.holding.unwrap().holder, Holder::Foreign);
-    assert_eq!(answered(Op::Read, list([bulk("free")])), Outcome::Applied(Applied::Read(Seen::default())));
+    assert_eq!(answered(Op::Read, list([bulk("free"), bulk("")])), Outcome::Applied(Applied::Read(Seen::default())));
 }
 
 #[test]
@@ -482,8 +491,11 @@ fn on_a_cluster_renewals_travel_by_slot() {
     let moved = Value::Error("MOVED 3999 127.0.0.1:6381".into());
     assert_eq!(exchange.replies(vec![filled([list([bulk("renewed")])]), unknown, moved]), Progress::Again);
     assert_eq!(exchange.commands().len(), 1, "only what has no answer yet");
-    let outcomes =
-        done(exchange.replies(vec![filled([list([bulk("renewed")]), list([bulk("free")]), list([bulk("renewed")])])]));
+    let outcomes = done(exchange.replies(vec![filled([
+        list([bulk("renewed")]),
+        list([bulk("free"), bulk("")]),
+        list([bulk("renewed")]),
+    ])]));
     let renewed = Outcome::Applied(Applied::Renewed);
     assert_eq!([&outcomes[0], &outcomes[1], &outcomes[4]], [&renewed; 3]);
     assert!(matches!(outcomes[2], Outcome::NotApplied(Refusal::Unavailable(_))));

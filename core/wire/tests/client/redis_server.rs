@@ -127,7 +127,7 @@ impl RedisServer {
 
     fn seen(&self, lock: &str, fence: &str) -> Vec<String> {
         match self.locks.get(lock) {
-            None => vec!["free".into()],
+            None => vec!["free".into(), self.fences.get(fence).map(ToString::to_string).unwrap_or_default()],
             Some(value) => vec!["held".into(), value.clone(), "30000".into(), self.fences[fence].to_string()],
         }
     }

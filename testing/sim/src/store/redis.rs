@@ -164,11 +164,15 @@ impl Redis {
                 let doubts = op.quorum.is_some_and(|durability| self.remembers(&run_id(run)).is_in_doubt(durability));
                 match doubts {
                     true => Answer::Done(Outcome::NotApplied(Refusal::Abstains { stamp: None })),
-                    false => conflict(self.seen(resource, now_ms)),
+                    false => conflict(self.seen_by(resource, op.nonce, now_ms)),
                 }
             }
-            Op::Renew(_) | Op::Release(_) | Op::Revoke(_) => {
+            Op::Renew(Renew { nonce, .. }) | Op::Release(Release { nonce, .. }) => {
                 // The scripts always write, so that a read-only replica cannot answer.
+                self.refresh(resource, now_ms);
+                conflict(self.seen_by(resource, *nonce, now_ms))
+            }
+            Op::Revoke(_) => {
                 self.refresh(resource, now_ms);
                 conflict(self.seen(resource, now_ms))
             }
@@ -398,6 +402,15 @@ impl Redis {
         if let Some(Value::Ours { revoked, .. }) = self.locks.get_mut(resource).map(|lock| &mut lock.value) {
             *revoked = true;
         }
+    }
+
+    /// What is shown to this attempt, whose record is not there: a counter shows that its lease is over.
+    fn seen_by(&self, resource: &Resource, nonce: Nonce, now_ms: u64) -> Seen {
+        let seen = self.seen(resource, now_ms);
+        let counter = self.counter(resource, now_ms).filter(|_| seen.holding.is_none());
+        let Some((counter, version)) = counter.zip(Version::new(nonce.as_bytes())) else { return seen };
+        let over = Holding::of(Holder::Lease { nonce, seq: None }, version);
+        Seen { holding: Some(Box::new(Holding { released: true, counter: Some(counter), ..over })), done: None }
     }
 
     fn seen(&self, resource: &Resource, now_ms: u64) -> Seen {

@@ -63,7 +63,7 @@ end
 "
         )
     ),
-    sha1: "37b0f28423052a3471d337b2f861092b2ef2ac8e",
+    sha1: "15d2cc9a1f59f39afa2fa98af9f85036dff0e8b8",
 };
 
 /// KEYS: lock. ARGV: client, number of its ticket, channel, line. Gives up a ticket, and what is reserved for it.

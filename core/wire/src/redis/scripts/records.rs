@@ -21,7 +21,7 @@ if loss and loss == ARGV[4] then redis.call('SET', KEYS[4], loss, 'PX', ARGV[2])
 return {'raised', token, ARGV[5]}
 "
     ),
-    sha1: "d5e7c090d604fedbc81c0dbc661511918eb8a45d",
+    sha1: "861e1f6047932e8d0149423599e13d279b9e64a0",
 };
 
 /// KEYS: lock, fence, for a run its mark. ARGV: request. A mark comes before the lock.
@@ -37,7 +37,7 @@ if type(mark) == 'string' then reply = {'marked', mark, redis.call('PTTL', KEYS[
 return told(reply)
 "
     ),
-    sha1: "573c744dd55e12b2ee0c52b662c5d2b5a96ba235",
+    sha1: "3a46d338b467e79eeaa4d5c04151b393f0558b44",
 };
 
 /// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write, or nothing; request.

@@ -22,5 +22,5 @@ if failed(value) then return value end
 return told(seen(KEYS[1], KEYS[2], value))
 "
     ),
-    sha1: "210de3a82f1e77bfd1ce337f607883b9c3787dc7",
+    sha1: "6c1934a6ee120226e25a6752282ed4894d41feb9",
 };
