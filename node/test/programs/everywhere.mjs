@@ -7,6 +7,7 @@ const [url] = process.argv.slice(2);
 const heard = new Set();
 let contended = () => {};
 const stop = observe({
+  level: "debug",
   event({ event }) {
     heard.add(event);
     if (event === "lock.contended") contended();
