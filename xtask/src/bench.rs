@@ -18,16 +18,7 @@ const PROGRAMS: [&str; 10] =
 /// Measured in languages of their own.
 const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 8] = [
-    "bench-redis",
-    "bench-quorum",
-    "bench-dynamodb",
-    "bench-postgres",
-    "bench-etcd",
-    "bench-serve",
-    "bench-admin",
-    "bench-cas",
-];
+const BESIDE_PEERS: [&str; 8] = ["redis", "quorum", "dynamodb", "postgres", "etcd", "serve", "admin", "cas"];
 
 /// Keep the figures, and draw them.
 const PLOT: &str = "--plot";
@@ -42,26 +33,29 @@ fn run_one(steps: &mut Steps, name: &str, rest: &[String]) -> Result {
         "component" => component::bench(steps),
         "python" => python::bench(steps, rest),
         "node" => node::bench(steps, rest),
-        program => run_program(steps, &format!("bench-{program}"), rest),
+        program => run_program(steps, program, rest),
     }
 }
 
 fn run_program(steps: &mut Steps, program: &str, rest: &[String]) -> Result {
     let mut build = released();
-    let mut command = Command::new(run::target()?.join("release").join(program));
-    if BESIDE_PEERS.contains(&program) {
+    let needs_peers = BESIDE_PEERS.contains(&program);
+    let file = if needs_peers { "bench".to_owned() } else { format!("bench-{program}") };
+    let mut command = Command::new(run::target()?.join("release").join(&file));
+    if needs_peers {
+        command.arg(program);
         setup::install(steps)?;
-        build.args(["-p", "leasehold-chaos", "--bin", program]);
-        if program == "bench-serve" {
+        build.args(["-p", "leasehold-chaos", "--bin", &file]);
+        if program == "serve" {
             build.args(["-p", "leasehold-cli", "--bin", "leasehold"]);
         }
         interop::install(steps)?.tell(&mut command);
-        if program == "bench-redis" {
+        if program == "redis" {
             command.env("LEASEHOLD_LOCKS_PYTHON", python::install_peers(steps)?);
         }
     } else {
         setup::c_compiler()?;
-        build.args(["-p", "leasehold-bench", "--bin", program]);
+        build.args(["-p", "leasehold-bench", "--bin", &file]);
     }
     steps.run(&format!("build {program}"), build)?;
     command.args(rest);

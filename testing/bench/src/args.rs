@@ -9,7 +9,21 @@ pub struct Args {
     flags: Vec<String>,
 }
 
+/// The name of the benchmark in a program that has several of them: the first argument, unless it begins with `-`.
+pub fn benchmark() -> Option<String> {
+    std::env::args().nth(1).filter(|first| !first.starts_with('-'))
+}
+
 impl Args {
+    /// Reads what follows the name of the benchmark, as [`Args::parse`].
+    ///
+    /// # Errors
+    /// As [`Args::parse`].
+    pub fn of_benchmark(values: &[&str], flags: &[&str]) -> Result<Self, String> {
+        let named = usize::from(benchmark().is_some());
+        Self::parse(std::env::args().skip(1 + named), values, flags)
+    }
+
     /// Reads arguments of which `values` take a value and `flags` do not.
     ///
     /// # Errors

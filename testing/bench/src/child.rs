@@ -6,6 +6,8 @@ use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
+use crate::args;
+
 /// The argument that makes a program play a part; the part's own arguments follow.
 pub const PART: &str = "--part";
 
@@ -22,7 +24,7 @@ impl Child {
     /// # Errors
     /// When the process cannot be started.
     pub fn start(part: &[&str], hear: impl FnMut(Option<&str>) + Send + 'static) -> io::Result<Self> {
-        Self::run(Command::new(std::env::current_exe()?).arg(PART).args(part), hear)
+        Self::run(Command::new(std::env::current_exe()?).args(args::benchmark()).arg(PART).args(part), hear)
     }
 
     /// Starts a command. `hear` is called with each line that it prints, and with `None` at the end.
@@ -105,7 +107,7 @@ impl Drop for Child {
 
 /// The part this process is to play, if it is a child. It then dies with its parent, even while it is stopped.
 pub fn part() -> Option<Vec<String>> {
-    let mut args = std::env::args().skip(1);
+    let mut args = std::env::args().skip(1 + usize::from(args::benchmark().is_some()));
     if args.next().as_deref() != Some(PART) {
         return None;
     }

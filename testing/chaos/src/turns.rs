@@ -96,7 +96,7 @@ impl Plan {
     /// # Errors
     /// For other arguments.
     pub fn chosen() -> Result<Self> {
-        let args = Args::parse(std::env::args().skip(1), &[], &["--quick", "--trial"])?;
+        let args = Args::of_benchmark(&[], &["--quick", "--trial"])?;
         Ok(match (args.has("--trial"), args.has("--quick")) {
             (true, _) => Self::TRIAL,
             (false, true) => Self::QUICK,

@@ -4,12 +4,18 @@
 
 use std::process::Command;
 
-fn tells_its_figures(program: &str, base: &str) {
+/// The figures of a short run of a benchmark.
+fn figures(benchmark: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().join("figures");
-    let output = Command::new(program).arg("--trial").env("LEASEHOLD_FIGURES", &figures).output().unwrap();
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench"));
+    let output = bench.args([benchmark, "--trial"]).env("LEASEHOLD_FIGURES", &figures).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = std::fs::read_to_string(figures).unwrap();
+    std::fs::read_to_string(figures).unwrap()
+}
+
+fn tells_its_figures(benchmark: &str, base: &str) {
+    let told = figures(benchmark);
     for who in [base, "leasehold"] {
         let figure = format!("figure | Rust | one client, async | p50 | us | {who} | ");
         assert!(told.contains(&figure), "{figure} is not in\n{told}");
@@ -19,17 +25,12 @@ fn tells_its_figures(program: &str, base: &str) {
 
 #[test]
 fn bench_postgres_tells_its_figures() {
-    tells_its_figures(env!("CARGO_BIN_EXE_bench-postgres"), "two bare statements");
+    tells_its_figures("postgres", "two bare statements");
 }
 
 #[test]
 fn bench_serve_tells_its_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let figures = folder.path().join("figures");
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench-serve"));
-    let output = bench.arg("--trial").env("LEASEHOLD_FIGURES", &figures).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = std::fs::read_to_string(figures).unwrap();
+    let told = figures("serve");
     for who in ["leasehold", "leasehold serve"] {
         let figure = format!("figure | Rust | one client, async | p50 | us | {who} | ");
         assert!(told.contains(&figure), "{figure} is not in\n{told}");
@@ -38,12 +39,7 @@ fn bench_serve_tells_its_figures() {
 
 #[test]
 fn bench_admin_tells_its_figures() {
-    let folder = tempfile::tempdir().unwrap();
-    let figures = folder.path().join("figures");
-    let mut bench = Command::new(env!("CARGO_BIN_EXE_bench-admin"));
-    let output = bench.arg("--trial").env("LEASEHOLD_FIGURES", &figures).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told = std::fs::read_to_string(figures).unwrap();
+    let told = figures("admin");
     for case in [
         "a list of 300 locks, Redis | time | ms",
         "a stopped holder is revoked | until the next one has the lock | ttl",
@@ -54,5 +50,5 @@ fn bench_admin_tells_its_figures() {
 
 #[test]
 fn bench_etcd_tells_its_figures() {
-    tells_its_figures(env!("CARGO_BIN_EXE_bench-etcd"), "two bare txns");
+    tells_its_figures("etcd", "two bare txns");
 }

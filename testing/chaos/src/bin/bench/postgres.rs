@@ -33,7 +33,7 @@ const FREE: &str =
 const LOCK: &str = "SELECT pg_advisory_lock(hashtextextended($1, 0))";
 const UNLOCK: &str = "SELECT pg_advisory_unlock(hashtextextended($1, 0))";
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let result = match child::part() {
         Some(part) => turns::work::<Way>(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),

@@ -24,7 +24,7 @@ const TAKEN: &str = "eyJjb3VudGVyIjoxNzY0MDk2MDAwMDAwLCJsZWFzZSI6eyJub25jZSI6IjA
                      Iiwic2VxIjoxLCJyZWxlYXNlZCI6ZmFsc2UsInR0bF9ucyI6MzAwMDAwMDAwMDAsInNpbmNlX21zIjoxNzY0MDk2MDAwMDAwLCJv\
                      d25lciI6ImJhcmUiLCJkYXRhIjpudWxsfX0=";
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let result = match child::part() {
         Some(part) => turns::work::<Way>(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),

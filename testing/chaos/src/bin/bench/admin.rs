@@ -23,7 +23,7 @@ const LIST: &str = "list";
 const HOLD: &str = "hold";
 const LOCK: &str = "revoked";
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let result = match child::part() {
         Some(part) => match &part[..] {
             [name, store] if name == LIST => list(store),
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result {
-    let args = Args::parse(std::env::args().skip(1), &[], &["--quick", "--trial"])?;
+    let args = Args::of_benchmark(&[], &["--quick", "--trial"])?;
     // Of leases that are revoked.
     let (locks, lists, revokes, ttl_ms) = match (args.has("--trial"), args.has("--quick")) {
         (true, _) => (300, 1, 1, 500),

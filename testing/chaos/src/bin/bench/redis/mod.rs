@@ -15,7 +15,7 @@ use leasehold_chaos::{Result, surroundings};
 use leasehold_servers::redis::Server;
 use tokio::runtime::{Builder, Runtime};
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let result = match child::part() {
         Some(part) => work(&part.iter().map(String::as_str).collect::<Vec<_>>()),
         None => measure(),
@@ -69,7 +69,7 @@ impl Plan {
 }
 
 fn measure() -> Result {
-    let args = Args::parse(std::env::args().skip(1), &["--only"], &["--quick"])?;
+    let args = Args::of_benchmark(&["--only"], &["--quick"])?;
     let plan = if args.has("--quick") { Plan::QUICK } else { Plan::FULL };
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);

@@ -20,12 +20,12 @@ const TRIES: u32 = 10_000;
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     leasehold_bench::exit_code("bench-cas", measure())
 }
 
 fn measure() -> Result {
-    let args = Args::parse(std::env::args().skip(1), &[], &["--quick"])?;
+    let args = Args::of_benchmark(&[], &["--quick"])?;
     let (rounds, increments) = if args.has("--quick") { (1, 400) } else { (9, 2_400) };
     let server = Server::start();
     println!("writers   compare-and-set   under a lock   ratio   tries for an increment");

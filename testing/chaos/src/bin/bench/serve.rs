@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const OURS: &str = "leasehold";
 const DAEMON: &str = "leasehold serve";
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     leasehold_bench::exit_code("bench-serve", measure())
 }
 

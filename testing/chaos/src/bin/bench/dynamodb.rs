@@ -29,7 +29,7 @@ const SECRET: &str = "hunter2";
 const TTL: Duration = Duration::from_secs(30);
 const HOUR: f64 = 3600.0;
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     // SAFETY: no other thread runs yet.
     unsafe {
         env::set_var("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID);
@@ -71,7 +71,7 @@ impl Plan {
 }
 
 fn measure() -> Result {
-    let args = Args::parse(env::args().skip(1), &[], &["--quick"])?;
+    let args = Args::of_benchmark(&[], &["--quick"])?;
     let plan = if args.has("--quick") { Plan::QUICK } else { Plan::FULL };
     let server = Server::start();
     println!("{}", surroundings("DynamoDB Local on 127.0.0.1, in memory"));

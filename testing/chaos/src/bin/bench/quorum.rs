@@ -1,6 +1,5 @@
 //! The cost of a quorum of five Redis servers, compared with five bare commands at the same time and with rslock.
 
-use std::env;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,7 @@ use tokio::task::JoinSet;
 const NODES: usize = 5;
 const TTL: Duration = Duration::from_secs(30);
 
-fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     leasehold_bench::exit_code("bench-quorum", measure())
 }
 
@@ -74,7 +73,7 @@ async fn all(nodes: &[Bare], key: &str, step: Step) -> Result {
 }
 
 fn measure() -> Result {
-    let args = Args::parse(env::args().skip(1), &[], &["--quick"])?;
+    let args = Args::of_benchmark(&[], &["--quick"])?;
     let (rounds, round) =
         if args.has("--quick") { (7, Duration::from_millis(200)) } else { (15, Duration::from_millis(1_000)) };
     let servers: Vec<Server> = (0..NODES).map(|_| Server::start()).collect();
