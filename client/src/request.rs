@@ -230,8 +230,8 @@ impl IntoFuture for LockRequest {
 pub(crate) enum Until {
     Forever,
     Once,
-    /// The holder is watched beyond that instant.
-    Watch(Monotonic),
+    /// Waits for nobody, but watches the holder.
+    Watch,
     Time(Monotonic),
 }
 
@@ -245,8 +245,8 @@ impl Until {
         Ok(match options.wait() {
             Wait::Forever => Self::Forever,
             Wait::Once => Self::Once,
-            Wait::Watch(wait) => Self::Watch(clock::monotonic().plus(wait)),
-            Wait::For(wait) => Self::Time(clock::monotonic().plus(wait)),
+            Wait::Watch(Duration::ZERO) => Self::Watch,
+            Wait::For(wait) | Wait::Watch(wait) => Self::Time(clock::monotonic().plus(wait)),
         })
     }
 
@@ -254,8 +254,7 @@ impl Until {
     pub(crate) fn wait(self, request: LockRequest) -> LockRequest {
         match self {
             Self::Forever => request,
-            Self::Once => request.once(),
-            Self::Watch(until) => request.wait(until.since(clock::monotonic())),
+            Self::Once | Self::Watch => request.once(),
             // A wait of zero would mean a single try, whose failure is another one.
             Self::Time(until) => request.wait(until.since(clock::monotonic()).max(Duration::from_nanos(1))),
         }

@@ -200,9 +200,11 @@ impl<'a> Exec<'a> {
         }
     }
 
-    /// The rest of the wait; `None` is for ever.
+    /// The rest of the wait; `None` is forever. Of a wait that has passed a nanosecond is left, since zero would mean a single try,
+    /// whose failure is another one.
     pub(crate) fn left(&self) -> Option<Duration> {
-        self.patience.left()
+        let least = if self.job.wait == Some(Duration::ZERO) { Duration::ZERO } else { Duration::from_nanos(1) };
+        self.patience.left().map(|left| left.max(least))
     }
 
     /// Waits for the answer to a request. A signal ends the wait. If it comes together with a grant, that is given back.
