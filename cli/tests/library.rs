@@ -1,5 +1,6 @@
 //! The command line as a function leaves the process as it was. One test, since signals belong to the whole process.
 
+#[path = "command/common/mod.rs"]
 mod common;
 
 use std::ffi::OsString;

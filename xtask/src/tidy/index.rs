@@ -13,7 +13,7 @@ const SUITES: [(&str, &str, &str); 4] = [
     ("rust/src/bin/", ".rs", "examples/rust/tests/output.rs"),
     ("python/", ".py", "python/tests/test_examples.py"),
     ("node/", ".mjs", "node/test/examples.test.mjs"),
-    ("shell/", ".sh", "cli/tests/examples.rs"),
+    ("shell/", ".sh", "cli/tests/command/examples.rs"),
 ];
 /// Other files in the folder of examples.
 const NO_EXAMPLES: [&str; 3] = ["README.md", "rust/Cargo.toml", "rust/tests/output.rs"];

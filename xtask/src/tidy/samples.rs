@@ -7,8 +7,11 @@
 use super::Finding;
 
 /// Languages, with the suite that runs their blocks in each page below `docs`. Those in Python and Node are run in the README too.
-const SUITES: [(&str, &str); 3] =
-    [("python", "python/tests/test_pages.py"), ("js", "node/test/guide.test.mjs"), ("console", "cli/tests/guides.rs")];
+const SUITES: [(&str, &str); 3] = [
+    ("python", "python/tests/test_pages.py"),
+    ("js", "node/test/guide.test.mjs"),
+    ("console", "cli/tests/command/guides.rs"),
+];
 /// The crate whose doc tests are the blocks in Rust of the pages that it names.
 const DOC_TESTS: &str = "client/src/lib.rs";
 /// The language of what is no code.

@@ -1,0 +1,34 @@
+//! The command, as a process of its own.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
+mod common;
+
+mod answers;
+mod arguments;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
+mod elect;
+mod examples;
+#[cfg(all(feature = "dynamodb", feature = "etcd", feature = "objects"))]
+mod fresh;
+mod guides;
+mod listing;
+mod lock;
+mod loss;
+mod once;
+mod permits;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod quorum;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "serve")]
+mod serve;
+#[cfg(feature = "serve")]
+mod serve_reach;
+mod settings;
+mod signals;
+mod terminal;
+#[cfg(feature = "top")]
+mod top;

@@ -1,0 +1,13 @@
+//! The simulator itself: its worlds, traces and golden vectors.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
+mod lines;
+mod number_of_permits;
+mod playground;
+mod released_vectors;
+mod seeds;
+mod traces;
+mod vectors;
+mod wire_servers;
+mod wire_vectors;
