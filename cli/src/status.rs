@@ -28,7 +28,7 @@ pub const OUTPUT: u8 = 74;
 pub const BUSY: u8 = 75;
 /// `exec`, `once` and `elect`: the lease was lost or in danger, unless `--lost-status` is given.
 pub const LOST: u8 = 76;
-/// The store refuses: permissions, a full disk, a record that cannot be read.
+/// The store refuses: permissions, a missing table, a record that cannot be read.
 pub const REFUSED: u8 = 77;
 /// `exec` and `once`: the command was found and cannot be run.
 pub const NOT_EXECUTABLE: u8 = 126;

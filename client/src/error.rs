@@ -38,7 +38,7 @@ pub enum ErrorKind {
     Cancelled,
     /// The store cannot be reached, does not answer, or asks for patience. It may pass.
     StoreUnavailable,
-    /// The store refuses, and trying again will not help: permissions, schema, a corrupt record, a full disk.
+    /// The store refuses, and trying again will not help: permissions, schema, a corrupt record.
     StoreRefused,
     /// A setting, url or use of the client that cannot work.
     Config,

@@ -82,7 +82,7 @@ class StoreUnavailableError(LeaseholdError, ConnectionError):
 
 
 class StoreRefusedError(LeaseholdError, PermissionError):
-    """The store refuses, and trying again will not help: permissions, schema, a corrupt record, a full disk."""
+    """The store refuses, and trying again will not help: permissions, schema, a corrupt record."""
 
     __module__ = "leasehold"
     code = "store_refused"

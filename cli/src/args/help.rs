@@ -35,7 +35,7 @@ Exit status, for every command:
    70  an internal error: no thread could be started, or a bug
    71  the operating system refuses a thread, a pipe or a process
    74  the answer cannot be written
-   77  the store refuses: permissions, a full disk, a record it cannot read
+   77  the store refuses: permissions, a missing table, a record it cannot read
 See `leasehold help COMMAND` for those of a command.
 ";
 

@@ -22,6 +22,8 @@ mod credentials;
 mod durability;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
+#[cfg(all(test, feature = "sqlite"))]
+mod errors_page;
 #[cfg(feature = "etcd")]
 mod etcd;
 mod file_id;

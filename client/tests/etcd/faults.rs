@@ -160,7 +160,7 @@ fn a_full_etcd_takes_no_locks_and_says_what_to_do() {
     let body = format!(r#"{{"key": "bGFyZ2U=", "value": "{large}"}}"#);
     eventually("it is full", || server.post("/v3/kv/put", &body).status == 429);
     let error = two.lock("b").wait(ms(500)).acquire().unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains("etcdctl alarm disarm"), "{error}");
     assert!(two.lock("a").try_acquire().unwrap().is_none(), "it can still be read");
     assert!(!held.is_lost());

@@ -219,7 +219,7 @@ fn a_full_disk_refuses_what_grows_and_says_so() {
     // Names of 1,000 bytes fill the pages that are there.
     let error = (0..100).find_map(|at| one.lock(format!("{at:01000}")).wait(ms(300)).try_acquire().err());
     let error = error.expect("the table cannot grow");
-    assert!(error.kind() == ErrorKind::StoreRefused && error.to_string().contains("disk is full"), "{error}");
+    assert!(error.kind() == ErrorKind::StoreUnavailable && error.to_string().contains("disk is full"), "{error}");
     assert!(error.to_string().contains("53100"), "{error}");
     server.fill_disk(false);
     expect_renewal(&server, &url, "a");

@@ -160,7 +160,7 @@ fn a_full_server_grants_nothing_new_and_holders_are_unharmed() {
     let lease = client.lock("job").ttl(ms(120_000)).renew_every(ms(200)).acquire().unwrap();
     assert!(!server.command(&["CONFIG", "SET", "maxmemory", "1"]).is_error());
     let error = client.lock("more").wait(ms(1_500)).acquire().unwrap_err();
-    expect(&error, ErrorKind::StoreRefused, "maxmemory");
+    expect(&error, ErrorKind::StoreUnavailable, "maxmemory");
     assert!(!is_taken(&server, "more"));
     wait_for_renewals(&server, 2);
     lease.check(ms(1)).unwrap();

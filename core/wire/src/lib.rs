@@ -62,6 +62,7 @@ extern crate alloc;
 pub mod cas;
 pub mod client;
 pub mod dynamodb;
+pub mod errors;
 pub mod etcd;
 pub mod fence;
 pub mod listing;

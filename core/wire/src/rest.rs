@@ -14,6 +14,7 @@ use core::fmt::{self, Write};
 
 use serde_json::Value as Json;
 
+use crate::errors::{Known, Means, find, known};
 use crate::redis::Command;
 use crate::resp::Value;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
@@ -104,6 +105,28 @@ pub struct Head<'a> {
     pub location: Option<&'a str>,
 }
 
+/// The statuses that are known. With others it may have been done.
+pub(crate) const KNOWN: [Known; 7] = [
+    known("401", Means::Final(DenialKind::Permission), TOKEN),
+    known("403", Means::Final(DenialKind::Permission), TOKEN),
+    known("404", Means::Final(DenialKind::Other), "there is no such page: check the host and path of the URL"),
+    known(
+        "405",
+        Means::Final(DenialKind::Other),
+        "the server takes no POST here: check the URL, and which of Upstash and Webdis it is",
+    ),
+    known(
+        "413",
+        Means::Final(DenialKind::Other),
+        "the request is too large for the server: raise its limit for the size of requests",
+    ),
+    known("429", Means::TooMany, "too many requests"),
+    known("5*", Means::Unfinished, "the server, or a proxy before it, has failed"),
+];
+
+const TOKEN: &str =
+    "the server refuses the token, or its rights: check that it is this database's token and not a read-only one";
+
 /// Shorter secrets are found in texts that have nothing to do with them.
 const SECRET_BYTES: usize = 8;
 
@@ -161,31 +184,11 @@ fn reply_without(
             Ok(_) => Err(unknown(status, "no error")),
             Err(what) => Err(unknown(status, what)),
         },
-        401 | 403 => {
-            let detail = alloc::format!(
-                "the server refuses the token, or its rights (status {status}): check that it is this database's token and \
-                 not a read-only one{}",
-                said()
-            );
-            Err(denied(DenialKind::Permission, &detail))
-        }
-        429 => {
-            let detail = alloc::format!("too many requests (status 429){}", said());
-            Err(Outcome::NotApplied(Refusal::Throttled(Fault::new(FaultKind::Busy, &detail))))
-        }
-        404 => Err(denied(DenialKind::Other, "there is no such page (status 404): check the host and path of the URL")),
-        405 => {
-            let advice =
-                "the server takes no POST here (status 405): check the URL, and which of Upstash and Webdis it is";
-            Err(denied(DenialKind::Other, advice))
-        }
-        413 => {
-            let advice =
-                "the request is too large for the server (status 413): raise its limit for the size of requests";
-            Err(denied(DenialKind::Other, advice))
-        }
         300..400 => Err(redirected(None)),
-        _ => Err(unknown(status, "no success")),
+        _ => Err(match find(&KNOWN, &status.to_string()) {
+            Some(known) => known.means.outcome(&alloc::format!("{} (status {status}){}", known.advice, said())),
+            None => unknown(status, "no success"),
+        }),
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use leasehold_wire::errors::{Means, Verdict};
 use rusqlite::ErrorCode;
 
 use crate::error::{Error, ErrorKind};
@@ -28,6 +29,38 @@ pub(super) enum Kind {
     /// The file does not contain our tables.
     Schema,
 }
+
+impl Kind {
+    /// Its place in the tables of errors.
+    const fn means(self) -> Means {
+        match self {
+            Self::Busy => Means::Passes(FaultKind::Busy),
+            Self::Io | Self::CannotOpen => Means::Passes(FaultKind::Server),
+            Self::Full => Means::Mended(FaultKind::Server),
+            Self::Permission => Means::Final(DenialKind::Permission),
+            Self::Schema => Means::Final(DenialKind::Schema),
+        }
+    }
+}
+
+/// The errors, for people: their kinds, and what to do.
+#[cfg(test)]
+pub(in crate::transport) const KNOWN_ERRORS: [(&str, Means, &str); 6] = [
+    ("busy, locked, locking protocol", Kind::Busy.means(), "others write the file"),
+    ("disk full", Kind::Full.means(), "free some space on the file system"),
+    (
+        "cannot open",
+        Kind::CannotOpen.means(),
+        "a limit such as the one on open files; or see *read only*, where a right is missing",
+    ),
+    ("read only, permission denied", Kind::Permission.means(), "the message names the file or folder, and the user"),
+    (
+        "not a database, corrupt, other tables",
+        Kind::Schema.means(),
+        "name another file, or move this one out of the way",
+    ),
+    ("any other", Kind::Io.means(), "the machine's files fail; look at its log"),
+];
 
 impl SqliteError {
     pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
@@ -67,13 +100,12 @@ impl SqliteError {
 
     /// The refusal for an operation that was certainly not applied.
     pub(super) fn refusal(&self) -> Refusal {
-        let denied = |kind| Refusal::Denied(Denial::new(kind, &self.detail));
-        match self.kind {
-            Kind::Busy => Refusal::Unavailable(Fault::new(FaultKind::Busy, &self.detail)),
-            Kind::Io | Kind::CannotOpen => Refusal::Unavailable(self.fault()),
-            Kind::Full => denied(DenialKind::StorageFull),
-            Kind::Permission => denied(DenialKind::Permission),
-            Kind::Schema => denied(DenialKind::Schema),
+        match self.kind.means() {
+            Means::Final(kind) => Refusal::Denied(Denial::new(kind, &self.detail)),
+            Means::Passes(kind) | Means::Mended(kind) => Refusal::Unavailable(Fault::new(kind, &self.detail)),
+            Means::Elsewhere | Means::TooMany | Means::Expired | Means::Unfinished | Means::Login => {
+                Refusal::Unavailable(self.fault())
+            }
         }
     }
 
@@ -130,9 +162,9 @@ impl From<rusqlite::Error> for SqliteError {
 
 impl From<SqliteError> for Error {
     fn from(error: SqliteError) -> Self {
-        let kind = match error.kind {
-            Kind::Busy | Kind::Io | Kind::CannotOpen => ErrorKind::StoreUnavailable,
-            Kind::Full | Kind::Permission | Kind::Schema => ErrorKind::StoreRefused,
+        let kind = match error.kind.means().verdict() {
+            Verdict::Passing => ErrorKind::StoreUnavailable,
+            Verdict::Final | Verdict::FinalAtFirst => ErrorKind::StoreRefused,
         };
         Self::new(kind, error.detail)
     }

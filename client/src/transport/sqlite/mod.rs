@@ -32,6 +32,8 @@ use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 use tracing::Level;
 
+#[cfg(test)]
+pub(super) use self::error::KNOWN_ERRORS;
 use self::error::SqliteError;
 use self::file::File;
 use self::transaction::{Done, Stop};

@@ -3,12 +3,14 @@
 //! DynamoDB names the error in `__type`, after a `#`, and says more in `message` or `Message`. The status alone decides
 //! only where a body names no error: that of a proxy, for the most part.
 
+use alloc::format;
 use alloc::string::{String, ToString};
 
 use serde_json::{Map, Value as Json};
 
 use super::json::object;
 use super::{Response, Settings};
+use crate::errors::{Known, Means, find, known};
 use crate::sigv4::http_date;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
@@ -73,77 +75,95 @@ fn message_of(fields: &Map<String, Json>) -> &str {
     fields.get("message").or_else(|| fields.get("Message")).and_then(Json::as_str).unwrap_or("")
 }
 
+/// The errors that are known by name. A failed condition is none.
+pub(crate) const KNOWN: [Known; 40] = [
+    known("ProvisionedThroughputExceededException", Means::TooMany, LIMIT),
+    known("ThrottlingException", Means::TooMany, LIMIT),
+    known("Throttling", Means::TooMany, LIMIT),
+    known("RequestLimitExceeded", Means::TooMany, LIMIT),
+    known("TooManyRequestsException", Means::TooMany, LIMIT),
+    known("SlowDown", Means::TooMany, LIMIT),
+    known("TransactionConflictException", Means::Passes(FaultKind::Busy), OTHERS),
+    known("ReplicatedWriteConflictException", Means::Passes(FaultKind::Busy), OTHERS),
+    known("TransactionInProgressException", Means::Passes(FaultKind::Busy), OTHERS),
+    known(
+        "ResourceInUseException",
+        Means::Passes(FaultKind::Busy),
+        "the table exists, or is being changed: look at it again in a while",
+    ),
+    known("ResourceNotFoundException", Means::Final(DenialKind::Other), NO_TABLE),
+    known("TableNotFoundException", Means::Final(DenialKind::Other), NO_TABLE),
+    known("ValidationException", Means::Final(DenialKind::Schema), NO_FIT),
+    known(
+        "ItemCollectionSizeLimitExceededException",
+        Means::Final(DenialKind::StorageFull),
+        "a local index of the table has no room: use a table without one",
+    ),
+    known(
+        "LimitExceededException",
+        Means::Final(DenialKind::Other),
+        "too many tables, or too many changes of tables at once: try again later",
+    ),
+    known("AccessDeniedException", Means::Final(DenialKind::Permission), ACCESS),
+    known("AccessDenied", Means::Final(DenialKind::Permission), ACCESS),
+    known("NotAuthorized", Means::Final(DenialKind::Permission), ACCESS),
+    known("UnauthorizedOperation", Means::Final(DenialKind::Permission), ACCESS),
+    known("MissingAuthenticationToken*", Means::Final(DenialKind::Permission), NOT_WHOLE),
+    known("IncompleteSignature*", Means::Final(DenialKind::Permission), NOT_WHOLE),
+    known("OptInRequired", Means::Final(DenialKind::Permission), SWITCHED_OFF),
+    known("SubscriptionRequiredException", Means::Final(DenialKind::Permission), SWITCHED_OFF),
+    known("UnrecognizedClientException", Means::Expired, EXPIRED),
+    known("InvalidClientTokenId", Means::Expired, EXPIRED),
+    known("ExpiredTokenException", Means::Expired, EXPIRED),
+    known("ExpiredToken", Means::Expired, EXPIRED),
+    known("TokenRefreshRequired", Means::Expired, EXPIRED),
+    known("InvalidSignatureException", Means::Final(DenialKind::Permission), WRONG_SIGNATURE),
+    known("SignatureDoesNotMatch", Means::Final(DenialKind::Permission), WRONG_SIGNATURE),
+    known("RequestExpired", Means::Final(DenialKind::Permission), WRONG_CLOCK),
+    known("RequestTimeTooSkewed", Means::Final(DenialKind::Permission), WRONG_CLOCK),
+    known("UnknownOperationException", Means::Final(DenialKind::Other), NO_DYNAMODB),
+    known("SerializationException", Means::Final(DenialKind::Other), NO_DYNAMODB),
+    known("InvalidAction", Means::Final(DenialKind::Other), NO_DYNAMODB),
+    known("KMS*", Means::Final(DenialKind::Permission), NO_KEY),
+    known("InaccessibleEncryption*", Means::Final(DenialKind::Permission), NO_KEY),
+    known("InternalServerError", Means::Unfinished, FAILED),
+    known("InternalFailure", Means::Unfinished, FAILED),
+    known("ServiceUnavailable*", Means::Unfinished, FAILED),
+];
+
+const LIMIT: &str = "the table or account is at its limit of requests: raise it, or bill the table by request";
+const OTHERS: &str = "another write of the same row is under way: it passes";
+const NO_TABLE: &str = "there is no such table in this Region and account";
+const NO_FIT: &str = "the request does not fit the keys of the table";
+const NOT_WHOLE: &str = "the signature did not arrive whole: a proxy between here and DynamoDB drops headers, or the endpoint \
+                         is another service's";
+const SWITCHED_OFF: &str = "the account has not switched this Region or service on";
+const EXPIRED: &str =
+    "the credentials are not known or have expired: fresh ones are needed, of this partition and account";
+const WRONG_SIGNATURE: &str = "the signature is wrong: check that the secret belongs to the access key and is whole, that \
+                               the Region is the endpoint's, and that no proxy changes requests or their host";
+const WRONG_CLOCK: &str = "this machine's clock is too far off for signatures: set it, to within 5 minutes";
+const NO_DYNAMODB: &str = "the endpoint does not understand the request: check that it is DynamoDB's";
+const NO_KEY: &str = "the key that encrypts the table cannot be used: see its state and its policy in KMS";
+const FAILED: &str = "DynamoDB has failed";
+
 fn by_code(settings: &Settings, response: &Response, code: &str, message: &str) -> ErrorClass {
-    let refused = |kind, advice: &str| ErrorClass::Refused(denied(kind, &explained(advice, code, message)));
-    let fault = |kind, advice: &str| Fault::new(kind, &explained(advice, code, message));
-    match code {
-        "ConditionalCheckFailedException" => ErrorClass::ConditionFailed,
-        "ProvisionedThroughputExceededException"
-        | "ThrottlingException"
-        | "Throttling"
-        | "RequestLimitExceeded"
-        | "TooManyRequestsException"
-        | "SlowDown" => {
-            let advice = "the table or account is at its limit of requests: raise it, or bill the table by request";
-            ErrorClass::Refused(Refusal::Throttled(fault(FaultKind::Busy, advice)))
-        }
-        "TransactionConflictException" | "ReplicatedWriteConflictException" | "TransactionInProgressException" => {
-            let advice = "another write of the same row is under way: it passes";
-            ErrorClass::Refused(Refusal::Unavailable(fault(FaultKind::Busy, advice)))
-        }
-        "ResourceNotFoundException" | "TableNotFoundException" => refused(DenialKind::Other, &no_table(settings)),
-        "ResourceInUseException" => {
-            let advice = "the table exists, or is being changed: look at it again in a while";
-            ErrorClass::Refused(Refusal::Unavailable(fault(FaultKind::Busy, advice)))
-        }
-        "ValidationException" => refused(DenialKind::Schema, &wrong_schema(settings)),
-        "ItemCollectionSizeLimitExceededException" => {
-            refused(DenialKind::StorageFull, "a local index of the table has no room: use a table without one")
-        }
-        "LimitExceededException" => {
-            refused(DenialKind::Other, "too many tables, or too many changes of tables at once: try again later")
-        }
-        "AccessDeniedException" | "AccessDenied" | "NotAuthorized" | "UnauthorizedOperation" => {
-            refused(DenialKind::Permission, ACCESS)
-        }
+    if code == "ConditionalCheckFailedException" {
+        return ErrorClass::ConditionFailed;
+    }
+    let Some(known) = find(&KNOWN, code) else { return by_status_of(response.status, Some((code, message))) };
+    let words = match known.advice {
+        NO_TABLE => explained(&no_table(settings), code, message),
         // What else they say may repeat the request's headers, and those hold a session token.
-        "MissingAuthenticationToken"
-        | "MissingAuthenticationTokenException"
-        | "IncompleteSignature"
-        | "IncompleteSignatureException" => ErrorClass::Refused(denied(
-            DenialKind::Permission,
-            &alloc::format!(
-                "the signature did not arrive whole ({code}): a proxy between here and DynamoDB drops headers, or the \
-                 endpoint is another service's"
-            ),
-        )),
-        "OptInRequired" | "SubscriptionRequiredException" => {
-            refused(DenialKind::Permission, "the account has not switched this Region or service on")
-        }
-        "UnrecognizedClientException"
-        | "InvalidClientTokenId"
-        | "ExpiredTokenException"
-        | "ExpiredToken"
-        | "TokenRefreshRequired" => {
-            let advice = "the credentials are not known or have expired: fresh ones are needed, of this partition and \
-                          account";
-            let refusal = Refusal::NeedsCredentials(fault(FaultKind::Server, advice));
-            ErrorClass::Repeat(Repeat::FreshCredentials, refusal)
-        }
-        "InvalidSignatureException" | "SignatureDoesNotMatch" | "RequestExpired" | "RequestTimeTooSkewed" => {
-            signature(response, code, message)
-        }
-        "UnknownOperationException" | "SerializationException" | "InvalidAction" => {
-            refused(DenialKind::Other, "the endpoint does not understand the request: check that it is DynamoDB's")
-        }
-        _ if code.starts_with("KMS") || code.starts_with("InaccessibleEncryption") => {
-            let advice = "the key that encrypts the table cannot be used: see its state and its policy in KMS";
-            refused(DenialKind::Permission, advice)
-        }
-        "InternalServerError" | "InternalFailure" | "ServiceUnavailable" | "ServiceUnavailableException" => {
-            ErrorClass::Unknown(fault(FaultKind::Server, "DynamoDB has failed"))
-        }
-        _ => by_status_of(response.status, Some((code, message))),
+        NOT_WHOLE => explained(NOT_WHOLE, code, ""),
+        WRONG_SIGNATURE | WRONG_CLOCK => return signature(response, code, message),
+        NO_FIT => explained(&wrong_schema(settings), code, message),
+        advice => explained(advice, code, message),
+    };
+    match known.means.refusal(&words) {
+        Some(refusal @ Refusal::NeedsCredentials(_)) => ErrorClass::Repeat(Repeat::FreshCredentials, refusal),
+        Some(refusal) => ErrorClass::Refused(refusal),
+        None => ErrorClass::Unknown(Fault::new(FaultKind::Server, &words)),
     }
 }
 
@@ -151,19 +171,11 @@ fn by_code(settings: &Settings, response: &Response, code: &str, message: &str) 
 /// repeated.
 fn signature(response: &Response, code: &str, message: &str) -> ErrorClass {
     let is_clock = message.contains("expired") || message.contains("not yet current") || code.starts_with("Request");
+    let wrong = |advice| denied(DenialKind::Permission, &explained(advice, code, ""));
     if !is_clock {
-        return ErrorClass::Refused(denied(
-            DenialKind::Permission,
-            &alloc::format!(
-                "the signature is wrong ({code}): check that the secret belongs to the access key and is whole, that the \
-                 Region is the endpoint's, and that no proxy changes requests or their host"
-            ),
-        ));
+        return ErrorClass::Refused(wrong(WRONG_SIGNATURE));
     }
-    let refusal = denied(
-        DenialKind::Permission,
-        &alloc::format!("this machine's clock is too far off for signatures ({code}): set it, to within 5 minutes"),
-    );
+    let refusal = wrong(WRONG_CLOCK);
     match response.date.as_deref().and_then(http_date) {
         Some(unix_ms) => ErrorClass::Repeat(Repeat::ServerTime(unix_ms), refusal),
         None => ErrorClass::Refused(refusal),
@@ -176,9 +188,9 @@ fn by_status(status: u16, message: &str) -> ErrorClass {
 
 fn by_status_of(status: u16, words: Option<(&str, &str)>) -> ErrorClass {
     let explain = |advice: &str| match words {
-        Some((code, message)) => explained(&alloc::format!("{advice} (status {status})"), code, message),
+        Some((code, message)) => explained(&format!("{advice} (status {status})"), code, message),
         // Never the body: a page of a proxy may show what was sent.
-        None => alloc::format!("{advice} (HTTP status {status})"),
+        None => format!("{advice} (HTTP status {status})"),
     };
     let refused = |kind, advice: &str| ErrorClass::Refused(denied(kind, &explain(advice)));
     match status {
@@ -203,7 +215,7 @@ const ACCESS: &str = "access is denied: check which identity this is (`aws sts g
 
 fn no_table(settings: &Settings) -> String {
     let table = short(settings.table());
-    alloc::format!(
+    format!(
         "there is no table {table:?} in this Region and account: check its name, the Region and the account, or create it \
          with `leasehold table create`"
     )
@@ -215,12 +227,12 @@ fn wrong_schema(settings: &Settings) -> String {
     match settings.sort() {
         Some(sort) => {
             let sort = short(&sort.name);
-            alloc::format!(
+            format!(
                 "the request does not fit the table {table:?}: this client uses the partition key {key:?} and the sort key \
                  {sort:?}, both texts; see `aws dynamodb describe-table`"
             )
         }
-        None => alloc::format!(
+        None => format!(
             "the request does not fit the table {table:?}: this client uses the partition key {key:?}, a text, and no sort \
              key; see `aws dynamodb describe-table`"
         ),
@@ -238,8 +250,8 @@ fn denied(kind: DenialKind, detail: &str) -> Refusal {
 fn explained(advice: &str, code: &str, message: &str) -> String {
     let code = said(code);
     match said(message) {
-        message if message.is_empty() => alloc::format!("{advice} (DynamoDB said: {code})"),
-        message => alloc::format!("{advice} (DynamoDB said: {code}, {message})"),
+        message if message.is_empty() => format!("{advice} (DynamoDB said: {code})"),
+        message => format!("{advice} (DynamoDB said: {code}, {message})"),
     }
     .to_string()
 }

@@ -87,6 +87,7 @@ use core::fmt;
 
 use serde_json::Value as Json;
 
+pub(crate) use errors::KNOWN;
 pub use errors::{ErrorClass, Repeat, classify};
 pub use exchange::{Exchange, Progress};
 pub use membership::Found;

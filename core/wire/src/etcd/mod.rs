@@ -60,6 +60,7 @@ use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{LockOp, Outcome};
 
 pub use errors::classify;
+pub(crate) use errors::table as known;
 pub use exchange::{Exchange, Progress};
 pub use memory::Memory;
 pub use watch::Watched;

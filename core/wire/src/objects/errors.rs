@@ -13,6 +13,7 @@ use super::refusals::{self, Meaning};
 use super::requests::Version;
 use super::{Response, Service, Session, azure, cosmos};
 use crate::dynamodb::json::object;
+use crate::errors::Means;
 use crate::redis::said;
 
 /// An answer by its kind.
@@ -151,33 +152,18 @@ impl Session {
             return denied(DenialKind::Other, "a redirect, which no storage service sends here");
         }
         if self.service == Service::S3 && response.status == 400 && is_about_object_lock(response) {
-            return denied(DenialKind::Other, RETAINED);
+            return denied(DenialKind::Other, Meaning::Retained.advice());
         }
-        match self.meaning(response) {
-            Meaning::TooMany => Outcome::NotApplied(Refusal::Throttled(fault(FaultKind::Busy, "too many requests"))),
-            Meaning::Busy => Outcome::NotApplied(Refusal::Unavailable(fault(
-                FaultKind::Busy,
-                "the service is at work on the same object, or moves to another region",
-            ))),
-            Meaning::Unfinished => {
-                Outcome::Unknown(fault(FaultKind::Server, "the service has failed, or took too long"))
-            }
-            Meaning::NoContainer => denied(DenialKind::Other, self.no_container()),
-            Meaning::NoRight => denied(DenialKind::Permission, hint.unwrap_or(self.no_right())),
-            Meaning::Closed => denied(DenialKind::Other, CLOSED),
-            Meaning::Retained => denied(DenialKind::Other, RETAINED),
-            Meaning::Archived => denied(DenialKind::Other, ARCHIVED),
-            Meaning::Leased => denied(DenialKind::Other, LEASED),
-            Meaning::OtherKind => denied(DenialKind::Other, OTHER_KIND),
-            Meaning::Full => {
-                denied(DenialKind::StorageFull, "the service has no room left for the object of this lock")
-            }
-            Meaning::NoConditions => denied(DenialKind::Other, "the service does not know conditional writes"),
-            // A read has no condition.
-            Meaning::Raced | Meaning::NotAccepted => {
-                denied(DenialKind::Other, "the service does not accept the request")
-            }
-        }
+        let meaning = self.meaning(response);
+        let advice = if meaning == Meaning::NoContainer {
+            self.no_container()
+        } else if meaning == Meaning::NoRight {
+            hint.unwrap_or(self.no_right())
+        } else {
+            meaning.advice()
+        };
+        let means = meaning.means().unwrap_or(Means::Final(DenialKind::Other));
+        means.outcome(&format!("{advice} ({told})"))
     }
 
     pub(super) fn repeat(&self, response: &Response) -> Option<Repeat> {
@@ -237,17 +223,6 @@ pub fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
 }
 
 const NO_LONGER_VALID: &str = "the credentials are refused, or have expired";
-const RETAINED: &str = "the bucket or container keeps objects from being written over, by a retention policy, object lock or \
-                        hold: use one without";
-const ARCHIVED: &str =
-    "a rule has archived the object of this lock: restore it, and leave the objects of locks out of the rule";
-
-const CLOSED: &str = "the account, the bucket or container, or its key is disabled or being deleted";
-const LEASED: &str =
-    "another program has a lease on the blob of this lock: break that, and let nothing but leasehold write there";
-const OTHER_KIND: &str =
-    "what stands in the place of this lock is no block blob: delete it by hand, if nobody needs it";
-
 fn is_about_object_lock(response: &Response) -> bool {
     tag(&response.body, "Message").is_some_and(|said| said.contains("Object Lock"))
 }

@@ -70,6 +70,7 @@ pub use errors::{Repeat, repeat};
 pub use exchange::{Exchange, Progress};
 pub use listing::Names;
 pub use memory::Memory;
+pub(crate) use refusals::tables as known;
 pub use settings::{Harm, Question, Setting};
 pub use trial::{Trial, Verdict};
 

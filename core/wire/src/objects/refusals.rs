@@ -10,7 +10,14 @@
 //! Errors of the network's own, such as a proxy's 502, are in none. What is not listed here is judged by its status alone: a status
 //! below 500 says that the request was not accepted, and others may come after the write.
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use leasehold_core::op::{DenialKind, FaultKind};
+
 use super::Service;
+use crate::errors::{Known, Means, known};
 
 /// The meaning of an answer to a read or a conditional write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +52,87 @@ pub(super) enum Meaning {
     NotAccepted,
 }
 
+impl Meaning {
+    /// Its place in the tables of errors; `None` for a lost race, which is no error.
+    pub(super) const fn means(self) -> Option<Means> {
+        Some(match self {
+            Self::Raced => return None,
+            Self::TooMany => Means::TooMany,
+            Self::Busy => Means::Passes(FaultKind::Busy),
+            Self::Unfinished => Means::Unfinished,
+            Self::Full => Means::Mended(FaultKind::Server),
+            Self::NoRight => Means::Final(DenialKind::Permission),
+            Self::NoContainer
+            | Self::Closed
+            | Self::Retained
+            | Self::Archived
+            | Self::Leased
+            | Self::OtherKind
+            | Self::NoConditions
+            | Self::NotAccepted => Means::Final(DenialKind::Other),
+        })
+    }
+
+    /// The words for it, and for what to do, wherever they are the same for all services.
+    pub(super) const fn advice(self) -> &'static str {
+        match self {
+            Self::TooMany => "too many requests",
+            Self::Busy => "the service is at work on the same object, or moves to another region",
+            Self::Unfinished => "the service has failed, or took too long",
+            Self::NoContainer => "there is no such bucket or container",
+            Self::NoRight => "the identity lacks a right",
+            Self::Closed => "the account, the bucket or container, or its key is disabled or being deleted",
+            Self::Retained => {
+                "the bucket or container keeps objects from being written over, by a retention policy, object lock or hold: \
+                 use one without"
+            }
+            Self::Archived => {
+                "a rule has archived the object of this lock: restore it, and leave the objects of locks out of the rule"
+            }
+            Self::Leased => {
+                "another program has a lease on the blob of this lock: break that, and let nothing but leasehold write there"
+            }
+            Self::OtherKind => {
+                "what stands in the place of this lock is no block blob: delete it by hand, if nobody needs it"
+            }
+            Self::Full => "the service has no room left for the object of this lock",
+            Self::NoConditions => "the service does not know conditional writes",
+            // A read has no condition.
+            Self::Raced | Self::NotAccepted => "the service does not accept the request",
+        }
+    }
+}
+
+/// The tables of all services, for people: what is listed, and what else their statuses mean.
+pub(crate) fn tables() -> impl Iterator<Item = (&'static str, Vec<(String, Known)>)> {
+    const SERVICES: [(&str, Service); 4] = [
+        ("S3", S3),
+        ("Azure Blob Storage", AzureBlob),
+        ("Google Cloud Storage", Gcs),
+        ("Cosmos DB, by status and second number", CosmosDb),
+    ];
+    const STATUSES: [u16; 12] = [400, 401, 403, 404, 405, 408, 410, 412, 429, 500, 501, 503];
+    SERVICES
+        .map(|(name, service)| {
+            let listed = KNOWN
+                .iter()
+                .filter(move |(of, ..)| *of == service)
+                .map(|(_, status, code, meaning)| (*status, *code, *meaning));
+            let others = STATUSES.into_iter().filter(move |status| {
+                !KNOWN.iter().any(|(of, known, code, _)| (*of, known, *code) == (service, status, ""))
+            });
+            let others = others.map(move |status| (status, "", meaning(service, status, "")));
+            let shown = listed.chain(others).filter_map(|(status, code, meaning)| {
+                let answer = if code.is_empty() { format!("{status}") } else { format!("{status} {code}") };
+                Some((answer, known("", meaning.means()?, meaning.advice())))
+            });
+            (name, shown.collect())
+        })
+        .into_iter()
+}
+
 /// An answer: its service, its status, its code, and its meaning. The code is empty where any will do.
-type Known = (Service, u16, &'static str, Meaning);
+type Listed = (Service, u16, &'static str, Meaning);
 
 use Meaning::{
     Archived, Busy, Closed, Full, Leased, NoConditions, NoContainer, NoRight, NotAccepted, OtherKind, Raced, Retained,
@@ -56,7 +142,7 @@ use Service::{AzureBlob, CosmosDb, Gcs, S3};
 
 /// Those that mean something else than their status alone, or that must not be mistaken for another. Credentials and
 /// clocks that are refused are in [`repeat`](super::repeat).
-pub(super) const KNOWN: &[Known] = &[
+pub(super) const KNOWN: &[Listed] = &[
     (S3, 400, "RequestTimeout", Unfinished),
     (S3, 400, "IncompleteBody", Unfinished),
     (S3, 400, "BadDigest", Unfinished),
@@ -138,7 +224,7 @@ pub(super) const KNOWN: &[Known] = &[
 
 /// The meaning of an answer of this status, with this code: for Cosmos DB the second number of its status.
 pub(super) fn meaning(service: Service, status: u16, code: &str) -> Meaning {
-    let of = |(known, number, _, _): &&Known| *known == service && *number == status;
+    let of = |(known, number, _, _): &&Listed| *known == service && *number == status;
     let exact = KNOWN.iter().filter(of).find(|(_, _, known, _)| *known == code);
     let any = || KNOWN.iter().filter(of).find(|(_, _, known, _)| known.is_empty());
     match (exact.or_else(any), status) {
@@ -161,7 +247,7 @@ mod tests {
     #[test]
     fn no_answer_is_listed_twice() {
         for (at, (service, status, code, _)) in KNOWN.iter().enumerate() {
-            let is_same = |known: &&Known| (known.0, known.1, known.2) == (*service, *status, *code);
+            let is_same = |known: &&Listed| (known.0, known.1, known.2) == (*service, *status, *code);
             assert_eq!(KNOWN.iter().filter(is_same).count(), 1, "{at}: {service:?} {status} {code}");
         }
     }

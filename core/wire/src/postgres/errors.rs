@@ -6,8 +6,9 @@
 use alloc::format;
 use alloc::string::String;
 
-use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+use leasehold_core::op::{DenialKind, Fault, FaultKind, Outcome, Refusal};
 
+use crate::errors::{Known, Means, find, known};
 use crate::redis::said;
 
 /// An error as the server reports it.
@@ -21,12 +22,6 @@ pub struct ServerError<'a> {
     pub ends_session: bool,
 }
 
-enum Means {
-    Unknown,
-    Passes(FaultKind, &'static str),
-    Lasts(DenialKind, &'static str),
-}
-
 const GRANTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE on the table of locks and USAGE on its schema; \
                       `leasehold store show` prints the statements";
 const TABLE: &str = "the table of locks is missing, or is not the one of this version: make it with `leasehold store \
@@ -36,53 +31,86 @@ const ROW: &str =
 const LOGIN: &str = "user or password are wrong, or the server does not let this user in from here: check the url and \
                      pg_hba.conf";
 
+/// The codes that are known. Those of no class here are final.
+pub(crate) const KNOWN: [Known; 35] = [
+    known("40001", Means::Passes(FaultKind::Busy), "another transaction came first: it passes"),
+    known("40P01", Means::Passes(FaultKind::Busy), "another transaction came first: it passes"),
+    known("55P03", Means::Passes(FaultKind::Busy), "a transaction holds the row of this lock: end it soon"),
+    known(
+        "57014",
+        Means::Passes(FaultKind::Busy),
+        "the statement was cancelled, by an administrator or statement_timeout",
+    ),
+    known("57P03", Means::Passes(FaultKind::Server), "the server is starting, stopping or recovering: it passes"),
+    known("25006", Means::Elsewhere, STANDBY),
+    known("55000", Means::Elsewhere, STANDBY),
+    known(
+        "53300",
+        Means::Mended(FaultKind::Busy),
+        "the server has no connection left: raise max_connections, or put PgBouncer in front of it",
+    ),
+    known("53100", Means::Mended(FaultKind::Server), "the server's disk is full"),
+    known("40003", Means::Unfinished, UNFINISHED),
+    known("28000", Means::Login, LOGIN),
+    known("28P01", Means::Login, LOGIN),
+    known("42501", Means::Final(DenialKind::Permission), GRANTS),
+    known("3D000", Means::Final(DenialKind::Schema), "the database of the url does not exist"),
+    known("42P01", Means::Final(DenialKind::Schema), TABLE),
+    known("42703", Means::Final(DenialKind::Schema), TABLE),
+    known("3F000", Means::Final(DenialKind::Schema), TABLE),
+    known("42P10", Means::Final(DenialKind::Schema), TABLE),
+    known("42804", Means::Final(DenialKind::Schema), TABLE),
+    known("23502", Means::Final(DenialKind::CorruptRecord), ROW),
+    known("23514", Means::Final(DenialKind::CorruptRecord), ROW),
+    known("22003", Means::Final(DenialKind::CorruptRecord), ROW),
+    known("22008", Means::Final(DenialKind::CorruptRecord), ROW),
+    known("22P05", Means::Final(DenialKind::Other), ENCODING),
+    known("22021", Means::Final(DenialKind::Other), ENCODING),
+    known("08*", Means::Unfinished, UNFINISHED),
+    known("57*", Means::Unfinished, UNFINISHED),
+    known("58*", Means::Unfinished, UNFINISHED),
+    known("F0*", Means::Unfinished, UNFINISHED),
+    known("XX*", Means::Unfinished, UNFINISHED),
+    known("25*", Means::Passes(FaultKind::Server), ENDED),
+    known("40*", Means::Passes(FaultKind::Server), ENDED),
+    known("53*", Means::Mended(FaultKind::Server), "the server is short of something"),
+    known("54*", Means::Mended(FaultKind::Server), "the server is at one of its limits"),
+    known("55*", Means::Passes(FaultKind::Server), ENDED),
+];
+
+const STANDBY: &str = "this server takes no writes: connect to the primary, not to a standby";
+const UNFINISHED: &str = "the server has failed or ended the session";
+const ENDED: &str = "the server has ended the transaction";
+const ENCODING: &str = "the database cannot store this name: its encoding must be UTF8";
+
 impl ServerError<'_> {
     /// The outcome of the statement that was answered by it.
     pub fn outcome(&self) -> Outcome {
         match self.means() {
-            Means::Unknown => Outcome::Unknown(Fault::new(FaultKind::Server, &self.explained(""))),
-            _ if self.ends_session => Outcome::Unknown(Fault::new(FaultKind::Server, &self.explained(""))),
-            Means::Passes(..) | Means::Lasts(..) => Outcome::NotApplied(self.refusal()),
+            (_, advice) if self.ends_session => {
+                Outcome::Unknown(Fault::new(FaultKind::Server, &self.explained(advice)))
+            }
+            (means, advice) => means.outcome(&self.explained(advice)),
         }
     }
 
     /// The same before any statement was sent, where nothing can have been applied.
     pub fn refusal(&self) -> Refusal {
-        match self.means() {
-            Means::Unknown => Refusal::Unavailable(Fault::new(FaultKind::Server, &self.explained(""))),
-            Means::Passes(kind, advice) => Refusal::Unavailable(Fault::new(kind, &self.explained(advice))),
-            Means::Lasts(kind, advice) => Refusal::Denied(Denial::new(kind, &self.explained(advice))),
-        }
+        let (means, advice) = self.means();
+        let words = self.explained(advice);
+        means.refusal(&words).unwrap_or_else(|| Refusal::Unavailable(Fault::new(FaultKind::Server, &words)))
     }
 
-    fn means(&self) -> Means {
-        use DenialKind::{CorruptRecord, Other, Permission, Schema, StorageFull};
-        use FaultKind::{Busy, Server};
-        match self.code {
-            "40001" | "40P01" => Means::Passes(Busy, "another transaction came first: it passes"),
-            "40003" => Means::Unknown,
-            "55P03" => Means::Passes(Busy, "a transaction holds the row of this lock: end it soon"),
-            "57014" => Means::Passes(Busy, "the statement was cancelled, by an administrator or statement_timeout"),
-            "25006" | "55000" => {
-                Means::Passes(Server, "this server takes no writes: connect to the primary, not to a standby")
-            }
-            "57P03" => Means::Passes(Server, "the server is starting, stopping or recovering: it passes"),
-            "53300" => Means::Passes(
-                Busy,
-                "the server has no connection left: raise max_connections, or put PgBouncer in front of it",
-            ),
-            "53100" => Means::Lasts(StorageFull, "the server's disk is full"),
-            "28000" | "28P01" => Means::Lasts(Permission, LOGIN),
-            "42501" => Means::Lasts(Permission, GRANTS),
-            "3D000" => Means::Lasts(Schema, "the database of the url does not exist"),
-            "42P01" | "42703" | "3F000" | "42P10" | "42804" => Means::Lasts(Schema, TABLE),
-            "23502" | "23514" | "22003" | "22008" => Means::Lasts(CorruptRecord, ROW),
-            "22P05" | "22021" => Means::Lasts(Other, "the database cannot store this name: its encoding must be UTF8"),
-            code => match code.get(..2).unwrap_or_default() {
-                "08" | "57" | "58" | "F0" | "XX" | "" => Means::Unknown,
-                "40" | "53" | "54" | "55" | "25" => Means::Passes(Server, ""),
-                _ => Means::Lasts(Other, ""),
-            },
+    /// Tells if this server takes no writes while another one may: what follows should go by a new connection.
+    pub fn leads_elsewhere(&self) -> bool {
+        self.means().0 == Means::Elsewhere
+    }
+
+    fn means(&self) -> (Means, &'static str) {
+        match find(&KNOWN, self.code) {
+            Some(known) => (known.means, known.advice),
+            None if self.code.len() < 2 => (Means::Unfinished, ""),
+            None => (Means::Final(DenialKind::Other), ""),
         }
     }
 

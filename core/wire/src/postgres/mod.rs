@@ -61,6 +61,7 @@ use leasehold_core::Resource;
 use leasehold_core::member::Durability;
 use leasehold_core::op::{Finish, LockOp, Outcome};
 
+pub(crate) use errors::KNOWN;
 pub use errors::ServerError;
 pub use exchange::{Exchange, Progress};
 pub use line::{Asker, Sight, Told};

@@ -473,7 +473,7 @@ fn answers_that_do_not_fit_are_no_grants() {
 #[test]
 fn errors_tell_what_was_applied_and_what_to_do() {
     let of = |code, ends_session| ServerError { code, message: "no", ends_session }.outcome();
-    for code in ["40001", "40P01", "25006", "55P03", "57014", "53300"] {
+    for code in ["40001", "40P01", "25006", "55P03", "57014", "53300", "53100", "40002", "55006"] {
         assert!(matches!(of(code, false), Outcome::NotApplied(Refusal::Unavailable(_))), "{code}");
     }
     for code in ["57P01", "57P02", "40003", "08006", "08P01", "58030", "XX000", ""] {
@@ -483,7 +483,6 @@ fn errors_tell_what_was_applied_and_what_to_do() {
     for (code, kind, words) in [
         ("42P01", DenialKind::Schema, "store create"),
         ("42501", DenialKind::Permission, "SELECT, INSERT, UPDATE and DELETE"),
-        ("53100", DenialKind::StorageFull, "full"),
         ("23514", DenialKind::CorruptRecord, "by hand"),
         ("42883", DenialKind::Other, "42883 no"),
     ] {

@@ -1,10 +1,12 @@
 //! The meaning of an error reply: certainly not applied, and why, or unknown.
 //!
 //! The first word of an error is its code. Redis 6 and older wrap the error of a command within a script into one of
-//! the script, `ERR Error running script (...): @user_script: 5: -READONLY ...`; there the code is looked for inside.
+//! the script, `ERR Error running script (...): @user_script: 5: -READONLY ...`; there the code is looked for inside. Which
+//! errors pass is in [`KNOWN`].
 
 use alloc::string::String;
 
+use crate::errors::{Known, Means, known};
 use crate::resp::Value;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
@@ -19,36 +21,74 @@ pub enum ErrorClass {
     Unknown(Fault),
 }
 
-/// Codes that say that nothing was done but may be done later, and what to do about each.
-const PASSING: [(&str, FaultKind, &str); 10] = [
-    ("READONLY", FaultKind::Server, "this is a replica, which takes no writes: connect to the master"),
-    ("MOVED", FaultKind::Server, "another node of the cluster serves this name now: the slots must be read again"),
-    ("ASK", FaultKind::Server, "this name is on its way to another node of the cluster"),
-    ("TRYAGAIN", FaultKind::Busy, "the cluster is moving this name between nodes: it passes"),
-    ("CLUSTERDOWN", FaultKind::Server, "the cluster does not serve this name: look at CLUSTER INFO"),
-    ("MASTERDOWN", FaultKind::Server, "this replica has lost its master: connect to the master"),
-    ("LOADING", FaultKind::Busy, "the server is reading its data from disk: it passes"),
-    ("BUSY", FaultKind::Busy, "a script of somebody's runs without end: SCRIPT KILL stops it"),
-    ("MISCONF", FaultKind::Server, "the server cannot save to disk and so takes no writes: look at its log"),
-    ("NOREPLICAS", FaultKind::Server, "fewer replicas than min-replicas-to-write are connected"),
-];
-
-/// Codes that no retry mends.
-const LASTING: [(&str, DenialKind, &str); 8] = [
-    ("OOM", DenialKind::StorageFull, "the server is at its maxmemory: raise it, or give locks a server that has room"),
-    ("NOAUTH", DenialKind::Permission, "the server wants a password: put it into the URL"),
-    (
+/// The errors that are known: by their code, or in small letters by words in their text.
+pub(crate) const KNOWN: [Known; 32] = [
+    known("READONLY", Means::Elsewhere, "this is a replica, which takes no writes: connect to the master"),
+    known("MOVED", Means::Elsewhere, "another node of the cluster serves this name now: the slots must be read again"),
+    known("ASK", Means::Elsewhere, "this name is on its way to another node of the cluster"),
+    known("CLUSTERDOWN", Means::Elsewhere, "the cluster does not serve this name: look at CLUSTER INFO"),
+    known("MASTERDOWN", Means::Elsewhere, "this replica has lost its master: connect to the master"),
+    known("NOREPLICAS", Means::Elsewhere, "fewer replicas than min-replicas-to-write are connected"),
+    known("TRYAGAIN", Means::Passes(FaultKind::Busy), "the cluster is moving this name between nodes: it passes"),
+    known("LOADING", Means::Passes(FaultKind::Busy), "the server is reading its data from disk: it passes"),
+    known("BUSY", Means::Mended(FaultKind::Busy), "a script of somebody's runs without end: SCRIPT KILL stops it"),
+    known(
+        "MISCONF",
+        Means::Mended(FaultKind::Server),
+        "the server cannot save to disk and so takes no writes: look at its log",
+    ),
+    known(
+        "OOM",
+        Means::Mended(FaultKind::Server),
+        "the server is at its maxmemory: raise it, or give locks a server that has room",
+    ),
+    known(
+        "NOSCRIPT",
+        Means::Mended(FaultKind::Server),
+        "the server keeps no scripts, not even one that it was just sent",
+    ),
+    known(MANY_REQUESTS[0], Means::TooMany, "the plan's number of requests is used up"),
+    known(MANY_REQUESTS[1], Means::TooMany, "the plan's number of requests is used up"),
+    known(
+        "max number of clients",
+        Means::Mended(FaultKind::Busy),
+        "the server has no connection left: raise its maxclients, or close some",
+    ),
+    known(
         "WRONGPASS",
-        DenialKind::Permission,
+        Means::Login,
         "authentication failed: wrong user name, password or token, or the user is disabled",
     ),
-    ("NOPERM", DenialKind::Permission, GRANT),
-    ("DENIED", DenialKind::Permission, "the server is in protected mode: set a password, or bind it to an address"),
-    ("CROSSSLOT", DenialKind::Other, "this is a Redis Cluster: say so in the settings"),
-    ("WRONGTYPE", DenialKind::CorruptRecord, "a key of this lock has a value of a kind that no lock client writes"),
-    ("EXECABORT", DenialKind::Other, "locks cannot be used inside of a transaction"),
+    known("err invalid password", Means::Login, "the server expects another password, or none"),
+    known("no password is set", Means::Login, "the server expects another password, or none"),
+    known("without any password configured", Means::Login, "the server expects another password, or none"),
+    known("NOAUTH", Means::Final(DenialKind::Permission), "the server wants a password: put it into the URL"),
+    known("NOPERM", Means::Final(DenialKind::Permission), GRANT),
+    known("the user executing the script can't", Means::Final(DenialKind::Permission), GRANT),
+    known("has no permissions to", Means::Final(DenialKind::Permission), GRANT),
+    known("acl failure in script", Means::Final(DenialKind::Permission), GRANT),
+    known(
+        "DENIED",
+        Means::Final(DenialKind::Permission),
+        "the server is in protected mode: set a password, or bind it to an address",
+    ),
+    known("CROSSSLOT", Means::Final(DenialKind::Other), "this is a Redis Cluster: say so in the settings"),
+    known(
+        "WRONGTYPE",
+        Means::Final(DenialKind::CorruptRecord),
+        "a key of this lock has a value of a kind that no lock client writes",
+    ),
+    known("EXECABORT", Means::Final(DenialKind::Other), "locks cannot be used inside of a transaction"),
+    known("unknown command", Means::Final(DenialKind::Other), OLD),
+    known("unknown redis command", Means::Final(DenialKind::Other), OLD),
+    known("db index is out of range", Means::Final(DenialKind::Other), NO_DATABASE),
+    known("invalid db index", Means::Final(DenialKind::Other), NO_DATABASE),
 ];
 
+const MANY_REQUESTS: [&str; 2] = ["max daily request limit", "max requests limit exceeded"];
+
+const OLD: &str = "this is not Redis 5 or newer, or the command was renamed or switched off";
+const NO_DATABASE: &str = "the server has no database of this number; on a cluster there is only 0";
 const GRANT: &str = "the user needs the commands EVALSHA, EVAL, GETRANGE, EXISTS, PTTL, TYPE, TIME, SET, PEXPIRE, DEL, \
                      PUBLISH, SUBSCRIBE, UNSUBSCRIBE, for speed MULTI, INCR and EXEC, with replicas WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
                      CLUSTER|INFO, on the locked names and on the keys that begin with {name}, and the \
@@ -69,41 +109,28 @@ pub fn classify(error: &str) -> ErrorClass {
 ///
 /// For every command, not only for those of a lock: connecting meets errors too.
 pub fn refusal(error: &str) -> Option<Refusal> {
-    let denied = |kind, advice: &str| Refusal::Denied(Denial::new(kind, &explained(advice, error)));
+    let known = of(error)?;
+    known.means.refusal(&explained(known.advice, error))
+}
+
+/// The entry for an error.
+fn of(error: &str) -> Option<&'static Known> {
     let code = code_of(error);
-    if code == "NOSCRIPT" {
-        let advice = "the server keeps no scripts, not even one that it was just sent";
-        return Some(Refusal::Unavailable(Fault::new(FaultKind::Server, &explained(advice, error))));
-    }
-    if let Some((_, kind, advice)) = PASSING.iter().find(|(known, ..)| *known == code) {
-        return Some(Refusal::Unavailable(Fault::new(*kind, &explained(advice, error))));
-    }
-    if let Some((_, kind, advice)) = LASTING.iter().find(|(known, ..)| *known == code) {
-        return Some(denied(*kind, advice));
-    }
-    // The rest has no code of its own. Only what the server itself says counts, not what it repeats of a request.
-    let text = without_arguments(error).to_ascii_lowercase();
-    let says = |words: &str| text.contains(words);
-    if says("max daily request limit") || says("max requests limit exceeded") {
-        let advice = "the plan's number of requests is used up";
-        Some(Refusal::Throttled(Fault::new(FaultKind::Busy, &explained(advice, error))))
-    } else if says("max number of clients") {
-        let advice = "the server has no connection left: raise its maxclients, or close some";
-        Some(Refusal::Unavailable(Fault::new(FaultKind::Busy, &explained(advice, error))))
-    } else if says("the user executing the script can't")
-        || says("has no permissions to")
-        || says("acl failure in script")
-    {
-        Some(denied(DenialKind::Permission, GRANT))
-    } else if says("err invalid password") || says("no password is set") || says("without any password configured") {
-        Some(denied(DenialKind::Permission, "the server expects another password, or none"))
-    } else if says("unknown command") || says("unknown redis command") {
-        Some(denied(DenialKind::Other, "this is not Redis 5 or newer, or the command was renamed or switched off"))
-    } else if says("db index is out of range") || says("invalid db index") {
-        Some(denied(DenialKind::Other, "the server has no database of this number; on a cluster there is only 0"))
-    } else {
-        None
-    }
+    let by_code = KNOWN.iter().find(|known| is_code(known) && known.answer == code);
+    by_code.or_else(|| {
+        // The rest has no code of its own. Only what the server itself says counts, not what it repeats of a request.
+        let text = without_arguments(error).to_ascii_lowercase();
+        KNOWN.iter().find(|known| !is_code(known) && text.contains(known.answer))
+    })
+}
+
+fn is_code(known: &Known) -> bool {
+    known.answer.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+/// Tells if this server takes no writes while another one may: what follows should go by a new connection.
+pub fn leads_elsewhere(error: &str) -> bool {
+    of(error).is_some_and(|known| known.means == Means::Elsewhere)
 }
 
 /// Returns true if the server rejects the credentials.
@@ -138,10 +165,9 @@ fn code_of(error: &str) -> &str {
     if !of_a_script {
         return first;
     }
-    let known =
-        |word: &&str| PASSING.iter().any(|(code, ..)| code == word) || LASTING.iter().any(|(code, ..)| code == word);
+    let is_known = |word: &&str| KNOWN.iter().any(|known| is_code(known) && known.answer == *word);
     let mut words = error.split_ascii_whitespace().map(|word| word.trim_start_matches('-'));
-    words.find(known).unwrap_or(first)
+    words.find(is_known).unwrap_or(first)
 }
 
 /// An unknown command is answered with the arguments that it came with, and those may hold a nonce.
@@ -211,7 +237,7 @@ mod tests {
             ("NOREPLICAS Not enough good replicas to write.", "unavailable"),
             ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "unavailable"),
             ("ERR max number of clients reached", "unavailable"),
-            ("OOM command not allowed when used memory > 'maxmemory'.", "full"),
+            ("OOM command not allowed when used memory > 'maxmemory'.", "unavailable"),
             ("NOAUTH Authentication required.", "permission"),
             ("WRONGPASS invalid username-password pair or user is disabled.", "permission"),
             ("NOPERM this user has no permissions to run the 'evalsha' command", "permission"),
@@ -242,7 +268,7 @@ mod tests {
         let wrapped = "ERR Error running script (call to f_6e9c): @user_script:30: @user_script: 30: ";
         for (error, expected) in [
             ("-READONLY You can't write against a read only replica.", "unavailable"),
-            ("-OOM command not allowed when used memory > 'maxmemory'.", "full"),
+            ("-OOM command not allowed when used memory > 'maxmemory'.", "unavailable"),
             ("-MISCONF Redis is configured to save RDB snapshots", "unavailable"),
             ("-NOREPLICAS Not enough good replicas to write.", "unavailable"),
             ("WRONGTYPE Operation against a key holding the wrong kind of value", "corrupt"),
@@ -257,10 +283,9 @@ mod tests {
 
     #[test]
     fn advice_comes_with_the_servers_words() {
-        let Outcome::NotApplied(Refusal::Denied(denial)) = error_outcome("OOM command not allowed") else {
-            panic!("not denied");
-        };
-        assert!(denial.detail.contains("maxmemory") && denial.detail.contains("OOM command not allowed"));
+        let Outcome::NotApplied(refusal) = error_outcome("OOM command not allowed") else { panic!("not refused") };
+        let said = refusal.to_string();
+        assert!(said.contains("maxmemory") && said.contains("OOM command not allowed"), "{said}");
         assert!(matches!(error_outcome("ERR odd"), Outcome::Unknown(fault) if fault.to_string().contains("ERR odd")));
     }
 

@@ -44,8 +44,8 @@ use core::time::Duration;
 
 pub use address::Address;
 pub use command::Command;
-pub use errors::{ErrorClass, classify, error_outcome, of_one_server, refusal};
-pub(crate) use errors::{refuses_credentials, said};
+pub use errors::{ErrorClass, classify, error_outcome, leads_elsewhere, of_one_server, refusal};
+pub(crate) use errors::{KNOWN, refuses_credentials, said};
 pub use exchange::{Exchange, Progress};
 pub use keys::{SLOTS, slot};
 pub use line::{ClientId, Line, Subscription};

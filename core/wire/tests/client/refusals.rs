@@ -56,7 +56,7 @@ fn a_refusal_for_another_reason_asks_for_nothing() {
     let mut host = host(Dialect::Upstash);
     host.give(0, bearer("token"));
     host.acquire(1, Wait::Forever);
-    host.answer_http(400, &[], r#"{"error":"OOM command not allowed"}"#);
+    host.answer_http(400, &[], r#"{"error":"NOPERM this user has no permissions"}"#);
     assert!(is_refused(&host) && host.asked.is_empty());
     let mut host = Host::new(1, vec![redis_http(Dialect::Upstash, Access::Anonymous)]);
     host.acquire(1, Wait::Forever);
