@@ -151,6 +151,21 @@ pub fn request_timeout(ttl: Ttl, cap: Duration) -> Duration {
     cap.min(ttl.get() / 6)
 }
 
+/// How long an attempt to connect is awaited before another is begun beside it, which asks again where to go: a quarter of the
+/// record's ttl, at most `cap`, at least a thirty-second of that.
+///
+/// The renewal that finds the connection dead comes a third of the ttl after the last, and is awaited for a sixth. So half of the
+/// lease is left, and two attempts fit into it. The first goes on meanwhile: a distant server may need longer.
+pub fn another_connection_after(record_ttl: Duration, cap: Duration) -> Duration {
+    (record_ttl / 4).clamp(cap / 32, cap)
+}
+
+/// How much of the time that a request has left a transport uses before it gives up by itself: all but an eighth. At the deadline the
+/// caller hears only that no reply came; the transport knows why.
+pub fn time_to_say_why(left: Duration) -> Duration {
+    left.saturating_sub(left / 8)
+}
+
 /// When to warn the holder: a sixth of the ttl before the deadline.
 pub fn danger_at(deadline: Monotonic, ttl: Ttl) -> Monotonic {
     Monotonic(deadline.0.saturating_sub(ns(ttl.get() / 6)))
@@ -275,6 +290,19 @@ mod tests {
             assert!(since <= heartbeat && deadline_of(since, lease, drift) <= of_row, "{late}");
         }
         assert_eq!(counted_from(AT, AT, row, lease.get(), drift), AT);
+    }
+
+    #[test]
+    fn two_attempts_to_connect_fit_into_a_lease() {
+        const CAP: Duration = Duration::from_secs(5);
+        for ms in [1_000, 3_000, 9_000, 15_000, 30_000, 3_600_000] {
+            let lease = ttl(ms);
+            let (second, third) = (another_connection_after(lease.get(), CAP), request_timeout(lease, CAP));
+            let found = AT.plus(default_renew_every(lease)).plus(third);
+            assert!(found.plus(second) < danger_at(deadline_of(AT, lease, Drift::default()), lease), "{ms}");
+        }
+        assert_eq!(another_connection_after(Duration::MAX, CAP), CAP);
+        assert!(another_connection_after(Duration::from_millis(100), CAP) > Duration::from_millis(100));
     }
 
     #[test]

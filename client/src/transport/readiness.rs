@@ -11,13 +11,13 @@ use tracing::Level;
 
 use super::Answer;
 use super::connections::until;
-use super::pauses::LastAttempt;
+use super::pauses::{LastAttempt, UnderWay};
 use crate::error::{Error, ErrorKind};
 use crate::reports;
 use crate::sync::Mutex;
 
 /// The time limit for the first answer of a server, connecting included.
-pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) use super::pauses::CONNECT_PATIENCE;
 
 /// The reason why there is no server to ask.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(super) struct Readiness {
 #[derive(Default)]
 struct State {
     met: bool,
-    greeting: Option<watch::Receiver<Option<Greeted>>>,
+    greeting: Option<UnderWay<Greeted>>,
     last: LastAttempt<NoServer>,
 }
 
@@ -56,15 +56,16 @@ impl Readiness {
         self.state.lock().met = false;
     }
 
-    /// Waits until the server has answered; calls `greet` unless a greeting is under way.
+    /// Waits until the server has answered; calls `greet` unless a greeting is under way that has lasted for less than `patience`.
     ///
     /// # Errors
     /// The server does not answer, refuses us, or is of another kind.
     pub(super) async fn wait<G: Future<Output = Greeted> + Send + 'static>(
         self: &Arc<Self>,
+        patience: Duration,
         greet: impl FnOnce() -> G,
     ) -> Greeted {
-        let mut greeting = match self.begin(greet) {
+        let mut greeting = match self.begin(patience, greet) {
             Ok(greeting) => greeting,
             Err(met) => return met,
         };
@@ -79,6 +80,7 @@ impl Readiness {
     /// The result, if it is known already.
     pub(super) fn begin<G: Future<Output = Greeted> + Send + 'static>(
         self: &Arc<Self>,
+        patience: Duration,
         greet: impl FnOnce() -> G,
     ) -> Result<watch::Receiver<Option<Greeted>>, Greeted> {
         let mut state = self.state.lock();
@@ -88,17 +90,17 @@ impl Readiness {
         if let Some(why) = state.last.forbids_another() {
             return Err(Err(why));
         }
-        match &state.greeting {
-            // The runtime that was greeting may be gone.
-            Some(greeting) if greeting.has_changed().is_ok() => Ok(greeting.clone()),
-            Some(_) | None => {
+        match state.greeting.as_ref().and_then(|greeting| greeting.awaited(patience)) {
+            Some(greeting) => Ok(greeting),
+            None => {
                 let (done, greeting) = watch::channel(None);
-                state.greeting = Some(greeting.clone());
+                state.greeting = Some(UnderWay::since_now(greeting.clone()));
                 let (readiness, greet) = (Arc::clone(self), greet());
                 // In a task of its own, so that it gets its time even if the request has little left.
+                let own = greeting.clone();
                 tokio::spawn(async move {
                     let met = greet.await;
-                    readiness.ended(&met);
+                    readiness.ended(&own, &met);
                     let _ = done.send(Some(met));
                 });
                 Ok(greeting)
@@ -106,9 +108,13 @@ impl Readiness {
         }
     }
 
-    fn ended(&self, met: &Greeted) {
+    /// Of several greetings at the same time the first success counts, and only the failure of the last one.
+    fn ended(&self, own: &watch::Receiver<Option<Greeted>>, met: &Greeted) {
         let mut state = self.state.lock();
-        state.greeting = None;
+        let is_last = state.greeting.take_if(|greeting| greeting.is(own)).is_some();
+        if met.is_err() && !is_last {
+            return;
+        }
         state.met = met.is_ok();
         match met {
             Ok(()) => state.last.succeeded(),

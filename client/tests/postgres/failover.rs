@@ -22,6 +22,29 @@ fn a_standby_takes_no_locks_and_says_why() {
     assert!(error.to_string().contains("connect to the primary"), "{error}");
 }
 
+/// The name leads to another server from now on, and the first takes no writes any more: those who stay there would wait for ever.
+#[cfg(feature = "redis")]
+#[test]
+fn connections_to_a_server_that_takes_no_writes_any_more_are_left() {
+    let (one, two) = (Server::start(), Server::start());
+    for server in [&one, &two] {
+        schema::create(&server.url()).unwrap();
+    }
+    let name = crate::common::on_redis::Switch::to(one.port());
+    let client = client(&one.url_at(name.address().port()));
+    // Several connections are idle.
+    std::thread::scope(|scope| {
+        for resource in ["a", "b", "c", "d"] {
+            let client = &client;
+            scope.spawn(move || lease(client, resource).release().unwrap());
+        }
+    });
+    one.configure("SET default_transaction_read_only = on");
+    eventually("it takes no writes", || one.value::<String>("SHOW default_transaction_read_only") == "on");
+    name.turn(two.port());
+    client.lock("a").wait(PATIENCE).acquire().unwrap().release().unwrap();
+}
+
 /// A server and its standby, which has not got what was written after `before`.
 fn lagging(before: impl FnOnce(&Server)) -> (Server, Server) {
     let server = Server::start();

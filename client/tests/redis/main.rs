@@ -25,6 +25,7 @@ mod line_faults;
 mod line_openings;
 mod listing;
 mod losses;
+mod passing;
 mod processes;
 mod refusals;
 mod replies_lost;

@@ -1,6 +1,7 @@
 //! One pool of connections to DynamoDB, and the server's readiness.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
@@ -13,6 +14,7 @@ use super::access::Access;
 use super::credentials::Keys;
 use crate::clock;
 use crate::transport::connections::{Link, until};
+use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
 use crate::transport::web::{self, MOST_CONNECTIONS};
 use crate::transport::{Answer, Answering};
@@ -47,7 +49,7 @@ impl DynamodbLink {
         deadline: Monotonic,
     ) -> Result<Response, NoServer> {
         in_time(deadline, async {
-            self.wait_ready().await.map_err(NoServer::before)?;
+            self.wait_ready(CONNECT_PATIENCE).await.map_err(NoServer::before)?;
             catch_up().await;
             let mut keys = self.access.keys().await.map_err(NoServer::Refused)?;
             let (mut refreshed, mut reset) = (false, false);
@@ -78,8 +80,8 @@ impl DynamodbLink {
         self.access.keys().await.map_err(NoServer::Refused)
     }
 
-    async fn wait_ready(self: &Arc<Self>) -> Greeted {
-        self.readiness.wait(|| Arc::clone(self).greet()).await
+    async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
+        self.readiness.wait(patience, || Arc::clone(self).greet()).await
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
@@ -176,7 +178,7 @@ impl DynamodbLink {
 impl Link for DynamodbLink {
     fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         Box::pin(async move {
-            match until(request.deadline, self.wait_ready()).await {
+            match until(request.deadline, self.wait_ready(patience(&request))).await {
                 Some(Ok(())) => self.exchange(&request).await,
                 Some(Err(why)) => why.answer(&request),
                 None => {
@@ -192,7 +194,7 @@ impl Link for DynamodbLink {
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(CONNECT_PATIENCE, || Arc::clone(&self).greet());
     }
 }
 

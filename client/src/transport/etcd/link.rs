@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::errors::login_refused_again;
 use leasehold_wire::etcd::{Memory, Progress, Request, Response, Session, classify, token};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue};
 use reqwest::{Client, RequestBuilder};
@@ -19,6 +21,7 @@ use crate::error::Error;
 use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
+use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
 use crate::transport::web::{self, MOST_CONNECTIONS};
 use crate::transport::{Answer, Answering, tls};
@@ -97,8 +100,8 @@ impl EtcdLink {
     ///
     /// # Errors
     /// None does, or the login is refused.
-    pub(super) async fn wait_ready(self: &Arc<Self>) -> Greeted {
-        self.readiness.wait(|| Arc::clone(self).greet()).await
+    pub(super) async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
+        self.readiness.wait(patience, || Arc::clone(self).greet()).await
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
@@ -137,6 +140,7 @@ impl EtcdLink {
         // Nothing of the request itself has left.
         let fresh = response.and_then(|response| token(&response)).map_err(|outcome| match outcome {
             Outcome::Unknown(fault) => Outcome::NotApplied(Refusal::Unavailable(fault)),
+            Outcome::NotApplied(refusal) if known.is_some() => Outcome::NotApplied(login_refused_again(refusal)),
             Outcome::Applied(_) | Outcome::NotApplied(_) => outcome,
         })?;
         *self.access.token.lock() = Some(fresh.clone());
@@ -299,7 +303,7 @@ impl EtcdLink {
 impl Link for EtcdLink {
     fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         Box::pin(async move {
-            match in_time(request.deadline, self.wait_ready()).await {
+            match in_time(request.deadline, self.wait_ready(patience(&request))).await {
                 Ok(()) => self.exchange(&request).await,
                 Err(why) => why.answer(&request),
             }
@@ -311,6 +315,6 @@ impl Link for EtcdLink {
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(CONNECT_PATIENCE, || Arc::clone(&self).greet());
     }
 }

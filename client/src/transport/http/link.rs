@@ -1,6 +1,7 @@
 //! One pool of connections to a server, and the server's readiness.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
@@ -14,6 +15,7 @@ use tokio::sync::Semaphore;
 use super::access::Access;
 use crate::clock;
 use crate::transport::connections::{Link, until};
+use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
 use crate::transport::web::{MOST_CONNECTIONS, header, read};
 use crate::transport::{Answer, Answering};
@@ -54,7 +56,7 @@ impl HttpLink {
     /// # Errors
     /// The server does not answer by `deadline`, refuses us, or is of another kind.
     pub(super) async fn ready_by(self: &Arc<Self>, deadline: Monotonic) -> Greeted {
-        in_time(deadline, self.wait_ready()).await
+        in_time(deadline, self.wait_ready(CONNECT_PATIENCE)).await
     }
 
     /// Sends a command.
@@ -63,15 +65,15 @@ impl HttpLink {
     /// No server, or no reply by `deadline`.
     pub(super) async fn command(self: &Arc<Self>, command: &Command, deadline: Monotonic) -> Result<Value, NoServer> {
         in_time(deadline, async {
-            self.wait_ready().await?;
+            self.wait_ready(CONNECT_PATIENCE).await?;
             catch_up().await;
             self.post(command).await.map_err(|why| self.no_server(why))
         })
         .await
     }
 
-    async fn wait_ready(self: &Arc<Self>) -> Greeted {
-        self.readiness.wait(|| Arc::clone(self).greet()).await
+    async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
+        self.readiness.wait(patience, || Arc::clone(self).greet()).await
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
@@ -146,7 +148,7 @@ impl HttpLink {
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
-        if let Err(why) = self.wait_ready().await {
+        if let Err(why) = self.wait_ready(patience(request)).await {
             return why.answer(request);
         }
         let left = request.deadline.since(clock::monotonic());
@@ -203,7 +205,7 @@ impl Link for HttpLink {
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(CONNECT_PATIENCE, || Arc::clone(&self).greet());
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
@@ -19,6 +20,7 @@ use crate::clock;
 use crate::error::Error;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
+use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
 use crate::transport::web::{self, MOST_CONNECTIONS};
 use crate::transport::{Answer, Answering, tls};
@@ -105,8 +107,8 @@ impl ObjectsLink {
         Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
     }
 
-    async fn wait_ready(self: &Arc<Self>) -> Greeted {
-        self.readiness.wait(|| Arc::clone(self).greet()).await
+    async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
+        self.readiness.wait(patience, || Arc::clone(self).greet()).await
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
@@ -207,7 +209,7 @@ fn no_keys_in_time() -> Refusal {
 impl Link for ObjectsLink {
     fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         Box::pin(async move {
-            match in_time(request.deadline, self.wait_ready()).await {
+            match in_time(request.deadline, self.wait_ready(patience(&request))).await {
                 Ok(()) => self.exchange(&request).await,
                 Err(why) => why.answer(&request),
             }
@@ -219,6 +221,6 @@ impl Link for ObjectsLink {
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(CONNECT_PATIENCE, || Arc::clone(&self).greet());
     }
 }

@@ -2,12 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+use leasehold_wire::errors::login_refused_again;
 use leasehold_wire::postgres::{Answer, Field, Param, ServerError, Statement};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -19,14 +21,15 @@ use tokio::task::JoinHandle;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, SimpleQueryMessage};
 use tokio_rustls::TlsConnector;
 
 use super::prepared::{Ends, Prepared};
 use crate::error::Error;
 #[cfg(windows)]
 use crate::transport::NO_SOCKET_FILES;
-use crate::transport::readiness::NoServer;
+use crate::transport::readiness::{CONNECT_PATIENCE, NoServer};
+use crate::transport::tcp::Tried;
 use crate::transport::{tcp, tls};
 use crate::url::postgres::{PostgresPlace, PostgresUrl, Tls};
 
@@ -39,6 +42,8 @@ pub(super) struct Access {
     config: Config,
     /// Made once, since reading the certificates of the system takes 20 ms; connections share them, and TLS sessions.
     tls: Option<Arc<ClientConfig>>,
+    /// A server has let this client in.
+    was_let_in: AtomicBool,
 }
 
 /// A session of the server's, or a pooler's. Dropping it says goodbye.
@@ -46,12 +51,14 @@ pub(super) struct Connection {
     client: Client,
     /// Set where the server has committed, and then gave up waiting for a replica.
     doubted: Arc<AtomicBool>,
+    /// The server has said that it takes no writes, while another one may.
+    leads_elsewhere: AtomicBool,
     driver: JoinHandle<()>,
     prepared: Prepared,
 }
 
 /// Receives what a server says of its own accord.
-pub(super) type Told = Box<dyn FnMut(AsyncMessage) + Send>;
+pub(super) type Told = Arc<dyn Fn(AsyncMessage) + Send + Sync>;
 
 impl Access {
     /// # Errors
@@ -71,7 +78,7 @@ impl Access {
         if let Some(password) = &url.password {
             config.password(password.as_bytes());
         }
-        Ok(Self { url: url.clone(), config, tls })
+        Ok(Self { url: url.clone(), config, tls, was_let_in: AtomicBool::new(false) })
     }
 
     pub(super) const fn url(&self) -> &PostgresUrl {
@@ -91,7 +98,7 @@ impl Access {
     /// # Errors
     /// As [`Access::connect`].
     pub(super) async fn connect_to(&self, place: &PostgresPlace, told: Option<Told>) -> Result<Connection, NoServer> {
-        match place {
+        let connected = match place {
             #[cfg(windows)]
             PostgresPlace::Unix { .. } => Err(self.unreachable(&io::Error::other(NO_SOCKET_FILES))),
             #[cfg(unix)]
@@ -102,21 +109,52 @@ impl Access {
                 Ok(Connection::start(client, connection, told, None))
             }
             PostgresPlace::Tcp { host, port } => {
-                let socket = tcp(host, *port).await.map_err(|error| self.unreachable(&error))?;
-                let ends = Ends::of(&socket);
-                match &self.tls {
-                    None => {
-                        let connected = self.config.connect_raw(socket, NoTls).await;
-                        let (client, connection) = connected.map_err(|error| self.refused(&error))?;
-                        Ok(Connection::start(client, connection, told, ends))
+                let addresses = tcp::addresses(host, *port).await.map_err(|error| self.unreachable(&error))?;
+                self.connect_first(host, &addresses, told).await
+            }
+        }?;
+        self.was_let_in.store(true, Ordering::Relaxed);
+        Ok(connected)
+    }
+
+    /// Connects to the first of these addresses that leads to a server which takes writes.
+    async fn connect_first(
+        &self,
+        host: &str,
+        addresses: &[SocketAddr],
+        told: Option<Told>,
+    ) -> Result<Connection, NoServer> {
+        let enter = |socket| {
+            let told = told.clone();
+            async move {
+                match self.enter(host, socket, told).await {
+                    // A single address leads where it leads.
+                    Ok(connection) if addresses.len() > 1 && connection.is_read_only().await => {
+                        Tried::Spare(connection)
                     }
-                    Some(tls) => {
-                        let handshake = Handshake { tls: Arc::clone(tls), host: host.clone() };
-                        let connected = self.config.connect_raw(socket, handshake).await;
-                        let (client, connection) = connected.map_err(|error| self.refused(&error))?;
-                        Ok(Connection::start(client, connection, told, ends))
-                    }
+                    Ok(connection) => Tried::Good(connection),
+                    Err(why) => Tried::Bad(why),
                 }
+            }
+        };
+        let entering = tcp::first_good(addresses, CONNECT_PATIENCE, |error| self.unreachable(&error), enter);
+        let silent = || self.unreachable(&io::Error::new(io::ErrorKind::TimedOut, "no connection in time"));
+        entering.await.map_err(|why| why.unwrap_or_else(silent))
+    }
+
+    async fn enter(&self, host: &str, socket: TcpStream, told: Option<Told>) -> Result<Connection, NoServer> {
+        let ends = Ends::of(&socket);
+        match &self.tls {
+            None => {
+                let connected = self.config.connect_raw(socket, NoTls).await;
+                let (client, connection) = connected.map_err(|error| self.refused(&error))?;
+                Ok(Connection::start(client, connection, told, ends))
+            }
+            Some(tls) => {
+                let handshake = Handshake { tls: Arc::clone(tls), host: host.to_owned() };
+                let connected = self.config.connect_raw(socket, handshake).await;
+                let (client, connection) = connected.map_err(|error| self.refused(&error))?;
+                Ok(Connection::start(client, connection, told, ends))
             }
         }
     }
@@ -129,7 +167,9 @@ impl Access {
 
     fn refused(&self, error: &tokio_postgres::Error) -> NoServer {
         if let Some(error) = error.as_db_error() {
-            return NoServer::Refused(server_error(error).refusal());
+            let refusal = server_error(error).refusal();
+            let was_let_in = self.was_let_in.load(Ordering::Relaxed);
+            return NoServer::Refused(if was_let_in { login_refused_again(refusal) } else { refusal });
         }
         let (said, server) = (innermost(error), &self.url);
         if said.contains("server does not support TLS") {
@@ -144,17 +184,11 @@ impl Access {
     }
 }
 
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let socket = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
-    tcp::configure(&socket)?;
-    Ok(socket)
-}
-
 impl Connection {
     fn start<S, T>(
         client: Client,
         mut connection: tokio_postgres::Connection<S, T>,
-        mut told: Option<Told>,
+        told: Option<Told>,
         ends: Option<Ends>,
     ) -> Self
     where
@@ -169,12 +203,12 @@ impl Connection {
                 if matches!(&message, AsyncMessage::Notice(notice) if notice.routine() == Some(GAVE_UP_REPLICATION)) {
                     doubt.store(true, Ordering::Relaxed);
                 }
-                if let Some(told) = &mut told {
+                if let Some(told) = &told {
                     told(message);
                 }
             }
         });
-        Self { client, doubted, driver, prepared: Prepared::over(ends) }
+        Self { client, doubted, leads_elsewhere: AtomicBool::new(false), driver, prepared: Prepared::over(ends) }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -184,7 +218,7 @@ impl Connection {
     /// Sends a statement: by its name where the server itself keeps it, or else unnamed and complete, as poolers in
     /// transaction mode need it.
     pub(super) async fn query(&self, statement: &Statement) -> Answer {
-        let rows = self.rows(statement).await.map_err(|error| outcome(&error))?;
+        let rows = self.rows(statement).await.map_err(|error| self.outcome(&error))?;
         if self.doubted.swap(false, Ordering::Relaxed) {
             let detail = "committed, but the wait for a synchronous replica was cancelled";
             return Err(Outcome::Unknown(Fault::new(FaultKind::Server, detail)));
@@ -206,7 +240,26 @@ impl Connection {
 
     /// Runs statements without parameters.
     pub(super) async fn run(&self, sql: &str) -> Result<(), Outcome> {
-        self.client.batch_execute(sql).await.map_err(|error| outcome(&error))
+        self.client.batch_execute(sql).await.map_err(|error| self.outcome(&error))
+    }
+
+    fn outcome(&self, error: &tokio_postgres::Error) -> Outcome {
+        if error.as_db_error().is_some_and(|error| server_error(error).leads_elsewhere()) {
+            self.leads_elsewhere.store(true, Ordering::Relaxed);
+        }
+        outcome(error)
+    }
+
+    /// Tells if the server has said that it takes no writes: then no other connection to it is of use.
+    pub(super) fn leads_elsewhere(&self) -> bool {
+        self.leads_elsewhere.load(Ordering::Relaxed)
+    }
+
+    /// Tells if the server takes no writes, where that can be asked.
+    async fn is_read_only(&self) -> bool {
+        let asked = self.client.simple_query("SHOW transaction_read_only").await;
+        let says_on = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.try_get(0).is_ok_and(|said| said == Some("on")));
+        asked.is_ok_and(|messages| messages.iter().any(says_on))
     }
 
     /// Waits until the connection has ended.
@@ -319,5 +372,29 @@ impl AsyncWrite for Encrypted {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_servers::postgres::Server;
+
+    use super::*;
+    use crate::url::StoreUrl;
+
+    #[test]
+    fn a_name_that_lists_a_standby_first_leads_to_the_primary() {
+        let primary = Server::start();
+        let standby = primary.standby();
+        let Ok(StoreUrl::Postgres(url)) = primary.url().parse() else { panic!("it is the url of a PostgreSQL") };
+        let access = Access::new(&url).unwrap();
+        let takes_writes = async |servers: [&Server; 2]| {
+            let connection = access.connect_first("127.0.0.1", &servers.map(Server::address), None).await;
+            !connection.ok().unwrap().is_read_only().await
+        };
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+            assert!(takes_writes([&standby, &primary]).await && takes_writes([&primary, &standby]).await);
+            assert!(!takes_writes([&standby, &standby]).await, "looking is allowed there");
+        });
     }
 }

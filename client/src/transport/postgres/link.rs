@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::time::time_to_say_why;
 use leasehold_core::{LockId, Monotonic, Resource, Transmit};
 use leasehold_wire::postgres::{Answer as Rows, Progress, Session, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -13,7 +15,7 @@ use super::turns::Turns;
 use crate::clock;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
-use crate::transport::pauses::LastAttempt;
+use crate::transport::pauses::{LastAttempt, patience};
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
 use crate::transport::wakeups::Wakeups;
 use crate::transport::{Answer, Answering};
@@ -45,13 +47,17 @@ pub(super) struct PostgresLink {
 
 pub(super) struct Pooled {
     connection: Connection,
+    /// The departures at the time at which it was made.
+    departures: usize,
+    count: Arc<Count>,
     /// Of a connection in the background.
     _made: Option<Made>,
 }
 
 impl Pooled {
+    /// Tells if it can be used: it stands, and the server was not left since it was made.
     pub(super) fn is_open(&self) -> bool {
-        self.connection.is_open()
+        self.connection.is_open() && self.departures == self.count.departures.load(Ordering::Acquire)
     }
 }
 
@@ -95,6 +101,8 @@ impl Drop for Made {
 }
 
 struct Count {
+    /// How often the server was left because it took no writes. The name may lead to another one by now.
+    departures: AtomicUsize,
     made: AtomicUsize,
     /// Those in the runtimes of callers.
     here: AtomicUsize,
@@ -126,6 +134,16 @@ impl Taken {
     }
 
     fn keep(mut self) {
+        if let Some(pooled) = self.pooled.take_if(|pooled| pooled.connection.leads_elsewhere() || !pooled.is_open()) {
+            // Of several that hear it, the first one leaves for all.
+            if pooled.is_open() {
+                self.link.count.departures.fetch_add(1, Ordering::AcqRel);
+                self.link.idle.lock().clear();
+            }
+            drop(pooled);
+            self.link.reset_without_connections();
+            return;
+        }
         match (self.pooled.take(), &self.here) {
             (Some(pooled), Some(here)) => here.lock().push(pooled),
             (Some(pooled), None) => self.link.give_back(pooled),
@@ -157,7 +175,12 @@ impl PostgresLink {
             wakeups,
             turns,
             callers: Arc::new(Semaphore::new(MOST_OF_CALLERS)),
-            count: Arc::new(Count { made: AtomicUsize::new(0), here: AtomicUsize::new(0), free: Semaphore::new(0) }),
+            count: Arc::new(Count {
+                departures: AtomicUsize::new(0),
+                made: AtomicUsize::new(0),
+                here: AtomicUsize::new(0),
+                free: Semaphore::new(0),
+            }),
             idle: Mutex::default(),
             growth: Mutex::default(),
             readiness: Arc::default(),
@@ -198,13 +221,13 @@ impl PostgresLink {
 
     /// A connection to a server that answers.
     async fn ready(self: &Arc<Self>) -> Result<Taken, NoServer> {
-        self.wait_ready().await?;
+        self.wait_ready(CONNECT_PATIENCE).await?;
         catch_up().await;
         self.take().await
     }
 
-    async fn wait_ready(self: &Arc<Self>) -> Greeted {
-        self.readiness.wait(|| Arc::clone(self).greet()).await
+    async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
+        self.readiness.wait(patience, || Arc::clone(self).greet()).await
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
@@ -228,8 +251,9 @@ impl PostgresLink {
     /// A connection more.
     async fn make(self: &Arc<Self>) -> Result<Pooled, NoServer> {
         let made = Made::one_more_of(self);
+        let departures = self.count.departures.load(Ordering::Acquire);
         let connection = self.access.connect().await?;
-        Ok(Pooled { connection, _made: Some(made) })
+        Ok(Pooled { connection, departures, count: Arc::clone(&self.count), _made: Some(made) })
     }
 
     /// A connection of its own for a request.
@@ -271,7 +295,7 @@ impl PostgresLink {
 
     fn idle(&self) -> Option<Pooled> {
         let mut idle = self.idle.lock();
-        idle.retain(|pooled| pooled.connection.is_open());
+        idle.retain(Pooled::is_open);
         idle.pop()
     }
 
@@ -287,11 +311,12 @@ impl PostgresLink {
     /// Makes a connection in the runtime that runs this, if there may be one more.
     pub(super) async fn make_here(&self) -> Option<Pooled> {
         let made = Made::one_more_here(self)?;
+        let departures = self.count.departures.load(Ordering::Acquire);
         // It ends with the driver of the connection, also where that ends with its runtime.
-        let told: Told = Box::new(move |_| _ = &made);
+        let told: Told = Arc::new(move |_| _ = &made);
         let connecting = self.access.connect_to(&self.access.url().place, Some(told));
         match until(clock::monotonic().plus(CONNECT_PATIENCE), connecting).await? {
-            Ok(connection) => Some(Pooled { connection, _made: None }),
+            Ok(connection) => Some(Pooled { connection, departures, count: Arc::clone(&self.count), _made: None }),
             Err(why) => {
                 self.growth.lock().failed(why);
                 None
@@ -313,8 +338,9 @@ impl PostgresLink {
 
     async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {
         let renews = request.ops.iter().any(|op| matches!(op.op, Op::Renew(_)));
-        let in_time = until(request.deadline, async {
-            self.wait_ready().await?;
+        let now = clock::monotonic();
+        let in_time = until(now.plus(time_to_say_why(request.deadline.since(now))), async {
+            self.wait_ready(patience(request)).await?;
             // The semaphore is never closed.
             let turn = if renews { None } else { self.callers.acquire().await.ok() };
             catch_up().await;
@@ -386,7 +412,7 @@ impl Link for PostgresLink {
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(CONNECT_PATIENCE, || Arc::clone(&self).greet());
     }
 }
 

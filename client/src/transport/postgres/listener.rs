@@ -61,7 +61,7 @@ async fn listen_once(
     client: Option<ClientId>,
 ) -> Result<(), NoServer> {
     let hub = Arc::clone(wakeups);
-    let told: Told = Box::new(move |message| {
+    let told: Told = Arc::new(move |message| {
         let AsyncMessage::Notification(told) = message else { return };
         if told.channel() == CHANNEL {
             if let Ok(resource) = Resource::new(told.payload()) {

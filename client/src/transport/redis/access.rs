@@ -2,23 +2,23 @@
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use futures_util::future::select_ok;
 use leasehold_core::op::{Fault, FaultKind};
+use leasehold_wire::errors::login_refused_again;
 use leasehold_wire::redis::Command;
 use leasehold_wire::resp::Value;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
+use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
-use tokio::net::{TcpStream, lookup_host};
 
 use super::cluster::Cluster;
-use super::connection::{Connection, Listening, Login, Opened, Role, Socket, Stream, greet};
+use super::connection::{Connection, Courtesy, Listening, Login, Opened, Role, Socket, Stream, greet};
 use super::line::Lines;
 use super::link::NoConnection;
 use super::sentinel::Sentinels;
@@ -27,11 +27,11 @@ use crate::error::Error;
 use crate::transport::NO_SOCKET_FILES;
 use crate::transport::connections::Home;
 use crate::transport::info::printable;
+use crate::transport::tcp::Tried;
 use crate::transport::{tcp, tls};
 use crate::url::redis::{Address, RedisPlace, RedisUrl};
 
-/// The time limit for a connection, greeting included.
-pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) use crate::transport::pauses::CONNECT_PATIENCE;
 
 /// Makes connections to a server, or to the server that is the master at the moment.
 pub(super) struct Access {
@@ -57,6 +57,16 @@ enum To {
 pub(super) struct Entry {
     login: Login,
     tls: Option<Arc<ClientConfig>>,
+    /// A server has let this client in.
+    was_let_in: AtomicBool,
+    /// The part of the [`Courtesy`] that was left out at the last connection.
+    left_out: AtomicU8,
+}
+
+impl Entry {
+    fn new(login: Login, tls: Option<Arc<ClientConfig>>) -> Arc<Self> {
+        Arc::new(Self { login, tls, was_let_in: AtomicBool::new(false), left_out: AtomicU8::new(0) })
+    }
 }
 
 /// Tells if the role of the server is asked before the connection is used.
@@ -95,17 +105,17 @@ impl Access {
                 let ours = &url.sentinel;
                 let (username, password) = (ours.username.clone(), ours.password.clone());
                 let login = Login { username, password, database: 0 };
-                let entry = Arc::new(Entry { login, tls: tls.clone() });
+                let entry = Entry::new(login, tls.clone());
                 let sentinels = sentinels.iter().map(|sentinel| Self::at(&entry, sentinel)).collect();
                 To::Master(Arc::new(Sentinels::new(sentinels, master.clone())))
             }
         };
-        let entry = Entry { login, tls };
+        let entry = Entry::new(login, tls);
         let lines = match &to {
             To::Nodes(_) => None,
             To::Socket(_) | To::Host(_) | To::Master(_) => Some(Arc::new(Lines::new()?)),
         };
-        Ok(Self { to, entry: Arc::new(entry), shown: url.to_string(), is_mute: AtomicBool::new(false), lines })
+        Ok(Self { to, entry, shown: url.to_string(), is_mute: AtomicBool::new(false), lines })
     }
 
     /// Access to one server by its address.
@@ -146,7 +156,14 @@ impl Access {
             To::Socket(_) | To::Host(_) => self.connect_there(home, role).await,
             To::Master(sentinels) => {
                 let address = sentinels.master().await?;
-                let connection = self.beside(&address).connect_there(home, AskRole::Yes).await?;
+                let connection = self.beside(&address).connect_there(home, AskRole::Yes).await;
+                let connection = connection.map_err(|why| match (why, sentinels.silent()) {
+                    (NoConnection::Fault(fault), Some(gone)) => NoConnection::Fault(Fault::new(
+                        fault.kind,
+                        &format!("{}{gone}", fault.detail.unwrap_or_default()),
+                    )),
+                    (why @ (NoConnection::Fault(_) | NoConnection::Refused(_)), _) => why,
+                })?;
                 match connection.role() {
                     Some(Role::Replica | Role::Sentinel) => {
                         let detail = format!("{}: {address}, named as the master, is not a master", self.shown);
@@ -201,20 +218,13 @@ impl Access {
 
     /// Connects to one known server, without asking for its address.
     pub(super) async fn connect_there(&self, home: &Home, role: AskRole) -> Result<Connection, NoConnection> {
-        let mut opened = self.open().await?;
-        let role = match role {
-            AskRole::Yes => match tokio::time::timeout(CONNECT_PATIENCE, opened.role()).await {
-                Ok(role) => Some(role.map_err(|broken| self.no_connection(&broken.to_string()))?),
-                Err(_) => return Err(NoConnection::Fault(self.too_late("no answer in time"))),
-            },
-            AskRole::No => None,
-        };
+        let (opened, role) = self.open(role).await?;
         opened.settle(home, role).map_err(NoConnection::Fault)
     }
 
     /// Connects to one known server for a single question, in the current runtime.
     pub(super) async fn ask_there(&self, commands: &[Command]) -> Result<Vec<Value>, NoConnection> {
-        let mut opened = self.open().await?;
+        let (mut opened, _) = self.open(AskRole::No).await?;
         opened.call(commands).await.map_err(NoConnection::Fault)
     }
 
@@ -223,57 +233,123 @@ impl Access {
             To::Host(address) => Some(address.clone()),
             To::Socket(_) | To::Master(_) | To::Nodes(_) => None,
         };
-        Listening::new(self.open().await?, address).map_err(NoConnection::Fault)
+        Listening::new(self.open(AskRole::No).await?.0, address).map_err(NoConnection::Fault)
     }
 
-    /// Connects, and logs in.
-    async fn open(&self) -> Result<Opened, NoConnection> {
-        self.is_mute.store(false, Ordering::Relaxed);
-        let open = async {
-            let stream = self.reach().await.map_err(|error| self.no_connection(&error.to_string()))?;
-            let mut opened = Opened::new(stream);
-            self.is_mute.store(opened.is_handshaking(), Ordering::Relaxed);
-            let greeted = greet(&mut opened, &self.entry.login).await;
-            self.is_mute.store(opened.is_handshaking(), Ordering::Relaxed);
-            greeted.map(|()| opened)
-        };
-        let opened = tokio::time::timeout(CONNECT_PATIENCE, open).await;
-        match opened
-            .unwrap_or_else(|_| Err(NoConnection::Fault(self.too_late("no connection and no greeting in time"))))
-        {
-            // A server that does not speak TLS, or has another certificate, shows it only now.
-            Err(NoConnection::Fault(Fault { kind: FaultKind::Reset | FaultKind::Protocol, detail: Some(said) })) => {
-                Err(self.no_connection(&said))
+    /// Connects, and logs in. Proxies close connections on commands that they do not know: then it is tried again without
+    /// what is not needed.
+    async fn open(&self, role: AskRole) -> Result<(Opened, Option<Role>), NoConnection> {
+        let mut courtesy = Courtesy::from(self.entry.left_out.load(Ordering::Relaxed));
+        loop {
+            let opened = self.open_once(role, courtesy).await;
+            match (&opened, courtesy.less()) {
+                (Err(NoConnection::Fault(Fault { kind: FaultKind::Reset, .. })), Some(less)) => courtesy = less,
+                (Ok(_), _) => {
+                    self.entry.was_let_in.store(true, Ordering::Relaxed);
+                    self.entry.left_out.store(courtesy.into(), Ordering::Relaxed);
+                    return opened;
+                }
+                (Err(_), _) => {
+                    self.entry.left_out.store(0, Ordering::Relaxed);
+                    return opened.map_err(|why| match why {
+                        NoConnection::Fault(Fault { kind: FaultKind::Reset, detail: Some(said) }) => {
+                            self.no_connection(&said)
+                        }
+                        why @ (NoConnection::Fault(_) | NoConnection::Refused(_)) => why,
+                    });
+                }
             }
-            opened => opened,
         }
     }
 
-    async fn reach(&self) -> io::Result<Stream> {
-        let Address { host, port } = match &self.to {
+    async fn open_once(&self, role: AskRole, courtesy: Courtesy) -> Result<(Opened, Option<Role>), NoConnection> {
+        self.is_mute.store(false, Ordering::Relaxed);
+        let silent = || NoConnection::Fault(self.too_late("no connection and no greeting in time"));
+        let address = match &self.to {
             #[cfg(windows)]
-            To::Socket(_) => return Err(io::Error::other(NO_SOCKET_FILES)),
+            To::Socket(_) => return Err(self.no_connection(NO_SOCKET_FILES)),
             #[cfg(unix)]
             To::Socket(path) => {
-                let socket = UnixStream::connect(path).await?.into_std()?;
-                return Ok(Stream::new(Socket::Unix(socket), None));
+                let entering = async {
+                    let socket = UnixStream::connect(path).await.and_then(UnixStream::into_std);
+                    let socket = socket.map_err(|error| self.no_connection(&error.to_string()))?;
+                    self.enter(Stream::new(Socket::Unix(socket), None), role, courtesy).await
+                };
+                return tokio::time::timeout(CONNECT_PATIENCE, entering).await.unwrap_or_else(|_| Err(silent()));
             }
             To::Host(address) => address,
-            To::Master(_) | To::Nodes(_) => return Err(io::Error::other("the address is not known")),
+            To::Master(_) | To::Nodes(_) => return Err(self.no_connection("the address is not known")),
         };
-        // The first address that answers: the others may belong to an unreachable network.
-        let tries: Vec<_> = lookup_host((host.as_str(), *port)).await?.map(TcpStream::connect).collect();
-        if tries.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+        let looking = tokio::time::timeout(CONNECT_PATIENCE, tcp::addresses(&address.host, address.port));
+        let addresses = looking.await.map_err(|_| silent())?;
+        let addresses = addresses.map_err(|error| self.no_connection(&error.to_string()))?;
+        self.open_first(&addresses, role, courtesy).await
+    }
+
+    /// Connects to the first of these addresses that leads to a master.
+    async fn open_first(
+        &self,
+        addresses: &[SocketAddr],
+        role: AskRole,
+        courtesy: Courtesy,
+    ) -> Result<(Opened, Option<Role>), NoConnection> {
+        let wrong = |error: io::Error| self.no_connection(&error.to_string());
+        let enter = |socket| async move {
+            let entered = match self.secured(socket) {
+                Ok(stream) => self.enter(stream, role, courtesy).await,
+                Err(error) => Err(wrong(error)),
+            };
+            match entered {
+                Ok(opened @ (_, Some(Role::Replica | Role::Sentinel))) => Tried::Spare(opened),
+                Ok(opened) => Tried::Good(opened),
+                Err(why) => Tried::Bad(why),
+            }
+        };
+        let entering = tcp::first_good(addresses, CONNECT_PATIENCE, wrong, enter);
+        let silent = || NoConnection::Fault(self.too_late("no connection and no greeting in time"));
+        entering.await.map_err(|why| why.unwrap_or_else(silent))
+    }
+
+    /// Logs in, and asks for the role.
+    async fn enter(
+        &self,
+        stream: Stream,
+        role: AskRole,
+        courtesy: Courtesy,
+    ) -> Result<(Opened, Option<Role>), NoConnection> {
+        let mut opened = Opened::new(stream);
+        self.is_mute.store(opened.is_handshaking(), Ordering::Relaxed);
+        let greeted = greet(&mut opened, &self.entry.login, courtesy).await;
+        let is_mute = opened.is_handshaking();
+        self.is_mute.store(is_mute, Ordering::Relaxed);
+        match greeted {
+            Ok(()) => {}
+            // A server that does not speak TLS, or has another certificate, shows it only now.
+            Err(NoConnection::Fault(Fault { kind, detail: Some(said) }))
+                if kind == FaultKind::Protocol || kind == FaultKind::Reset && is_mute =>
+            {
+                return Err(self.no_connection(&said));
+            }
+            Err(NoConnection::Refused(refusal)) if self.entry.was_let_in.load(Ordering::Relaxed) => {
+                return Err(NoConnection::Refused(login_refused_again(refusal)));
+            }
+            Err(why) => return Err(why),
         }
-        let (socket, _) = select_ok(tries.into_iter().map(Box::pin)).await?;
-        tcp::configure(&socket)?;
-        let tls = match &self.entry.tls {
-            Some(config) => {
+        let role = match (role, courtesy) {
+            (AskRole::No, _) => None,
+            (AskRole::Yes, Courtesy::None) => Some(Role::Unknown),
+            (AskRole::Yes, Courtesy::Full | Courtesy::Role) => Some(opened.role().await.map_err(NoConnection::Fault)?),
+        };
+        Ok((opened, role))
+    }
+
+    fn secured(&self, socket: TcpStream) -> io::Result<Stream> {
+        let tls = match (&self.entry.tls, &self.to) {
+            (Some(config), To::Host(Address { host, .. })) => {
                 let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
                 Some(ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?)
             }
-            None => None,
+            (_, To::Socket(_) | To::Host(_) | To::Master(_) | To::Nodes(_)) => None,
         };
         Ok(Stream::new(Socket::Tcp(socket.into_std()?), tls))
     }
@@ -281,7 +357,8 @@ impl Access {
     /// The error of a connection that was not made in time.
     pub(super) fn too_late(&self, said: &str) -> Fault {
         let advice = if self.is_mute.load(Ordering::Relaxed) { tls::NO_TLS } else { "" };
-        Fault::new(FaultKind::Unreachable, &format!("{}: {said}{advice}", self.shown))
+        let gone = self.sentinels().and_then(|sentinels| sentinels.silent()).unwrap_or_default();
+        Fault::new(FaultKind::Unreachable, &format!("{}: {said}{advice}{gone}", self.shown))
     }
 
     fn no_connection(&self, said: &str) -> NoConnection {
@@ -294,5 +371,31 @@ impl Access {
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_servers::redis::Server;
+
+    use super::*;
+    use crate::url::StoreUrl;
+
+    async fn entered(access: &Access, servers: [&Server; 2]) -> Option<Role> {
+        let addresses = servers.map(Server::address);
+        access.open_first(&addresses, AskRole::Yes, Courtesy::Full).await.ok().unwrap().1
+    }
+
+    #[tokio::test]
+    async fn a_name_that_lists_a_replica_first_leads_to_the_master() {
+        let master = Server::start();
+        let replica = Server::builder().replica_of(&master).start();
+        master.wait_replicas_in_sync(1);
+        let Ok(StoreUrl::Redis(url)) = master.url().parse() else { panic!("it is the url of a Redis") };
+        let access = Access::new(&url).unwrap();
+        for servers in [[&replica, &master], [&master, &replica]] {
+            assert_eq!(entered(&access, servers).await, Some(Role::Master));
+        }
+        assert_eq!(entered(&access, [&replica, &replica]).await, Some(Role::Replica), "looking is allowed there");
     }
 }

@@ -11,7 +11,7 @@ use leasehold_wire::resp::Value;
 
 use super::Redis;
 use super::access::CONNECT_PATIENCE;
-use super::link::{NoConnection, NoReply, RedisLink, is_of_a_replica};
+use super::link::{NoConnection, NoReply, RedisLink, leads_elsewhere};
 use super::store_link::StoreLink;
 use crate::clock;
 use crate::transport::items::{Asking, ItemStore};
@@ -64,7 +64,7 @@ async fn send(link: &Arc<RedisLink>, commands: &[Command], deadline: Monotonic) 
         NoReply::Unknown(fault) => Outcome::Unknown(fault),
     })?;
     // The next try finds the primary.
-    if replies.iter().any(is_of_a_replica) {
+    if replies.iter().any(leads_elsewhere) {
         connection.condemn();
     }
     Ok(replies)

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::redis::{Command, Progress, Session, Topology, of_one_server};
+use leasehold_wire::redis::{
+    Command, Progress, Session, Topology, leads_elsewhere as errors_lead_elsewhere, of_one_server,
+};
 use leasehold_wire::resp::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -18,7 +21,7 @@ use crate::clock;
 use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::connections::{Home, Link, until};
-use crate::transport::pauses::LastAttempt;
+use crate::transport::pauses::{CONNECT_PATIENCE, LastAttempt, UnderWay, patience};
 use crate::transport::{Answer, Answering};
 
 /// The most requests of one link that wait for replicas at the same time, each on a connection of its own; more wait
@@ -79,7 +82,7 @@ enum Retry {
 struct State {
     open: Option<Connection>,
     aside: Vec<Connection>,
-    connecting: Option<watch::Receiver<Option<Connected>>>,
+    connecting: Option<UnderWay<Connected>>,
     last: LastAttempt<NoConnection>,
 }
 
@@ -129,7 +132,7 @@ impl RedisLink {
         let (connection, turn) = if commands.iter().any(awaits_replicas) {
             self.aside(deadline).await.map(|(connection, turn)| (connection, Some(turn)))
         } else {
-            self.connection(deadline).await.map(|connection| (connection, None))
+            self.connection(deadline, CONNECT_PATIENCE).await.map(|connection| (connection, None))
         }
         .map_err(NoReply::NotSent)?;
         let replies = connection.send(commands, deadline).await.map_err(NoReply::from)?;
@@ -139,12 +142,14 @@ impl RedisLink {
         Ok((replies, connection))
     }
 
-    /// The open connection, or one that is made by `deadline`.
-    async fn connection(self: &Arc<Self>, deadline: Monotonic) -> Connected {
-        let mut connecting = match self.connecting() {
+    /// The open connection, or one that is made by `deadline`; another attempt is begun if one has lasted for `patience`.
+    async fn connection(self: &Arc<Self>, deadline: Monotonic, patience: Duration) -> Connected {
+        let mut connecting = match self.connecting(patience) {
             Ok(connecting) => connecting,
             Err(connected) => return connected,
         };
+        let now = clock::monotonic();
+        let deadline = now.plus(time_to_say_why(deadline.since(now)));
         // In a box, because most requests find a connection, and their futures are moved.
         Box::pin(self.in_time(deadline, async move {
             let connected = connecting.wait_for(Option::is_some).await;
@@ -175,7 +180,7 @@ impl RedisLink {
     ///
     /// # Errors
     /// The open connection, or the reason why there is none.
-    fn connecting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Connected>>, Connected> {
+    fn connecting(self: &Arc<Self>, patience: Duration) -> Result<watch::Receiver<Option<Connected>>, Connected> {
         let mut state = self.state.lock();
         if let Some(open) = state.open.as_ref().filter(|open| !open.is_over()) {
             return Err(Ok(open.clone()));
@@ -183,20 +188,19 @@ impl RedisLink {
         if let Some(why) = state.last.forbids_another() {
             return Err(Err(why));
         }
-        match &state.connecting {
-            // The runtime that was making it may be gone.
-            Some(connecting) if connecting.has_changed().is_ok() => Ok(connecting.clone()),
-            Some(_) | None => {
+        match state.connecting.as_ref().and_then(|connecting| connecting.awaited(patience)) {
+            Some(connecting) => Ok(connecting),
+            None => {
                 let (done, connecting) = watch::channel(None);
-                state.connecting = Some(connecting.clone());
+                state.connecting = Some(UnderWay::since_now(connecting.clone()));
                 // In a task of its own, so that it gets its time even if the request has little left.
-                self.runtime().spawn(Arc::clone(self).connect(done));
+                self.runtime().spawn(Arc::clone(self).connect(done, connecting.clone()));
                 Ok(connecting)
             }
         }
     }
 
-    async fn connect(self: Arc<Self>, done: watch::Sender<Option<Connected>>) {
+    async fn connect(self: Arc<Self>, done: watch::Sender<Option<Connected>>, own: watch::Receiver<Option<Connected>>) {
         let connected = match self.spares {
             Spares::None => self.make().await,
             // Both at once, so that a first request with replicas need not wait for a second connection.
@@ -209,15 +213,20 @@ impl RedisLink {
             }
         };
         let mut state = self.state.lock();
-        state.connecting = None;
+        let is_last = state.connecting.take_if(|connecting| connecting.is(&own)).is_some();
         let connected = match connected {
             Ok(open) => {
                 state.last.succeeded();
-                state.open = Some(open.clone());
+                // An older attempt may lead to a server that is the master no longer.
+                if is_last || state.open.as_ref().is_none_or(Connection::is_over) {
+                    state.open = Some(open.clone());
+                }
                 Ok(open)
             }
             Err(why) => {
-                state.last.failed(why.clone());
+                if is_last {
+                    state.last.failed(why.clone());
+                }
                 let (access, reason) = (Arc::clone(&self.access), why.clone());
                 reports::queue(Level::DEBUG, move || {
                     tracing::debug!(target: "leasehold", store = %access, why = %reason, "no connection");
@@ -269,12 +278,20 @@ impl RedisLink {
         }
     }
 
+    /// Leaves a server that takes no writes, by all connections that may lead there.
+    fn leave_server(&self, connection: &Connection) {
+        connection.leave();
+        let mut state = self.state.lock();
+        let others = std::mem::take(&mut state.aside);
+        others.iter().chain(&state.open).for_each(Connection::leave);
+    }
+
     async fn exchange(self: &Arc<Self>, request: &Transmit, retry: Retry) -> Answer {
         let unavailable = |why| match why {
             NoConnection::Fault(fault) => Err(TransportFault::NotSent(fault)),
             NoConnection::Refused(refusal) => Ok(refused(request, &refusal)),
         };
-        let mut connection = match self.connection(request.deadline).await {
+        let mut connection = match self.connection(request.deadline, patience(request)).await {
             Ok(connection) => connection,
             Err(why) => return unavailable(why),
         };
@@ -311,7 +328,7 @@ impl RedisLink {
         }
         let writes = request.ops.iter().any(|op| !matches!(op.op, Op::Read));
         if writes && let Some(why) = misleads(&connection) {
-            connection.leave();
+            self.leave_server(&connection);
             return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, why))));
         }
         loop {
@@ -325,8 +342,8 @@ impl RedisLink {
                 Err(Broken::NotSent(fault) | Broken::Unknown(fault)) => return Err(TransportFault::Unknown(fault)),
             };
             // The name may lead to the new primary by now.
-            if replies.iter().any(is_of_a_replica) {
-                connection.leave();
+            if replies.iter().any(leads_elsewhere) {
+                self.leave_server(&connection);
             }
             // A redirection means that the url names one node of a cluster.
             let progress = if replies.iter().all(|reply| reply.as_error().is_none()) {
@@ -386,7 +403,7 @@ impl Link for RedisLink {
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.connecting();
+        let _ = self.connecting(CONNECT_PATIENCE);
     }
 }
 
@@ -406,14 +423,14 @@ pub(super) fn is_nonsense(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(fault) if fault.kind == FaultKind::Protocol)
 }
 
-/// Renewals share one reply, in which each may be an error.
-pub(super) fn is_of_a_replica(reply: &Value) -> bool {
-    let is_readonly = |pair: &[Value]| {
+/// Tells if a reply says that another server takes the writes. Renewals share one reply, in which each may be an error.
+pub(super) fn leads_elsewhere(reply: &Value) -> bool {
+    let says_so = |pair: &[Value]| {
         matches!(pair, [Value::Bulk(word), Value::Bulk(error)]
-            if word == b"error" && error.windows(8).any(|part| part == b"READONLY"))
+            if word == b"error" && std::str::from_utf8(error).is_ok_and(errors_lead_elsewhere))
     };
     if let Value::Array(parts) = reply {
-        return parts.windows(2).any(is_readonly);
+        return parts.windows(2).any(says_so);
     }
-    matches!(reply, Value::Error(error) if error.contains("READONLY"))
+    reply.as_error().is_some_and(errors_lead_elsewhere)
 }

@@ -83,11 +83,13 @@ impl Redis {
     /// Greets the server in the background, whose connection then serves all callers until they have their own.
     fn greet(&self) -> Result<(), NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let ping = Command::new(["PING"]);
+        // With no replica to wait for, a server that knows WAIT answers at once.
+        let wait = self.url.replicas.map(|_| Command::new(["WAIT", "0", "0"]));
+        let words: Vec<Command> = [Command::new(["PING"])].into_iter().chain(wait).collect();
         let access = Arc::clone(&self.access);
         let greeting = move |link: Arc<StoreLink>| async move {
             match (&*link, access.cluster()) {
-                (StoreLink::Single(link), _) => link.command(&[ping], deadline).await,
+                (StoreLink::Single(link), _) => link.command(&words, deadline).await,
                 (StoreLink::Cluster(_), None) => Ok(Vec::new()),
                 (StoreLink::Cluster(_), Some(cluster)) => {
                     cluster.begin(&access).await?;
@@ -97,6 +99,15 @@ impl Redis {
             }
         };
         let replies = self.connections.block_on_background(greeting).map_err(NoConnection::Fault)??;
+        if let Some(Value::Error(said)) = replies.get(1)
+            && let Some(Refusal::Denied(Denial { kind, detail })) = refusal(said)
+        {
+            let detail = format!(
+                "wait_replicas needs the command WAIT, which the server refuses: leave it out of the url, or \
+                                  use a server that has it and a user who may send it ({detail})"
+            );
+            return Err(NoConnection::Refused(Refusal::Denied(Denial::new(kind, &detail))));
+        }
         match replies.first() {
             // A user who may not PING is logged in all the same.
             Some(Value::Error(said)) if !said.starts_with("NOPERM") => match refusal(said) {

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::access::Access;
 use super::failovers::Failovers;
 use super::link::NoConnection;
+use crate::sync::Mutex;
 use crate::transport::info::printable;
 use crate::url::redis::Address;
 
@@ -25,13 +26,22 @@ pub(super) struct Sentinels {
     /// The Sentinel that answered last; it is asked first.
     first: AtomicUsize,
     master: watch::Sender<Option<Address>>,
+    /// Those that did not answer when they were asked last.
+    silent: Mutex<Vec<String>>,
     pub(super) failovers: Failovers,
 }
 
 impl Sentinels {
     pub(super) fn new(sentinels: Vec<Access>, name: String) -> Self {
         let (master, _) = watch::channel(None);
-        Self { sentinels, name, first: AtomicUsize::new(0), master, failovers: Failovers::default() }
+        Self {
+            sentinels,
+            name,
+            first: AtomicUsize::new(0),
+            master,
+            silent: Mutex::default(),
+            failovers: Failovers::default(),
+        }
     }
 
     /// The name of the master.
@@ -54,7 +64,9 @@ impl Sentinels {
         for turn in 0..self.sentinels.len() {
             let index = (first + turn) % self.sentinels.len();
             let sentinel = &self.sentinels[index];
-            match ask(sentinel, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await {
+            let asked = ask(sentinel, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await;
+            self.note(&sentinel.to_string(), asked.is_ok());
+            match asked {
                 Ok(reply) => match Address::of_master(&reply) {
                     Some(address) => {
                         self.first.store(index, Ordering::Relaxed);
@@ -73,6 +85,22 @@ impl Sentinels {
                 NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
             }
         })
+    }
+
+    fn note(&self, sentinel: &str, has_answered: bool) {
+        let mut silent = self.silent.lock();
+        silent.retain(|other| other != sentinel);
+        if !has_answered {
+            silent.push(sentinel.to_owned());
+        }
+    }
+
+    /// Words about those that did not answer when they were asked last, if there are any. Without them nobody tells the
+    /// clients of another master.
+    pub(super) fn silent(&self) -> Option<String> {
+        let silent = self.silent.lock();
+        let (of, names) = (self.sentinels.len(), silent.join(", "));
+        (!silent.is_empty()).then(|| format!("; {} of {of} Sentinels do not answer: {names}", silent.len()))
     }
 
     /// Notes that the server at this address reports itself as the master.

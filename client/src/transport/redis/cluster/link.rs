@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal};
+use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::redis::cluster::Redirection;
 use leasehold_wire::redis::{Command, Progress, Session};
@@ -90,8 +91,7 @@ impl ClusterLink {
     /// have answered. So it is given up a little before the deadline of the whole request.
     async fn exchange(&self, request: &Transmit) -> Answer {
         let now = clock::monotonic();
-        let left = request.deadline.since(now);
-        let left = left - left / 8;
+        let left = time_to_say_why(request.deadline.since(now));
         let deadline = now.plus(left);
         let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,

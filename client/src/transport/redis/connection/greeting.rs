@@ -18,24 +18,73 @@ pub(in super::super) struct Login {
     pub(in super::super) database: u32,
 }
 
+/// How much is said beside the login. Some proxies close the connection on commands that they do not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Courtesy {
+    /// The name of the library, and the question for the server's role.
+    Full,
+    /// Only that question.
+    Role,
+    /// Nothing: the server is taken for a master, as where the user may not ask.
+    None,
+}
+
+impl Courtesy {
+    pub(in super::super) const fn less(self) -> Option<Self> {
+        match self {
+            Self::Full => Some(Self::Role),
+            Self::Role => Some(Self::None),
+            Self::None => None,
+        }
+    }
+}
+
+impl From<u8> for Courtesy {
+    fn from(left_out: u8) -> Self {
+        match left_out {
+            0 => Self::Full,
+            1 => Self::Role,
+            _ => Self::None,
+        }
+    }
+}
+
+impl From<Courtesy> for u8 {
+    fn from(courtesy: Courtesy) -> Self {
+        match courtesy {
+            Courtesy::Full => 0,
+            Courtesy::Role => 1,
+            Courtesy::None => 2,
+        }
+    }
+}
+
 /// Logs in on a new connection.
 ///
 /// # Errors
 /// The server refuses, or the connection breaks.
-pub(in super::super) async fn greet(opened: &mut Opened, login: &Login) -> Result<(), NoConnection> {
-    let greeted = say(opened, login).await;
+pub(in super::super) async fn greet(
+    opened: &mut Opened,
+    login: &Login,
+    courtesy: Courtesy,
+) -> Result<(), NoConnection> {
+    let greeted = say(opened, login, courtesy).await;
     // The password was in these bytes.
     opened.forget_what_was_sent();
     greeted
 }
 
-async fn say(opened: &mut Opened, login: &Login) -> Result<(), NoConnection> {
-    let mut replies = opened.call(&commands(login, login.username.as_deref())).await.map_err(NoConnection::Fault)?;
+async fn say(opened: &mut Opened, login: &Login, courtesy: Courtesy) -> Result<(), NoConnection> {
+    let first = commands(login, login.username.as_deref(), courtesy);
+    if first.is_empty() {
+        return Ok(());
+    }
+    let mut replies = opened.call(&first).await.map_err(NoConnection::Fault)?;
     // Servers before Redis 6 know passwords only.
     let knows_no_users =
         |reply: &Value| reply.as_error().is_some_and(|said| said.contains("wrong number of arguments"));
     if login.password.is_some() && login.username.is_some() && replies.first().is_some_and(knows_no_users) {
-        replies = opened.call(&commands(login, None)).await.map_err(NoConnection::Fault)?;
+        replies = opened.call(&commands(login, None, courtesy)).await.map_err(NoConnection::Fault)?;
     }
     let mut replies = replies.iter();
     if login.password.is_some()
@@ -56,13 +105,16 @@ async fn say(opened: &mut Opened, login: &Login) -> Result<(), NoConnection> {
     Ok(())
 }
 
-fn commands(login: &Login, username: Option<&str>) -> Vec<Command> {
+fn commands(login: &Login, username: Option<&str>, courtesy: Courtesy) -> Vec<Command> {
     let mut commands = Vec::with_capacity(4);
     if let Some(password) = &login.password {
         commands.push(Command::new(["AUTH"].into_iter().chain(username).chain([password.as_str()])));
     }
     if login.database != 0 {
         commands.push(Command::new(["SELECT", &login.database.to_string()]));
+    }
+    if courtesy != Courtesy::Full {
+        return commands;
     }
     for [what, value] in [["LIB-NAME", "leasehold"], ["LIB-VER", env!("CARGO_PKG_VERSION")]] {
         commands.push(Command::new(["CLIENT", "SETINFO", what, value]));

@@ -31,7 +31,7 @@ use leasehold_core::op::{Fault, FaultKind};
 use leasehold_wire::redis::{Command, ConnectionMemory};
 use leasehold_wire::resp::Value;
 
-pub(super) use self::greeting::{Login, greet};
+pub(super) use self::greeting::{Courtesy, Login, greet};
 use self::io::Io;
 pub(super) use self::listening::{Listening, Message};
 use self::on_loop::LoopSeat;
