@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that takes connections and says this on each, or nothing.
+    /// A server that takes connections, and answers a question with this, or with nothing.
     fn server(says: Option<&'static [u8]>) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -104,7 +104,9 @@ mod tests {
         tokio::spawn(async move {
             let mut open = Vec::new();
             while let Ok((mut socket, _)) = listener.accept().await {
-                socket.write_all(says.unwrap_or_default()).await.unwrap();
+                if socket.read_u8().await.is_ok() {
+                    socket.write_all(says.unwrap_or_default()).await.unwrap();
+                }
                 open.push(socket);
             }
         });
@@ -113,6 +115,7 @@ mod tests {
 
     async fn heard(mut socket: TcpStream) -> Tried<u8, String> {
         let mut byte = [0];
+        socket.write_all(b"?").await.unwrap();
         match socket.read_exact(&mut byte).await {
             Ok(_) if byte == *b"w" => Tried::Good(byte[0]),
             Ok(_) => Tried::Spare(byte[0]),
