@@ -1,5 +1,6 @@
 //! Making connections: sockets, TLS, logins.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -23,6 +24,7 @@ use super::line::Lines;
 use super::link::NoConnection;
 use super::sentinel::Sentinels;
 use crate::error::Error;
+use crate::sync::Mutex;
 #[cfg(windows)]
 use crate::transport::NO_SOCKET_FILES;
 use crate::transport::connections::Home;
@@ -57,15 +59,15 @@ enum To {
 pub(super) struct Entry {
     login: Login,
     tls: Option<Arc<ClientConfig>>,
-    /// A server has let this client in.
-    was_let_in: AtomicBool,
+    /// The servers that have let this client in.
+    let_in: Mutex<HashSet<String>>,
     /// The part of the [`Courtesy`] that was left out at the last connection.
     left_out: AtomicU8,
 }
 
 impl Entry {
     fn new(login: Login, tls: Option<Arc<ClientConfig>>) -> Arc<Self> {
-        Arc::new(Self { login, tls, was_let_in: AtomicBool::new(false), left_out: AtomicU8::new(0) })
+        Arc::new(Self { login, tls, let_in: Mutex::default(), left_out: AtomicU8::new(0) })
     }
 }
 
@@ -242,11 +244,12 @@ impl Access {
         let mut courtesy = Courtesy::from(self.entry.left_out.load(Ordering::Relaxed));
         loop {
             let opened = self.open_once(role, courtesy).await;
-            match (&opened, courtesy.less()) {
+            let is_all = role == AskRole::No && courtesy != Courtesy::Full;
+            match (&opened, courtesy.less().filter(|_| !is_all)) {
                 (Err(NoConnection::Fault(Fault { kind: FaultKind::Reset, .. })), Some(less)) => courtesy = less,
                 (Ok(_), _) => {
-                    self.entry.was_let_in.store(true, Ordering::Relaxed);
-                    self.entry.left_out.store(courtesy.into(), Ordering::Relaxed);
+                    self.entry.let_in.lock().insert(self.shown.clone());
+                    self.entry.left_out.fetch_max(courtesy.into(), Ordering::Relaxed);
                     return opened;
                 }
                 (Err(_), _) => {
@@ -330,7 +333,7 @@ impl Access {
             {
                 return Err(self.no_connection(&said));
             }
-            Err(NoConnection::Refused(refusal)) if self.entry.was_let_in.load(Ordering::Relaxed) => {
+            Err(NoConnection::Refused(refusal)) if self.entry.let_in.lock().contains(&self.shown) => {
                 return Err(NoConnection::Refused(login_refused_again(refusal)));
             }
             Err(why) => return Err(why),
@@ -338,7 +341,14 @@ impl Access {
         let role = match (role, courtesy) {
             (AskRole::No, _) => None,
             (AskRole::Yes, Courtesy::None) => Some(Role::Unknown),
-            (AskRole::Yes, Courtesy::Full | Courtesy::Role) => Some(opened.role().await.map_err(NoConnection::Fault)?),
+            (AskRole::Yes, Courtesy::Full) => Some(opened.role().await.map_err(NoConnection::Fault)?),
+            (AskRole::Yes, Courtesy::Role | Courtesy::RoleAgain) => {
+                // A replica must not be taken for a master since some server has just died: this one answers, and closes only
+                // when it is asked for its role.
+                let lives = opened.call(&[Command::new(["PING"])]).await;
+                lives.map_err(|broken| self.no_connection(&broken.to_string()))?;
+                Some(opened.role().await.map_err(NoConnection::Fault)?)
+            }
         };
         Ok((opened, role))
     }

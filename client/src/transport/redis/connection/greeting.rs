@@ -25,6 +25,8 @@ pub(in super::super) enum Courtesy {
     Full,
     /// Only that question.
     Role,
+    /// The same once more: a server that dies closes connections too.
+    RoleAgain,
     /// Nothing: the server is taken for a master, as where the user may not ask.
     None,
 }
@@ -33,7 +35,8 @@ impl Courtesy {
     pub(in super::super) const fn less(self) -> Option<Self> {
         match self {
             Self::Full => Some(Self::Role),
-            Self::Role => Some(Self::None),
+            Self::Role => Some(Self::RoleAgain),
+            Self::RoleAgain => Some(Self::None),
             Self::None => None,
         }
     }
@@ -44,6 +47,7 @@ impl From<u8> for Courtesy {
         match left_out {
             0 => Self::Full,
             1 => Self::Role,
+            2 => Self::RoleAgain,
             _ => Self::None,
         }
     }
@@ -54,7 +58,8 @@ impl From<Courtesy> for u8 {
         match courtesy {
             Courtesy::Full => 0,
             Courtesy::Role => 1,
-            Courtesy::None => 2,
+            Courtesy::RoleAgain => 2,
+            Courtesy::None => 3,
         }
     }
 }
