@@ -137,7 +137,7 @@ fn converse(stream: TcpStream, answer: &dyn Fn(Asked) -> Option<Answer>) -> Opti
             Asked::Acquire => "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",
             Asked::Renew => "*5\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n#\r\n",
             Asked::Release => "*2\r\n$8\r\nreleased\r\n$1\r\n#\r\n",
-            Asked::Read => "*2\r\n$4\r\nfree\r\n$1\r\n#\r\n",
+            Asked::Read => "*3\r\n$4\r\nfree\r\n$0\r\n\r\n$1\r\n#\r\n",
             // A client that wants wake-ups gets no answer.
             Asked::Subscribe => return None,
             Asked::Other if words[0] == b"GET" => NO_MARKER,
