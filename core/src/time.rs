@@ -134,6 +134,15 @@ pub const OPEN_EVERY: Duration = Duration::from_secs(5);
 /// Hand-overs that are further apart than this do not keep anybody out: 60 s.
 pub const OPEN_WITHIN: Duration = Duration::from_secs(60);
 
+/// When a wait that began then is told of, if it was told of last after `told`: once it has lasted for 5 s, and whenever it has
+/// lasted twice as long as the last time. Zero stands for a wait of which nothing was told.
+pub fn wait_told_at(began: Monotonic, told: Duration) -> Monotonic {
+    began.plus(SILENT_WAIT.max(told.saturating_mul(2)))
+}
+
+/// Waits that are no longer than this are not told of: 5 s.
+pub const SILENT_WAIT: Duration = Duration::from_secs(5);
+
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
 ///
 /// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.
@@ -175,6 +184,21 @@ pub fn danger_at(deadline: Monotonic, ttl: Ttl) -> Monotonic {
 /// more try falls into that. If it were shorter, a store that is down would get more requests than one that serves.
 pub fn retry_cap(ttl: Ttl) -> Duration {
     ttl.get() / 6
+}
+
+/// When a renewal that `failed` then is tried again, which would be at `retry_at`: before the holder is warned, and before the lease
+/// ends, there is one more try, a twenty-fourth of the ttl earlier, which leaves time for its answer. A store that serves again
+/// in the middle of a pause would otherwise be asked too late. Not within a twelfth of the ttl after a failure, and before the
+/// end a twenty-fourth: that of another lease tells as much, and each of many would ask for itself.
+pub fn retry_in_time(failed: Monotonic, retry_at: Monotonic, deadline: Monotonic, ttl: Ttl) -> Monotonic {
+    let share = ttl.get() / 24;
+    let last_before = |at: Monotonic| Monotonic(at.0.saturating_sub(ns(share)));
+    let last_tries = [(danger_at(deadline, ttl), 2 * share), (deadline, share)];
+    last_tries
+        .into_iter()
+        .map(|(at, rest)| (last_before(at), rest))
+        .filter(|(last, _)| failed < *last)
+        .fold(retry_at, |at, (last, rest)| at.min(last.max(failed.plus(rest))))
 }
 
 /// Renewals due within this, a twelfth of the ttl, travel in one request.
@@ -311,6 +335,26 @@ mod tests {
         assert_eq!(AT.plus(Duration::MAX), Monotonic::FAR);
         assert_eq!(AT.since(Monotonic::FAR), Duration::ZERO);
         assert_eq!(observed_until(AT, Duration::MAX, Drift::default(), Format::Foreign), Monotonic::FAR);
+    }
+
+    #[test]
+    fn a_wait_is_told_of_after_five_seconds_and_then_each_time_it_has_doubled() {
+        let mut told = Duration::ZERO;
+        let all = core::array::from_fn(|_| {
+            told = wait_told_at(AT, told).since(AT);
+            told.as_secs()
+        });
+        assert_eq!(all, [5, 10, 20, 40, 80]);
+        assert_eq!(wait_told_at(AT, Duration::MAX), Monotonic::FAR);
+    }
+
+    #[test]
+    fn a_renewal_is_tried_before_the_warning_and_before_the_end_whatever_the_pause() {
+        let at = |seconds| AT.plus(Duration::from_secs(seconds));
+        let retry = |failed, planned| retry_in_time(at(failed), at(planned), at(96), ttl(96_000)).since(AT).as_secs();
+        // The warning comes at 80; a twenty-fourth of the ttl is 4, a twelfth 8.
+        assert_eq!([retry(40, 56), retry(67, 83), retry(76, 92), retry(80, 96)], [56, 76, 92, 92]);
+        assert_eq!([retry(70, 86), retry(90, 106), retry(92, 108)], [78, 94, 108]);
     }
 
     #[test]

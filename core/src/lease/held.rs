@@ -15,7 +15,7 @@ use crate::one_or_many::OneOrMany;
 use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::prf::Domain;
 use crate::quorum::{majority, shared_deadline};
-use crate::time::{Monotonic, danger_at, deadline_of, renew_at};
+use crate::time::{Monotonic, danger_at, deadline_of, renew_at, retry_in_time};
 
 /// A held lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -544,12 +544,13 @@ fn retry_at(node: NodeId, failures: u32, deadline: Monotonic, ctx: &Ctx<'_>) -> 
     let failures = breaker.failures().max(failures).max(1);
     let jitter = ctx.jitter(Domain::Retry, u32::from(node.get()), failures);
     let is_kept = ctx.config.nodes().len() > 1 && deadline.since(ctx.now.monotonic) > ctx.options.ttl.get() / 2;
-    match ctx.options.renew_every {
+    let retry_at = match ctx.options.renew_every {
         Some(every) if is_kept && failures > 1 => renew_at(from, every, jitter),
         Some(_) | None => {
             from.plus(Backoff::of_renewal(ctx.options.ttl, breaker.is_throttled()).steady(failures - 1, jitter))
         }
-    }
+    };
+    retry_in_time(from, retry_at, deadline, ctx.options.ttl)
 }
 
 /// Ends the lease without a release: the worker may still be running, and is safe from others until the record has run out.

@@ -114,6 +114,28 @@ fn throttled_renewals_are_retried_slowly() {
 }
 
 #[test]
+fn a_lease_outlives_throttling_that_ends_shortly_before_it_whatever_the_pauses() {
+    let throttled = || Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy)));
+    for id in 0..100 {
+        let mut world = World::new(1);
+        world.hold(0, id, "r", options());
+        // What is left of the ttl of 30 s at each try.
+        let mut tries = Vec::new();
+        while tries.last().is_none_or(|left| *left > ms(1_500)) {
+            world.pass_until_sent(0);
+            tries.push(world.remaining(0, id));
+            if *tries.last().unwrap() > ms(1_500) {
+                world.answer_with(0, throttled());
+            }
+        }
+        assert!(tries.iter().any(|left| (ms(5_000)..ms(8_750)).contains(left)), "one before the warning: {tries:?}");
+        world.deliver(0);
+        assert!(world.remaining(0, id) > secs(20), "{tries:?}");
+        assert!(tries.len() <= 8, "{tries:?}");
+    }
+}
+
+#[test]
 fn a_hundred_leases_are_renewed_in_one_request() {
     let mut world = World::new(1);
     for id in 0..250 {
