@@ -1,7 +1,7 @@
 //! `leasehold inspect`: shows the holder of a lock, or the mark of a run.
 
 use leasehold::blocking::Client;
-use leasehold::{LockInfo, Mark, Waiters};
+use leasehold::{ErrorKind, LockInfo, Mark, Waiters};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
@@ -41,7 +41,10 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         let free = || match done {
             Some(Some(_)) => format!("{} is done\n", printable(&seen.resource)),
             Some(None) => format!("{} is not done, and nobody runs it\n", printable(&seen.resource)),
-            None => format!("{} is free\n", printable(&seen.resource)),
+            None => format!(
+                "{} is free\n  as a job   add the --every or --slot of its `once` to see if it is done\n",
+                printable(&seen.resource)
+            ),
         };
         let holder = seen.holder.as_ref().map_or_else(free, lock_text);
         let done = done.and_then(Option::as_ref).map(mark_text).unwrap_or_default();
@@ -62,6 +65,18 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
         return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
     }
     let holder = client.inspect(&resource)?;
+    // A job that has no slot shares its name with no lock: where it was done, the question is about that.
+    if holder.is_none() && !resource.contains(['@', '%']) {
+        match client.inspect_run(&resource, None) {
+            Ok(run) if run.holder.is_some() || run.done.is_some() => {
+                return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
+            }
+            Ok(_) => {}
+            // The name is too long for that of a job.
+            Err(error) if error.kind() == ErrorKind::Config => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
     let waiters = client.waiters(&resource)?;
     Ok(Seen { resource, holder, done: None, waiters })
 }

@@ -47,7 +47,8 @@ impl Client {
         .await
     }
 
-    /// The holder of a lock, `None` when it is free.
+    /// The holder of a lock, `None` when it is free. A job that is done [once](Client::once) has its state in
+    /// [`Client::inspect_run`]: the names of runs are no names of locks.
     ///
     /// The answer is old when it arrives: use it to look, never to decide. Of a quorum all nodes are asked, and a majority
     /// must answer; [`LockInfo::votes`] says how many show the record.

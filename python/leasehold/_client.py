@@ -370,6 +370,7 @@ class Client(SyncOnly):
 
     def inspect(self, name: str) -> LockInfo | None:
         """The holder of a lock, or None if it is free. The answer is already old when it arrives: never decide by it.
+        Whether a job of :meth:`once` is done tells :meth:`inspect_run`: the names of runs are no names of locks.
 
         Raises StoreUnavailableError, StoreRefusedError, and ConfigError for an invalid name.
         """

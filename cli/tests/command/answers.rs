@@ -45,9 +45,26 @@ fn inspect_tells_machines_the_same() {
 fn a_free_lock_is_told_apart_by_status() {
     let place = Place::new();
     let text = place.run(&["inspect", "job"]).expect(1).stdout;
-    assert_eq!(text, format!("job is free\n  store      {}\n", place.store()));
+    let as_job = "  as a job   add the --every or --slot of its `once` to see if it is done\n";
+    assert_eq!(text, format!("job is free\n{as_job}  store      {}\n", place.store()));
     let json = place.run(&["inspect", "job", "--json"]).expect(1).json();
     assert_eq!(json, serde_json::json!({ "resource": "job", "held": false, "store": place.store() }));
+}
+
+#[test]
+fn the_name_of_a_job_alone_tells_how_to_ask_and_what_is_known() {
+    let place = Place::new();
+    place.run(&["once", "nightly", "--every", "365d", "--", "true"]).expect(0);
+    let asked = |more: &[&str]| place.run(&[&["inspect", "nightly"], more].concat());
+    let text = asked(&[]).expect(1).stdout;
+    assert!(text.starts_with("nightly is free\n") && text.contains(" --every "), "{text}");
+    let text = asked(&["--every", "365d"]).expect(0).stdout;
+    assert!(text.contains(" is done\n"), "{text}");
+    place.run(&["once", "hourly", "--cooldown", "1h", "--", "true"]).expect(0);
+    let text = place.run(&["inspect", "hourly"]).expect(0).stdout;
+    assert!(text.starts_with("hourly@ is done\n"), "{text}");
+    let long = "n".repeat(1024);
+    place.run(&["inspect", &long]).expect(1);
 }
 
 #[test]
@@ -60,6 +77,11 @@ fn a_relative_file_is_shown_by_its_whole_path() {
     let given = ["--store", "sqlite:other.db"];
     let run = |arguments: &[&str]| place.run(&[arguments, &given].concat());
     assert!(run(&["inspect", "job"]).expect(0).stdout.ends_with(&format!("  store      {whole}\n")));
+    let file = whole.strip_prefix("sqlite:").unwrap();
+    let ran = run(&["inspect", "job"]).says(&format!("the path of the store is relative, so it is {file}, "));
+    assert_eq!(ran.stderr.matches("is relative").count(), 1, "{}", ran.stderr);
+    let named = ["inspect", "job", "--store", whole.as_str()];
+    assert_eq!(place.run(&named).expect(0).stderr, "");
     assert_eq!(run(&["inspect", "job", "--json"]).expect(0).json()["store"], whole.as_str());
     assert!(run(&["doctor"]).stdout.starts_with(&format!("store {whole}\n")));
     assert_eq!(run(&["doctor", "--json"]).json()["store"], whole.as_str());

@@ -74,6 +74,7 @@ impl Sqlite {
             Error::new(ErrorKind::StoreUnavailable, format!("{}: {what}: {error}", path.display()))
         };
         fork::install().map_err(|error| cannot("cannot be protected from forks", error))?;
+        let is_relative = path.is_relative();
         // The path must lead to the same file after the process has changed its folder.
         let path = &std::path::absolute(path).map_err(|error| cannot("no file can have this name", error))?;
         make_default_folder(path).map_err(|error| cannot("its folder cannot be created", error))?;
@@ -93,6 +94,13 @@ impl Sqlite {
             reports::make_or_queue(Level::WARN, move || {
                 let file = path.display();
                 tracing::warn!(target: "leasehold", %file, kind, "{file} is on a network file system ({kind}): several machines that use it have no exclusion, and the file can be damaged; keep it on a local disk");
+            });
+        }
+        if is_relative {
+            let path = path.clone();
+            reports::make_or_queue(Level::INFO, move || {
+                let file = path.display();
+                tracing::info!(name: "store.relative", target: "leasehold", %file, "the path of the store is relative, so it is {file}, and another file in another folder: processes exclude each other only where it is the same one");
             });
         }
         // By its real path, which a new file has only now.
