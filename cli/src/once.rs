@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use leasehold::{Client, Once, Run, RunRequest, blocking};
+use leasehold::{Client, Once, Run, RunRequest, blocking, ffi};
 
 use crate::args::{OccurrenceArgs, OnceArgs};
 use crate::exec::{End, Ended, Exec, Job, Observations, not_had};
-use crate::output::{Failure, answer};
+use crate::output::{Failure, answer, seconds};
 use crate::status;
 use crate::store::Target;
 
@@ -34,6 +34,14 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
         }
         ControlFlow::Continue(Ok(Once::Done(mark))) => {
             exec.say(format_args!("{:?}: done already, {mark}", exec.job.resource));
+            if args.cooldown.is_some_and(|cooldown| ffi::is_just_missed(cooldown, &mark)) {
+                exec.say(format_args!(
+                    "{:?}: the cooldown ends in {}, and counts from the end of the work: started as often as it is long, the job is \
+                     skipped every second time; give a --cooldown that is a tenth shorter, or --every",
+                    exec.job.resource,
+                    seconds(mark.left)
+                ));
+            }
             Ok(args.done_status)
         }
         ControlFlow::Continue(Ok(Once::Running(holder))) => {

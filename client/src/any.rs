@@ -117,7 +117,13 @@ async fn acquire_first(resources: &[String], request: &LockRequest, until: Until
     let mut acquisitions: Vec<_> = resources
         .iter()
         // A blocking caller would send the requests of one after those of another.
-        .map(|resource| Some(Box::pin(until.wait(request.clone().named(resource)).acquire(Caller::Async))))
+        .enumerate()
+        .map(|(position, resource)| {
+            let request = until.wait(request.clone().named(resource));
+            // The wait for the first one stands for that for all of them.
+            let request = if position == 0 { request } else { request.untold() };
+            Some(Box::pin(request.acquire(Caller::Async)))
+        })
         .collect();
     let mut trouble = Trouble::default();
     poll_fn(|context| {

@@ -108,6 +108,11 @@ impl Lease {
         Err(Error::new(ErrorKind::Lost, message).on(self.resource()))
     }
 
+    /// Why the last renewal failed, if it did.
+    pub(crate) fn renewal_fault(&self) -> Option<leasehold_core::op::Fault> {
+        self.state.renew_fault().or_else(|| self.others.iter().find_map(Self::renewal_fault))
+    }
+
     /// Tells if the lease ended without having been released, or its release has found that it was lost.
     pub fn is_lost(&self) -> bool {
         let is_lost =

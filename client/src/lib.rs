@@ -92,11 +92,11 @@
 //!
 //! # Observability
 //!
-//! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.failed`, `lock.renewed`,
+//! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.waiting`, `lock.failed`, `lock.renewed`,
 //! `lock.renew_late`, `lock.shortened`, `lock.expiring`, `lock.lost`, `lock.released`, `lock.release_unconfirmed`,
 //! `lock.recovered`, `lock.events_dropped` come through `tracing`, target `leasehold`; of a quorum also `lock.node_abstains`,
 //! `quorum.node_unreachable` and `quorum.even`, and of one store `quorum.marker_unread`, when a client connects; `store.default`
-//! where no store is named. With the feature `metrics`, counters
+//! where no store is named, and `store.relative` where one is named by a relative path. With the feature `metrics`, counters
 //! `leasehold_acquire_total`, `leasehold_renew_total`, `leasehold_lost_total`, `leasehold_release_total`,
 //! `leasehold_events_dropped_total` and histograms
 //! `leasehold_wait_seconds`, `leasehold_hold_seconds`, `leasehold_renew_duration_seconds`,

@@ -286,6 +286,12 @@ const FORGET_TRIES: u32 = 3;
 /// More than fit into a millisecond.
 const FORGET_LOOKS: u32 = 100;
 
+/// Tells if a job is skipped for the last twentieth of its cooldown, which counts from the end of the work: one that starts as often as
+/// the cooldown is long is then skipped every second time.
+pub(crate) fn is_just_missed(cooldown: Duration, mark: &Mark) -> bool {
+    mark.left <= cooldown / 20
+}
+
 fn resource(name: &str, slot: Option<&str>) -> Result<Resource, Error> {
     Resource::of_run(name, slot).map_err(|error| Error::config(error.to_string()).on(name))
 }
@@ -451,12 +457,31 @@ impl RunRequest {
         }
     }
 
+    /// Warns, once in a process, of a cooldown that a start has just missed.
+    fn doubt_cooldown(name: &str, cooldown: Duration, mark: &Mark) {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        if is_just_missed(cooldown, mark) && !WARNED.swap(true, Ordering::Relaxed) {
+            let (cooldown_s, left_s) = (cooldown.as_secs_f64(), mark.left.as_secs_f64());
+            tracing::warn!(
+                name: "run.just_missed", target: "leasehold", resource = name, cooldown_s, left_s,
+                "run.just_missed: {name:?} is skipped for the last {left_s:.1} s of its cooldown of {cooldown_s:.0} s: started that \
+                 often, it is skipped every second time; give a cooldown that is a tenth shorter, or a period (every)"
+            );
+        }
+    }
+
     pub(crate) async fn begin(self, caller: Caller) -> Result<Once, Error> {
         self.doubt_lengths();
+        let cooldown = self.cooldown.map(|cooldown| (self.name.clone(), cooldown));
         match self.into_lock()?.acquire(caller).await {
             Ok(lease) => Ok(Once::Run(Run(lease))),
             Err(error) => match (error.kind(), error.mark()) {
-                (ErrorKind::Done, Some(mark)) => Ok(Once::Done(mark.clone())),
+                (ErrorKind::Done, Some(mark)) => {
+                    if let Some((name, cooldown)) = cooldown {
+                        Self::doubt_cooldown(&name, cooldown, mark);
+                    }
+                    Ok(Once::Done(mark.clone()))
+                }
                 (ErrorKind::Busy | ErrorKind::TimedOut, _) => Ok(Once::Running(error.holder().cloned())),
                 (_, _) => Err(error),
             },

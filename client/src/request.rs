@@ -10,7 +10,7 @@ use tracing::Instrument;
 
 use crate::client::{Client, Shared};
 use crate::clock;
-use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
+use crate::driver::{Caller, CallerRequests, IsTold, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind};
 use crate::lease::Lease;
 use crate::sync::Arc;
@@ -26,6 +26,7 @@ pub struct LockRequest {
     options: LockOptionsBuilder,
     has_owner: bool,
     task: Option<u64>,
+    is_told: IsTold,
 }
 
 impl LockRequest {
@@ -43,7 +44,7 @@ impl Client {
 
 impl LockRequest {
     pub(crate) fn new(shared: Arc<Shared>, resource: String) -> Self {
-        Self { shared, resource, options: LockOptions::builder(), has_owner: false, task: None }
+        Self { shared, resource, options: LockOptions::builder(), has_owner: false, task: None, is_told: IsTold::Yes }
     }
 
     /// How long the grant lasts without renewal: 100 ms to 24 h, default 30 s. If this process dies, others wait that
@@ -145,6 +146,11 @@ impl LockRequest {
         Self { resource: resource.to_owned(), ..self }
     }
 
+    /// Its wait is not told of, however long it is.
+    pub(crate) fn untold(self) -> Self {
+        Self { is_told: IsTold::No, ..self }
+    }
+
     /// Makes it the request of a run.
     pub(crate) fn run(self, run: RunOptions) -> Self {
         self.map(|options| options.run(run))
@@ -167,7 +173,7 @@ impl LockRequest {
     }
 
     async fn acquire_until_usable(self, caller: Caller) -> Result<Lease, Error> {
-        let Self { shared, resource, options, has_owner, task } = self;
+        let Self { shared, resource, options, has_owner, task, is_told } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
         let options = if has_owner { options } else { shared.with_owner(|owner| options.owner(owner)) };
         let mut options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
@@ -178,7 +184,7 @@ impl LockRequest {
             Wait::Once | Wait::Forever => Monotonic::FAR,
         };
         loop {
-            let (lease, requests) = shared.driver().acquire(name.clone(), options.clone(), caller)?;
+            let (lease, requests) = shared.driver().acquire(name.clone(), (options.clone(), is_told), caller)?;
             let pending = Pending { shared: Arc::clone(&shared), lease: Some(lease), requests };
             if total == Wait::Forever && (caller == Caller::Blocking || task.is_some()) {
                 pending.refuse_deadlock(task)?;

@@ -87,6 +87,37 @@ fn events_have_stable_names_and_tell_who_and_why() {
     assert!(!log.has("", &["nonce"]) && !log.has("", &["Nonce"]), "{log:?}");
 }
 
+#[test]
+fn a_long_wait_is_told_of_with_its_holder_and_whether_this_process_waits_for_itself() {
+    let log = Log::default();
+    tracing::subscriber::set_global_default(log.clone()).unwrap();
+    let [holder, other] = [(); 2].map(|()| Client::connect("memory:waits").unwrap());
+    let cell = holder.lock("cell").owner("first run").ttl(common::PATIENCE).acquire().unwrap();
+    let pool = holder.lock("pool#0").owner("a worker").ttl(common::PATIENCE).acquire().unwrap();
+    let begin = |work: fn(&Client)| {
+        let client = other.clone();
+        std::thread::spawn(move || work(&client))
+    };
+    let waiting = begin(|client| drop(client.lock("cell").wait(common::PATIENCE).acquire().unwrap()));
+    let both = begin(|client| drop(client.semaphore("pool", 1).wait(common::PATIENCE).acquire().unwrap()));
+    let queued = holder.clone();
+    let queued = std::thread::spawn(move || drop(queued.lock("cell").wait(common::PATIENCE).acquire().unwrap()));
+    eventually("the wait is told of", || {
+        log.has("lock.waiting WARN", &["resource=\"cell\"", "holder=\"first run\"", "is_own=true", "waited_s=5."])
+    });
+    eventually("the wait for a permit is told of", || {
+        log.has("lock.waiting WARN", &["resource=\"pool#0\"", "s so far"])
+    });
+    eventually("the queued wait is told of", || log.count("lock.waiting") == 3);
+    assert!(log.has("", &["this very process holds it (held by first run, token "]), "{log:?}");
+    eventually("it is told of again", || log.has("lock.waiting WARN", &["waited_s=10."]));
+    cell.release().unwrap();
+    pool.release().unwrap();
+    for thread in [waiting, both, queued] {
+        thread.join().unwrap();
+    }
+}
+
 #[cfg(feature = "metrics")]
 mod metrics_facade {
     use std::sync::{Arc, Mutex};

@@ -200,3 +200,20 @@ test("a program is warned of its stores once, unless it observes", (t) => {
   }
   assert.equal(said("", "memory:"), "");
 });
+
+test("a long wait is told of on stderr, unless the program observes", () => {
+  const waits = (before) => {
+    const program = `import { connect, observe } from "leasehold"; ${before};
+      const [holder, waiter] = [await connect("memory:cells"), await connect("memory:cells")];
+      await holder.acquire("cell");
+      await waiter.acquire("cell", { wait: 6_000 }).catch((error) => { if (error.code !== "timed_out") throw error; });
+      await Promise.all([holder.close(), waiter.close()]);`;
+    const cwd = fileURLToPath(new URL(".", import.meta.url));
+    const { status, stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { cwd, encoding: "utf8" });
+    assert.equal(status, 0, stderr);
+    return { stdout, stderr };
+  };
+  assert.match(waits("").stderr, /^leasehold: lock\.waiting: "cell" for 5 s so far: this very process holds it \(held by /);
+  const observed = waits("observe({ level: 'warn', event: ({ event, fields }) => console.log(event, fields.is_own) })");
+  assert.deepEqual([observed.stdout, observed.stderr], ["lock.waiting true\n", ""]);
+});

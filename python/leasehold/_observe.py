@@ -49,7 +49,8 @@ def look() -> None:
     """Records only the levels and samples that have listeners. The native half calls this now and then."""
     global _delivers_in
     level = _level()
-    if level == _NONE and not observers and _delivers_in is None:
+    # Without `logging`, the native half writes about long waits to stderr. A logger that is off wants no such lines.
+    if level == _NONE and not observers and _delivers_in is None and "logging" not in sys.modules:
         return
     bell = _native.observe(level, bool(observers))
     # A second caller need not wait.

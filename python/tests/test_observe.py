@@ -312,6 +312,22 @@ assert not [thread for thread in threading.enumerate() if thread.name == "leaseh
     assert said == ""
 
 
+def test_a_long_wait_is_told_of_without_a_logger_unless_that_is_off() -> None:
+    waits = """
+import leasehold
+held = leasehold.connect("memory:cells").acquire("cell")
+try:
+    leasehold.connect("memory:cells").acquire("cell", wait=6)
+except leasehold.LockTimeoutError:
+    pass
+"""
+    said = script(waits)
+    assert said.startswith('leasehold: lock.waiting: "cell" for 5 s so far: this very process holds it (held by '), said
+    assert said.count("lock.waiting") == 1
+    assert "lock.waiting" in script(f"import logging{waits}")
+    assert script(f"import logging; logging.disable(){waits}") == ""
+
+
 def test_a_broken_logger_does_not_prevent_a_lock() -> None:
     said = script(
         """

@@ -146,7 +146,7 @@ pub(crate) fn not_had(failure: Failure, busy: u8) -> Result<u8, Failure> {
 
 /// Connects, and tries again while there is time: a server that is being restarted comes back.
 fn connect(settings: &ClientBuilder, target: &Target, inbox: &Inbox, patience: &Patience) -> Result<Client, Error> {
-    let (mut pause, mut is_announced) = (FIRST_PAUSE, false);
+    let mut pause = FIRST_PAUSE;
     loop {
         let error = match warnings::said(|| inbox.finish(settings.clone().connect(target))) {
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => error,
@@ -154,9 +154,8 @@ fn connect(settings: &ClientBuilder, target: &Target, inbox: &Inbox, patience: &
         };
         // Without a time limit, a wrong store url would be retried for ever.
         let Some(left) = patience.left().filter(|left| !left.is_zero()) else { return Err(error) };
-        if !is_announced && patience.is_long() {
-            is_announced = true;
-            say(format_args!("waiting for the store: {error}"));
+        if patience.is_due() {
+            say(format_args!("waiting for the store: {error}; for {} so far", seconds(patience.passed())));
         }
         thread::sleep(jittered(pause).min(left));
         pause = (2 * pause).min(LONGEST_PAUSE);
@@ -290,23 +289,25 @@ impl<'a> Exec<'a> {
         })
     }
 
-    /// Announces the holder once, on a terminal.
+    /// Says from time to time for whom it waits.
     async fn announced<T>(&self, request: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let mut request = pin!(request);
-        let mut look = pin!(async {
+        let look = async || {
             let holder = self.client.inspect(&self.job.resource).await;
             (holder, self.client.waiters(&self.job.resource).await.ok().flatten())
-        });
-        let mut looked = false;
+        };
+        let mut looking = None;
         poll_fn(|context| {
             if let Poll::Ready(result) = request.as_mut().poll(context) {
                 return Poll::Ready(result);
             }
-            if !looked
-                && self.patience.is_long()
+            if looking.is_none() && self.patience.is_due() {
+                looking = Some(Box::pin(look()));
+            }
+            if let Some(look) = &mut looking
                 && let Poll::Ready((holder, waiters)) = look.as_mut().poll(context)
             {
-                looked = true;
+                looking = None;
                 self.say_for_whom(holder, waiters);
             }
             Poll::Pending
@@ -317,11 +318,14 @@ impl<'a> Exec<'a> {
     fn say_for_whom(&self, holder: Result<Option<LockInfo>, Error>, waiters: Option<Waiters>) {
         let place = waiters.and_then(|waiters| Some((waiters.own_place?, waiters.count)));
         let place = place.map(|(place, count)| format!("; in line: {place} of {count}")).unwrap_or_default();
+        let passed = seconds(self.patience.passed());
         match holder {
-            Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}{place}", self.job.resource)),
+            Ok(Some(holder)) => self
+                .messages
+                .say(format_args!("{:?}: waiting: {holder}{place}; for {passed} so far", self.job.resource)),
             // The lock is about to be granted.
             Ok(None) => {}
-            Err(error) => self.messages.say(format_args!("waiting: {error}")),
+            Err(error) => self.messages.say(format_args!("waiting: {error}; for {passed} so far")),
         }
     }
 

@@ -1,11 +1,12 @@
-//! The wait of `exec` for the lock, and its announcement to people at a terminal.
+//! The wait of `exec` for the lock, and when people and logs are told of it.
 
+use std::cell::Cell;
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use leasehold::ffi;
 
-/// Waits longer than this are announced.
+/// People at a terminal are told so soon.
 const SHORT: Duration = Duration::from_secs(1);
 
 pub(super) struct Patience {
@@ -13,13 +14,14 @@ pub(super) struct Patience {
     start_ns: u64,
     /// `None` waits for ever.
     wait: Option<Duration>,
-    /// False for a file or a pipe.
-    is_watched: bool,
+    /// How long it has lasted when it is told of next.
+    tell_at: Cell<Duration>,
 }
 
 impl Patience {
     pub(super) fn start(wait: Option<Duration>) -> Self {
-        Self { start_ns: ffi::clocks().0, wait, is_watched: stderr().is_terminal() }
+        let first = if stderr().is_terminal() { SHORT } else { ffi::wait_told_after(Duration::ZERO) };
+        Self { start_ns: ffi::clocks().0, wait, tell_at: Cell::new(first) }
     }
 
     /// The rest of the wait; `None` is for ever.
@@ -27,12 +29,18 @@ impl Patience {
         self.wait.map(|wait| wait.saturating_sub(self.passed()))
     }
 
-    fn passed(&self) -> Duration {
+    /// How long it has lasted.
+    pub(super) fn passed(&self) -> Duration {
         Duration::from_nanos(ffi::clocks().0.saturating_sub(self.start_ns))
     }
 
-    /// True while the wait has not been announced.
-    pub(super) fn is_long(&self) -> bool {
-        self.is_watched && self.passed() >= SHORT
+    /// True when the wait has to be told of: once after a while, and then ever more seldom.
+    pub(super) fn is_due(&self) -> bool {
+        let passed = self.passed();
+        let is_due = passed >= self.tell_at.get();
+        if is_due {
+            self.tell_at.set(ffi::wait_told_after(passed));
+        }
+        is_due
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
-use leasehold::Lease;
+use leasehold::{Lease, ffi};
 use rustix::process::Signal;
 
 use super::Exec;
@@ -117,7 +117,7 @@ impl<'a> Supervisor<'a> {
         if self.lost {
             self.tell_loss(follows);
         } else {
-            self.say(format_args!("the lease has {} left; {follows}", seconds(left)));
+            self.say(format_args!("the lease has {} left{}; {follows}", seconds(left), self.trouble()));
         }
         LONGEST_NAP
     }
@@ -135,6 +135,11 @@ impl<'a> Supervisor<'a> {
     fn kill(&mut self) -> &'static str {
         self.untouchable = !self.command.signal(Signal::KILL);
         if self.untouchable { UNTOUCHABLE } else { "the command was killed" }
+    }
+
+    /// Why the last renewal failed, as an addition to a message; empty while none has.
+    fn trouble(&self) -> String {
+        ffi::renewal_fault(self.lease).map(|fault| format!(" (no renewal has succeeded: {fault})")).unwrap_or_default()
     }
 
     fn tell_loss(&self, follows: &str) {
@@ -174,13 +179,13 @@ impl<'a> Supervisor<'a> {
         }
         let left = seconds(left);
         if self.exec.job.hold.on_lost == OnLost::Ignore {
-            self.say(format_args!("the lease ends in {left} unless a renewal succeeds"));
+            self.say(format_args!("the lease ends in {left} unless a renewal succeeds{}", self.trouble()));
             return;
         }
         self.push = Push::Term;
         // A refused signal is reported when the command is to be killed.
         if self.pass_on(Signal::TERM) {
-            self.say(format_args!("the lease ends in {left}; the command was told to end"));
+            self.say(format_args!("the lease ends in {left}{}; the command was told to end", self.trouble()));
         }
     }
 

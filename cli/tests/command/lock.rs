@@ -160,6 +160,23 @@ fn a_command_that_waits_for_its_own_lock_gets_a_warning() {
 }
 
 #[test]
+fn a_waiter_without_a_terminal_says_for_whom_it_waits_and_then_ever_more_seldom() {
+    let place = Place::new();
+    let script = "echo > begun; while [ ! -e done ]; do sleep 0.05; done";
+    let holder = place.start_job(&["--owner", "night shift"], script);
+    place.wait_for_file_exists("begun");
+    let waiter = place.start(&["exec", "--wait", "2m", "job", "--", "true"]);
+    for times in 1..=2 {
+        wait_for("the wait is told of", || {
+            waiter.said().matches("waiting: held by night shift, token ").count() == times
+        });
+    }
+    std::fs::write(place.path("done"), "").unwrap();
+    holder.wait().expect(0);
+    waiter.wait().expect(0).says("; for 5").says("; for 1");
+}
+
+#[test]
 fn a_store_that_others_cannot_see_is_refused() {
     let place = Place::new();
     for url in ["memory:", "memory:jobs"] {

@@ -49,6 +49,17 @@ fn exec_waits_for_a_server_that_is_being_restarted() {
 }
 
 #[test]
+fn a_command_that_ends_for_its_lease_is_told_why_that_could_not_be_renewed() {
+    let place = Place::new();
+    let server = Server::start();
+    let script = "echo > begun; exec sleep 1000";
+    let job = place.start(&["exec", "--store", &server.url(), "--ttl", "3s", "job", "--", "sh", "-c", script]);
+    place.wait_for_file_exists("begun");
+    server.kill();
+    job.wait().expect(76).says("(no renewal has succeeded: ").says("; the command was told to end");
+}
+
+#[test]
 fn inspect_shows_who_stands_in_line() {
     let place = Place::new();
     let server = Server::start();

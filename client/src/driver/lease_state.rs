@@ -41,6 +41,8 @@ pub(crate) struct LeaseState {
     was_contended: AtomicBool,
     /// Its place in the line of waiters when it was first refused; 0 for none.
     place: AtomicU64,
+    /// When its wait is told of next; [`PENDING`] for never.
+    tell_at: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -137,6 +139,7 @@ impl LeaseState {
             purpose,
             was_contended: AtomicBool::new(false),
             place: AtomicU64::new(0),
+            tell_at: AtomicU64::new(PENDING),
             inner: Mutex::new(inner),
         }
     }
@@ -183,6 +186,20 @@ impl LeaseState {
     /// The token of the grant; 0 before it.
     pub(crate) fn token(&self) -> u64 {
         self.token.load(Ordering::Relaxed)
+    }
+
+    /// Tells if it is undecided, and nobody has given it up.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.deadline.load(Ordering::Acquire) == PENDING
+    }
+
+    /// When its wait is told of next.
+    pub(crate) fn tell_at(&self) -> Monotonic {
+        Monotonic::from_ns(self.tell_at.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_tell_at(&self, at: Monotonic) {
+        self.tell_at.store(at.ns(), Ordering::Relaxed);
     }
 
     pub(crate) fn ends_at(&self) -> Monotonic {
@@ -347,7 +364,12 @@ impl LeaseState {
 
     /// How long ago the acquisition began, or for a lease, was granted.
     pub(crate) fn age(&self, now: Monotonic) -> Duration {
-        now.since(Monotonic::from_ns(self.since.load(Ordering::Relaxed)))
+        now.since(self.since())
+    }
+
+    /// When the acquisition began, or for a lease, was granted.
+    pub(crate) fn since(&self) -> Monotonic {
+        Monotonic::from_ns(self.since.load(Ordering::Relaxed))
     }
 
     /// Why the lease is over without its holder having released it.

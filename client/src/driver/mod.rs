@@ -15,6 +15,7 @@
 //! | `direct.rs` | requests beside the core, such as a look at a record |
 //! | `timer.rs`, `timer_wakeup.rs` | the timer thread, and what it sleeps on |
 //! | `worker.rs`, `callbacks.rs` | threads for stores, and for callbacks of users |
+//! | `waits.rs` | warnings of long waits |
 //! | `notifications.rs`, `report.rs`, `last_faults.rs` | news for callers, for operators, and for error messages |
 
 pub(crate) mod callbacks;
@@ -29,6 +30,7 @@ mod send;
 mod state;
 mod timer;
 pub(crate) mod timer_wakeup;
+mod waits;
 pub(crate) mod worker;
 
 use std::time::Duration;
@@ -55,6 +57,7 @@ use last_faults::LastFaults;
 pub(crate) use lease_state::{LeaseState, Phase, PhaseWait, Purpose};
 pub(crate) use notifications::Notifications;
 pub(crate) use route::Caller;
+pub(crate) use state::IsTold;
 use state::State;
 use timer_wakeup::TimerWakeup;
 use worker::StoreWorkers;
@@ -113,6 +116,7 @@ impl Driver {
             generation: fork::generation(),
         });
         *itself.lock() = Arc::downgrade(&driver);
+        waits::register(&driver);
         let timer = Arc::clone(&driver);
         threads::spawn("leasehold-timer", move || timer.run_timer())?;
         Ok(driver)
@@ -122,7 +126,7 @@ impl Driver {
     pub(crate) fn acquire(
         self: &Arc<Self>,
         resource: Resource,
-        options: LockOptions,
+        (options, is_told): (LockOptions, IsTold),
         caller: Caller,
     ) -> Result<(Arc<LeaseState>, CallerRequests), Error> {
         self.check_process()?;
@@ -132,7 +136,7 @@ impl Driver {
         let lease =
             Arc::new(LeaseState::new(lock, resource, options.owner().clone(), Purpose::of(&options), self.generation));
         let acquired = Arc::clone(&lease);
-        let acquire = |state: &mut State, now| state.acquire(acquired, options, &fresh, now);
+        let acquire = |state: &mut State, now| state.acquire(acquired, (options, is_told), &fresh, now);
         let (result, requests) = self.turn(caller, Some(lock), acquire);
         result.map_err(|error| Error::from(error).on(lease.resource().as_str()))?;
         Ok((lease, requests))

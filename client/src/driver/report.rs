@@ -126,11 +126,13 @@ impl Report {
                 tracing::warn!(name: "lock.shortened", target: "leasehold", resource, owner, token, "lock.shortened: a node lost the record");
             }
             Event::Expiring { .. } => {
-                tracing::warn!(name: "lock.expiring", target: "leasehold", resource, owner, token, "lock.expiring: no renewal has succeeded and little validity is left");
+                let fault = lease.renew_fault().map(|fault| fault.to_string());
+                tracing::warn!(name: "lock.expiring", target: "leasehold", resource, owner, token, fault, "lock.expiring: no renewal has succeeded and little validity is left");
             }
             Event::Lost { reason, .. } => {
                 let why = reason.name();
-                tracing::error!(name: "lock.lost", target: "leasehold", resource, owner, token, reason = why, held_s = age_s, "lock.lost: the work must stop");
+                let fault = lease.renew_fault().map(|fault| fault.to_string());
+                tracing::error!(name: "lock.lost", target: "leasehold", resource, owner, token, reason = why, fault, held_s = age_s, "lock.lost: the work must stop");
                 metrics::lost(why);
                 metrics::hold(age);
             }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{LockId, NodeId, Now, OneOrMany, RequestId, Transmit};
+use tracing::Level;
 
 use super::report::{Report, Stopwatch};
 use super::route::{Reach, Route};
@@ -165,7 +166,11 @@ impl Driver {
 
     /// Queues reports, and wakes the timer thread and the callers. The reports of the caller's own lock are left for the caller.
     fn notify(&self, work: Work, own: Option<LockId>, own_reports: &mut OneOrMany<Report>) {
-        let Work { transmits: _, notifications, reports, wakes_timer } = work;
+        let Work { transmits: _, notifications, reports, waits, wakes_timer } = work;
+        if !waits.is_empty() {
+            let faults = self.last_faults.all();
+            reports::queue(Level::WARN, move || waits.into_iter().for_each(|wait| wait.emit(&faults)));
+        }
         let count = reports.len() as u64;
         for report in reports {
             if Some(report.lock()) == own {

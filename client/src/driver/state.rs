@@ -4,9 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::member::LossId;
+use leasehold_core::time::{SILENT_WAIT, wait_told_at};
 use leasehold_core::{
     Client as Core, Departure, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output,
-    Resource, Sighting, Transmit,
+    Resource, Sighting, Transmit, Wait,
 };
 
 use super::Driver;
@@ -16,6 +17,7 @@ use super::notifications::Notifications;
 use super::report::Report;
 use super::send::Sent;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
+use super::waits::LongWait;
 use crate::sync::{Arc, HashMap, Mutex, Weak};
 use crate::transport::{Answer, Transport, Watcher};
 
@@ -39,9 +41,18 @@ pub(super) struct State {
     release_waits: VecDeque<(Monotonic, LockId)>,
     /// When leases end whatever their renewals say.
     ends: BTreeSet<(Monotonic, LockId)>,
+    /// When the waits of acquisitions are told of next.
+    waits: BTreeSet<(Monotonic, LockId)>,
     /// When a late renewal was last warned of.
     last_late_warning: Option<Monotonic>,
     is_closing: bool,
+}
+
+/// A long wait of an acquisition is told of, or it is one of several and another of them is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IsTold {
+    Yes,
+    No,
 }
 
 /// Work to do once the mutex is free.
@@ -51,6 +62,8 @@ pub(super) struct Work {
     pub(super) notifications: Notifications,
     /// They hold the leases as well, so that none is dropped while the mutex is held.
     pub(super) reports: OneOrMany<Report>,
+    /// To be told of.
+    pub(super) waits: OneOrMany<LongWait>,
     pub(super) wakes_timer: bool,
 }
 
@@ -75,6 +88,7 @@ impl State {
             is_timer_awake: true,
             release_waits: VecDeque::new(),
             ends: BTreeSet::new(),
+            waits: BTreeSet::new(),
             last_late_warning: None,
             is_closing: false,
         }
@@ -127,7 +141,7 @@ impl State {
     pub(super) fn acquire(
         &mut self,
         lease: Arc<LeaseState>,
-        options: LockOptions,
+        (options, is_told): (LockOptions, IsTold),
         fresh: &Entropy,
         now: Now,
     ) -> Result<(), leasehold_core::Error> {
@@ -135,11 +149,18 @@ impl State {
             return Err(leasehold_core::Error::Closed);
         }
         lease.begin(now.monotonic);
+        let is_long = match options.wait() {
+            Wait::Forever => true,
+            Wait::For(wait) | Wait::Watch(wait) => wait > SILENT_WAIT,
+            Wait::Once => false,
+        };
         let (lock, resource) = (lease.lock(), lease.resource().clone());
-        self.leases.insert(lock, lease);
+        self.leases.insert(lock, Arc::clone(&lease));
         let result = self.core.acquire(lock, resource, options, fresh, now);
         if result.is_err() {
             self.leases.remove(&lock);
+        } else if is_long && is_told == IsTold::Yes {
+            self.tell_wait_at(&lease, wait_told_at(now.monotonic, Duration::ZERO));
         }
         result
     }
@@ -258,6 +279,7 @@ impl State {
         self.expire_leases(now, &mut work);
         self.drain_core(now, &mut work);
         self.expire_release_waits(now.monotonic, &mut work);
+        self.tell_waits(now.monotonic, &mut work);
         work.wakes_timer = self.must_wake_timer();
         work
     }
@@ -292,6 +314,9 @@ impl State {
         let Some(lease) = lease else { return };
         if let (Event::Contended { .. }, [store]) = (&event, &self.transports[..]) {
             lease.note_place(store.place_in_line(lease.resource(), Some(lock)));
+        }
+        if !matches!(event, Event::Contended { .. }) && !self.waits.is_empty() {
+            self.waits.remove(&(lease.tell_at(), lock));
         }
         let report = Report::of(event.clone(), lease, now.monotonic, &mut self.last_late_warning);
         let stands = report.lease().apply(event, now.monotonic, &mut work.notifications);
@@ -339,6 +364,24 @@ impl State {
         }
     }
 
+    fn tell_wait_at(&mut self, lease: &LeaseState, at: Monotonic) {
+        lease.set_tell_at(at);
+        self.waits.insert((at, lease.lock()));
+    }
+
+    /// Tells of acquisitions that have waited for long.
+    fn tell_waits(&mut self, now: Monotonic, work: &mut Work) {
+        while let Some((_, lock)) = self.waits.first().copied().filter(|(at, _)| *at <= now) {
+            self.waits.pop_first();
+            let Some(lease) = self.leases.get(&lock).filter(|lease| lease.is_waiting()).map(Arc::clone) else {
+                continue;
+            };
+            let waited = lease.age(now);
+            self.tell_wait_at(&lease, wait_told_at(lease.since(), waited));
+            work.waits.push(LongWait { holding: self.core.holder(lock).cloned(), lease, waited });
+        }
+    }
+
     fn must_wake_timer(&mut self) -> bool {
         let wake = self.next_wake();
         let is_earlier = wake < self.planned_wake;
@@ -350,7 +393,7 @@ impl State {
     }
 
     fn next_wake(&self) -> Monotonic {
-        let others = self.release_waits.front().into_iter().chain(self.ends.first());
+        let others = self.release_waits.front().into_iter().chain(self.ends.first()).chain(self.waits.first());
         others.fold(self.core_wake, |wake, (at, _)| wake.min(*at))
     }
 }

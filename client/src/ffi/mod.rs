@@ -24,6 +24,9 @@ mod sightings;
 use std::ops::Deref;
 use std::time::Duration;
 
+use leasehold_core::Monotonic;
+use leasehold_core::time::wait_told_at;
+
 use crate::all::{Leases, LockAllRequest};
 use crate::client::{Client, Shared, confirm_closed};
 use crate::clock;
@@ -132,6 +135,21 @@ pub fn sessions(client: &Client) -> Result<Vec<SessionInfo>, Error> {
 /// As there.
 pub fn revoke_session(client: &Client, label: &str) -> Result<Vec<SessionInfo>, Error> {
     exec::block_on(client.revoke_session_by(label, Caller::Blocking))
+}
+
+/// Why the last renewal of a lease failed, if it did, for those who end its work before it is lost.
+pub fn renewal_fault(lease: &Lease) -> Option<String> {
+    lease.renewal_fault().map(|fault| fault.to_string())
+}
+
+/// Tells if a job with this mark is skipped for the last twentieth of its cooldown, for those who have no log.
+pub fn is_just_missed(cooldown: Duration, mark: &crate::once::Mark) -> bool {
+    crate::once::is_just_missed(cooldown, mark)
+}
+
+/// How long a wait has lasted when it is told of next, if it was told of last after `told`.
+pub fn wait_told_after(told: Duration) -> Duration {
+    wait_told_at(Monotonic::default(), told).since(Monotonic::default())
 }
 
 /// Tells if a holder with this token and label matches `holder`, for fake stores in tests.

@@ -7,6 +7,7 @@
 //! that wants something becomes the global subscriber of `tracing` and recorder of `metrics`.
 
 use std::fmt::Debug;
+use std::io::Write as _;
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Dispatch, Metadata, dispatcher};
@@ -104,6 +105,9 @@ static OPEN: PerProcess<Mutex<Vec<Arc<EventQueue>>>> = PerProcess::new(|| Mutex:
 /// The least level that any of them wants, as an index like [`EventQueue::least`].
 static LEAST: AtomicUsize = AtomicUsize::new(Level::ALL.len());
 
+/// A client was made by [`connect`].
+static IS_BOUND: AtomicBool = AtomicBool::new(false);
+
 impl EventQueue {
     /// Opens a queue that wants nothing yet. `notify` makes the binding call [`EventQueue::fetch`], soon and on a thread of
     /// its own. It must not block.
@@ -185,6 +189,7 @@ fn agree() {
 /// # Errors
 /// As there.
 pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<(Client, Vec<String>), Error> {
+    IS_BOUND.store(true, Ordering::Relaxed);
     if least_level() != LevelFilter::OFF {
         return Ok((builder.open(stores.urls()?)?, Vec::new()));
     }
@@ -205,6 +210,15 @@ pub async fn connect_async(
     stores: impl Stores + Send + 'static,
 ) -> Result<(Client, Vec<String>), Error> {
     exec::offload(move || connect(builder, stores)).await?
+}
+
+/// Bindings write it to stderr where nobody has asked for events yet: a program without a log would wait without a word. Programs
+/// in Rust have a log or none.
+pub(crate) fn tell_unobserved(message: &str) {
+    if IS_BOUND.load(Ordering::Relaxed) && OPEN.get().lock().is_empty() {
+        // A closed stderr is nobody's.
+        let _ = writeln!(std::io::stderr(), "leasehold: {message}");
+    }
 }
 
 pub(super) fn note_sample(sample: &Sample) {

@@ -50,7 +50,8 @@ impl Client {
         ShardsRequest {
             client: self.clone(),
             size: Size::of_shards(name.into(), DEFAULT_COUNT),
-            request: self.lock(""),
+            // A worker waits for shards that others have for as long as they live.
+            request: self.lock("").untold(),
             every: LOOK,
             callbacks: Callbacks::default(),
         }
