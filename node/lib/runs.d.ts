@@ -11,7 +11,7 @@ export interface OccurrenceOptions {
   every?: number | undefined;
   /** How many ms after the start of 1970 in UTC the periods of `every` begin; less than a period, default 0. */
   offset?: number | undefined;
-  /** Once done, the job is not done again for this many ms. In place of a slot or period. */
+  /** Once done, the job is not done again for this many ms, counted from the end of the work. In place of a slot or period. */
   cooldown?: number | undefined;
   /**
    * How many ms the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a quorum).

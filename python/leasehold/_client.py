@@ -205,7 +205,7 @@ class Client(SyncOnly):
         slot: the occurrence of the job: a date, an invoice, a batch. Each is done once.
         every: in place of a slot, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
             start of the periods, which is 1970 in UTC.
-        cooldown: in place of both: once done, the job is not done again for this long.
+        cooldown: in place of both: once done, the job is not done again for this long, from the end of the work.
         keep: how long the mark stands: at least the ttl and the period, at most 100 years, on a quorum 7 days. By default 7
             days, or twice the period if that is longer than 7 days.
         wait: how long to stand by while somebody else runs, to learn that it is done or to take over; default 0, which

@@ -374,3 +374,14 @@ fn wrong_arguments_say_what_would_be_right() {
         .says("locks out nobody else");
     assert!(!place.path("ran").exists());
 }
+
+#[test]
+fn a_start_that_just_misses_its_cooldown_is_warned_and_no_other_is() {
+    let place = Place::new();
+    let start = || place.run(&["once", "poll", "--ttl", "1s", "--cooldown", "6s", "--", "true"]).expect(0).stderr;
+    let doubt = "the job is skipped every second time";
+    start();
+    let skipped = start();
+    assert!(skipped.contains("done already") && !skipped.contains(doubt), "{skipped}");
+    wait_for("the last moments of the cooldown", || start().contains(doubt));
+}
