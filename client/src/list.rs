@@ -30,8 +30,8 @@ pub struct Listing {
 }
 
 /// The place where the next page begins.
-#[derive(Debug, Default)]
-struct Place {
+#[derive(Clone, Debug, Default)]
+pub struct Place {
     node: usize,
     after: Vec<u8>,
     /// Of a quorum: the nodes that were listed to their ends, and those that could not be.
@@ -89,6 +89,14 @@ impl Client {
 impl Listing {
     pub(crate) fn with_sessions(self) -> Self {
         Self { has_sessions: true, ..self }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    pub(crate) fn at(self, place: Place) -> Self {
+        Self { place, ..self }
     }
 
     /// The next lock; `None` after the last one.

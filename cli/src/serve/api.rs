@@ -6,9 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
-use axum::http::Uri;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -20,7 +18,10 @@ use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
-use super::reply::{Reply, query, read};
+use super::keys::{Attempt, Claim, KEY, key};
+use super::leases::{again, finish, release, renew};
+use super::list::{inspect, list};
+use super::reply::{Reply, read, whole};
 use super::state::{Service, Share, Work};
 use super::{metrics, page};
 use crate::output::{lock_json, mark_json, ms};
@@ -31,22 +32,22 @@ pub(super) const OPENAPI: &str = include_str!("openapi.json");
 const TTL: Duration = Duration::from_secs(30);
 /// The longest wait of one request.
 const MOST_WAIT: Duration = Duration::from_secs(3_600);
-/// The most locks of one list.
-const MOST_LISTED: usize = 10_000;
-/// The time after which a list is cut off, since the store keeps too many other things.
-const LIST_PATIENCE: Duration = Duration::from_secs(10);
+/// The path that needs no token: it says that the daemon answers, and nothing else.
+pub(super) const HEALTH: &str = "/healthz";
+/// What the labels of the daemon's clients begin with.
+const SERVE: &str = "serve:";
 
 /// The client of a request, by its token's name.
 #[derive(Clone)]
 pub(super) struct Caller(pub(super) String);
 
-type Shared = State<Arc<Service>>;
-type Answer = Result<Json<Value>, Reply>;
-type LeaseId = Result<Path<String>, PathRejection>;
+pub(super) type Shared = State<Arc<Service>>;
+pub(super) type Answer = Result<Json<Value>, Reply>;
 
 pub(super) fn routes(service: Arc<Service>) -> Router {
     Router::new()
         .route("/", get(page::show))
+        .route("/healthz", get(|| async { Json(json!({ "ok": true })) }))
         .route("/metrics", get(metrics::show))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) }))
         .route("/v1/acquire", post(acquire))
@@ -63,55 +64,50 @@ pub(super) fn routes(service: Arc<Service>) -> Router {
 }
 
 /// A lock that is asked for.
-#[derive(Deserialize)]
+#[derive(Deserialize, Hash)]
 #[serde(deny_unknown_fields)]
 struct Asked {
     resource: String,
+    #[serde(default, deserialize_with = "whole")]
     ttl_ms: Option<u64>,
+    #[serde(default, deserialize_with = "whole")]
     wait_ms: Option<u64>,
     owner: Option<String>,
     data: Option<String>,
 }
 
 /// A run that is asked for.
-#[derive(Deserialize)]
+#[derive(Deserialize, Hash)]
 #[serde(deny_unknown_fields)]
 struct AskedOnce {
     name: String,
     slot: Option<String>,
+    #[serde(default, deserialize_with = "whole")]
     ttl_ms: Option<u64>,
+    #[serde(default, deserialize_with = "whole")]
     wait_ms: Option<u64>,
+    #[serde(default, deserialize_with = "whole")]
     keep_ms: Option<u64>,
     owner: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Named {
-    resource: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Listed {
-    #[serde(default)]
-    prefix: String,
-    limit: Option<usize>,
-}
-
 async fn acquire(State(service): Shared, Extension(caller): Extension<Caller>, request: Request) -> Answer {
     let begun = ffi::clocks().0;
+    let key = key(request.headers())?;
     let asked: Asked = read(request).await?;
-    let share = service.share(&caller.0)?;
-    let _turn = asked.wait_ms.is_some_and(|wait| wait > 0).then(|| service.occupy()).transpose()?;
+    let sent = service.sent(key, "acquire", &asked);
+    let attempt = match service.claim(&caller.0, sent, waits(asked.wait_ms)).await? {
+        Claim::Again(id) => return Ok(Json(repeated(again(&service, &caller, &id, begun)?, true))),
+        Claim::New(attempt) => attempt,
+    };
     let (lease, ttl) = granted(&service, &caller, asked).await?;
-    keep(&service, Work::Lock(lease), share, ttl, begun)
+    keep(&service, &caller, Work::Lock(lease), attempt, ttl, begun).map(Json)
 }
 
 /// A granted lock, while the request lasts.
 async fn granted(service: &Arc<Service>, caller: &Caller, asked: Asked) -> Result<(Lease, Duration), Reply> {
     let ttl = asked.ttl_ms.map_or(TTL, Duration::from_millis);
-    let owner = asked.owner.unwrap_or_else(|| format!("serve:{}", caller.0));
+    let owner = label(caller, asked.owner)?;
     let mut request = service.client.lock(&asked.resource).ttl(ttl).wait(wait(asked.wait_ms)?).owner(owner);
     if let Some(data) = asked.data {
         request = request.data(data);
@@ -124,11 +120,43 @@ async fn granted(service: &Arc<Service>, caller: &Caller, asked: Asked) -> Resul
     Ok((lease, ttl))
 }
 
+/// The label of a client's lock. No client has the label that another one has by default.
+fn label(caller: &Caller, asked: Option<String>) -> Result<String, Reply> {
+    let own = format!("{SERVE}{}", caller.0);
+    let Some(label) = asked else { return Ok(own) };
+    let begins = label.trim_start().get(..SERVE.len()).is_some_and(|start| start.eq_ignore_ascii_case(SERVE));
+    if begins && label != own {
+        return Err(Reply::bad(format!(
+            "an owner that begins with {SERVE} is the label of another client of this daemon: leave it out, or write another \
+             one"
+        )));
+    }
+    Ok(label)
+}
+
 /// Hands a lease out, to be kept by calls.
-fn keep(service: &Arc<Service>, work: Work, share: Share, ttl: Duration, begun: u64) -> Answer {
+fn keep(
+    service: &Arc<Service>,
+    caller: &Caller,
+    work: Work,
+    attempt: Attempt,
+    ttl: Duration,
+    begun: u64,
+) -> Result<Value, Reply> {
     let id = id()?;
+    // To its end, so that who waits with the same key finds the lease.
+    let Attempt { share, key, .. } = attempt;
     let work = service.keep(id.clone(), work, share, ttl);
-    Ok(Json(lease_json(&work, Some(&id), ttl, begun)))
+    if let Some(key) = key {
+        service.grant(&caller.0, &key, &id);
+    }
+    Ok(repeated(lease_json(&work, Some(&id), ttl, begun), false))
+}
+
+/// An answer that says if its lease was granted before, to a request with the same key.
+fn repeated(mut answer: Value, is_repeated: bool) -> Value {
+    answer["repeated"] = is_repeated.into();
+    answer
 }
 
 /// Holds a lock for as long as the connection is open and its body is read.
@@ -138,6 +166,11 @@ async fn hold(
     request: Request,
 ) -> Result<Response, Reply> {
     let begun = ffi::clocks().0;
+    if request.headers().contains_key(KEY) {
+        return Err(Reply::bad(
+            "the connection is the lease here, so no other request can get it: leave Idempotency-Key out",
+        ));
+    }
     let asked: Asked = read(request).await?;
     let share = service.share(&caller.0)?;
     let turn = service.occupy()?;
@@ -187,32 +220,17 @@ fn event(name: &str, mut fields: Value) -> String {
     format!("{fields}\n")
 }
 
-async fn renew(State(service): Shared, Extension(caller): Extension<Caller>, id: LeaseId) -> Answer {
-    let begun = ffi::clocks().0;
-    let id = known(id)?;
-    let (work, ttl) = service.renew(&id, &caller.0).ok_or_else(Reply::unknown_lease)?;
-    if let Err(lost) = work.check(Duration::from_millis(1)) {
-        drop(service.take(&id, &caller.0));
-        return Err(lost.into());
-    }
-    service.counts.renewed.fetch_add(1, Ordering::Relaxed);
-    Ok(Json(lease_json(&work, Some(&id), ttl, begun)))
-}
-
-async fn release(State(service): Shared, Extension(caller): Extension<Caller>, id: LeaseId) -> Answer {
-    let work = service.take(&known(id)?, &caller.0).ok_or_else(Reply::unknown_lease)?;
-    work.release().await?;
-    service.counts.released.fetch_add(1, Ordering::Relaxed);
-    Ok(Json(json!({ "resource": work.resource(), "token": work.token(), "released": true })))
-}
-
 async fn once(State(service): Shared, Extension(caller): Extension<Caller>, request: Request) -> Answer {
     let begun = ffi::clocks().0;
+    let key = key(request.headers())?;
     let asked: AskedOnce = read(request).await?;
-    let share = service.share(&caller.0)?;
-    let _turn = asked.wait_ms.is_some_and(|wait| wait > 0).then(|| service.occupy()).transpose()?;
+    let sent = service.sent(key, "once", &asked);
+    let attempt = match service.claim(&caller.0, sent, waits(asked.wait_ms)).await? {
+        Claim::Again(id) => return Ok(Json(repeated(again(&service, &caller, &id, begun)?, true))),
+        Claim::New(attempt) => attempt,
+    };
     let ttl = asked.ttl_ms.map_or(TTL, Duration::from_millis);
-    let owner = asked.owner.unwrap_or_else(|| format!("serve:{}", caller.0));
+    let owner = label(&caller, asked.owner)?;
     let mut run = service.client.once(&asked.name).ttl(ttl).wait(wait(asked.wait_ms)?).owner(owner);
     if let Some(slot) = asked.slot {
         run = run.slot(slot);
@@ -227,68 +245,17 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
         Once::Run(run) => {
             service.counts.granted.fetch_add(1, Ordering::Relaxed);
             service.watch(&run);
-            let mut answer = keep(&service, Work::Run(run), share, ttl, begun)?;
+            let mut answer = keep(&service, &caller, Work::Run(run), attempt, ttl, begun)?;
             answer["state"] = "run".into();
-            Ok(answer)
+            Ok(Json(answer))
         }
         Once::Done(mark) => Ok(Json(json!({ "state": "done", "mark": mark_json(&mark) }))),
         Once::Running(holder) => Ok(Json(json!({ "state": "running", "holder": holder.as_ref().map(lock_json) }))),
     }
 }
 
-async fn finish(State(service): Shared, Extension(caller): Extension<Caller>, id: LeaseId) -> Answer {
-    let work = service.take(&known(id)?, &caller.0).ok_or_else(Reply::unknown_lease)?;
-    let Work::Run(run) = &*work else {
-        drop(work.release().await);
-        return Err(Reply::bad("this lease is a lock and no run: there is nothing to finish; it is released"));
-    };
-    run.finish().await?;
-    service.counts.released.fetch_add(1, Ordering::Relaxed);
-    Ok(Json(json!({ "resource": run.resource(), "token": run.token(), "finished": true })))
-}
-
-/// The id in a path. One that is no text is of no lease.
-fn known(id: LeaseId) -> Result<String, Reply> {
-    id.map(|Path(id)| id).map_err(|_| Reply::unknown_lease())
-}
-
-async fn inspect(State(service): Shared, uri: Uri) -> Answer {
-    let asked: Named = query(&uri)?;
-    let holder = service.client.inspect(&asked.resource).await?;
-    Ok(Json(holder.as_ref().map_or_else(|| json!({ "resource": asked.resource, "held": false }), lock_json)))
-}
-
-async fn list(State(service): Shared, uri: Uri) -> Answer {
-    let asked: Listed = query(&uri)?;
-    let limit = asked.limit.unwrap_or(1_000).clamp(1, MOST_LISTED);
-    let (locks, complete) = listed(&service, &asked.prefix, limit).await?;
-    Ok(Json(json!({ "locks": locks.iter().map(lock_json).collect::<Vec<_>>(), "complete": complete })))
-}
-
-/// Some locks, and whether they are all.
-pub(super) async fn listed(
-    service: &Service,
-    prefix: &str,
-    limit: usize,
-) -> Result<(Vec<leasehold::LockInfo>, bool), Error> {
-    let mut listing = service.client.list(prefix);
-    let mut locks = Vec::new();
-    let over = sleep(LIST_PATIENCE);
-    tokio::pin!(over);
-    loop {
-        let next = tokio::select! {
-            next = listing.next() => next?,
-            () = &mut over => return Ok((locks, false)),
-        };
-        match next {
-            Some(lock) if locks.len() < limit => locks.push(lock),
-            next => return Ok((locks, next.is_none())),
-        }
-    }
-}
-
 /// A lease for its client. `valid_ms` counts from the moment at which the request was sent, by the client's own clock.
-fn lease_json(lease: &Lease, id: Option<&str>, ttl: Duration, begun: u64) -> Value {
+pub(super) fn lease_json(lease: &Lease, id: Option<&str>, ttl: Duration, begun: u64) -> Value {
     // The daemon keeps the lease itself, so only its own part may be shorter than the client's.
     let valid = lease.remaining().min(ttl - ttl / 50);
     // The request was sent before it began here: what it has waited is over by any clock, but for a fiftieth.
@@ -298,6 +265,10 @@ fn lease_json(lease: &Lease, id: Option<&str>, ttl: Duration, begun: u64) -> Val
         "id": id, "resource": lease.resource(), "owner": lease.owner(), "token": lease.token(),
         "ttl_ms": ms(ttl), "valid_ms": ms(valid),
     })
+}
+
+fn waits(asked: Option<u64>) -> bool {
+    asked.is_some_and(|wait| wait > 0)
 }
 
 fn wait(asked: Option<u64>) -> Result<Duration, Reply> {
@@ -319,8 +290,40 @@ fn failed(service: &Service, error: Error) -> Reply {
 }
 
 /// An id that nobody can guess: a caller that knows it can renew and release the lease.
-fn id() -> Result<String, Reply> {
+pub(super) fn id() -> Result<String, Reply> {
+    id_by(getrandom::fill)
+}
+
+fn id_by(fill: impl FnOnce(&mut [u8]) -> Result<(), getrandom::Error>) -> Result<String, Reply> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| Reply::bad(format!("the system has no random numbers: {error}")))?;
+    fill(&mut bytes).map_err(|error| Reply::internal(format!("the system has no random numbers: {error}")))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::StatusCode;
+    use axum::response::IntoResponse;
+
+    use super::*;
+
+    #[test]
+    fn a_system_without_random_numbers_is_no_mistake_of_the_client() {
+        let refused = id_by(|_| Err(getrandom::Error::UNSUPPORTED)).map_err(IntoResponse::into_response);
+        assert!(refused.is_err_and(|reply| reply.status() == StatusCode::INTERNAL_SERVER_ERROR));
+        assert!(id_by(getrandom::fill).is_ok_and(|id| id.len() == 32));
+    }
+
+    #[test]
+    fn nobody_has_the_label_of_another_client() {
+        let alice = Caller("alice".to_owned());
+        let label = |owner: Option<&str>| label(&alice, owner.map(str::to_owned)).ok();
+        assert_eq!(label(None).as_deref(), Some("serve:alice"));
+        for own in ["serve:alice", "web-7", "server", "serve", "", "se\u{e9}rve:"] {
+            assert_eq!(label(Some(own)).as_deref(), Some(own));
+        }
+        for other in ["serve:bob", "SERVE:alice", " serve:alice", "serve:", "serve:alice "] {
+            assert_eq!(label(Some(other)), None, "{other}");
+        }
+    }
 }

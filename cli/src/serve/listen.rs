@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::reply::MOST_HEAD;
 use crate::args::ServeArgs;
 use crate::output::{Failure, say};
 
@@ -147,7 +148,8 @@ impl Drop for Listener {
 
 async fn talk(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 << 10);
+    // Longer than a head may be, so that one that is too long is answered as such.
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(2 * MOST_HEAD);
     // An error is the client's: it has gone, was too slow, or speaks another protocol.
     let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
 }

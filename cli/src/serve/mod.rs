@@ -7,9 +7,13 @@
 
 mod access;
 mod api;
+mod keys;
+mod leases;
+mod list;
 mod listen;
 mod metrics;
 mod page;
+mod recent;
 mod reply;
 mod state;
 

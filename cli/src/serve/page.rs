@@ -9,7 +9,7 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::IntoResponse;
 use leasehold::{Error, LockInfo};
 
-use super::api::listed;
+use super::list::{Cursor, listed};
 use super::state::{Loss, Service};
 use crate::output::{instant, printable, seconds};
 
@@ -18,7 +18,8 @@ const SHOWN: usize = 500;
 const STYLE: &str = include_str!("page.css");
 
 pub(super) async fn show(State(service): State<Arc<Service>>) -> impl IntoResponse {
-    let locks = listed(&service, "", SHOWN).await;
+    let listed = listed(&service, Cursor::default(), SHOWN).await;
+    let locks = listed.map(|listing| (listing.locks, listing.rest.is_none()));
     let page = page(&service.store, &locks, &service.waiting(), &service.losses());
     // The page needs nothing from anywhere.
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";

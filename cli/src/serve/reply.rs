@@ -5,23 +5,27 @@ use std::time::Duration;
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::{Query, Request};
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::header::RETRY_AFTER;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use leasehold::{Error, ErrorKind};
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error as _};
+use serde_json::{Number, Value, json};
 
 use crate::output::lock_json;
 
+/// The longest head: method, path and headers.
+pub(super) const MOST_HEAD: usize = 64 << 10;
 /// The longest body, which has room for a name, a label and data, however they are escaped.
 pub(super) const MOST_BODY: usize = 64 << 10;
 /// The time in which a body must have come.
 pub(super) const BODY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer that is an error.
+#[derive(Clone)]
 pub(super) struct Reply {
-    status: StatusCode,
+    pub(super) status: StatusCode,
     body: Value,
 }
 
@@ -32,6 +36,14 @@ impl Reply {
 
     pub(super) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "config", message)
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+    }
+
+    pub(super) fn stopping() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "closed", "the daemon is stopping")
     }
 
     pub(super) fn limit(message: impl Into<String>) -> Self {
@@ -48,6 +60,37 @@ impl Reply {
             "this daemon serves its own machine only, and the request is for {host:?}: send it to localhost or 127.0.0.1"
         );
         Self::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message)
+    }
+
+    pub(super) fn foreign_page() -> Self {
+        let message = "a page of another site or program has sent this in a browser: open the daemon by its own address, and \
+                       let programs send no Origin";
+        Self::new(StatusCode::FORBIDDEN, "foreign_origin", message)
+    }
+
+    pub(super) fn long_head() -> Self {
+        let message = format!("the path and the headers are longer than {MOST_HEAD} bytes");
+        Self::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "config", message)
+    }
+
+    pub(super) fn long_body() -> Self {
+        let message = format!("the body is longer than {MOST_BODY} bytes, or was cut off");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "config", message)
+    }
+
+    pub(super) fn wrong_type() -> Self {
+        let message = "send the header Content-Type: application/json, once";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "config", message)
+    }
+
+    pub(super) fn not_a_run() -> Self {
+        let message =
+            "this lease is a lock and no run: there is nothing to finish; it is still held, until it is released";
+        Self::new(StatusCode::BAD_REQUEST, "not_a_run", message)
+    }
+
+    pub(super) fn key_used(message: &str) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "key_used", message)
     }
 
     pub(super) fn no_route() -> Self {
@@ -105,19 +148,28 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Reply> {
     })
 }
 
-/// Reads the body of a request. Its type must be JSON, which no web page can send to another site unasked.
+/// Reads the body of a request, an object. A request without a body is one without fields.
 pub(super) async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Reply> {
-    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if !kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
-        let message = "send the header Content-Type: application/json";
-        return Err(Reply::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "config", message));
+    if request.uri().query().is_some() {
+        return Err(Reply::bad("this request takes nothing behind a question mark: its fields stand in the body"));
     }
     let late = || Reply::new(StatusCode::REQUEST_TIMEOUT, "config", "the body did not come in time");
     let body =
         tokio::time::timeout(BODY_PATIENCE, to_bytes(request.into_body(), MOST_BODY)).await.map_err(|_| late())?;
-    let body = body.map_err(|_| {
-        let message = format!("the body is longer than {MOST_BODY} bytes, or was cut off");
-        Reply::new(StatusCode::PAYLOAD_TOO_LARGE, "config", message)
-    })?;
-    serde_json::from_slice(&body).map_err(|error| Reply::bad(format!("the body is not what is expected: {error}")))
+    let body = body.map_err(|_| Reply::long_body())?;
+    let body = body.trim_ascii();
+    // A list would be taken for the fields in their order.
+    if !body.is_empty() && !body.starts_with(b"{") {
+        return Err(Reply::bad("the body is not what is expected: an object of JSON"));
+    }
+    serde_json::from_slice(if body.is_empty() { b"{}" } else { body })
+        .map_err(|error| Reply::bad(format!("the body is not what is expected: {error}")))
+}
+
+/// A number of milliseconds. Languages without whole numbers may write it with a fraction of zero.
+pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
+    let text = number.to_string();
+    let digits = text.strip_suffix(".0").unwrap_or(&text);
+    digits.parse().map(Some).map_err(|_| D::Error::custom(format_args!("{number} is no whole number of milliseconds")))
 }

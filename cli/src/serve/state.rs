@@ -9,8 +9,16 @@ use std::time::Duration;
 use leasehold::{Client, Error, Lease, Run, ffi};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::keys::{Key, Prints};
+use super::leases::Ended;
+use super::list::Cursor;
+use super::recent::Recent;
 use super::reply::Reply;
 
+/// The most ends of leases that are remembered of each client.
+const ENDS: usize = 1_000;
+/// The most places in lists that are remembered of each client.
+const CURSORS: usize = 100;
 /// The most losses that are remembered.
 const LOSSES: usize = 50;
 
@@ -23,12 +31,20 @@ pub(super) struct Service {
     /// Connections that may wait or hold. The others are left for renewals and releases.
     occupied: Arc<Semaphore>,
     table: Mutex<Table>,
+    pub(super) prints: Prints,
     pub(super) counts: Counts,
 }
 
-#[derive(Default)]
-struct Table {
-    held: HashMap<String, Entry>,
+/// What is held, waited for and remembered.
+pub(super) struct Table {
+    /// By the ids of the leases.
+    pub(super) held: HashMap<String, Entry>,
+    /// Leases that clients have released or finished, by their ids.
+    pub(super) ended: Recent<Ended>,
+    /// Keys of acquisitions.
+    pub(super) keys: Recent<Key>,
+    /// Places in lists.
+    pub(super) cursors: Recent<Cursor>,
     /// The number of requests that wait for each resource.
     waiting: BTreeMap<String, usize>,
     /// Leases and waits of each client.
@@ -37,9 +53,9 @@ struct Table {
 }
 
 /// One lease, which its client keeps by calls.
-struct Entry {
-    work: Arc<Work>,
-    client: String,
+pub(super) struct Entry {
+    pub(super) work: Arc<Work>,
+    pub(super) client: String,
     ttl: Duration,
     until: u64,
 }
@@ -100,7 +116,25 @@ pub(super) struct Waiting {
 impl Service {
     pub(super) fn new(client: Client, store: String, most: usize, connections: usize) -> Self {
         let occupied = Arc::new(Semaphore::new((connections - connections / 4).max(1)));
-        Self { client, store, most, occupied, table: Mutex::default(), counts: Counts::default() }
+        let table = Table {
+            held: HashMap::new(),
+            ended: Recent::new(ENDS),
+            // A client has so many leases and waits, each with one key at most: as many more are remembered.
+            keys: Recent::new(2 * most),
+            cursors: Recent::new(CURSORS),
+            waiting: BTreeMap::new(),
+            of_client: HashMap::new(),
+            losses: VecDeque::new(),
+        };
+        Self {
+            client,
+            store,
+            most,
+            occupied,
+            table: Mutex::new(table),
+            prints: Prints::new(),
+            counts: Counts::default(),
+        }
     }
 
     /// # Errors
@@ -161,13 +195,10 @@ impl Service {
         Some((Arc::clone(&entry.work), entry.ttl))
     }
 
-    /// Takes the lease out of the daemon's care.
-    pub(super) fn take(&self, id: &str, client: &str) -> Option<Arc<Work>> {
-        let mut table = self.table();
-        if table.held.get(id)?.client != client {
-            return None;
-        }
-        table.remove(id)
+    /// Takes a lease that was lost out of the daemon's care.
+    pub(super) fn forget(&self, id: &str) {
+        let lost = self.table().remove(id);
+        drop(lost);
     }
 
     /// Drops the leases whose clients have not called in time, and with that releases them.
@@ -219,13 +250,13 @@ impl Service {
         table.losses.push_back(loss);
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Table {
-    fn remove(&mut self, id: &str) -> Option<Arc<Work>> {
+    pub(super) fn remove(&mut self, id: &str) -> Option<Arc<Work>> {
         let entry = self.held.remove(id)?;
         self.give_back(&entry.client);
         Some(entry.work)

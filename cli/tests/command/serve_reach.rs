@@ -29,8 +29,79 @@ fn tokens_tell_clients_apart_and_keep_others_out() {
     let release = format!("/v1/leases/{}/release", lease["id"].as_str().unwrap());
     assert_eq!(with(&release, "fedcba9876543210").status, 404, "bob does not have alice's leases");
     with(&release, "0123456789abcdef").expect(200);
+    for owner in ["serve:alice", "SERVE:bob", " serve:bob"] {
+        let body = json!({ "resource": "other", "owner": owner }).to_string();
+        for path in ["/v1/acquire", "/v1/hold", "/v1/once"] {
+            let body = if path == "/v1/once" {
+                json!({ "name": "other", "slot": "x", "owner": owner }).to_string()
+            } else {
+                body.clone()
+            };
+            let refused =
+                answer(daemon.send(&posted(path, &body, "Authorization: Bearer fedcba9876543210\r\n"))).expect(400);
+            assert!(refused["error"]["message"].as_str().unwrap().contains("label of another client"), "{refused}");
+        }
+    }
+    let own = json!({ "resource": "own", "owner": "serve:bob" }).to_string();
+    let own =
+        answer(daemon.send(&posted("/v1/acquire", &own, "Authorization: Bearer fedcba9876543210\r\n"))).expect(200);
+    assert_eq!(own["owner"], "serve:bob");
     let page = daemon.get("/");
     assert!(page.status == 401 && page.head.to_lowercase().contains("www-authenticate: basic"), "{page:?}");
+}
+
+#[test]
+fn keys_belong_to_the_client_that_sent_them() {
+    let place = Place::new();
+    fs::write(place.path("tokens"), "alice 0123456789abcdef\nbob fedcba9876543210\n").unwrap();
+    let daemon = Daemon::start(&place, &["--tokens", "tokens"]);
+    let ask = |token: &str, body: &str| {
+        let more = format!("Authorization: Bearer {token}\r\nIdempotency-Key: 1\r\n");
+        answer(daemon.send(&posted("/v1/acquire", body, &more)))
+    };
+    let alices = ask("0123456789abcdef", r#"{"resource":"job"}"#).expect(200);
+    assert_eq!(
+        ask("fedcba9876543210", r#"{"resource":"job"}"#).expect(409)["error"]["holder"]["token"],
+        alices["token"]
+    );
+    ask("fedcba9876543210", r#"{"resource":"other"}"#).expect(200);
+    assert_eq!(ask("0123456789abcdef", r#"{"resource":"job"}"#).expect(200)["id"], alices["id"]);
+}
+
+#[test]
+fn its_health_is_told_without_a_token_and_nothing_else_is() {
+    let place = Place::new();
+    fs::write(place.path("tokens"), "alice 0123456789abcdef\n").unwrap();
+    let daemon = Daemon::start(&place, &["--tokens", "tokens"]);
+    let health = daemon.get("/healthz");
+    assert_eq!(health.body, r#"{"ok":true}"#);
+    health.expect(200);
+    for path in ["/healthz/", "/healthz/../v1/list", "//healthz", "/v1/list", "/nothing", "/openapi.json", "/metrics"] {
+        assert_eq!(daemon.get(path).status, 401, "{path}");
+    }
+    assert_eq!(daemon.post("/healthz", &json!({})).status, 405);
+}
+
+#[test]
+fn secrets_that_others_can_read_are_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let tls = Tls::new(&place.path(""));
+    let (cert, key) = (tls.certificate.to_str().unwrap(), tls.key.to_str().unwrap());
+    fs::write(place.path("tokens"), "alice 0123456789abcdef\n").unwrap();
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = other.local_addr().unwrap().to_string();
+    let options = ["serve", "--listen", &taken, "--tokens", "tokens", "--tls-cert", cert, "--tls-key", key];
+    for (mode, is_told) in [(0o644, true), (0o604, true), (0o660, true), (0o600, false), (0o640, false), (0o400, false)]
+    {
+        for secret in [place.path("tokens"), tls.key.clone()] {
+            fs::set_permissions(secret, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let ran = place.run(&options).expect(71);
+        for secret in ["tokens", key] {
+            assert_eq!(ran.stderr.contains(&format!("chmod 600 {secret}")), is_told, "{mode:o}: {}", ran.stderr);
+        }
+    }
 }
 
 #[test]

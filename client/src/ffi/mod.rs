@@ -50,6 +50,7 @@ pub use crate::callbacks::CallbackEnd;
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
 pub use crate::lengths::meant as meant_length;
+pub use crate::list::Place;
 pub use crate::sync::Mutex;
 pub use composed::{Composed, set_permits, set_readers};
 pub use event_loop::{Interest, Poller};
@@ -61,7 +62,7 @@ pub use memory::KeptMemory;
 pub use runs::mark_in;
 pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
 pub use rustix::fd::RawFd;
-pub use series::{Changes, Pages};
+pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
 
 /// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.

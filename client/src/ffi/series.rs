@@ -6,7 +6,7 @@ use super::{asking, given_up};
 use crate::client::Client;
 use crate::error::{Error, LockInfo};
 use crate::exec;
-use crate::list::Listing;
+use crate::list::{Listing, Place};
 use crate::sync::{Arc, Mutex};
 use crate::watch::{Change, Watch};
 
@@ -78,6 +78,16 @@ impl Pages {
         let shelf = self.0.clone();
         async move { shelf.take()?.get().page().await }
     }
+}
+
+/// The place that a listing has come to by [`Listing::page`].
+pub fn place_of(listing: &Listing) -> Place {
+    listing.place()
+}
+
+/// The rest of a listing: all from a place on. It does not know which locks were given before.
+pub fn list_from(client: &Client, prefix: &str, place: Place) -> Listing {
+    client.list(prefix).at(place)
 }
 
 /// The changes of a lock: see [`Client::watch`].

@@ -1,0 +1,352 @@
+//! The document of the daemon for programs, held against what the daemon does: each route, field and status, both ways.
+#![cfg(all(feature = "serve", feature = "redis"))]
+#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+
+mod common;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader};
+
+use common::daemon::{Answer, Daemon, answer, posted};
+use common::{Place, wait_for};
+use leasehold_servers::redis::Server;
+use serde_json::{Value, json};
+
+const TOKEN: &str = "0123456789abcdef";
+/// Answers that no test brings about: of a system without random numbers or a bug.
+const UNSEEN: [&str; 1] = ["500"];
+
+/// The routes of the program, from its source.
+fn routes() -> Vec<(String, String)> {
+    let source = include_str!("../src/serve/api.rs");
+    let routes = source.lines().filter_map(|line| line.trim().strip_prefix(".route(\""));
+    routes
+        .map(|route| {
+            let (path, rest) = route.split_once("\", ").unwrap();
+            (rest.split('(').next().unwrap().to_owned(), path.to_owned())
+        })
+        .collect()
+}
+
+/// The document, and what of it was seen.
+struct Seen {
+    document: Value,
+    /// Routes and statuses.
+    statuses: RefCell<BTreeSet<(String, String, String)>>,
+    /// Places of fields in the document.
+    fields: RefCell<BTreeSet<String>>,
+}
+
+impl Seen {
+    fn of(document: Value) -> Self {
+        Self { document, statuses: RefCell::default(), fields: RefCell::default() }
+    }
+
+    /// What stands at a place, which may name another one.
+    fn at(&self, place: &str) -> (String, &Value) {
+        let value = self.document.pointer(place).unwrap_or_else(|| panic!("nothing at {place}"));
+        match value["$ref"].as_str() {
+            Some(other) => self.at(&other[1..]),
+            None => (place.to_owned(), value),
+        }
+    }
+
+    /// Checks an answer, and returns its value.
+    #[track_caller]
+    fn check(&self, method: &str, path: &str, answer: Answer) -> Value {
+        let status = answer.status.to_string();
+        let place = format!("/paths/{}/{method}/responses/{status}", path.replace('~', "~0").replace('/', "~1"));
+        assert!(self.document.pointer(&place).is_some(), "{method} {path} {status} is not documented: {answer:?}");
+        self.statuses.borrow_mut().insert((method.to_owned(), path.to_owned(), status));
+        let (place, response) = self.at(&place);
+        let (kind, _) = response["content"].as_object().unwrap().iter().next().unwrap();
+        let head = answer.head.to_lowercase();
+        if answer.body.is_empty() {
+            return Value::Null;
+        }
+        assert!(head.contains(&format!("content-type: {kind}")), "{path}: {answer:?}");
+        for header in response["headers"].as_object().into_iter().flatten() {
+            assert!(head.contains(&format!("{}: ", header.0.to_lowercase())), "{path}: {answer:?}");
+        }
+        if kind != "application/json" {
+            return Value::Null;
+        }
+        let value: Value = serde_json::from_str(&answer.body).unwrap();
+        let schema = format!("{place}/content/application~1json/schema");
+        self.fits(&schema, &value).unwrap_or_else(|why| panic!("{method} {path}: {why} in {value}"));
+        value
+    }
+
+    /// Checks a value against a schema, as far as the document uses the language. A field that the schema does not have is an
+    /// error.
+    fn fits(&self, place: &str, value: &Value) -> Result<(), String> {
+        let (place, schema) = self.at(place);
+        let is_a = |kind: &str| match kind {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "boolean" => value.is_boolean(),
+            "null" => value.is_null(),
+            _ => false,
+        };
+        let kinds: Vec<&str> = match &schema["type"] {
+            Value::String(kind) => vec![kind],
+            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+        };
+        if !kinds.is_empty() && !kinds.iter().any(|kind| is_a(kind)) {
+            return Err(format!("{value} is no {kinds:?}"));
+        }
+        if let Some(constant) = schema.get("const").filter(|constant| *constant != value) {
+            return Err(format!("{value} is not {constant}"));
+        }
+        if let Some(all) = schema["enum"].as_array().filter(|all| !all.contains(value)) {
+            return Err(format!("{value} is none of {all:?}"));
+        }
+        if let Some(minimum) = schema["minimum"].as_u64().filter(|minimum| value.as_u64() < Some(*minimum)) {
+            return Err(format!("{value} is less than {minimum}"));
+        }
+        if let Some(one) = schema["oneOf"].as_array() {
+            let why: Vec<_> = (0..one.len()).map(|one| self.fits(&format!("{place}/oneOf/{one}"), value)).collect();
+            let fitting = why.iter().filter(|why| why.is_ok()).count();
+            return if fitting == 1 { Ok(()) } else { Err(format!("{fitting} of these fit: {why:?}")) };
+        }
+        for name in schema["required"].as_array().into_iter().flatten() {
+            if value.get(name.as_str().unwrap()).is_none() {
+                return Err(format!("{name} is missing in {value}"));
+            }
+        }
+        if let (Some(properties), Some(fields)) = (schema["properties"].as_object(), value.as_object()) {
+            if let Some(unknown) = fields.keys().find(|name| !properties.contains_key(*name)) {
+                return Err(format!("{unknown} is not documented"));
+            }
+            for (name, value) in fields {
+                let field = format!("{place}/properties/{name}");
+                self.fits(&field, value).map_err(|why| format!("{name}: {why}"))?;
+                self.fields.borrow_mut().insert(field);
+            }
+        }
+        for value in schema.get("items").and(value.as_array()).into_iter().flatten() {
+            self.fits(&format!("{place}/items"), value)?;
+        }
+        Ok(())
+    }
+}
+
+/// The fields that an error names as those that a request may have.
+fn expected(answer: Answer) -> BTreeSet<String> {
+    let error = answer.expect(400);
+    let message = error["error"]["message"].as_str().unwrap();
+    let (_, rest) = message.split_once("unknown field `odd`").unwrap_or_else(|| panic!("{message}"));
+    rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn keys(of: &Value) -> BTreeSet<String> {
+    of.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn the_document_has_the_routes_and_the_fields_of_requests() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place, &[]);
+    let seen = Seen::of(daemon.get("/openapi.json").expect(200));
+    let mut documented = Vec::new();
+    for (path, methods) in seen.document["paths"].as_object().unwrap() {
+        documented.extend(keys(methods).into_iter().map(|method| (method, path.clone())));
+    }
+    let mut real = routes();
+    real.sort();
+    documented.sort();
+    assert_eq!(real, documented);
+    for (method, path) in real {
+        let operation = &seen.document["paths"][&path][&method];
+        if method == "post" {
+            let body = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].as_str().unwrap();
+            let (_, schema) = seen.at(&body[1..]);
+            assert_eq!(schema["additionalProperties"], json!(false));
+            let real = expected(daemon.post(&path.replace("{id}", "0"), &json!({ "odd": 1 })));
+            assert_eq!(real, keys(&schema["properties"]), "{path}");
+        } else if path.starts_with("/v1/") {
+            let all = operation["parameters"].as_array().unwrap();
+            let all: BTreeSet<_> = all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(expected(daemon.get(&format!("{path}?odd=1"))), all, "{path}");
+        }
+    }
+}
+
+#[test]
+fn each_answer_is_documented_and_each_documented_answer_is_given() {
+    let place = Place::new();
+    let server = Server::start();
+    let url = server.url();
+    fs::write(place.path("tokens"), format!("alice {TOKEN}\n")).unwrap();
+    let daemon = Daemon::start(&place, &["--store", &url, "--max-leases", "3"]);
+    let guarded = Daemon::start(&place, &["--store", &url, "--tokens", "tokens"]);
+    let seen = Seen::of(daemon.get("/openapi.json").expect(200));
+    let check = |method: &str, path: &str, answer: Answer| seen.check(method, path, answer);
+    let acquire = |body: Value| check("post", "/v1/acquire", daemon.post("/v1/acquire", &body));
+    let by_id =
+        |what: &str, lease: &Value| check("post", &format!("/v1/leases/{{id}}/{what}"), daemon.lease(lease, what));
+
+    // What is answered before anything is looked at, and by all routes alike.
+    for (method, path) in routes() {
+        let real = path.replace("{id}", "0");
+        let (real, get) = match &*path {
+            "/v1/inspect" => (format!("{real}?resource=a"), true),
+            _ => (real, method == "get"),
+        };
+        let whole = if get {
+            format!("GET {real} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        } else {
+            posted(&real, "{}", "")
+        };
+        let with = |line: &str| whole.replacen("\r\nConnection", &format!("\r\n{line}\r\nConnection"), 1);
+        let ask = |text: &str| check(&method, &path, answer(daemon.send(text)));
+        ask(&with("Host: localhost"));
+        ask(&with("Origin: http://evil.example"));
+        ask(&whole.replace("Host: localhost", "Host: evil.example"));
+        ask(&with(&format!("X: {}", "y".repeat(66_000))));
+        let long = if get { with("Content-Length: 70000") } else { whole.replace("Length: 2", "Length: 70000") };
+        ask(&long);
+        if path != "/healthz" {
+            check(&method, &path, answer(guarded.send(&whole)));
+        }
+        if !get {
+            ask(&whole.replace("application/json", "text/plain"));
+        }
+    }
+    // Bodies that do not come, all of them at once.
+    let late: Vec<_> = routes()
+        .into_iter()
+        .filter(|(method, _)| method == "post")
+        .map(|(_, path)| {
+            let text = posted(&path.replace("{id}", "0"), "{}", "");
+            (path, daemon.send(&text[..text.len() - 1]))
+        })
+        .collect();
+    for (path, stream) in late {
+        check("post", &path, answer(stream));
+    }
+
+    // What the store knows.
+    let lease = acquire(json!({ "resource": "job", "data": "x" }));
+    acquire(json!({ "resource": "job" }));
+    acquire(json!({ "resource": "" }));
+    check("post", "/v1/hold", daemon.post("/v1/hold", &json!({ "resource": "job" })));
+    check("get", "/v1/inspect", daemon.get("/v1/inspect?resource=job"));
+    check("get", "/v1/inspect", daemon.get("/v1/inspect?resource=free"));
+    check("get", "/v1/list", daemon.get("/v1/list"));
+    check("get", "/v1/list", daemon.get("/v1/list?limit=0"));
+    by_id("finish", &lease);
+    for what in ["renew", "release", "release", "renew", "finish"] {
+        by_id(what, &lease);
+    }
+    by_id("release", &json!({ "id": "0" }));
+    let once =
+        |name: &str| check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": name, "keep_ms": 600_000 })));
+    let run = once("report");
+    once("report");
+    by_id("renew", &run);
+    by_id("finish", &run);
+    by_id("finish", &run);
+    once("report");
+    once("");
+
+    // A lock by its connection, to its loss.
+    let body = json!({ "resource": "stream", "ttl_ms": 2_000 }).to_string();
+    let mut events = BufReader::new(daemon.send(&posted("/v1/hold", &body, ""))).lines().map(Result::unwrap);
+    let mut names = BTreeSet::new();
+    while names.len() < 3 {
+        let line = events.next().unwrap();
+        let Some(event) = serde_json::from_str::<Value>(&line).ok().filter(Value::is_object) else { continue };
+        seen.fits("/components/schemas/Event", &event).unwrap();
+        if event["event"] == "held" && !names.contains("held") {
+            place.run(&["break", "--yes", "stream", "--store", &url]).expect(0);
+        }
+        names.insert(event["event"].as_str().unwrap().to_owned());
+    }
+    seen.statuses.borrow_mut().insert(("post".to_owned(), "/v1/hold".to_owned(), "200".to_owned()));
+
+    // Leases that were broken.
+    let keyed = |path: &str, key: &str, body: &Value| {
+        let more = format!("Idempotency-Key: {key}\r\n");
+        check("post", path, answer(daemon.send(&posted(path, &body.to_string(), &more))))
+    };
+    let lock = json!({ "resource": "a", "ttl_ms": 60_000 });
+    let run = json!({ "name": "a", "slot": "b", "ttl_ms": 60_000 });
+    let lose = |path: &str, key: &str| {
+        let (body, name) = if path == "/v1/once" { (&run, "a@b") } else { (&lock, "a") };
+        let (lease, lost) = (keyed(path, key, body), daemon.metric("leasehold_serve_lost_total"));
+        place.run(&["break", "--yes", name, "--store", &url]).expect(0);
+        wait_for("the loss", || daemon.metric("leasehold_serve_lost_total") > lost);
+        lease
+    };
+    for (path, body) in [("/v1/acquire", &lock), ("/v1/once", &run)] {
+        lose(path, "1");
+        keyed(path, "1", body);
+        keyed(path, "1", body);
+    }
+    by_id("renew", &lose("/v1/acquire", "2"));
+    by_id("release", &lose("/v1/acquire", "3"));
+    by_id("finish", &lose("/v1/once", "4"));
+
+    // As many leases as a client may have.
+    let held = ["one", "two", "three"].map(|name| {
+        let body = json!({ "name": name, "slot": "x", "ttl_ms": 60_000 });
+        check("post", "/v1/once", daemon.post("/v1/once", &body))
+    });
+    acquire(json!({ "resource": "four" }));
+    for (path, body) in [("/v1/hold", json!({ "resource": "four" })), ("/v1/once", json!({ "name": "4", "slot": "x" }))]
+    {
+        check("post", path, daemon.post(path, &body));
+    }
+    for path in ["/metrics", "/openapi.json", "/healthz", "/"] {
+        check("get", path, daemon.get(path));
+    }
+
+    // A store that refuses, and one that is down.
+    let ask_all = |held: &[Value]| {
+        by_id("release", &held[0]);
+        by_id("finish", &held[1]);
+        acquire(json!({ "resource": "four" }));
+        check("post", "/v1/hold", daemon.post("/v1/hold", &json!({ "resource": "four" })));
+        check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": "4", "slot": "x" })));
+        check("get", "/v1/inspect", daemon.get("/v1/inspect?resource=a"));
+        check("get", "/v1/list", daemon.get("/v1/list"));
+    };
+    assert!(!server.command(&["ACL", "SETUSER", "default", "-@all", "+@connection", "+acl"]).is_error());
+    ask_all(&held);
+    assert!(!server.command(&["ACL", "SETUSER", "default", "+@all"]).is_error());
+    let held = ["five", "six"].map(|name| {
+        let body = json!({ "name": name, "slot": "x", "ttl_ms": 2_000 });
+        check("post", "/v1/once", daemon.post("/v1/once", &body))
+    });
+    server.kill();
+    ask_all(&held);
+
+    let (statuses, fields) = (seen.statuses.take(), seen.fields.take());
+    let mut unseen = Vec::new();
+    for (path, methods) in seen.document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            for status in keys(&operation["responses"]) {
+                let one = (method.clone(), path.clone(), status);
+                if !statuses.contains(&one) && !UNSEEN.contains(&&*one.2) {
+                    unseen.push(format!("{one:?}"));
+                }
+            }
+        }
+    }
+    let requests = ["Asked", "AskedOnce", "Nothing"];
+    for (name, schema) in seen.document["components"]["schemas"].as_object().unwrap() {
+        for field in schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys()) {
+            let place = format!("/components/schemas/{name}/properties/{field}");
+            if !requests.contains(&&**name) && !fields.contains(&place) {
+                unseen.push(place);
+            }
+        }
+    }
+    assert!(unseen.is_empty(), "documented, and never answered: {unseen:#?}");
+}
