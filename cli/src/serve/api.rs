@@ -34,7 +34,7 @@ const TTL: Duration = Duration::from_secs(30);
 const MOST_WAIT: Duration = Duration::from_secs(3_600);
 /// The path that needs no token: it says that the daemon answers, and nothing else.
 pub(super) const HEALTH: &str = "/healthz";
-/// What the labels of the daemon's clients begin with.
+/// The beginning of the labels of the daemon's clients.
 const SERVE: &str = "serve:";
 
 /// The client of a request, by its token's name.

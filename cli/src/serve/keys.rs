@@ -64,7 +64,7 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Reply> {
     }
 }
 
-/// What a request for a lease leads to.
+/// The first answer to a request for a lease.
 pub(super) enum Claim {
     /// It has this lease already.
     Again(String),

@@ -95,12 +95,12 @@ fn known(id: LeaseId) -> Result<String, Reply> {
 }
 
 impl Service {
-    /// Ends a lease. Whoever asks again gets the same result, which says that it was asked for before.
+    /// Ends a lease. A client that asks again gets the same result, which says that it was asked for before.
     async fn end(self: &Arc<Self>, client: &str, id: String, end: End) -> Result<Value, Reply> {
         let (mut result, is_repeated) = self.ending(client, id, end)?;
         // The task that ends it lives as long as the daemon.
-        let result = result.wait_for(Option::is_some).await.map_err(|_| Reply::stopping())?.clone();
-        let mut answer = result.unwrap_or_else(|| Err(Reply::stopping()))?;
+        let result = result.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
+        let mut answer = result.unwrap_or_else(|| Err(Reply::internal("nobody knows whether the lease has ended")))?;
         answer["repeated"] = is_repeated.into();
         Ok(answer)
     }

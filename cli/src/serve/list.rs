@@ -103,7 +103,8 @@ pub(super) async fn listed(service: &Service, from: Cursor, limit: usize) -> Res
         if page.len() > room {
             page.truncate(room);
             locks.append(&mut page);
-            let given = locks.last().map(|lock: &LockInfo| lock.resource.clone()).or(given);
+            // Of this page, not of the one before.
+            let given = locks.last().filter(|_| room > 0).map(|lock: &LockInfo| lock.resource.clone()).or(given);
             return Ok(Listing { locks, rest: Some(Cursor { prefix, place, given }) });
         }
         locks.append(&mut page);

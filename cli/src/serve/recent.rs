@@ -1,4 +1,4 @@
-//! What the daemon remembers of each client, up to a number: the newest stays.
+//! Things that the daemon remembers of each client, up to a number: the newest stay.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -42,10 +42,6 @@ impl Reply {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
     }
 
-    pub(super) fn stopping() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "closed", "the daemon is stopping")
-    }
-
     pub(super) fn limit(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "limit", message)
     }

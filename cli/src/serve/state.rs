@@ -35,7 +35,7 @@ pub(super) struct Service {
     pub(super) counts: Counts,
 }
 
-/// What is held, waited for and remembered.
+/// All that is held, waited for and remembered.
 pub(super) struct Table {
     /// By the ids of the leases.
     pub(super) held: HashMap<String, Entry>,

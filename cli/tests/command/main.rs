@@ -25,8 +25,12 @@ mod quorum;
 mod redis;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(all(feature = "serve", feature = "redis"))]
+mod serve_document;
 #[cfg(feature = "serve")]
 mod serve_reach;
+#[cfg(feature = "serve")]
+mod serve_requests;
 mod settings;
 mod signals;
 mod terminal;

@@ -1,11 +1,6 @@
 //! Requests to the daemon that are wrong, foreign, too long, or sent again.
-#![cfg(feature = "serve")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
-
-use common::daemon::{Daemon, answer, posted};
-use common::{Place, wait_for};
+use crate::common::daemon::{Daemon, answer, posted};
+use crate::common::{Place, wait_for};
 use serde_json::{Value, json};
 
 fn got(path: &str, more: &str) -> String {
@@ -143,7 +138,7 @@ fn a_finish_that_is_asked_for_again_gets_the_same_answer() {
     }
 }
 
-fn keyed(daemon: &Daemon, path: &str, key: &str, body: &Value, more: &str) -> common::daemon::Answer {
+fn keyed(daemon: &Daemon, path: &str, key: &str, body: &Value, more: &str) -> crate::common::daemon::Answer {
     answer(daemon.send(&posted(path, &body.to_string(), &format!("Idempotency-Key: {key}\r\n{more}"))))
 }
 

@@ -1,16 +1,11 @@
 //! The document of the daemon for programs, held against what the daemon does: each route, field and status, both ways.
-#![cfg(all(feature = "serve", feature = "redis"))]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 
-use common::daemon::{Answer, Daemon, answer, posted};
-use common::{Place, wait_for};
+use crate::common::daemon::{Answer, Daemon, answer, posted};
+use crate::common::{Place, wait_for};
 use leasehold_servers::redis::Server;
 use serde_json::{Value, json};
 
@@ -20,7 +15,7 @@ const UNSEEN: [&str; 1] = ["500"];
 
 /// The routes of the program, from its source.
 fn routes() -> Vec<(String, String)> {
-    let source = include_str!("../src/serve/api.rs");
+    let source = include_str!("../../src/serve/api.rs");
     let routes = source.lines().filter_map(|line| line.trim().strip_prefix(".route(\""));
     routes
         .map(|route| {
@@ -44,7 +39,7 @@ impl Seen {
         Self { document, statuses: RefCell::default(), fields: RefCell::default() }
     }
 
-    /// What stands at a place, which may name another one.
+    /// The part of the document at a place, which may name another one.
     fn at(&self, place: &str) -> (String, &Value) {
         let value = self.document.pointer(place).unwrap_or_else(|| panic!("nothing at {place}"));
         match value["$ref"].as_str() {
@@ -144,6 +139,10 @@ fn expected(answer: Answer) -> BTreeSet<String> {
     rest.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
+fn got(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+}
+
 fn keys(of: &Value) -> BTreeSet<String> {
     of.as_object().unwrap().keys().cloned().collect()
 }
@@ -198,11 +197,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
             "/v1/inspect" => (format!("{real}?resource=a"), true),
             _ => (real, method == "get"),
         };
-        let whole = if get {
-            format!("GET {real} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        } else {
-            posted(&real, "{}", "")
-        };
+        let whole = if get { got(&real) } else { posted(&real, "{}", "") };
         let with = |line: &str| whole.replacen("\r\nConnection", &format!("\r\n{line}\r\nConnection"), 1);
         let ask = |text: &str| check(&method, &path, answer(daemon.send(text)));
         ask(&with("Host: localhost"));
@@ -271,33 +266,37 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
     seen.statuses.borrow_mut().insert(("post".to_owned(), "/v1/hold".to_owned(), "200".to_owned()));
 
     // Leases that were broken.
-    let keyed = |path: &str, key: &str, body: &Value| {
-        let more = format!("Idempotency-Key: {key}\r\n");
-        check("post", path, answer(daemon.send(&posted(path, &body.to_string(), &more))))
+    let roomy = Daemon::start(&place, &["--store", &url]);
+    let keyed = |path: &str, body: &Value| {
+        let text = posted(path, &body.to_string(), "Idempotency-Key: 1\r\n");
+        check("post", path, answer(roomy.send(&text)))
     };
-    let lock = json!({ "resource": "a", "ttl_ms": 60_000 });
-    let run = json!({ "name": "a", "slot": "b", "ttl_ms": 60_000 });
-    let lose = |path: &str, key: &str| {
-        let (body, name) = if path == "/v1/once" { (&run, "a@b") } else { (&lock, "a") };
-        let (lease, lost) = (keyed(path, key, body), daemon.metric("leasehold_serve_lost_total"));
+    let lock = json!({ "resource": "a", "ttl_ms": 15_000 });
+    let run = json!({ "name": "a", "slot": "b", "ttl_ms": 15_000 });
+    let taken = ["c", "d"].map(|name| {
+        let body = json!({ "resource": name, "ttl_ms": 15_000 });
+        check("post", "/v1/acquire", answer(roomy.send(&posted("/v1/acquire", &body.to_string(), ""))))
+    });
+    let unfinished = roomy.post("/v1/once", &json!({ "name": "e", "slot": "f", "ttl_ms": 15_000 })).expect(200);
+    keyed("/v1/acquire", &lock);
+    keyed("/v1/once", &run);
+    for name in ["a", "a@b", "c", "d", "e@f"] {
         place.run(&["break", "--yes", name, "--store", &url]).expect(0);
-        wait_for("the loss", || daemon.metric("leasehold_serve_lost_total") > lost);
-        lease
-    };
-    for (path, body) in [("/v1/acquire", &lock), ("/v1/once", &run)] {
-        lose(path, "1");
-        keyed(path, "1", body);
-        keyed(path, "1", body);
     }
-    by_id("renew", &lose("/v1/acquire", "2"));
-    by_id("release", &lose("/v1/acquire", "3"));
-    by_id("finish", &lose("/v1/once", "4"));
+    wait_for("the losses", || roomy.metric("leasehold_serve_lost_total") == 5);
+    // Lost, and then over.
+    for _ in 0..2 {
+        keyed("/v1/acquire", &lock);
+        keyed("/v1/once", &run);
+    }
+    for (lease, what) in [(&taken[0], "renew"), (&taken[1], "release"), (&unfinished, "finish")] {
+        check("post", &format!("/v1/leases/{{id}}/{what}"), roomy.lease(lease, what));
+    }
 
     // As many leases as a client may have.
-    let held = ["one", "two", "three"].map(|name| {
-        let body = json!({ "name": name, "slot": "x", "ttl_ms": 60_000 });
-        check("post", "/v1/once", daemon.post("/v1/once", &body))
-    });
+    for name in ["one", "two", "three"] {
+        check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": name, "slot": "x", "ttl_ms": 60_000 })));
+    }
     acquire(json!({ "resource": "four" }));
     for (path, body) in [("/v1/hold", json!({ "resource": "four" })), ("/v1/once", json!({ "name": "4", "slot": "x" }))]
     {
@@ -308,22 +307,35 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
     }
 
     // A store that refuses, and one that is down.
-    let ask_all = |held: &[Value]| {
-        by_id("release", &held[0]);
-        by_id("finish", &held[1]);
-        acquire(json!({ "resource": "four" }));
-        check("post", "/v1/hold", daemon.post("/v1/hold", &json!({ "resource": "four" })));
-        check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": "4", "slot": "x" })));
-        check("get", "/v1/inspect", daemon.get("/v1/inspect?resource=a"));
-        check("get", "/v1/list", daemon.get("/v1/list"));
+    // A release is waited for in 2 s, and a finish for as long as its lease lasts.
+    let hold_two = |names: [&str; 2]| {
+        [(names[0], 60_000), (names[1], 2_000)]
+            .map(|(name, ttl)| roomy.post("/v1/once", &json!({ "name": name, "slot": "x", "ttl_ms": ttl })).expect(200))
     };
+    let ask_all = |held: &[Value]| {
+        let id = |lease: &Value, what: &str| format!("/v1/leases/{}/{what}", lease["id"].as_str().unwrap());
+        let lock = r#"{"resource":"four","ttl_ms":2000}"#;
+        let asked = [
+            ("/v1/leases/{id}/release", posted(&id(&held[0], "release"), "{}", "")),
+            ("/v1/leases/{id}/finish", posted(&id(&held[1], "finish"), "{}", "")),
+            ("/v1/acquire", posted("/v1/acquire", lock, "")),
+            ("/v1/hold", posted("/v1/hold", &lock.replace("four", "five"), "")),
+            ("/v1/once", posted("/v1/once", r#"{"name":"4","slot":"x","ttl_ms":2000}"#, "")),
+            ("/v1/inspect", got("/v1/inspect?resource=a")),
+            ("/v1/list", got("/v1/list")),
+        ];
+        // All at once, since each waits for the store.
+        let streams =
+            asked.map(|(path, text)| (path, if text.starts_with("GET") { "get" } else { "post" }, roomy.send(&text)));
+        for (path, method, stream) in streams {
+            check(method, path, answer(stream));
+        }
+    };
+    let held = hold_two(["held-1", "held-2"]);
     assert!(!server.command(&["ACL", "SETUSER", "default", "-@all", "+@connection", "+acl"]).is_error());
     ask_all(&held);
     assert!(!server.command(&["ACL", "SETUSER", "default", "+@all"]).is_error());
-    let held = ["five", "six"].map(|name| {
-        let body = json!({ "name": name, "slot": "x", "ttl_ms": 2_000 });
-        check("post", "/v1/once", daemon.post("/v1/once", &body))
-    });
+    let held = hold_two(["held-3", "held-4"]);
     server.kill();
     ask_all(&held);
 
