@@ -18,6 +18,7 @@ mod logs;
 mod mutants;
 mod named;
 mod node;
+mod openapi;
 mod playground;
 mod promtool;
 mod prove;
@@ -65,6 +66,7 @@ Usage: cargo xtask <command> [arguments]
   interop                  install the lock libraries of other languages that tests share keys with
   node [pack]              build the Node package and what npm would publish, and run its tests; or only make its
                            packages for this machine, which npm installs anywhere
+  openapi                  build the command, and hold `leasehold serve` against its OpenAPI document by schemathesis
   python [sdist]           build the Python package, and run its tests; or build it from its source distribution
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
@@ -117,6 +119,7 @@ fn main() -> ExitCode {
         Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
         Some("node") => node::node(&rest),
+        Some("openapi") => none(&rest).and_then(|()| openapi::openapi()),
         Some("playground") => playground::playground(&rest),
         Some("python") => python::python(&rest),
         Some("docs") => none(&rest).and_then(|()| docs::docs()),

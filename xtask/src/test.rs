@@ -5,7 +5,7 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result};
 use crate::steps::{Later, Steps};
 use crate::{
-    chaos, component, conformance, deny, dynamodb, flaky, interop, node, playground, python, setup, sim, tidy,
+    chaos, component, conformance, deny, dynamodb, flaky, interop, node, openapi, playground, python, setup, sim, tidy,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -70,6 +70,12 @@ pub fn run_all(steps: &mut Steps) -> Result {
             steps.run("tests that wait", tests)?;
             let demo = demo::build(steps, Stores::All)?;
             steps.run("demo", demo)
+        });
+        tracks.run("the daemon", |steps| {
+            packages.wait(steps)?;
+            let python = openapi::install(steps)?;
+            built.wait(steps)?;
+            openapi::check(steps, &python)
         });
         tracks.start(&wheel, |steps| {
             tools.wait(steps)?;

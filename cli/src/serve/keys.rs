@@ -54,7 +54,10 @@ impl Prints {
 pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Reply> {
     let mut keys = headers.get_all(KEY).iter();
     let Some(key) = keys.next() else { return Ok(None) };
-    let key = key.to_str().ok().filter(|key| (1..=LONGEST_KEY).contains(&key.len()) && !key.contains(','));
+    let is_key = |key: &&str| {
+        (1..=LONGEST_KEY).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
+    };
+    let key = key.to_str().ok().filter(is_key);
     match (key, keys.next()) {
         (Some(key), None) => Ok(Some(key.to_owned())),
         (_, _) => Err(Reply::bad(format!(

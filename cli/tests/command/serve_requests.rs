@@ -178,7 +178,7 @@ fn an_acquisition_whose_answer_was_lost_is_asked_for_again() {
     let first = keyed(&daemon, "/v1/once", "k-1", &run, "").expect(200);
     let again = keyed(&daemon, "/v1/once", "k-1", &run, "").expect(200);
     assert_eq!((&first["id"], &again["state"], &again["repeated"]), (&again["id"], &json!("run"), &json!(true)));
-    for bad in ["", "a, b", "k\r\nIdempotency-Key: l", &"k".repeat(256)] {
+    for bad in ["", "a,b", "a b", "a\tb", "k\r\nIdempotency-Key: l", &"k".repeat(256)] {
         assert_eq!(keyed(&daemon, "/v1/acquire", bad, &job, "").status, 400, "{bad}");
     }
     assert_eq!(keyed(&daemon, "/v1/hold", "k-3", &job, "").status, 400);
