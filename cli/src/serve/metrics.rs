@@ -19,7 +19,11 @@ fn text(service: &Service) -> String {
     let waiting: usize = service.waiting().values().sum();
     let counters = [
         ("leasehold_serve_requests_total", "Requests that were let in.", read(&counts.requests)),
-        ("leasehold_serve_refused_total", "Requests without a token, or for another host.", read(&counts.refused)),
+        (
+            "leasehold_serve_refused_total",
+            "Requests without a token, for another host, of a foreign page, or too long.",
+            read(&counts.refused),
+        ),
         ("leasehold_serve_granted_total", "Locks and runs that were granted.", read(&counts.granted)),
         (
             "leasehold_serve_busy_total",
