@@ -1,4 +1,5 @@
 //! The document of the daemon for programs, held against what the daemon does: each route, field and status, both ways.
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,5 @@
 //! Requests to the daemon that are wrong, foreign, too long, or sent again.
+
 use crate::common::daemon::{Daemon, answer, posted};
 use crate::common::{Place, wait_for};
 use serde_json::{Value, json};
