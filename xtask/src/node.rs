@@ -204,8 +204,7 @@ fn install_others(steps: &mut Steps) -> Result<PathBuf> {
 
 /// `cargo xtask prove next`: applications of Next.js, which takes a minute to install and another to build each.
 pub fn next(steps: &mut Steps) -> Result {
-    let (built, transpiled) = build(steps, "ci")?;
-    let target = install(steps, &built, &transpiled)?;
+    let target = install_built(steps)?;
     let (others, next) = (install_others(steps)?, run::target()?.join("next"));
     let sources = run::root().join(PACKAGE).join("tools/next");
     steps.timed("Next.js", || interop::install_npm(&sources, &next, &["next"]))?;
@@ -223,6 +222,12 @@ fn install_compiler(steps: &mut Steps) -> Result<PathBuf> {
     let sources = run::root().join(PACKAGE).join("tools");
     steps.timed("node, tools", || interop::install_npm(&sources, &target, &packages))?;
     Ok(target)
+}
+
+/// Builds the package, and answers the folder that has it.
+pub fn install_built(steps: &mut Steps) -> Result<PathBuf> {
+    let (built, transpiled) = build(steps, "ci")?;
+    install(steps, &built, &transpiled)
 }
 
 /// Takes the addon from `built`, and leaves in the folder that it answers: the packages as they are published,

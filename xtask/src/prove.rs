@@ -6,8 +6,8 @@
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use crate::{
-    chaos, deny, differential, docs, fuzz, interop, node, promtool, release, setup, shell_mutants, sim, test, valkey,
-    windows,
+    chaos, deny, differential, docs, fuzz, interop, node, programs, promtool, release, setup, shell_mutants, sim, test,
+    valkey, windows,
 };
 
 const PROPTEST_CASES: &str = "20000";
@@ -21,7 +21,7 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 19] = [
+const PARTS: [Part; 20] = [
     TEST,
     ("deny", agreed_on),
     ("alerts", promtool::check_alerts),
@@ -31,6 +31,7 @@ const PARTS: [Part; 19] = [
     ("next", node::next),
     ("release", all_that_is_published),
     ("windows", windows::run),
+    ("programs", programs::run_long),
     ("chaos", chaos_for_long),
     ("sim", sim::run_long),
     ("fuzz", fuzz::run_long),

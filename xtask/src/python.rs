@@ -14,6 +14,8 @@ use std::process::Command;
 /// The package, and the pinned versions of what builds and tests it, and of the libraries that it is tested with.
 const PACKAGE: &str = "python";
 const REQUIREMENTS: [&str; 2] = ["python/requirements.txt", "python/libraries.txt"];
+/// Programs as newcomers write them, and their judge.
+const PROGRAMS: &str = "testing/programs";
 /// The benchmark, and the pinned versions of the locks that it is measured beside.
 const BENCHMARK: &str = "python/bench/locks.py";
 const PEERS: &str = "python/bench/requirements.txt";
@@ -73,7 +75,10 @@ pub fn test(steps: &mut Steps, Installed { python, wheel }: &Installed) -> Resul
     module("python, stubs", &["mypy.stubtest", "leasehold._native", "--mypy-config-file"], &[&settings])?;
     let source = run::root().join(PACKAGE).join("leasehold");
     let examples = run::root().join("examples").join(PACKAGE);
-    module("python, types", &["mypy", "--config-file"], &[&settings, &source, &tests, &examples])?;
+    let programs = run::root().join(PROGRAMS);
+    let (programs, judge) = (programs.join(PACKAGE), programs.join("judge"));
+    let typed = [&settings, &source, &tests, &examples, &programs, &judge].map(PathBuf::as_path);
+    module("python, types", &["mypy", "--config-file"], &typed)?;
     // With all that was printed and logged, also where nothing failed.
     let told =
         report.iter().flat_map(|path| ["--junitxml".into(), path.clone(), "-o".into(), "junit_logging=all".into()]);

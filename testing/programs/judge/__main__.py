@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import random
 import shutil
 import subprocess
@@ -56,9 +57,9 @@ def main() -> None:
 def compile_programs(packages: Path | None) -> Path:
     if packages is None:
         sys.exit("--node is missing: the folder whose node_modules has leasehold and typescript")
-    built = packages.resolve() / "programs"
-    shutil.rmtree(built, ignore_errors=True)
-    shutil.copytree(Path(__file__).parent.parent / "node", built)
+    built = Path(tempfile.mkdtemp(prefix="programs-", dir=packages.resolve()))
+    atexit.register(shutil.rmtree, built, ignore_errors=True)
+    shutil.copytree(Path(__file__).parent.parent / "node", built, dirs_exist_ok=True)
     compiler = packages.resolve() / "node_modules" / "typescript" / "bin" / "tsc"
     if subprocess.run(["node", str(compiler), "--project", str(built)]).returncode != 0:
         sys.exit("the programs for Node do not compile")

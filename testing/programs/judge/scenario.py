@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults import Faults
-from servers import Encrypted, Store, Watched
+from stores import Encrypted, Store, Watched
 from service import PATIENCE, BrokenPromiseError, Counts, Service, Worker
 
 STORES: dict[str, Callable[[Path], Store]] = {"failover": Watched, "certificate": Encrypted}
@@ -152,6 +152,9 @@ class Run:
                 running.remove(process)
                 if process.popen.returncode != 0:
                     running.append(Process(self, self._rest(process.args)))
+            if running and all(process.worker.is_stopped for process in running):
+                # All others have ended, so another machine comes.
+                running.append(Process(self, starts[0]))
             if time.monotonic() > end:
                 raise BrokenPromiseError(f"{self.program} does not end: see {running[0].log}")
             self._look()
@@ -253,7 +256,8 @@ class Run:
             orders = [f"{number}-{place}" for place in range(4)]
             self.expected.extend(orders)
             # Each twice, by way of two instances, as by an impatient client.
-            sends = [(order, self.random.randrange(3) + again) for order in orders for again in range(2)]
+            places = {order: self.random.randrange(3) for order in orders}
+            sends = [(order, places[order] + again) for order in orders for again in range(2)]
             threads = [threading.Thread(target=send, args=[*each]) for each in sends]
             for thread in threads:
                 thread.start()

@@ -32,6 +32,7 @@ class Worker:
     pid: int
     is_gone: bool = False
     is_killed: bool = False
+    is_stopped: bool = False
     stops: list[float] = field(default_factory=list)
 
 
