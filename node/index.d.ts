@@ -341,16 +341,15 @@ export class Client {
   watch(name: string, options?: WatchOptions): AsyncGenerator<Change, never, undefined>;
 
   /**
-   * Runs as a candidate in an election until it resigns, the client is closed, or a callback throws. It keeps the process
-   * alive.
+   * Runs as a candidate in an election until it resigns or the client is closed. It keeps the process alive.
    *
    * @throws {@link ConfigError} for an invalid name, ttl or owner.
    */
   elect(name: string, options?: ElectOptions): Promise<Election>;
 
   /**
-   * Works on shards beside other workers until it stops, the client is closed, or a callback throws. Each shard is a lock, so it
-   * has one holder at a time, and each worker gets a fair share. It keeps the process alive.
+   * Works on shards beside other workers until it stops or the client is closed. Each shard is a lock, so it has one holder at
+   * a time, and each worker gets a fair share. It keeps the process alive.
    *
    * @throws {@link ConfigError} for an invalid name, count, time or owner. Later errors are in `lastError`.
    */
@@ -623,7 +622,7 @@ export class Leases implements Iterable<Lease> {
 }
 
 /**
- * A candidacy that lasts until it resigns, its client is closed, or a callback throws. Garbage collection does not end it.
+ * A candidacy that lasts until it resigns or its client is closed. Garbage collection does not end it.
  */
 export class Election {
   private constructor();

@@ -1,4 +1,4 @@
-"""What happens to workers and to their store, at moments that the seed chooses: when a request of a worker is under way."""
+"""Faults of workers and of their store, at moments that the seed chooses: when a request of a worker is under way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Faults:
         points = POINTS[kind]
         self._planned = [points[place % len(points)] for place in range(number)] if points else []
         if kind == "stop" and are_claims_rare:
-            # Whoever takes over claims while the one before is still stopped, so only the first claim is there to be met.
+            # The next holder claims while the one before is still stopped, so only the first claim is there to be met.
             self._planned = ["claim", *["before"] * (number - 1)][:number] if number > 1 else ["before"]
         self._is_busy = False
         self.happened = 0
@@ -46,6 +46,8 @@ class Faults:
             return not self._planned and not self._is_busy
 
     def interfere(self, point: str, session: Session) -> str | None:
+        if self.kind == "unshared" and point == "claim":
+            self._wait_for_another(session)
         with self._lock:
             if self._is_busy or not self._planned or self._planned[0] != point or not session.is_active():
                 return None
@@ -73,6 +75,17 @@ class Faults:
                 self.happened += 1
             with self.service.condition:
                 self.service.condition.notify_all()
+
+    def _wait_for_another(self, session: Session) -> None:
+        """Until another worker has the same item, so that processes that start one after the other meet, too."""
+
+        def is_there() -> bool:
+            sessions = self.service.sessions.values()
+            return any(other.item == session.item and other.worker is not session.worker for other in sessions)
+
+        with self.service.condition:
+            # Of permits, another one may have been taken.
+            self.service.condition.wait_for(is_there, 10)
 
     def _kill(self, session: Session) -> str:
         with self.service.condition:

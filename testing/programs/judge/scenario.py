@@ -274,33 +274,39 @@ class Run:
     def _endless(self) -> None:
         """Workers that go on until they are told to end, of which the dead are replaced."""
         running = [Process(self, []) for _ in range(3)]
+        if self.fault == "unshared":
+            self.service.wait("two at once", lambda: self.service.counts.overlaps > 0)
+            return
         items = PARTITIONS if self.program == "partitions" else 1
-        after: dict[str, int] = {}
-
-        def is_enough() -> bool:
-            if not self.faults.are_over():
-                return False
-            now = {item: len(self.service.lines(item)) for item in self.service.items()}
-            if not after:
-                after.update({item: number + 5 for item, number in now.items()})
-            return len(now) == items and all(number >= after.get(item, 5) for item, number in now.items())
-
         end = time.monotonic() + 3 * PATIENCE
-        while not is_enough():
-            for place, process in enumerate(running):
-                if process.has_ended(self.service):
-                    running[place] = Process(self, [])
-            if time.monotonic() > end:
-                raise BrokenPromiseError(f"the work does not go on: see {running[0].log}")
-            self._look()
-            time.sleep(0.05)
+
+        def go_on(holds: Callable[[], bool], may_replace: bool) -> None:
+            while not holds():
+                for place, process in enumerate(running):
+                    if process.has_ended(self.service) and may_replace:
+                        running[place] = Process(self, [])
+                if time.monotonic() > end:
+                    raise BrokenPromiseError(f"the work does not go on: see {running[0].log}")
+                self._look()
+                time.sleep(0.05)
+
+        go_on(lambda: self.faults.are_over() and len(self.service.items()) == items, may_replace=True)
+        # One that works ends. Those who have lived through it all take over, and each item gets more lines.
+        with self.service.condition:
+            working = {session.worker.pid for session in self.service.active()}
+        leaving = next((process for process in running if process.popen.pid in working), running[0])
+        running.remove(leaving)
+        leaving.end()
+        leaving.has_ended(self.service)
+        enough = {item: len(self.service.lines(item)) + 5 for item in self.service.items()}
+        go_on(lambda: all(len(self.service.lines(item)) >= number for item, number in enough.items()), may_replace=False)
         for process in running:
             process.end()
             process.has_ended(self.service)
 
 
 def command(language: str, program: str, built: Path) -> list[str]:
-    """What starts a program."""
+    """The command that starts a program."""
     if language == "python":
         return [sys.executable, str(Path(__file__).parent.parent / "python" / f"{program}.py")]
     return ["node", str(built / f"{program}.mjs")]

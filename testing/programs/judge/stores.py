@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -19,10 +20,23 @@ NAME = "main"
 
 def eventually(what: str, holds: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
-    while not holds():
+    while True:
+        with contextlib.suppress(ConnectionError):
+            if holds():
+                return
         if time.monotonic() > end:
             raise BrokenPromiseError(f"{what}: not within {PATIENCE:.0f} s")
         time.sleep(0.02)
+
+
+def insist(port: int, *words: str) -> None:
+    """A command that may be repeated: a server that changes its role closes connections."""
+
+    def is_done() -> bool:
+        ask(port, *words)
+        return True
+
+    eventually(words[0], is_done)
 
 
 def free_port() -> int:
@@ -42,6 +56,8 @@ def ask(port: int, *words: str) -> Any:
 
 def _reply(answer: Any) -> Any:
     line = answer.readline().decode().rstrip("\r\n")
+    if not line:
+        raise ConnectionResetError("closed before its answer")
     kind, rest = line[:1], line[1:]
     if kind == "$":
         return None if rest == "-1" else answer.read(int(rest) + 2)[:-2].decode()
@@ -139,7 +155,7 @@ class Watched(Store):
         old, new = self.master, self.replica
         eventually("the replica follows", lambda: ask(new.port, "ROLE")[0:4:3] == ["slave", "connected"])
         # Longer than anything below may take; it ends with the hand-over.
-        ask(old.port, "CLIENT", "PAUSE", str(int(10 * PATIENCE * 1000)), "WRITE")
+        insist(old.port, "CLIENT", "PAUSE", str(int(10 * PATIENCE * 1000)), "WRITE")
         eventually("the replica is in sync", self._is_in_sync)
         eventually("the Sentinel begins", self._begin)
         address = ["127.0.0.1", str(new.port)]
@@ -148,8 +164,8 @@ class Watched(Store):
             "the Sentinel names it", lambda: bool(ask(self.sentinel.port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME) == address)
         )
         # Not by the Sentinel, whose own message waits for the end of the pause.
-        ask(old.port, "REPLICAOF", *address)
-        ask(old.port, "CLIENT", "UNPAUSE")
+        insist(old.port, "REPLICAOF", *address)
+        insist(old.port, "CLIENT", "UNPAUSE")
         self.master, self.replica = new, old
 
     def _begin(self) -> bool:

@@ -5,7 +5,7 @@ import type { Lease } from "leasehold";
 /** Somebody else has the lock by now: stop, and discard the work. */
 export class StaleError extends Error {}
 
-/** What is written of the item that a lease protects: claimed before the first read, and checked with each write. */
+/** The lines of the item that a lease protects: claimed before the first read, and checked with each write. */
 export class Ledger {
   lines: string[] = [];
 

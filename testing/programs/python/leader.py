@@ -14,9 +14,12 @@ work: list[threading.Thread] = []
 def lead(lease: leasehold.Lease) -> None:
     try:
         with Ledger(lease) as ledger:
-            while not ended.is_set():
-                ledger.write(f"tick-{len(ledger.lines)}")
-    except (leasehold.LeaseLostError, StaleError) as error:
+            while not ended.is_set() and not lease.lost.is_set():
+                try:
+                    ledger.write(f"tick-{len(ledger.lines)}")
+                except leasehold.LeaseLostError:    # by the check: renewals may only be late, so the term may go on
+                    lease.lost.wait(0.5)
+    except StaleError as error:
         print("another one leads:", error, flush=True)
 
 

@@ -16,7 +16,7 @@ class StaleError(Exception):
 
 
 class Ledger:
-    """What is written of the item that a lease protects: claimed before the first read, and checked with each write."""
+    """The lines of the item that a lease protects: claimed before the first read, and checked with each write."""
 
     def __init__(self, lease: leasehold.Lease) -> None:
         self._lease = lease

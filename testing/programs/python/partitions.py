@@ -19,9 +19,12 @@ class Consumer(threading.Thread):
     def run(self) -> None:
         try:
             with Ledger(self.shard) as ledger:
-                while not self.stopping.is_set():
-                    ledger.write(f"{self.shard.index}/{len(ledger.lines)}")
-        except (leasehold.LeaseLostError, StaleError) as error:
+                while not self.stopping.is_set() and not self.shard.lost.is_set():
+                    try:
+                        ledger.write(f"{self.shard.index}/{len(ledger.lines)}")
+                    except leasehold.LeaseLostError:    # by the check: renewals may only be late, so the shard may stay ours
+                        self.shard.lost.wait(0.5)
+        except StaleError as error:
             print("another one has partition", self.shard.index, error, flush=True)
 
 
