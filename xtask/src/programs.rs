@@ -9,8 +9,8 @@ use std::process::Command;
 
 /// Starts the programs, disturbs them, and counts what became of their work.
 const JUDGE: &str = "testing/programs/judge";
-/// With every change: one worker of each program is killed.
-const SHORT: [&str; 6] = ["--faults", "kill", "--number", "1", "--at-once", "6"];
+/// With every change: one worker of each program is killed, and the judge must see when nothing is shared.
+const SHORT: [&str; 7] = ["--faults", "kill", "unshared", "--number", "1", "--at-once", "6"];
 
 pub fn run_short(steps: &mut Steps, python: &Installed, packages: &Path) -> Result {
     let mut judge = judge(python, packages);

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from faults import POINTS
 from scenario import Row, Run, command
+from stores import end_all
 
 PROGRAMS = ["nightly", "orders", "calls", "leader", "migrate", "partitions"]
 LANGUAGES = ["python", "node"]
@@ -30,6 +33,8 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=3, help="scenarios side by side")
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
     built = compile_programs(args.node) if "node" in args.languages else Path()
     # It stays where something is wrong.
     folder = Path(tempfile.mkdtemp(prefix="leasehold-programs-"))
@@ -52,6 +57,12 @@ def main() -> None:
         print(f"\n{len(wrong)} of {len(rows)} are wrong, seed {args.seed}; what the programs said is in {folder}")
         sys.exit(1)
     shutil.rmtree(folder)
+
+
+def end(*_: object) -> None:
+    """Leaves nothing running; the threads of scenarios would wait for what is killed."""
+    end_all()
+    os._exit(1)
 
 
 def compile_programs(packages: Path | None) -> Path:

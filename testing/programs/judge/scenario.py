@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from faults import Faults
-from stores import Encrypted, Store, Watched
+from stores import Encrypted, Store, Watched, start
 from service import PATIENCE, BrokenPromiseError, Counts, Service, Worker
 
 STORES: dict[str, Callable[[Path], Store]] = {"failover": Watched, "certificate": Encrypted}
@@ -48,7 +48,7 @@ class Process:
         environment = {**os.environ, "LEASEHOLD_STORE": run.url, "LEASEHOLD_REQUIRE_STORE": "1", "LEDGER": run.service.url, "PORT": "0"}
         with self.log.open("wb") as said:
             command = [*run.command, *args]
-            self.popen = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment)
+            self.popen = start(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment)
         self.worker: Worker = run.service.start(self.popen.pid)
         run.processes.append(self)
 

@@ -16,6 +16,19 @@ from typing import Any
 from service import PATIENCE, BrokenPromiseError
 
 NAME = "main"
+CHILDREN: list[subprocess.Popen[bytes]] = []
+"""All that was started here."""
+
+
+def start(args: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    CHILDREN.append(subprocess.Popen(args, **options))
+    return CHILDREN[-1]
+
+
+def end_all() -> None:
+    for child in list(CHILDREN):
+        if child.poll() is None:
+            child.kill()
 
 
 def eventually(what: str, holds: Callable[[], bool]) -> None:
@@ -78,7 +91,7 @@ class Server:
             home.mkdir()
             with (home / "log").open("wb") as said:
                 args = ["redis-server", *options(self.port)]
-                self.process = subprocess.Popen(args, stdout=said, stderr=said, cwd=home)
+                self.process = start(args, stdout=said, stderr=said, cwd=home)
             if self._answers():
                 return
             self.end()
