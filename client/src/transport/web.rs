@@ -1,16 +1,24 @@
-//! The HTTP client of all stores behind HTTP: it speaks directly to one server.
+//! The HTTP client of all stores behind HTTP, and the one policy for their connections.
 
 use std::error::Error as _;
 use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use reqwest::header::HeaderName;
-use reqwest::{Client, ClientBuilder, Response, redirect};
+use reqwest::header::HeaderMap;
+use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
+use tokio::sync::Semaphore;
 
+use super::connections::until;
 use super::readiness::CONNECT_PATIENCE;
 use super::{tcp, tls};
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::url::Reach;
 
 /// Idle connections are closed on this side first: servers and proxies close them after about a minute.
 const IDLE: Duration = Duration::from_secs(30);
@@ -24,20 +32,126 @@ pub(super) fn without_tls() -> ClientConfig {
     ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
-/// A client for one pool: its connections belong to the runtime that makes them.
-///
-/// # Errors
-/// There is not enough memory, or no file descriptor.
-pub(super) fn client(tls: &ClientConfig, https_only: bool) -> Result<Client, Fault> {
-    let client = builder(tls.clone())
-        .https_only(https_only)
-        .connect_timeout(CONNECT_PATIENCE)
-        .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(MOST_CONNECTIONS)
-        .tcp_nodelay(true)
-        .tcp_keepalive(tcp::KEEPALIVE);
-    let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
-    client.build().map_err(|error| unable(&error))
+/// How to connect to one store, for all of its pools.
+pub(super) struct Web {
+    tls: ClientConfig,
+    https_only: bool,
+    /// Counts how often a connection fell silent or broke under a request. Pools then begin anew, since what has become of
+    /// one connection has become of the idle ones too: nobody shall try them all.
+    breaks: AtomicU64,
+}
+
+/// The parameters `cert` and `key`: files with the client's certificate and its key.
+pub(super) type Shown<'a> = Option<(&'a Path, &'a Path)>;
+
+impl Web {
+    /// # Errors
+    /// A certificate cannot be read, or there is no file descriptor.
+    pub(super) fn new(reach: Reach, ca: Option<&Path>, shown: Shown<'_>) -> Result<Self, String> {
+        let tls = match (reach, shown) {
+            (Reach::Loopback | Reach::Plaintext, _) => without_tls(),
+            (Reach::Tls, None) => tls::trusting(ca)?.with_no_client_auth(),
+            #[cfg(feature = "etcd")]
+            (Reach::Tls, Some((certificate, key))) => tls::showing(tls::trusting(ca)?, certificate, key)?,
+            #[cfg(not(feature = "etcd"))]
+            (Reach::Tls, Some(_)) => return Err("only etcd takes certificates of clients".to_owned()),
+        };
+        let web = Self { tls, https_only: reach == Reach::Tls, breaks: AtomicU64::new(0) };
+        web.client().map_err(|fault| fault.to_string())?;
+        Ok(web)
+    }
+
+    fn client(&self) -> Result<Client, Fault> {
+        let client = builder(self.tls.clone())
+            .https_only(self.https_only)
+            .connect_timeout(CONNECT_PATIENCE)
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(MOST_CONNECTIONS)
+            .tcp_nodelay(true)
+            .tcp_keepalive(tcp::KEEPALIVE);
+        let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
+        client.build().map_err(|error| unable(&error))
+    }
+}
+
+/// Connections to one store that live in one runtime. Requests share them, each has one of its own while it lasts.
+pub(super) struct Pool {
+    web: Arc<Web>,
+    room: Semaphore,
+    /// The client, and the count of breaks when it was made.
+    client: Mutex<Option<(u64, Client)>>,
+}
+
+/// An answer of a server.
+pub(super) struct Answered {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answered {
+    /// A header, if it is text.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl Pool {
+    pub(super) fn new(web: Arc<Web>) -> Self {
+        Self { web, room: Semaphore::new(MOST_CONNECTIONS), client: Mutex::default() }
+    }
+
+    /// The client for a request, and the count of breaks that it knows of. Without connections where there was another break.
+    ///
+    /// # Errors
+    /// There is not enough memory, or no file descriptor.
+    pub(super) fn client(&self) -> Result<(u64, Client), Fault> {
+        let breaks = self.web.breaks.load(Ordering::SeqCst);
+        let mut client = self.client.lock();
+        if let Some((known, client)) = &*client
+            && *known == breaks
+        {
+            return Ok((*known, client.clone()));
+        }
+        let made = (breaks, self.web.client()?);
+        *client = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Sends what `ask` makes, and reads the answer. A request without an answer by the deadline closes its connection, so
+    /// that no other request gets its answer, and no pool of the store uses its idle connections any more.
+    ///
+    /// # Errors
+    /// No connection, or no answer by the deadline.
+    pub(super) async fn send(
+        &self,
+        deadline: Monotonic,
+        server: &(dyn fmt::Display + Sync),
+        most: usize,
+        ask: impl FnOnce(&Client) -> Result<RequestBuilder, Fault>,
+    ) -> Result<Answered, TransportFault> {
+        // The semaphore is never closed.
+        let Some(_turn) = until(deadline, self.room.acquire()).await else {
+            return Err(TransportFault::NotSent(Fault::new(FaultKind::Busy, "too many requests are under way")));
+        };
+        let (breaks, client) = self.client().map_err(TransportFault::NotSent)?;
+        let asked = ask(&client).map_err(TransportFault::NotSent)?;
+        drop(client);
+        let answer = until(deadline, async {
+            let mut response = asked.send().await?;
+            let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+            reqwest::Result::Ok(Answered { status, headers, body: read(&mut response, most).await? })
+        });
+        let answer = match answer.await {
+            Some(answer) => answer.map_err(|error| fault(error, server)),
+            None => Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout))),
+        };
+        if let Err(TransportFault::Unknown(_)) = answer {
+            // Those that began before an earlier break say nothing about the connections of today.
+            let _ = self.web.breaks.compare_exchange(breaks, breaks + 1, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        answer
+    }
 }
 
 /// A client without redirects, retries, proxies, referers and compression.
@@ -94,9 +208,4 @@ pub(super) async fn read(response: &mut Response, most: usize) -> reqwest::Resul
         }
     }
     Ok(body)
-}
-
-/// A header of a response, if it is text.
-pub(super) fn header(response: &Response, name: HeaderName) -> Option<String> {
-    response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }

@@ -16,6 +16,7 @@ pub(crate) mod on_postgres;
 pub(crate) mod on_redis;
 #[cfg(feature = "redis")]
 pub(crate) mod quorum;
+pub(crate) mod silence;
 pub(crate) mod twice;
 
 use std::io::{BufRead, BufReader};

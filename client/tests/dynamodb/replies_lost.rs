@@ -241,3 +241,11 @@ fn what_a_proxy_sends_twice_counts_once() {
     let url = through(&new_table(&server), proxy.address());
     crate::common::twice::whatever_is_sent_twice_counts_once(&proxy, &url, Request::containing("UpdateItem"));
 }
+
+#[test]
+fn connections_that_fell_silent_are_left_after_one_request() {
+    let server = server();
+    let url = new_table(&server);
+    let proxy = Proxy::to(server.address());
+    crate::common::silence::is_noticed_once(&proxy, &through(&url, proxy.address()));
+}

@@ -46,6 +46,13 @@ fn operations_whose_answer_is_lost_count_once() {
 }
 
 #[test]
+fn connections_that_fell_silent_are_left_after_one_request() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address());
+    crate::common::silence::is_noticed_once(&proxy, &format!("etcd://{}", proxy.address()));
+}
+
+#[test]
 fn a_token_that_has_expired_is_renewed_without_a_loss() {
     // Tokens that are not used for a second are forgotten.
     let server = Server::with(&["--auth-token-ttl=1"]);

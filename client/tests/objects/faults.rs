@@ -51,6 +51,16 @@ fn operations_whose_answer_is_lost_count_once() {
 }
 
 #[test]
+fn connections_that_fell_silent_are_left_after_one_request() {
+    // The server for S3 ends each connection after an answer.
+    for api in APIS.into_iter().filter(|api| *api != Api::S3) {
+        let server = server(api);
+        let proxy = Proxy::to(server.address());
+        crate::common::silence::is_noticed_once(&proxy, &server.url_at(proxy.address(), "p"));
+    }
+}
+
+#[test]
 fn what_a_proxy_sends_twice_counts_once() {
     for api in APIS {
         let server = server(api);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{ErrorKind, StoreUrl};
+use leasehold_servers::proxy::Proxy;
 use leasehold_servers::rest::{self, Misbehave};
 use leasehold_servers::{redis, webdis};
 
@@ -193,4 +194,12 @@ fn webdis_without_its_redis_is_unavailable_and_comes_back() {
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     redis.restart(redis::Data::Lost);
     eventually("the lock is to be had", || client.lock("job").wait(ms(500)).acquire().is_ok());
+}
+
+#[test]
+fn connections_that_fell_silent_are_left_after_one_request() {
+    let redis = redis::Server::start();
+    let server = rest::Server::start(&redis);
+    let proxy = Proxy::to(server.address());
+    crate::common::silence::is_noticed_once(&proxy, &format!("upstash+http://:{}@{}", server.token(), proxy.address()));
 }

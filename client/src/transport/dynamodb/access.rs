@@ -5,18 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use leasehold_core::op::{Fault, FaultKind, Refusal};
-use leasehold_wire::dynamodb::{Request, Response};
+use leasehold_wire::dynamodb::Request;
 use leasehold_wire::sigv4::{self, Signer};
-use reqwest::header::{DATE, HeaderName, HeaderValue};
+use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
-use rustls::ClientConfig;
 
 use super::credentials::{CredentialCache, Environment, Keys};
 use crate::clock;
 use crate::error::Error;
 use crate::sync::Mutex;
-use crate::transport::{tls, web};
-use crate::url::Reach;
+use crate::transport::web::{Pool, Web};
 use crate::url::dynamodb::DynamodbUrl;
 
 /// The most of a body that is read.
@@ -29,8 +27,7 @@ pub(super) struct Access {
     /// The value of the header `Host`.
     host: String,
     region: String,
-    reach: Reach,
-    tls: ClientConfig,
+    web: Arc<Web>,
     credentials: CredentialCache,
     signer: Mutex<Signer>,
     /// The offset of the server's clock from ours; for signatures, and for times that people read.
@@ -43,30 +40,23 @@ impl Access {
     /// A certificate cannot be read.
     pub(super) fn new(url: &DynamodbUrl) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
-        let reach = url.endpoint.reach;
-        let tls = match reach {
-            Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
-            Reach::Loopback | Reach::Plaintext => web::without_tls(),
-        };
+        let web = Web::new(url.endpoint.reach, url.ca.as_deref(), None).map_err(wrong)?;
         let base = &url.endpoint.base;
-        let access = Self {
+        Ok(Self {
             host: host_header(base).to_owned(),
             base: Url::parse(base).map_err(|error| wrong(error.to_string()))?,
             region: url.region.clone(),
-            reach,
-            tls,
+            web: Arc::new(web),
             credentials: CredentialCache::new(Environment::new(url.profile.as_deref(), &url.region)),
             signer: Mutex::new(Signer::new()),
             ahead_ms: AtomicI64::new(0),
             shown: url.to_string(),
-        };
-        access.client().map_err(|fault| wrong(fault.to_string()))?;
-        Ok(access)
+        })
     }
 
-    /// A client for one pool: its connections belong to the runtime that makes them.
-    pub(super) fn client(&self) -> Result<Client, Fault> {
-        web::client(&self.tls, self.reach == Reach::Tls)
+    /// Connections for one runtime.
+    pub(super) fn pool(&self) -> Pool {
+        Pool::new(Arc::clone(&self.web))
     }
 
     /// The health check of a server, which needs no keys.
@@ -115,16 +105,6 @@ impl Access {
     pub(super) fn set_clock(&self, unix_ms: u64) {
         let ahead = i128::from(unix_ms) - i128::from(clock::unix_ms());
         self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
-    }
-
-    /// The response, with its body up to the size limit.
-    ///
-    /// # Errors
-    /// The connection ends before the answer does.
-    pub(super) async fn response(&self, mut response: reqwest::Response) -> reqwest::Result<Response> {
-        let date = web::header(&response, DATE);
-        let status = response.status().as_u16();
-        Ok(Response { status, date, body: web::read(&mut response, MOST_BODY).await? })
     }
 }
 

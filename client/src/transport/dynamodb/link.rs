@@ -8,15 +8,14 @@ use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::dynamodb::{ErrorClass, Progress, Repeat, Request, Response, Session, classify};
 use reqwest::Client;
-use tokio::sync::Semaphore;
 
-use super::access::Access;
+use super::access::{Access, MOST_BODY};
 use super::credentials::Keys;
 use crate::clock;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
-use crate::transport::web::{self, MOST_CONNECTIONS};
+use crate::transport::web::Pool;
 use crate::transport::{Answer, Answering};
 
 /// A pool that requests share, each on a connection of its own while it lasts.
@@ -24,9 +23,8 @@ use crate::transport::{Answer, Answering};
 /// It greets the server by a health check, and by finding keys to sign with.
 pub(super) struct DynamodbLink {
     access: Arc<Access>,
-    client: Result<Client, Fault>,
+    pool: Pool,
     session: Session,
-    room: Semaphore,
     readiness: Arc<Readiness>,
 }
 
@@ -35,8 +33,8 @@ type Asked = Result<Response, Outcome>;
 
 impl DynamodbLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
-        let client = access.client();
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
+        let pool = access.pool();
+        Self { access, pool, session, readiness: Arc::default() }
     }
 
     /// Sends a request that is no operation on a lock. As for those, it tries fresh keys and the server's clock.
@@ -85,14 +83,14 @@ impl DynamodbLink {
     }
 
     async fn greet(self: Arc<Self>) -> Greeted {
-        let met = match tokio::time::timeout(CONNECT_PATIENCE, self.is_there()).await {
+        let met = match self.is_there().await {
             // The search has its own time limit and error message.
-            Ok(Ok(())) => self.access.keys().await.map(|_| ()).map_err(NoServer::Refused),
-            Ok(Err(fault)) => Err(NoServer::Fault(fault)),
-            Err(_) => {
+            Ok(()) => self.access.keys().await.map(|_| ()).map_err(NoServer::Refused),
+            Err(fault) if fault.kind == FaultKind::Timeout => {
                 let detail = format!("{}: no connection within {CONNECT_PATIENCE:?}", self.access);
                 Err(NoServer::Fault(Fault::new(FaultKind::Timeout, &detail)))
             }
+            Err(fault) => Err(NoServer::Fault(fault)),
         };
         if let Err(why) = &met {
             why.report(Arc::clone(&self.access));
@@ -102,41 +100,22 @@ impl DynamodbLink {
 
     /// Any answer will do: DynamoDB Local answers that it wants a signature.
     async fn is_there(&self) -> Result<(), Fault> {
-        let client = self.client.as_ref().map_err(Clone::clone)?;
-        match self.access.greeting(client).send().await {
-            // Read to the end, so that the connection can be used again.
-            Ok(response) => {
-                self.access.response(response).await.map(|_| ()).map_err(|error| fault_of(self.broken(error)))
-            }
-            Err(error) => Err(fault_of(self.broken(error))),
-        }
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let asked = self.pool.send(deadline, &*self.access, MOST_BODY, |client| Ok(self.access.greeting(client)));
+        asked.await.map(|_| ()).map_err(fault_of)
     }
 
-    fn broken(&self, error: reqwest::Error) -> TransportFault {
-        web::fault(error, &*self.access)
-    }
-
-    /// A request without an answer by the deadline closes its connection, so that no other request gets its answer.
     async fn post(&self, request: &Request, keys: &Keys, deadline: Monotonic) -> Asked {
-        let not_sent = |fault: &Fault| TransportFault::NotSent(fault.clone()).outcome();
-        let client = self.client.as_ref().map_err(not_sent)?;
-        // The semaphore is never closed.
-        let Some(_turn) = until(deadline, self.room.acquire()).await else {
-            return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
-        };
-        let asked = async {
-            let request = self.access.request(client, request, keys).map_err(|fault| not_sent(&fault))?;
-            let doubted = |error| {
+        let ask = |client: &Client| self.access.request(client, request, keys);
+        let answered = self.pool.send(deadline, &*self.access, MOST_BODY, ask).await.map_err(|trouble| {
+            let is_busy = matches!(&trouble, TransportFault::NotSent(fault) if fault.kind == FaultKind::Busy);
+            if !is_busy {
                 self.readiness.reset();
-                self.broken(error).outcome()
-            };
-            let response = request.send().await.map_err(doubted)?;
-            self.access.response(response).await.map_err(doubted)
-        };
-        until(deadline, asked).await.unwrap_or_else(|| {
-            self.readiness.reset();
-            Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome())
-        })
+            }
+            trouble.outcome()
+        })?;
+        let date = answered.header("date").map(str::to_owned);
+        Ok(Response { status: answered.status, date, body: answered.body })
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {

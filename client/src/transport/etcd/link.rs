@@ -10,21 +10,19 @@ use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::errors::login_refused_again;
 use leasehold_wire::etcd::{Memory, Progress, Request, Response, Session, classify, token};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderValue};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder};
-use rustls::ClientConfig;
-use tokio::sync::Semaphore;
 use tracing::Level;
 
 use crate::clock;
 use crate::error::Error;
 use crate::reports;
 use crate::sync::Mutex;
-use crate::transport::connections::{Link, until};
+use crate::transport::connections::Link;
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
-use crate::transport::web::{self, MOST_CONNECTIONS};
-use crate::transport::{Answer, Answering, tls};
+use crate::transport::web::{self, Pool, Web};
+use crate::transport::{Answer, Answering};
 use crate::url::Reach;
 use crate::url::etcd::EtcdUrl;
 
@@ -35,7 +33,7 @@ const MOST_BODY: usize = 1 << 20;
 pub(super) struct Access {
     url: EtcdUrl,
     bases: Vec<String>,
-    tls: ClientConfig,
+    web: Arc<Web>,
     /// The member that answered last.
     current: AtomicUsize,
     token: Mutex<Option<String>>,
@@ -47,22 +45,14 @@ impl Access {
     /// A certificate cannot be read.
     pub(super) fn new(url: &EtcdUrl) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
-        let (scheme, tls) = match (url.reach, &url.shown) {
-            (Reach::Tls, shown) => {
-                let trusting = tls::trusting(url.ca.as_deref()).map_err(wrong)?;
-                let tls = match shown {
-                    Some((certificate, key)) => tls::showing(trusting, certificate, key).map_err(wrong)?,
-                    None => trusting.with_no_client_auth(),
-                };
-                ("https", tls)
-            }
-            (Reach::Loopback | Reach::Plaintext, _) => ("http", web::without_tls()),
-        };
+        let shown = url.shown.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
+        let web = Web::new(url.reach, url.ca.as_deref(), shown).map_err(wrong)?;
+        let scheme = if url.reach == Reach::Tls { "https" } else { "http" };
         let bases = url.hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
         Ok(Self {
             url: url.clone(),
             bases,
-            tls,
+            web: Arc::new(web),
             current: AtomicUsize::new(0),
             token: Mutex::default(),
             memory: Mutex::default(),
@@ -81,9 +71,8 @@ impl fmt::Display for Access {
 /// It greets the members by a read, and by logging in.
 pub(super) struct EtcdLink {
     access: Arc<Access>,
-    client: Result<Client, Fault>,
+    pool: Pool,
     session: Session,
-    room: Semaphore,
     readiness: Arc<Readiness>,
 }
 
@@ -92,8 +81,8 @@ type Asked = Result<Response, Outcome>;
 
 impl EtcdLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
-        let client = web::client(&access.tls, access.url.reach == Reach::Tls);
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
+        let pool = Pool::new(Arc::clone(&access.web));
+        Self { access, pool, session, readiness: Arc::default() }
     }
 
     /// Waits until a member has answered.
@@ -175,7 +164,6 @@ impl EtcdLink {
         last
     }
 
-    /// A request without an answer by the deadline closes its connection, so that no other request gets its answer.
     async fn post(&self, at: usize, request: &Request, token: Option<&str>, deadline: Monotonic) -> Asked {
         self.post_dated(at, request, token, deadline).await.map(|(response, _)| response)
     }
@@ -188,18 +176,12 @@ impl EtcdLink {
         token: Option<&str>,
         deadline: Monotonic,
     ) -> Result<(Response, Option<String>), Outcome> {
-        // The semaphore is never closed.
-        let Some(_turn) = until(deadline, self.room.acquire()).await else {
-            return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
-        };
-        let asked = self.request(at, request, token)?;
-        let broken = |error| web::fault(error, &*self.access).outcome();
-        let answer = until(deadline, async {
-            let mut response = asked.send().await.map_err(broken)?;
-            let (status, date) = (response.status().as_u16(), web::header(&response, DATE));
-            Ok((Response { status, body: web::read(&mut response, MOST_BODY).await.map_err(broken)? }, date))
-        });
-        answer.await.unwrap_or_else(|| Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome()))
+        let base = self.access.bases.get(at).map_or("", String::as_str);
+        let ask = |client: &Client| written(client, base, request, token);
+        let answered =
+            self.pool.send(deadline, &*self.access, MOST_BODY, ask).await.map_err(|fault| fault.outcome())?;
+        let date = answered.header("date").map(str::to_owned);
+        Ok((Response { status: answered.status, body: answered.body }, date))
     }
 
     /// Asks one member a question about itself; the answer comes with its clock.
@@ -212,12 +194,10 @@ impl EtcdLink {
     /// The most bytes that etcd keeps, as its metrics show it.
     pub(super) async fn quota(&self) -> Option<u64> {
         let base = self.access.bases.get(self.access.current.load(Ordering::Relaxed))?;
-        let asked = self.client.as_ref().ok()?.get(format!("{base}/metrics"));
-        let asked = until(clock::monotonic().plus(CONNECT_PATIENCE), async {
-            let mut response = asked.send().await.ok()?;
-            web::read(&mut response, MOST_BODY).await.ok()
-        });
-        let text = String::from_utf8(asked.await??).ok()?;
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let ask = |client: &Client| Ok(client.get(format!("{base}/metrics")));
+        let answered = self.pool.send(deadline, &*self.access, MOST_BODY, ask).await.ok()?;
+        let text = String::from_utf8(answered.body).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("etcd_server_quota_backend_bytes "))?;
         // Written as 2.147483648e+09.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, for a message")]
@@ -232,7 +212,10 @@ impl EtcdLink {
         token: Option<&str>,
     ) -> Result<reqwest::Response, Outcome> {
         let at = (self.access.current.load(Ordering::Relaxed) + skipped) % self.access.bases.len();
-        let asked = self.request(at, request, token)?.header("grpc-metadata-hasleader", "true");
+        let base = self.access.bases.get(at).map_or("", String::as_str);
+        let (_, client) = self.pool.client().map_err(not_sent)?;
+        let asked = written(&client, base, request, token).map_err(not_sent)?;
+        let asked = asked.header("grpc-metadata-hasleader", "true");
         let broken = |error| web::fault(error, &*self.access).outcome();
         let mut response = asked.send().await.map_err(broken)?;
         match response.status().as_u16() {
@@ -244,27 +227,25 @@ impl EtcdLink {
         }
     }
 
-    fn request(&self, at: usize, request: &Request, token: Option<&str>) -> Result<RequestBuilder, Outcome> {
-        let client = self.client.as_ref().map_err(not_sent)?;
-        let base = self.access.bases.get(at).map_or("", String::as_str);
-        let asked = client
-            .post(format!("{base}{}", request.path))
-            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(request.body.clone());
-        let Some(token) = token else { return Ok(asked) };
-        let unwritable = |_| not_sent(&Fault::new(FaultKind::Protocol, "the token of etcd cannot be encoded"));
-        let mut token = HeaderValue::try_from(token).map_err(unwritable)?;
-        token.set_sensitive(true);
-        Ok(asked.header(AUTHORIZATION, token))
-    }
-
     pub(super) fn access(&self) -> &Access {
         &self.access
     }
 }
 
-fn not_sent(fault: &Fault) -> Outcome {
-    TransportFault::NotSent(fault.clone()).outcome()
+fn written(client: &Client, base: &str, request: &Request, token: Option<&str>) -> Result<RequestBuilder, Fault> {
+    let asked = client
+        .post(format!("{base}{}", request.path))
+        .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+        .body(request.body.clone());
+    let Some(token) = token else { return Ok(asked) };
+    let unwritable = |_| Fault::new(FaultKind::Protocol, "the token of etcd cannot be encoded");
+    let mut token = HeaderValue::try_from(token).map_err(unwritable)?;
+    token.set_sensitive(true);
+    Ok(asked.header(AUTHORIZATION, token))
+}
+
+fn not_sent(fault: Fault) -> Outcome {
+    TransportFault::NotSent(fault).outcome()
 }
 
 impl EtcdLink {

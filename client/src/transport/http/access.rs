@@ -1,16 +1,16 @@
 //! Making HTTP clients: addresses, TLS, logins.
 
 use std::fmt;
+use std::sync::Arc;
 
-use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use leasehold_core::op::{Fault, FaultKind};
 use leasehold_wire::redis::Command;
 use leasehold_wire::rest::{self, Dialect};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
-use rustls::ClientConfig;
 
 use crate::error::Error;
-use crate::transport::{tls, web};
+use crate::transport::web::{Pool, Web};
 use crate::url::http::{HttpUrl, Login, Reach};
 
 /// Access to one server.
@@ -19,8 +19,7 @@ pub(super) struct Access {
     pub(super) reach: Reach,
     pub(super) login: Login,
     base: String,
-    /// Made once, since reading the certificates of the system takes 20 ms; clones share them, and TLS sessions.
-    tls: ClientConfig,
+    web: Arc<Web>,
     shown: String,
 }
 
@@ -29,25 +28,20 @@ impl Access {
     /// A certificate cannot be read.
     pub(super) fn new(url: &HttpUrl) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
-        let tls = match url.reach {
-            Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
-            Reach::Loopback | Reach::Plaintext => web::without_tls(),
-        };
-        let access = Self {
+        let web = Web::new(url.reach, url.ca.as_deref(), None).map_err(wrong)?;
+        Ok(Self {
             dialect: url.dialect,
             reach: url.reach,
             login: url.login.clone(),
             base: url.base.clone(),
-            tls,
+            web: Arc::new(web),
             shown: url.to_string(),
-        };
-        access.client().map_err(|fault| wrong(fault.to_string()))?;
-        Ok(access)
+        })
     }
 
-    /// A client for one pool: its connections belong to the runtime that makes them.
-    pub(super) fn client(&self) -> Result<Client, Fault> {
-        web::client(&self.tls, self.reach == Reach::Tls)
+    /// Connections for one runtime.
+    pub(super) fn pool(&self) -> Pool {
+        Pool::new(Arc::clone(&self.web))
     }
 
     /// # Errors
@@ -70,11 +64,6 @@ impl Access {
             request = request.basic_auth(user, Some(password.as_str()));
         }
         Ok(request.body(asked.body))
-    }
-
-    /// Converts a failure below HTTP. Before there is a connection, no byte of a request has left.
-    pub(super) fn fault(&self, error: reqwest::Error) -> TransportFault {
-        web::fault(error, self)
     }
 
     /// The token or password, which must not be shown.

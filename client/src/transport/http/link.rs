@@ -9,15 +9,13 @@ use leasehold_wire::redis::{Command, Exchange, Progress, Session, refusal};
 use leasehold_wire::resp::Value;
 use leasehold_wire::rest;
 use reqwest::Client;
-use reqwest::header::{CONTENT_TYPE, LOCATION};
-use tokio::sync::Semaphore;
 
 use super::access::Access;
 use crate::clock;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
-use crate::transport::web::{MOST_CONNECTIONS, header, read};
+use crate::transport::web::Pool;
 use crate::transport::{Answer, Answering};
 
 /// The reason why there is no reply to a command.
@@ -32,23 +30,15 @@ enum NoReply {
 /// It greets the server by a `PING`.
 pub(super) struct HttpLink {
     access: Arc<Access>,
-    client: Result<Client, Fault>,
+    pool: Pool,
     session: Session,
-    room: Semaphore,
     readiness: Arc<Readiness>,
-}
-
-/// Tells if any byte of a request may have left.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sent {
-    No,
-    Perhaps,
 }
 
 impl HttpLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
-        let client = access.client();
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
+        let pool = access.pool();
+        Self { access, pool, session, readiness: Arc::default() }
     }
 
     /// Waits until the server has answered.
@@ -64,12 +54,9 @@ impl HttpLink {
     /// # Errors
     /// No server, or no reply by `deadline`.
     pub(super) async fn command(self: &Arc<Self>, command: &Command, deadline: Monotonic) -> Result<Value, NoServer> {
-        in_time(deadline, async {
-            self.wait_ready(CONNECT_PATIENCE).await?;
-            catch_up().await;
-            self.post(command).await.map_err(|why| self.no_server(why))
-        })
-        .await
+        self.ready_by(deadline).await?;
+        catch_up().await;
+        self.post(command, deadline).await.map_err(|why| self.no_server(why))
     }
 
     async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
@@ -78,10 +65,12 @@ impl HttpLink {
 
     async fn greet(self: Arc<Self>) -> Greeted {
         let ping = Command::new(["PING"]);
-        let met = match tokio::time::timeout(CONNECT_PATIENCE, self.post(&ping)).await {
-            Ok(Ok(reply)) => self.judge(&reply),
-            Ok(Err(why)) => Err(self.no_server(why)),
-            Err(_) => Err(NoServer::Fault(Fault::new(FaultKind::Timeout, "no answer to a PING"))),
+        let met = match self.post(&ping, clock::monotonic().plus(CONNECT_PATIENCE)).await {
+            Ok(reply) => self.judge(&reply),
+            Err(NoReply::Transport(TransportFault::Unknown(fault))) if fault.kind == FaultKind::Timeout => {
+                Err(NoServer::Fault(Fault::new(FaultKind::Timeout, "no answer to a PING")))
+            }
+            Err(why) => Err(self.no_server(why)),
         };
         if let Err(why) = &met {
             why.report(Arc::clone(&self.access));
@@ -126,31 +115,19 @@ impl HttpLink {
         format!("this is not {} ({what}): check host, port and path of the store url", self.access.kind_of_server())
     }
 
-    async fn post(&self, command: &Command) -> Result<Value, NoReply> {
-        let not_sent = |fault: &Fault| NoReply::Transport(TransportFault::NotSent(fault.clone()));
-        let broken = |error| NoReply::Transport(self.access.fault(error));
-        let client = self.client.as_ref().map_err(not_sent)?;
-        let request = self.access.request(client, command).map_err(|fault| not_sent(&fault))?;
-        let mut response = request.send().await.map_err(broken)?;
-        let (content_type, location) = (header(&response, CONTENT_TYPE), header(&response, LOCATION));
-        let status = response.status();
-        let body = if status.is_redirection() {
-            Vec::new()
-        } else {
-            read(&mut response, rest::MAX_BODY).await.map_err(broken)?
-        };
+    async fn post(&self, command: &Command, deadline: Monotonic) -> Result<Value, NoReply> {
+        let ask = |client: &Client| self.access.request(client, command);
+        let answered =
+            self.pool.send(deadline, &*self.access, rest::MAX_BODY, ask).await.map_err(NoReply::Transport)?;
         let head = rest::Head {
-            status: status.as_u16(),
-            content_type: content_type.as_deref(),
-            location: location.as_deref(),
+            status: answered.status,
+            content_type: answered.header("content-type"),
+            location: answered.header("location"),
         };
-        rest::judge(self.access.dialect, &head, &body, self.access.secret()).map_err(NoReply::Judged)
+        rest::judge(self.access.dialect, &head, &answered.body, self.access.secret()).map_err(NoReply::Judged)
     }
 
-    async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
-        if let Err(why) = self.wait_ready(patience(request)).await {
-            return why.answer(request);
-        }
+    async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {
         let left = request.deadline.since(clock::monotonic());
         let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,
@@ -162,10 +139,7 @@ impl HttpLink {
                 Ok(command) => command,
                 Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
             };
-            // The semaphore is never closed. A request that gets no permit in time has sent nothing.
-            let _turn = self.room.acquire().await;
-            *sent = Sent::Perhaps;
-            match self.post(command).await {
+            match self.post(command, request.deadline).await {
                 Ok(reply) => match exchange.replies(vec![reply]) {
                     Progress::Done(outcomes) => return Ok(outcomes),
                     // The first round applied nothing, so the second decides alone.
@@ -184,19 +158,14 @@ impl HttpLink {
 impl Link for HttpLink {
     fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         Box::pin(async move {
-            let mut sent = Sent::No;
-            // Dropping a request closes its connection, so that no other request gets its reply.
-            let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
-            answer.unwrap_or_else(|| match sent {
-                Sent::No => {
+            match until(request.deadline, self.wait_ready()).await {
+                Some(Ok(())) => self.exchange(&request).await,
+                Some(Err(why)) => why.answer(&request),
+                None => {
                     let detail = "no answer from the server in time";
                     Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
                 }
-                Sent::Perhaps => {
-                    self.readiness.reset();
-                    Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
-                }
-            })
+            }
         })
     }
 

@@ -12,8 +12,6 @@ use leasehold_wire::objects::{Memory, Method, Progress, Repeat, Request, Respons
 use leasehold_wire::sigv4::http_date;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
-use rustls::ClientConfig;
-use tokio::sync::Semaphore;
 
 use super::auth::{Auth, Signed, Used};
 use crate::clock;
@@ -22,9 +20,8 @@ use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};
-use crate::transport::web::{self, MOST_CONNECTIONS};
-use crate::transport::{Answer, Answering, tls};
-use crate::url::Reach;
+use crate::transport::web::{Pool, Web};
+use crate::transport::{Answer, Answering};
 use crate::url::objects::ObjectsUrl;
 
 /// The longest body that is read; no answer to us is longer.
@@ -35,7 +32,7 @@ pub(super) struct Access {
     url: ObjectsUrl,
     /// The value of the header `Host`.
     host: String,
-    tls: ClientConfig,
+    web: Arc<Web>,
     auth: Auth,
     memory: Mutex<Memory>,
     /// The offset of the service's clock from ours, for signatures.
@@ -47,15 +44,12 @@ impl Access {
     /// A certificate cannot be read.
     pub(super) fn new(url: &ObjectsUrl) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
-        let tls = match url.reach {
-            Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
-            Reach::Loopback | Reach::Plaintext => web::without_tls(),
-        };
+        let web = Web::new(url.reach, url.ca.as_deref(), None).map_err(wrong)?;
         let (_, host) = url.base.split_once("://").unwrap_or(("", &url.base));
         Ok(Self {
             url: url.clone(),
             host: host.to_owned(),
-            tls,
+            web: Arc::new(web),
             auth: Auth::new(url),
             memory: Mutex::default(),
             ahead_ms: AtomicI64::new(0),
@@ -92,9 +86,8 @@ impl fmt::Display for Access {
 /// It greets the service by reading the marker.
 pub(super) struct ObjectsLink {
     access: Arc<Access>,
-    client: Result<Client, Fault>,
+    pool: Pool,
     session: Session,
-    room: Semaphore,
     readiness: Arc<Readiness>,
 }
 
@@ -103,8 +96,8 @@ type Asked = Result<Response, Outcome>;
 
 impl ObjectsLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
-        let client = web::client(&access.tls, access.url.reach == Reach::Tls);
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
+        let pool = Pool::new(Arc::clone(&access.web));
+        Self { access, pool, session, readiness: Arc::default() }
     }
 
     async fn wait_ready(self: &Arc<Self>, patience: Duration) -> Greeted {
@@ -139,13 +132,7 @@ impl ObjectsLink {
         self.send(request, deadline).await.map(|(response, _)| response)
     }
 
-    /// A request without an answer by the deadline closes its connection, so that no other request gets its answer.
     async fn send(&self, request: &Request, deadline: Monotonic) -> Result<(Response, Used), Outcome> {
-        let client = self.client.as_ref().map_err(not_sent)?;
-        // The semaphore is never closed.
-        let Some(_turn) = until(deadline, self.room.acquire()).await else {
-            return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
-        };
         let signed = self.access.auth.sign(request, &self.access.host, self.access.unix_ms());
         let signed = until(deadline, signed).await.unwrap_or_else(|| Err(no_keys_in_time()));
         let Signed { headers, query, used } = signed.map_err(Outcome::NotApplied)?;
@@ -165,21 +152,13 @@ impl ObjectsLink {
             Method::Post => reqwest::Method::POST,
         };
         let url = Url::parse(&uri).map_err(|_| unwritable(()))?;
-        let asked = client.request(method, url).headers(written).body(request.body.clone());
-        let broken = |error| web::fault(error, &*self.access).outcome();
-        let answer = until(deadline, async {
-            let mut response = asked.send().await.map_err(broken)?;
-            let status = response.status().as_u16();
-            let named = Response::HEADERS.iter().filter_map(|name| {
-                let value = response.headers().get(*name)?.to_str().ok()?;
-                Some(((*name).to_owned(), value.to_owned()))
-            });
-            let headers = named.collect();
-            Ok(Response { status, headers, body: web::read(&mut response, MOST_BODY).await.map_err(broken)? })
-        });
-        let answer = answer.await;
-        let timeout = || Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome());
-        answer.unwrap_or_else(timeout).map(|response| (response, used))
+        let ask = |client: &Client| Ok(client.request(method, url).headers(written).body(request.body.clone()));
+        let answered =
+            self.pool.send(deadline, &*self.access, MOST_BODY, ask).await.map_err(|fault| fault.outcome())?;
+        let named =
+            Response::HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), answered.header(name)?.to_owned())));
+        let headers = named.collect();
+        Ok((Response { status: answered.status, headers, body: answered.body }, used))
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {

@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +19,7 @@ const BETWEEN_PIECES: Duration = Duration::from_millis(1);
 
 pub(super) struct Link {
     shared: Arc<Shared>,
+    number: usize,
     client: TcpStream,
     /// `None` for a connection that a black hole accepted.
     server: Option<TcpStream>,
@@ -47,7 +49,7 @@ enum Next {
 
 impl Link {
     /// An error means that the client is reset: the server cannot be reached.
-    pub(super) fn new(shared: &Arc<Shared>, client: TcpStream, cut: Wire) -> io::Result<Self> {
+    pub(super) fn new(shared: &Arc<Shared>, number: usize, client: TcpStream, cut: Wire) -> io::Result<Self> {
         let swallows = shared.script().mode == Mode::BlackHole;
         let server = if swallows { Ok(None) } else { TcpStream::connect(shared.target).map(Some) };
         let server = match server {
@@ -64,6 +66,7 @@ impl Link {
         let server_open = server.is_some();
         Ok(Self {
             shared: Arc::clone(shared),
+            number,
             client,
             server,
             cut,
@@ -96,9 +99,9 @@ impl Link {
             if cut {
                 return Ok(Next::Reset);
             }
-            if self.shared.script().mode == Mode::BlackHole {
-                self.swallows = true;
-            }
+            let script = self.shared.script();
+            self.swallows |= script.mode == Mode::BlackHole || self.number < script.silent_below;
+            drop(script);
             if from_client {
                 let read = self.client.read(&mut chunk)?;
                 if self.hear_client(&chunk[..read])? == Next::Reset {
@@ -150,6 +153,7 @@ impl Link {
         for request in self.requests.push(bytes) {
             let fault = self.shared.fault_for(&request);
             if self.swallows {
+                self.shared.swallowed.fetch_add(1, Ordering::SeqCst);
                 continue;
             }
             let number = self.asked + 1;

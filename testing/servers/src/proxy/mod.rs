@@ -186,6 +186,8 @@ struct Script {
     delay: Option<Duration>,
     split: Option<usize>,
     faults: Vec<Fault>,
+    /// Connections with smaller numbers are silent.
+    silent_below: usize,
     /// The open connections. Dropping the end of a pair that stands here cuts the connection.
     links: HashMap<usize, Option<Wire>>,
 }
@@ -196,6 +198,7 @@ struct Shared {
     script: Mutex<Script>,
     connections: AtomicUsize,
     requests: AtomicUsize,
+    swallowed: AtomicUsize,
 }
 
 impl Shared {
@@ -236,6 +239,7 @@ impl Proxy {
             script: Mutex::default(),
             connections: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
+            swallowed: AtomicUsize::new(0),
         });
         let acceptor = {
             let shared = Arc::clone(&shared);
@@ -272,6 +276,13 @@ impl Proxy {
     /// Swallows everything, on open connections and on new ones: what a client sends is read and goes nowhere.
     pub fn black_hole(&self) {
         self.shared.script().mode = Mode::BlackHole;
+    }
+
+    /// Has the connections that are open now fall silent for good, as behind a router that has forgotten them: what comes on
+    /// them goes nowhere. New ones pass.
+    pub fn silence_open(&self) {
+        let mut script = self.shared.script();
+        script.silent_below = self.connections();
     }
 
     /// Holds every answer back for `delay`.
@@ -358,6 +369,11 @@ impl Proxy {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
+    /// The number of requests that arrived and went nowhere, since their connection was silent.
+    pub fn swallowed(&self) -> usize {
+        self.shared.swallowed.load(Ordering::SeqCst)
+    }
+
     fn add(&self, request: Request, effect: Effect) -> Fault {
         let (seen, hits, held) = (Arc::default(), Arc::default(), Arc::default());
         let fault = Fault { request, effect, seen, hits, held, target: self.shared.target };
@@ -401,7 +417,7 @@ fn accept(listener: &TcpListener, woken: &Wire, shared: &Arc<Shared>) {
         drop(script);
         let shared = Arc::clone(shared);
         thread::spawn(move || {
-            let _: io::Result<()> = Link::new(&shared, client, cut).and_then(Link::run);
+            let _: io::Result<()> = Link::new(&shared, number, client, cut).and_then(Link::run);
             shared.script().links.remove(&number);
         });
     }
