@@ -5,7 +5,7 @@ use leasehold::blocking::{Client, Once};
 use leasehold_servers::etcd::Server;
 
 use crate::common::{PATIENCE, eventually, ms};
-use crate::{client, lease};
+use crate::{client, expect_renewal, lease};
 
 /// Switches users on; root may do everything.
 pub(crate) fn make_root(server: &Server) {
@@ -96,6 +96,19 @@ fn rights_that_are_taken_away_are_told_and_come_back() {
     server.etcdctl(&[root, "user", "grant-role", "app", "locks"]);
     lease(&client, "b").release().unwrap();
     assert!(!held.is_lost());
+    held.release().unwrap();
+}
+
+#[test]
+fn files_for_tls_may_be_replaced_while_a_lease_is_held() {
+    let (server, tls) = Server::with_tls();
+    let (ca, cert, key) = (tls.authority.display(), tls.certificate.display(), tls.key.display());
+    let one = client(&format!("{}?ca={ca}&cert={cert}&key={key}", tls.url));
+    let held = one.lock("a").ttl(2 * PATIENCE).renew_every(ms(200)).wait(PATIENCE).acquire().unwrap();
+    tls.rotate();
+    server.restart();
+    expect_renewal(&server, "a");
+    held.check(ms(1)).unwrap();
     held.release().unwrap();
 }
 

@@ -4,8 +4,8 @@ use leasehold::blocking::Client;
 use leasehold::{ErrorKind, schema};
 use leasehold_servers::postgres::Server;
 
-use crate::common::ms;
 use crate::common::on_postgres::{schema_of, table_of};
+use crate::common::{PATIENCE, eventually, ms};
 use crate::{Rig, client, lease};
 
 const RIGHTS: [&str; 3] = ["SELECT", "INSERT", "UPDATE"];
@@ -87,6 +87,23 @@ fn a_socket_is_a_way_to_the_same_table() {
     let url = format!("postgres://postgres@:{}/postgres?host={folder}&schema={schema}", rig.server.port());
     let held = lease(&client(&url), "a");
     assert!(rig.client().lock("a").try_acquire().unwrap().is_none());
+    held.release().unwrap();
+}
+
+#[test]
+fn files_for_tls_may_be_replaced_while_a_lease_is_held() {
+    let files = tempfile::tempdir().unwrap();
+    let (server, authority) = Server::with_tls(files.path());
+    let url = format!("{}?ca={}", server.url(), authority.display());
+    schema::create(&url).unwrap();
+    let one = client(&url);
+    let held = one.lock("a").ttl(2 * PATIENCE).renew_every(ms(200)).wait(PATIENCE).acquire().unwrap();
+    leasehold_servers::postgres::write_tls(files.path());
+    server.restart();
+    let expires = || server.value::<i64>("SELECT (1000 * extract(epoch FROM max(expires_at)))::int8 FROM leasehold");
+    let before = expires();
+    eventually("it is renewed", || expires() > before);
+    held.check(ms(1)).unwrap();
     held.release().unwrap();
 }
 

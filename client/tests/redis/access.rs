@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
-use leasehold_servers::redis::Server;
+use leasehold_servers::redis::{Data, Server};
+
+use crate::common::{PATIENCE, eventually, ms};
 
 /// Takes a lock and gives it back.
 fn works(url: &str) {
@@ -42,6 +44,19 @@ fn over_tls_with_a_private_authority() {
 
     let (kind, said) = refused(&format!("rediss://127.0.0.1:{}?ca={ca}", server.port()));
     assert_eq!(kind, ErrorKind::StoreUnavailable, "no TLS on the plain port: {said}");
+}
+
+#[test]
+fn files_for_tls_may_be_replaced_while_a_lease_is_held() {
+    let server = Server::builder().appendonly().tls().start();
+    let client = Client::connect(format!("{}?ca={}", server.tls_url(), server.authority_file().display())).unwrap();
+    let held = client.lock("a").ttl(2 * PATIENCE).renew_every(ms(200)).wait(PATIENCE).acquire().unwrap();
+    let renewals = || server.commands_processed("pexpire") + server.commands_processed("evalsha");
+    server.rotate_tls();
+    server.restart(Data::Kept);
+    eventually("it is renewed", || renewals() > 0);
+    held.check(ms(1)).unwrap();
+    held.release().unwrap();
 }
 
 #[test]

@@ -84,7 +84,7 @@ impl Server {
             authority: tls.authority,
             certificate: tls.certificate,
             key: tls.key,
-            _folder: folder,
+            folder,
         };
         (server, client)
     }
@@ -319,7 +319,15 @@ pub struct TlsClient {
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
-    _folder: TempDir,
+    folder: TempDir,
+}
+
+impl TlsClient {
+    /// Replaces all of the files. The server has the new ones after a [restart](Server::restart).
+    #[track_caller]
+    pub fn rotate(&self) {
+        let _ = Tls::new(self.folder.path());
+    }
 }
 
 impl Member {

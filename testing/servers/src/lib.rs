@@ -65,7 +65,7 @@ mod slow;
 mod trace_capture;
 pub mod webdis;
 
-pub use redis::tls::Tls;
+pub use redis::tls::{Tls, pem};
 pub use slow::{is_an_echo, is_for_want_of_time};
 use std::thread::sleep;
 use std::time::{Duration, Instant};

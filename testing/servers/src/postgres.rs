@@ -110,12 +110,7 @@ impl Server {
     /// A server that speaks TLS too, with a certificate for 127.0.0.1, and the file of the authority behind it.
     #[track_caller]
     pub fn with_tls(files: &Path) -> (Self, PathBuf) {
-        let tls = Tls::new(files);
-        if let Some((user, group)) = unprivileged(files) {
-            chown(&tls.key, Some(user), Some(group)).unwrap_or_else(|error| panic!("{}: {error}", tls.key.display()));
-        }
-        let private = fs::Permissions::from_mode(0o600);
-        fs::set_permissions(&tls.key, private).unwrap_or_else(|error| panic!("{}: {error}", tls.key.display()));
+        let tls = write_tls(files);
         let settings = [("ssl_cert_file", &tls.certificate), ("ssl_key_file", &tls.key)];
         let settings = settings.map(|(name, file)| format!("{name}={}", file.display()));
         (Self::with(&["ssl=on", &settings[0], &settings[1]]), tls.authority)
@@ -477,6 +472,18 @@ fn programs() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = versions.into_iter().rev().map(|(_, folder)| folder).chain(std::env::split_paths(&path));
     places.find(has_all).expect("initdb and postgres are installed; on Debian: apt-get install postgresql")
+}
+
+/// Files for TLS in a folder. Those that stand there are replaced, and the server has the new ones after a restart.
+#[track_caller]
+pub fn write_tls(files: &Path) -> Tls {
+    let tls = Tls::new(files);
+    if let Some((user, group)) = unprivileged(files) {
+        chown(&tls.key, Some(user), Some(group)).unwrap_or_else(|error| panic!("{}: {error}", tls.key.display()));
+    }
+    let private = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(&tls.key, private).unwrap_or_else(|error| panic!("{}: {error}", tls.key.display()));
+    tls
 }
 
 /// PostgreSQL refuses to run as root, and its user needs a name: the folder is given to one.

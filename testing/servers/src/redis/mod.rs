@@ -123,7 +123,14 @@ impl Server {
         &self.tls().authority_pem
     }
 
-    /// A file with [`Self::authority_pem`].
+    /// Replaces the files for TLS, the authority's too. The server has the new ones after a [restart](Self::restart).
+    #[track_caller]
+    pub fn rotate_tls(&self) {
+        let _ = self.tls();
+        let _ = tls::Tls::new(self.folder.path());
+    }
+
+    /// A file with [`Self::authority_pem`], or with what has [come later](Self::rotate_tls).
     #[track_caller]
     pub fn authority_file(&self) -> &Path {
         &self.tls().authority

@@ -74,7 +74,8 @@ fn must<T>(what: &str, made: Result<T, impl Display>) -> T {
     made.unwrap_or_else(|error| panic!("cannot make {what} for TLS: {error}"))
 }
 
-fn pem(label: &str, der: &[u8]) -> String {
+/// A file for TLS: `CERTIFICATE` or `PRIVATE KEY`.
+pub fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut lines = format!("-----BEGIN {label}-----\n");
     for start in (0..text.len()).step_by(64) {
