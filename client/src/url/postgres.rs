@@ -24,6 +24,10 @@ pub struct PostgresUrl {
     /// The server itself, past a pooler, where notifications of releases arrive.
     pub(crate) listen: Option<PostgresPlace>,
     pub(crate) durability: Durability,
+    /// The name under which the server lists connections.
+    pub(crate) application: String,
+    /// What a provider reads at the start of a connection, such as `endpoint=NAME`.
+    pub(crate) options: Option<String>,
 }
 
 /// The socket.
@@ -45,7 +49,15 @@ pub(crate) enum Tls {
 
 const FORM: &str = "write postgres://user:password@host/database";
 const SIGNS: &str = "in a user or password, / ? # and @ are written %2F, %3F, %23 and %40";
-const PARAMETERS: &str = "schema, sslmode, ca, listen, host and durable";
+const PARAMETERS: &str = "schema, sslmode, ca, listen, host, durable, application_name and options";
+/// Parameters of other clients that change nothing here, with the values that say what is so anyway, and why others are
+/// refused.
+const AS_EVER: [(&str, &[&str], &str); 4] = [
+    ("channel_binding", &["disable", "prefer", "require"], "certificates are verified in any case; leave it out"),
+    ("gssencmode", &["disable", "prefer"], "there is no encryption but TLS; leave it out"),
+    ("pgbouncer", &["true", "false"], "poolers need no parameter; leave it out"),
+    ("target_session_attrs", &["any", "primary", "read-write"], "locks need a server that writes; leave it out"),
+];
 const PORT: u16 = 5432;
 /// The longest name of PostgreSQL, in bytes; it cuts longer ones.
 const LONGEST_NAME: usize = 63;
@@ -56,6 +68,12 @@ impl PostgresUrl {
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
         if is_misread(text) {
             return Err(wrong(SIGNS));
+        }
+        if has_several_hosts(text) {
+            return Err(wrong(
+                "there are several hosts: name one that leads to the server which writes, such as a name or address that \
+                 moves with it; for servers that hold locks together, write several urls, which make a quorum",
+            ));
         }
         let (address, has_host) = with_host(text);
         let url = Url::parse(&address).map_err(|error| wrong(&format!("{error}; {FORM}; {SIGNS}")))?;
@@ -71,20 +89,44 @@ impl PostgresUrl {
         let password = text(url.password().unwrap_or_default(), "password")?.map(Zeroizing::new);
         let database = text(url.path().trim_start_matches('/'), "database")?.unwrap_or_else(|| user.clone());
         let port = url.port().unwrap_or(PORT);
-        // The scheme is none that the parser knows, so that it leaves capitals as they are.
-        let host = url.host_str().filter(|host| has_host && !host.is_empty()).map(str::to_ascii_lowercase);
-        let (mut schema, mut ssl, mut ca, mut listen, mut socket) = ("public".to_owned(), None, None, None, None);
+        let host = url.host_str().filter(|host| has_host && !host.is_empty());
+        let host = host.map(|host| text(host, "host")).transpose()?.flatten();
+        // A folder is written into the place of the host as %2Frun%2Fpostgresql.
+        let (host, mut socket) = match host {
+            Some(folder) if folder.starts_with('/') => (None, Some(PathBuf::from(folder))),
+            // The scheme is none that the parser knows, so that it leaves capitals as they are.
+            host => (host.map(|host| host.to_ascii_lowercase()), None),
+        };
+        let (mut schema, mut ssl, mut ca, mut listen) = ("public".to_owned(), None, None, None);
+        let (mut application, mut options) = ("leasehold".to_owned(), None);
         let mut durable = Durability::NotDeclared;
         for (name, value) in url.query_pairs() {
             match (&*name, &*value) {
                 ("schema", name) => schema = identifier("schema", name)?,
                 ("sslmode", mode) => ssl = Some(ssl_mode(mode)?),
+                ("sslrootcert", "system") => {}
                 ("ca" | "sslrootcert", file) => ca = Some(PathBuf::from(file)),
                 ("listen", place) => listen = Some(place.to_owned()),
+                ("host", folder) if folder.starts_with('/') && socket.is_some() => {
+                    return Err(format!("there are two hosts, of which one is {folder}: name one"));
+                }
                 ("host", folder) if folder.starts_with('/') => socket = Some(PathBuf::from(folder)),
                 ("host", _) => return Err("host is the folder of a socket, such as host=/run/postgresql".to_owned()),
                 ("durable", value) => durable = durability(value).map_err(|_| durable_is(value))?,
-                _ => return Err(format!("there is no parameter {name:?}; there are {PARAMETERS}")),
+                ("application_name", name) => application = identifier("application_name", name)?,
+                ("options", text) => options = Some(endpoint_option(text)?),
+                // Attempts end early enough for the lease in any case.
+                ("connect_timeout", seconds) if seconds.parse::<u32>().is_ok() => {}
+                ("connect_timeout", _) => {
+                    return Err("connect_timeout is no number of seconds; leave it out".to_owned());
+                }
+                (name, value) => match AS_EVER.iter().find(|(known, ..)| *known == name) {
+                    Some((_, values, _)) if values.contains(&value) => {}
+                    Some((_, _, why)) => return Err(format!("{name} is {value:?}, but {why}")),
+                    None => {
+                        return Err(format!("there is no parameter {name:?}: leave it out; there are {PARAMETERS}"));
+                    }
+                },
             }
         }
         let place = match (host, socket) {
@@ -101,7 +143,29 @@ impl PostgresUrl {
         };
         let listen = listen.map(|to| direct(&to, &place)).transpose()?;
         let database = identifier("database", &database)?;
-        Ok(Self { place, user, password, database, schema, tls, listen, durability: durable })
+        Ok(Self { place, user, password, database, schema, tls, listen, durability: durable, application, options })
+    }
+}
+
+/// Tells if the part with the host has a comma, which no host has.
+fn has_several_hosts(text: &str) -> bool {
+    let (_, rest) = text.split_once("://").unwrap_or(("", text));
+    let authority = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
+    authority.rsplit('@').next().is_some_and(|hosts| hosts.contains(','))
+}
+
+/// An option that a provider reads. Settings of the session would change what statements do.
+fn endpoint_option(text: &str) -> Result<String, String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    match text.split_once('=') {
+        Some((name, value))
+            if !name.starts_with('-') && !value.is_empty() && name.bytes().chain(value.bytes()).all(is_plain) =>
+        {
+            Ok(text.to_owned())
+        }
+        _ => Err("options may name an endpoint of a provider, such as options=endpoint%3DNAME, and no settings: give those to \
+                  the user, by ALTER ROLE ... SET"
+            .to_owned()),
     }
 }
 
@@ -283,6 +347,36 @@ mod tests {
         assert_eq!(listen("db"), Some(tcp("db", 5432)));
         for odd in ["", "a:b:c", "db/x", "true", "1", "On", "no", "FALSE", "5432"] {
             assert!(refused(&format!("postgres://app@pooler/prod?listen={odd}")).contains("listen=HOST:PORT"), "{odd}");
+        }
+    }
+
+    #[test]
+    fn urls_of_providers_are_taken_as_they_are_printed() {
+        for text in [
+            "postgresql://app:hunter2@ep-x-123.eu.aws.neon.tech/prod?sslmode=require&channel_binding=require",
+            "postgres://app:hunter2@ep-x.neon.tech/prod?sslmode=require&options=endpoint%3Dep-x",
+            "postgres://app.ref:hunter2@pooler.supabase.com:6543/postgres?pgbouncer=true",
+            "postgresql://app:hunter2@db/prod?connect_timeout=15&application_name=worker",
+            "postgresql://app:hunter2@db/prod?sslmode=verify-full&sslrootcert=system&target_session_attrs=read-write",
+        ] {
+            assert!(matches!(url(text).tls, Tls::On { ca: None }), "{text}");
+        }
+        let named = url("postgres://app@db/prod?application_name=worker&options=endpoint%3Dep-x");
+        assert_eq!((named.application.as_str(), named.options.as_deref()), ("worker", Some("endpoint=ep-x")));
+        let folder = PostgresPlace::Unix { folder: "/Run/postgresql".into(), port: 5433 };
+        assert_eq!(url("postgres://app:p@%2FRun%2Fpostgresql:5433/prod").place, folder);
+        for (text, words) in [
+            ("postgres://app:hunter2@a:5432,b:5432/prod?target_session_attrs=read-write", "several hosts"),
+            ("postgres://app@a,b/prod", "several hosts"),
+            ("postgres://app@db/prod?target_session_attrs=standby", "a server that writes"),
+            ("postgres://app@db/prod?channel_binding=maybe", "leave it out"),
+            ("postgres://app@db/prod?options=-c%20search_path%3Dx", "ALTER ROLE"),
+            ("postgres://app@db/prod?options=--x%3Dy", "ALTER ROLE"),
+            ("postgres://app@db/prod?connect_timeout=soon", "number of seconds"),
+            ("postgres://app@db/prod?connection_limit=1", "leave it out"),
+            ("postgres://app@%2Frun%2Fpg/prod?host=/run", "two hosts"),
+        ] {
+            assert!(refused(text).contains(words), "{text}: {}", refused(text));
         }
     }
 

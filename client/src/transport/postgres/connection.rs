@@ -73,7 +73,10 @@ impl Access {
             }
         };
         let mut config = Config::new();
-        config.user(&url.user).dbname(&url.database).application_name("leasehold");
+        config.user(&url.user).dbname(&url.database).application_name(&url.application);
+        if let Some(options) = &url.options {
+            config.options(options);
+        }
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         if let Some(password) = &url.password {
             config.password(password.as_bytes());
