@@ -1,5 +1,6 @@
 //! The configuration that AWS's tools share: the environment, and two files in the home folder.
 
+pub(crate) mod endpoint;
 pub(crate) mod profiles;
 pub(crate) mod region;
 

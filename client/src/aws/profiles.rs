@@ -35,6 +35,11 @@ impl Section {
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
+
+    /// Tells if a property is `true`.
+    pub(crate) fn says(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
 }
 
 impl fmt::Debug for Section {

@@ -104,20 +104,52 @@ pub(crate) fn is_of_aws(host: &str) -> bool {
     PARTITIONS.iter().any(|(_, plain, dual)| is_below(plain) || dual.is_some_and(is_below))
 }
 
-/// The host of DynamoDB; `None` where the region has none of this kind.
-pub(crate) fn dynamodb(region: &str, variant: Variant) -> Option<String> {
+/// A service that stores use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    Dynamodb,
+    #[cfg_attr(not(feature = "objects"), allow(dead_code, reason = "object stores use it"))]
+    S3,
+}
+
+impl Service {
+    /// The name in hosts, and in files of AWS's tools.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Dynamodb => "dynamodb",
+            Self::S3 => "s3",
+        }
+    }
+
+    /// The variable that names its endpoint.
+    pub(crate) const fn variable(self) -> &'static str {
+        match self {
+            Self::Dynamodb => "AWS_ENDPOINT_URL_DYNAMODB",
+            Self::S3 => "AWS_ENDPOINT_URL_S3",
+        }
+    }
+}
+
+/// The host of a service; `None` where the region has none of this kind.
+pub(crate) fn host(service: Service, region: &str, variant: Variant) -> Option<String> {
     let (plain, dual) = partition(region);
-    let suffix = match variant.stack {
-        Stack::Ipv4 => plain,
-        Stack::Dual => dual?,
-    };
-    let service = match (variant.cryptography, variant.stack) {
+    let validated = match variant.cryptography {
+        Cryptography::Any => "",
         // In these regions the plain name is the validated one.
-        (Cryptography::Fips, Stack::Ipv4) if region.starts_with("us-gov-") => "dynamodb",
-        (Cryptography::Fips, Stack::Ipv4 | Stack::Dual) => "dynamodb-fips",
-        (Cryptography::Any, Stack::Ipv4 | Stack::Dual) => "dynamodb",
+        Cryptography::Fips
+            if service == Service::Dynamodb && variant.stack == Stack::Ipv4 && region.starts_with("us-gov-") =>
+        {
+            ""
+        }
+        Cryptography::Fips => "-fips",
     };
-    Some(format!("{service}.{region}.{suffix}"))
+    let (between, suffix) = match (service, variant.stack) {
+        (Service::Dynamodb | Service::S3, Stack::Ipv4) => ("", plain),
+        (Service::Dynamodb, Stack::Dual) => ("", dual?),
+        // Below the plain suffix, where the others have another.
+        (Service::S3, Stack::Dual) => (".dualstack", dual.map(|_| plain)?),
+    };
+    Some(format!("{}{validated}{between}.{region}.{suffix}", service.name()))
 }
 
 #[cfg(test)]
@@ -126,7 +158,9 @@ mod tests {
 
     #[test]
     fn services_have_the_names_that_aws_gave_them() {
-        let host = |region, cryptography, stack| dynamodb(region, Variant { cryptography, stack });
+        let host =
+            |region, cryptography, stack| super::host(Service::Dynamodb, region, Variant { cryptography, stack });
+        let of_s3 = |region, cryptography, stack| super::host(Service::S3, region, Variant { cryptography, stack });
         use Cryptography::{Any, Fips};
         use Stack::{Dual, Ipv4};
         for (region, cryptography, stack, expected) in [
@@ -143,6 +177,17 @@ mod tests {
         ] {
             assert_eq!(host(region, cryptography, stack).as_deref(), expected);
             assert!(expected.is_none_or(is_of_aws));
+        }
+        for (region, cryptography, stack, expected) in [
+            ("eu-west-1", Any, Ipv4, Some("s3.eu-west-1.amazonaws.com")),
+            ("us-east-1", Fips, Ipv4, Some("s3-fips.us-east-1.amazonaws.com")),
+            ("us-gov-west-1", Fips, Ipv4, Some("s3-fips.us-gov-west-1.amazonaws.com")),
+            ("us-east-1", Any, Dual, Some("s3.dualstack.us-east-1.amazonaws.com")),
+            ("us-east-1", Fips, Dual, Some("s3-fips.dualstack.us-east-1.amazonaws.com")),
+            ("cn-north-1", Any, Dual, Some("s3.dualstack.cn-north-1.amazonaws.com.cn")),
+            ("us-iso-east-1", Any, Dual, None),
+        ] {
+            assert_eq!(of_s3(region, cryptography, stack).as_deref(), expected);
         }
         assert!(!is_of_aws("amazonaws.com") && !is_of_aws("dynamodb.amazonaws.com.example"));
         assert!(!is_of_aws("eu-west-1-amazonaws.com"));

@@ -10,10 +10,10 @@ use leasehold_core::member::Durability;
 use leasehold_wire::dynamodb::Settings;
 use url::{Url, form_urlencoded};
 
-use super::{Reach, durability, is_loopback, parameter, without_secrets};
-use crate::aws::EnvVars;
-use crate::aws::profiles::{self, Profiles};
-use crate::aws::region::{self, Cryptography, Stack, Variant};
+use super::{Reach, durability, is_loopback, is_true, parameter, without_secrets};
+use crate::aws::profiles::Profiles;
+use crate::aws::region::{self, Cryptography, Service, Stack, Variant};
+use crate::aws::{EnvVars, endpoint};
 use crate::error::Error;
 
 /// A table of DynamoDB: its address, and the names in its rows.
@@ -121,9 +121,8 @@ impl DynamodbUrl {
         if let Some(name) = &given.profile {
             Profiles::opened(&mut files, env)?.expect(name)?;
         }
-        let name = given.profile.clone().unwrap_or_else(|| profiles::usual(env));
         let region = region::chosen(given.region.as_deref(), given.profile.as_deref(), env, &mut files, FORM)?;
-        let endpoint = endpoint(&given, env, &name, &mut files, &region)?;
+        let endpoint = self::endpoint(&given, env, &mut files, &region)?;
         let (key, sort) = keys(&given)?;
         if let Some(expires) = &given.expires {
             check_attribute("expires", expires)?;
@@ -248,14 +247,6 @@ fn no_keys() -> String {
         .to_owned()
 }
 
-fn is_true(name: &str, value: &str) -> Result<bool, String> {
-    match value {
-        "true" | "yes" => Ok(true),
-        "false" | "no" => Ok(false),
-        _ => Err(format!("{name} is {value:?}; write {name}=true, or leave it out")),
-    }
-}
-
 fn check_table(table: &str) -> Result<(), String> {
     if table.contains('@') {
         return Err(no_keys());
@@ -309,63 +300,24 @@ fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
     Ok((key, sort))
 }
 
-fn endpoint(
-    given: &Parameters,
-    env: &EnvVars,
-    profile: &str,
-    files: &mut Option<Profiles>,
-    region: &str,
-) -> Result<Endpoint, String> {
+fn endpoint(given: &Parameters, env: &EnvVars, files: &mut Option<Profiles>, region: &str) -> Result<Endpoint, String> {
     let plaintext = given.plaintext.unwrap_or(Plaintext::ToLoopback);
-    let mut variant = given.variant;
-    let is_variant = variant != Variant::default();
-    if let Some(text) = &given.endpoint {
-        if is_variant {
-            return Err(
-                "fips and dualstack choose an endpoint of AWS, and endpoint names another; leave one out".into()
-            );
+    let wanted = endpoint::Given {
+        service: Service::Dynamodb,
+        region,
+        endpoint: given.endpoint.as_deref(),
+        variant: given.variant,
+        profile: given.profile.as_deref(),
+    };
+    match endpoint::find(&wanted, env, files)? {
+        endpoint::Endpoint::Named { text, place } => named(&text, &place, plaintext),
+        endpoint::Endpoint::OfRegion { .. } if plaintext == Plaintext::Allowed => {
+            Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned())
         }
-        return self::named(text, "endpoint", plaintext);
-    }
-    if let Some((text, place)) = configured(env, profile, files)? {
-        if is_variant {
-            return Err(format!(
-                "fips and dualstack choose an endpoint of AWS, and {place} names another; leave one out"
-            ));
-        }
-        return self::named(&text, &place, plaintext);
-    }
-    if plaintext == Plaintext::Allowed {
-        return Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned());
-    }
-    if env.says("AWS_USE_FIPS_ENDPOINT") {
-        variant.cryptography = Cryptography::Fips;
-    }
-    if env.says("AWS_USE_DUALSTACK_ENDPOINT") {
-        variant.stack = Stack::Dual;
-    }
-    let host = region::dynamodb(region, variant)
-        .ok_or_else(|| format!("the region {region} has no dual-stack endpoint; leave dualstack out"))?;
-    Ok(Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion })
-}
-
-/// The endpoint in the environment or profile, and where it was found.
-fn configured(env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Result<Option<(String, String)>, String> {
-    if env.says("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") {
-        return Ok(None);
-    }
-    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
-        if let Some(text) = env.variable(name) {
-            return Ok(Some((text, name.to_owned())));
+        endpoint::Endpoint::OfRegion { host } => {
+            Ok(Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion })
         }
     }
-    let files = Profiles::opened(files, env)?;
-    let Some(section) = files.profile(profile) else { return Ok(None) };
-    if section.get("ignore_configured_endpoint_urls").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-        return Ok(None);
-    }
-    let text = files.endpoint_url(section, "dynamodb").map(str::to_owned);
-    Ok(text.map(|text| (text, format!("endpoint_url of the profile {profile:?}"))))
 }
 
 fn named(text: &str, place: &str, plaintext: Plaintext) -> Result<Endpoint, String> {

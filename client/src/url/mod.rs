@@ -1,5 +1,7 @@
 //! Store urls: the kind and the address of a store.
 
+#[cfg(feature = "objects")]
+pub(crate) mod azure;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
 #[cfg(feature = "etcd")]
@@ -209,6 +211,16 @@ fn machine(host: &str) -> String {
         Ok(url::Host::Ipv6(address)) if is_loopback(&url::Host::Ipv6(address)) => HERE.to_owned(),
         Ok(host) => host.to_string(),
         Err(_) => host.to_ascii_lowercase(),
+    }
+}
+
+/// Tells if a parameter is switched on.
+#[cfg(feature = "dynamodb")]
+fn is_true(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "yes" => Ok(true),
+        "false" | "no" => Ok(false),
+        _ => Err(format!("{name} is {value:?}; write {name}=true, or leave it out")),
     }
 }
 

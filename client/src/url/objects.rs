@@ -11,9 +11,10 @@ use leasehold_core::member::Durability;
 use leasehold_wire::objects::Service;
 use url::{Url, form_urlencoded};
 
-use super::{Reach, durability, is_loopback, parameter, without_secrets};
+use super::{Reach, azure, durability, is_loopback, is_true, parameter, without_secrets};
 use crate::aws::profiles::Profiles;
-use crate::aws::{EnvVars, region};
+use crate::aws::region::{self, Cryptography, Stack, Variant};
+use crate::aws::{EnvVars, endpoint};
 use crate::error::Error;
 
 /// A bucket or container: its address, and the prefix of the objects in it.
@@ -38,13 +39,14 @@ pub struct ObjectsUrl {
     pub(crate) ca: Option<PathBuf>,
 }
 
-const PARAMETERS: &str = "ca, durable, endpoint, plaintext, profile and region";
+const PARAMETERS: &str = "ca, dualstack, durable, endpoint, fips, plaintext, profile and region";
 const PREFIX: &str = "leasehold/";
 
 #[derive(Default)]
 struct Parameters {
     region: Option<String>,
     profile: Option<String>,
+    variant: Variant,
     endpoint: Option<String>,
     is_plaintext_allowed: bool,
     durability: Option<Durability>,
@@ -105,16 +107,13 @@ impl ObjectsUrl {
             )?,
             Service::AzureBlob | Service::Gcs | Service::CosmosDb => String::new(),
         };
-        let endpoint = match &given.endpoint {
-            Some(endpoint) => Some((endpoint.clone(), "endpoint")),
-            None => endpoint_of_environment(service, &given, env, &mut files)?,
-        };
-        let (base, root, reach) = match &endpoint {
-            Some((endpoint, said)) => at_endpoint(service, endpoint, said, &parts, given.is_plaintext_allowed)?,
-            None if given.is_plaintext_allowed => {
+        let place = Place::find(service, &given, &parts, &region, env, &mut files)?;
+        let (base, root, reach) = match &place {
+            Place::Named { text, said } => at_endpoint(service, text, said, &parts, given.is_plaintext_allowed)?,
+            Place::InTheCloud(_) if given.is_plaintext_allowed => {
                 return Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned());
             }
-            None => in_the_cloud(service, &parts, &region),
+            Place::InTheCloud(host) => in_the_cloud(service, host, &parts),
         };
         if given.ca.is_some() && reach != Reach::Tls {
             return Err("certificates are used with https only".to_owned());
@@ -133,7 +132,7 @@ impl ObjectsUrl {
             base,
             root,
             reach,
-            is_named: endpoint.is_some(),
+            is_named: matches!(place, Place::Named { .. }),
             durability: given.durability.unwrap_or(usual),
             ca: given.ca,
         })
@@ -154,7 +153,12 @@ impl Parameters {
                 return Err(format!("{} is empty; give it a value, or leave it out", parameter(&name)));
             }
             match name.as_str() {
-                "region" | "profile" if service != Service::S3 => return Err(format!("{name} is for s3:// only")),
+                "region" | "profile" | "fips" | "dualstack" if service != Service::S3 => {
+                    return Err(format!("{name} is for s3:// only"));
+                }
+                "fips" if is_true("fips", &value)? => given.variant.cryptography = Cryptography::Fips,
+                "dualstack" if is_true("dualstack", &value)? => given.variant.stack = Stack::Dual,
+                "fips" | "dualstack" => {}
                 "region" => given.region = Some(value),
                 "profile" => given.profile = Some(value),
                 "endpoint" => given.endpoint = Some(value),
@@ -210,48 +214,74 @@ fn checked_prefix(service: Service, prefix: &str) -> Result<&str, String> {
     }
 }
 
-fn endpoint_of_environment(
-    service: Service,
-    given: &Parameters,
-    env: &EnvVars,
-    files: &mut Option<Profiles>,
-) -> Result<Option<(String, &'static str)>, String> {
-    let variable = |name: &'static str| env.variable(name).map(|value| (value, name));
-    match service {
-        Service::S3 if given.profile.is_none() => {
-            Ok(variable("AWS_ENDPOINT_URL_S3").or_else(|| variable("AWS_ENDPOINT_URL")))
+/// The address of a service.
+enum Place {
+    /// A text that somebody wrote, and where it stands.
+    Named { text: String, said: String },
+    /// The host of the service itself.
+    InTheCloud(String),
+}
+
+impl Place {
+    fn find(
+        service: Service,
+        given: &Parameters,
+        parts: &[&str],
+        region: &str,
+        env: &EnvVars,
+        files: &mut Option<Profiles>,
+    ) -> Result<Self, String> {
+        if service == Service::S3 {
+            let wanted = endpoint::Given {
+                service: region::Service::S3,
+                region,
+                endpoint: given.endpoint.as_deref(),
+                variant: given.variant,
+                profile: given.profile.as_deref(),
+            };
+            return Ok(match endpoint::find(&wanted, env, files)? {
+                endpoint::Endpoint::Named { text, place } => Self::Named { text, said: place },
+                endpoint::Endpoint::OfRegion { host } => Self::InTheCloud(host),
+            });
         }
-        Service::S3 => {
-            let files = Profiles::opened(files, env)?;
-            let section = given.profile.as_deref().and_then(|name| files.profile(name));
-            let url = section.and_then(|section| files.endpoint_url(section, "s3"));
-            Ok(url.map(|url| (url.to_owned(), "the profile's endpoint_url")))
+        if let Some(text) = &given.endpoint {
+            return Ok(Self::Named { text: text.clone(), said: "endpoint".to_owned() });
         }
-        Service::AzureBlob | Service::CosmosDb => Ok(None),
-        Service::Gcs => Ok(variable("STORAGE_EMULATOR_HOST").map(|(host, name)| {
-            let is_url = host.starts_with("http://") || host.starts_with("https://");
-            (if is_url { host } else { format!("http://{host}") }, name)
-        })),
+        let account = parts.first().copied().unwrap_or_default();
+        let (said, host) = match service {
+            Service::AzureBlob => (azure::endpoint(service, account, env), format!("{account}.blob.core.windows.net")),
+            Service::CosmosDb => (azure::endpoint(service, account, env), format!("{account}.documents.azure.com")),
+            Service::Gcs | Service::S3 => {
+                let emulator = env.variable("STORAGE_EMULATOR_HOST").map(|host| {
+                    let is_url = host.starts_with("http://") || host.starts_with("https://");
+                    (if is_url { host } else { format!("http://{host}") }, "STORAGE_EMULATOR_HOST")
+                });
+                (emulator, "storage.googleapis.com".to_owned())
+            }
+        };
+        Ok(match said {
+            // A connection string of the usual cloud says what is so anyway.
+            Some((text, _)) if without_usual_port(&text) == format!("https://{host}") => Self::InTheCloud(host),
+            Some((text, said)) => Self::Named { text, said: said.to_owned() },
+            None => Self::InTheCloud(host),
+        })
     }
 }
 
-fn in_the_cloud(service: Service, parts: &[&str], region: &str) -> (String, String, Reach) {
+fn without_usual_port(endpoint: &str) -> &str {
+    let endpoint = endpoint.trim_end_matches('/');
+    endpoint.strip_suffix(":443").unwrap_or(endpoint)
+}
+
+fn in_the_cloud(service: Service, host: &str, parts: &[&str]) -> (String, String, Reach) {
     let name = parts.last().copied().unwrap_or_default();
     let (base, root) = match service {
         // The certificate covers one label.
-        Service::S3 if name.contains('.') => {
-            (format!("https://s3.{region}.{}", region::suffix(region)), format!("/{name}"))
-        }
-        Service::S3 => (format!("https://{name}.s3.{region}.{}", region::suffix(region)), String::new()),
-        Service::AzureBlob => {
-            let account = parts.first().copied().unwrap_or_default();
-            (format!("https://{account}.blob.core.windows.net"), format!("/{name}"))
-        }
-        Service::Gcs => ("https://storage.googleapis.com".to_owned(), name.to_owned()),
-        Service::CosmosDb => {
-            let account = parts.first().copied().unwrap_or_default();
-            (format!("https://{account}.documents.azure.com"), container_of(parts))
-        }
+        Service::S3 if name.contains('.') => (format!("https://{host}"), format!("/{name}")),
+        Service::S3 => (format!("https://{name}.{host}"), String::new()),
+        Service::AzureBlob => (format!("https://{host}"), format!("/{name}")),
+        Service::Gcs => (format!("https://{host}"), name.to_owned()),
+        Service::CosmosDb => (format!("https://{host}"), container_of(parts)),
     };
     (base, root, Reach::Tls)
 }
@@ -386,6 +416,39 @@ mod tests {
             (url.base.as_str(), url.reach, url.region.as_str()),
             ("http://[::1]:9", Reach::Loopback, "eu-west-1")
         );
+        for (text, variables, base, root) in [
+            ("s3://locks?region=us-east-1&fips=true", &[][..], "https://locks.s3-fips.us-east-1.amazonaws.com", ""),
+            (
+                "s3://a.locks?region=us-east-1",
+                &[("AWS_USE_DUALSTACK_ENDPOINT", "true")],
+                "https://s3.dualstack.us-east-1.amazonaws.com",
+                "/a.locks",
+            ),
+            (
+                "azblob://acme/locks",
+                &[("AZURE_STORAGE_CONNECTION_STRING", "AccountName=acme;EndpointSuffix=core.chinacloudapi.cn")],
+                "https://acme.blob.core.chinacloudapi.cn",
+                "/locks",
+            ),
+            (
+                "azblob://devstoreaccount1/locks",
+                &[("AZURE_STORAGE_CONNECTION_STRING", "UseDevelopmentStorage=true")],
+                "http://127.0.0.1:10000",
+                "/devstoreaccount1/locks",
+            ),
+            (
+                "cosmos://acme/db1/locks",
+                &[("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.us/")],
+                "https://acme.documents.azure.us",
+                "/dbs/db1/colls/locks",
+            ),
+        ] {
+            let url = read(text, variables).unwrap();
+            assert_eq!((url.base.as_str(), url.root.as_str()), (base, root), "{text}");
+        }
+        // What is so anyway is not shown.
+        let usual = &[("AZURE_STORAGE_CONNECTION_STRING", "AccountName=acme;EndpointSuffix=core.windows.net")];
+        assert_eq!(read("azblob://acme/locks", usual).unwrap().to_string(), "azblob://acme/locks");
         let url = read("gs://locks", &[("STORAGE_EMULATOR_HOST", "127.0.0.1:4443")]).unwrap();
         assert_eq!((url.base.as_str(), url.durability), ("http://127.0.0.1:4443", Durability::NotDeclared));
     }
@@ -424,6 +487,9 @@ mod tests {
             ("gs://locks?plaintext=allow", "leave it out"),
             ("gs://locks?endpoint=http://localhost&ca=x", "https only"),
             ("gs://locks?durable=yes&durable=no", "twice"),
+            ("gs://locks?fips=true", "s3:// only"),
+            ("s3://locks?region=eu-west-1&fips=true&endpoint=https://a", "leave one out"),
+            ("s3://locks?region=us-iso-east-1&dualstack=true", "no dual-stack"),
         ] {
             let error = read(text, &[]).unwrap_err();
             assert!(error.contains(words) && !error.contains("hunter2"), "{text}: {error}");

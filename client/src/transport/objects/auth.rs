@@ -95,7 +95,12 @@ impl Auth {
             },
             Service::AzureBlob | Service::CosmosDb => {
                 let (service, account) = (url.service, url.place.split('/').next().unwrap_or_default().to_owned());
-                Self::Azure { service, found: CredentialCache::new(Azure::new(service, &account, OsEnv)), account }
+                let host = url.host().unwrap_or_default();
+                Self::Azure {
+                    service,
+                    found: CredentialCache::new(Azure::new(service, &account, &host, OsEnv)),
+                    account,
+                }
             }
             // A token would be readable on the way.
             Service::Gcs if url.reach != Reach::Tls => Self::Nobody,

@@ -14,6 +14,7 @@ use super::oauth::{RULES, Tool, context};
 use super::{Found, Secret};
 use crate::transport::credentials::sender::Sender;
 use crate::transport::credentials::{NoKeys, PATIENCE, Source};
+use crate::url::azure::{self as azure_url, ConnectionString, EMULATOR};
 
 /// The audience of tokens for Azure's storage, as arguments have it, and as queries and forms do.
 const OF_STORAGE: [&str; 2] = ["https://storage.azure.com", "https%3A%2F%2Fstorage.azure.com"];
@@ -33,13 +34,13 @@ struct Variables {
 const OF_BLOBS: Variables = Variables {
     account: Some("AZURE_STORAGE_ACCOUNT"),
     keys: &["AZURE_STORAGE_KEY", "AZURE_STORAGE_ACCOUNT_KEY"],
-    connection_strings: ["AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING"],
+    connection_strings: azure_url::OF_BLOBS,
     signature: Some("AZURE_STORAGE_SAS_TOKEN"),
 };
 const OF_COSMOS: Variables = Variables {
     account: None,
     keys: &["AZURE_COSMOS_KEY", "COSMOS_KEY"],
-    connection_strings: ["AZURE_COSMOS_CONNECTION_STRING", "COSMOS_CONNECTION_STRING"],
+    connection_strings: azure_url::OF_COSMOS,
     signature: None,
 };
 
@@ -111,13 +112,14 @@ fn providers(app: Option<&App>) -> [Provider; 7] {
 }
 
 impl Azure {
-    pub(super) fn new(service: Service, account: &str, env: impl Env) -> Self {
-        Self::with(service, account, env, Sender::new(RULES))
+    /// Of the account at `host`.
+    pub(super) fn new(service: Service, account: &str, host: &str, env: impl Env) -> Self {
+        Self::with(service, account, host, env, Sender::new(RULES))
     }
 
-    pub(super) fn with(service: Service, account: &str, env: impl Env, sender: Sender) -> Self {
+    pub(super) fn with(service: Service, account: &str, host: &str, env: impl Env, sender: Sender) -> Self {
         let audience = match service {
-            Service::CosmosDb => Audience::Cosmos { account: account.to_owned() },
+            Service::CosmosDb => Audience::Cosmos { resource: azure_url::cosmos_resource(account, host) },
             Service::S3 | Service::AzureBlob | Service::Gcs => Audience::Storage,
         };
         let for_tool = audience.clone();
@@ -162,21 +164,15 @@ impl Azure {
 
 /// The secret in a connection string, unless that is of another account.
 fn secret_of(text: &str, account: &str) -> Option<Secret> {
-    let part = |name: &str| {
-        let mut pairs = text.split(';').filter_map(|pair| pair.trim().split_once('='));
-        pairs.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned())
-    };
-    let of_host = |endpoint: String| {
-        let host = endpoint.split_once("://").map_or(endpoint.as_str(), |(_, host)| host);
-        host.split(['.', ':', '/']).next().map(str::to_owned)
-    };
-    let named = part("AccountName");
-    let named = named.or_else(|| part("AccountEndpoint").or_else(|| part("BlobEndpoint")).and_then(of_host));
-    if named.as_deref() != Some(account) {
+    let string = ConnectionString(text);
+    if string.account() != Some(account) {
         return None;
     }
-    let key = part("AccountKey").map(|key| Secret::AccountKey(Zeroizing::new(key)));
-    key.or_else(|| part("SharedAccessSignature").map(|text| Secret::AccessSignature(Zeroizing::new(text))))
+    let secret = |value: &str| Zeroizing::new(value.to_owned());
+    let key = string.part("AccountKey").or_else(|| string.is_of_emulator().then_some(EMULATOR.1));
+    let signature = || string.part("SharedAccessSignature");
+    key.map(|key| Secret::AccountKey(secret(key)))
+        .or_else(|| signature().map(|text| Secret::AccessSignature(secret(text))))
 }
 
 impl Source for Azure {
@@ -212,10 +208,7 @@ impl Source for Azure {
             };
             if meant.is_some() {
                 let what = format!("no Azure credentials: {name}: {why}");
-                return Err(match self.sender.was_refused() {
-                    true => NoKeys::refused(what + REFUSED),
-                    false => NoKeys::missing(what),
-                });
+                return Err(NoKeys::of_named_source(what, REFUSED, &self.sender));
             }
             tried.push(format!("{name}: {why}"));
         }
@@ -239,7 +232,7 @@ fn found(credential: azure::Credential, source: &str) -> Found {
 #[derive(Clone)]
 enum Audience {
     Storage,
-    Cosmos { account: String },
+    Cosmos { resource: String },
 }
 
 impl Audience {
@@ -247,10 +240,9 @@ impl Audience {
     fn in_place_of_storage(&self, text: &str) -> String {
         match self {
             Self::Storage => text.to_owned(),
-            Self::Cosmos { account } => {
+            Self::Cosmos { resource } => {
                 let [plain, encoded] = OF_STORAGE;
-                text.replace(encoded, &format!("https%3A%2F%2F{account}.documents.azure.com"))
-                    .replace(plain, &format!("https://{account}.documents.azure.com"))
+                text.replace(encoded, &resource.replace("://", "%3A%2F%2F")).replace(plain, resource)
             }
         }
     }
@@ -293,7 +285,7 @@ mod tests {
 
     #[test]
     fn tokens_are_requested_for_the_account() {
-        let cosmos = Audience::Cosmos { account: "acme".into() };
+        let cosmos = Audience::Cosmos { resource: "https://acme.documents.azure.com".into() };
         let form = "client_id=1&scope=https%3A%2F%2Fstorage.azure.com%2F.default&grant_type=client_credentials";
         let asked = "client_id=1&scope=https%3A%2F%2Facme.documents.azure.com%2F.default&grant_type=client_credentials";
         assert_eq!(cosmos.in_place_of_storage(form), asked);
@@ -314,6 +306,7 @@ mod tests {
                 Some(signature),
             ),
             ("AccountName=other;AccountKey=QUJD", None),
+            ("UseDevelopmentStorage=true", None),
             ("AccountKey=QUJD", None),
             ("", None),
         ] {

@@ -47,7 +47,7 @@ impl World {
 
     fn source_of_azure(&self, service: Service) -> CredentialCache<Azure> {
         let sender = Sender::new(oauth::RULES).with_detour(self.server.address());
-        CredentialCache::new(Azure::with(service, "acme", self.env(), sender))
+        CredentialCache::new(Azure::with(service, "acme", "", self.env(), sender))
     }
 
     fn source_of_google(&self) -> CredentialCache<Google> {
