@@ -2,7 +2,11 @@
 
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
+use leasehold_servers::answers::{self, Reply};
 use leasehold_servers::objects::{Api, Server};
+use leasehold_servers::proxy::Proxy;
+
+use crate::common::{PATIENCE, eventually};
 
 /// A signature for the container of Azurite, made with its key, that has ended.
 const ENDED: &str =
@@ -18,4 +22,32 @@ fn a_signature_that_has_ended_is_told_without_it() {
     // Azurite gives Azure's code for a firewall, where Azure says AuthenticationFailed.
     assert!(error.to_string().contains("AuthorizationFailure"), "{error}");
     assert!(!error.to_string().contains("RQaIv"), "{error}");
+}
+
+#[test]
+fn keys_that_come_late_are_waited_for_as_a_late_store_is() {
+    let keys =
+        r#"{"AccessKeyId":"A","SecretAccessKey":"hunter2","Token":"hunter2","Expiration":"2100-01-01T00:00:00Z"}"#;
+    let agent = answers::Server::start(move |_| Reply::new(200, keys));
+    let agent = Proxy::to(agent.address());
+    agent.refuse();
+    let home = tempfile::tempdir().unwrap();
+    for (name, value) in [
+        ("HOME", home.path().display().to_string()),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("http://{}/keys", agent.address())),
+    ] {
+        // SAFETY: this is before the first client, and nextest gives each test a process of its own.
+        unsafe { std::env::set_var(name, value) };
+    }
+    let server = Server::start(Api::S3);
+    let url = server.url("p");
+    let error = Client::connect(&url).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    agent.pass();
+    let mut client = None;
+    eventually("there are keys", || {
+        client = Client::connect(&url).ok();
+        client.is_some()
+    });
+    client.unwrap().lock("a").wait(PATIENCE).acquire().unwrap().release().unwrap();
 }

@@ -17,6 +17,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
+use self::sender::Sender;
 use crate::clock;
 use crate::fork;
 use crate::sync::Mutex;
@@ -32,6 +33,9 @@ const LATE: Duration = Duration::from_secs(10);
 /// The pause between searches, unless the keys were refused meanwhile. Also the time for which keys are used that seem
 /// to have expired on arrival: more likely this machine's clock is wrong.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// The same where a source that is named did not answer.
+const PAUSE_OF_LATE: Duration = Duration::from_millis(500);
 
 /// Credentials that may expire.
 pub(crate) trait Expiring: Send + Sync + 'static {
@@ -66,11 +70,13 @@ pub(crate) struct NoKeys {
     detail: String,
 }
 
-/// Tells a missing source from a refusal: only the first may pass by waiting.
+/// Tells a missing source from a late one and from a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     /// No source has keys so far.
     NotFound,
+    /// A source that somebody has named does not answer: as with a store that is late, waiting helps.
+    Late,
     /// A source knows the caller, and refuses to give it keys.
     Refused,
 }
@@ -78,6 +84,16 @@ enum Missing {
 impl NoKeys {
     pub(super) fn missing(detail: impl Into<String>) -> Self {
         Self { missing: Missing::NotFound, detail: detail.into() }
+    }
+
+    /// After a search whose last request was that of a named source.
+    pub(super) fn of_named_source(detail: impl Into<String>, advice: &str, sender: &Sender) -> Self {
+        let detail = detail.into();
+        match (sender.was_refused(), sender.unserved()) {
+            (true, _) => Self::refused(detail + advice),
+            (false, Some(_)) => Self { missing: Missing::Late, detail },
+            (false, None) => Self::missing(detail),
+        }
     }
 
     pub(super) fn refused(detail: impl Into<String>) -> Self {
@@ -88,6 +104,7 @@ impl NoKeys {
     pub(crate) fn refusal(&self) -> Refusal {
         match self.missing {
             Missing::NotFound => Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &self.detail)),
+            Missing::Late => Refusal::Unavailable(Fault::new(FaultKind::Unreachable, &self.detail)),
             Missing::Refused => Refusal::Denied(Denial::new(DenialKind::Permission, &self.detail)),
         }
     }
@@ -340,9 +357,11 @@ impl<K: Expiring> State<K> {
         }
     }
 
-    /// Tells if the last search ended less than [`PAUSE`] ago.
+    /// Tells if the last search ended less than [`PAUSE`] ago, or a moment ago where its source may answer soon.
     fn paused(&self, now: Monotonic) -> bool {
-        self.last.as_ref().is_some_and(|(ended, _)| now < ended.plus(PAUSE))
+        let is_late = |why: &Option<NoKeys>| why.as_ref().is_some_and(|why| why.missing == Missing::Late);
+        let pause = |why| if is_late(why) { PAUSE_OF_LATE } else { PAUSE };
+        self.last.as_ref().is_some_and(|(ended, why)| now < ended.plus(pause(why)))
     }
 
     /// The result of the search that has just ended.

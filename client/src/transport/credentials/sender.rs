@@ -81,6 +81,14 @@ struct LastRequest {
     asked: Option<String>,
     trouble: Option<String>,
     refused: bool,
+    unserved: Option<Unserved>,
+}
+
+/// A request that was not served, so that a later one may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::transport) enum Unserved {
+    BySilence,
+    ByAnswer,
 }
 
 /// The kind of server that a request goes to.
@@ -138,6 +146,11 @@ impl Sender {
     /// Tells if the last request was answered with a refusal.
     pub(in crate::transport) fn was_refused(&self) -> bool {
         self.last.lock().refused
+    }
+
+    /// Tells if the last request was not served.
+    pub(in crate::transport) fn unserved(&self) -> Option<Unserved> {
+        self.last.lock().unserved
     }
 
     /// The library's error with missing details added and possible keys removed.
@@ -210,12 +223,20 @@ impl HttpSend for Sender {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
         *self.last.lock() = LastRequest { asked: Some(host.clone()), ..LastRequest::default() };
+        let may_be_asked = (self.rules.peer)(request.uri()).is_ok();
         let answer = self.send(request).await;
         let (trouble, refused) = match &answer {
             Ok(answer) => (self.rules.judge)(answer.status(), answer.body()),
             Err(what) => (Some(what.clone()), false),
         };
+        let unserved = match &answer {
+            Ok(answer) if answer.status().is_server_error() => Some(Unserved::ByAnswer),
+            Ok(answer) if answer.status() == StatusCode::TOO_MANY_REQUESTS => Some(Unserved::ByAnswer),
+            Ok(_) => None,
+            Err(_) => may_be_asked.then_some(Unserved::BySilence),
+        };
         let mut last = self.last.lock();
+        last.unserved = unserved;
         last.refused = refused;
         last.trouble = trouble.map(|what| format!("{host}: {what}"));
         answer.map_err(|_| Error::unexpected("no answer"))

@@ -14,7 +14,7 @@ use super::roles;
 use super::{Keys, NoKeys};
 use crate::aws::profiles::{self, Profiles, Section};
 use crate::transport::credentials::command::Program;
-use crate::transport::credentials::sender::printable;
+use crate::transport::credentials::sender::{Unserved, printable};
 
 const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or \
                       AWS_PROFILE, or give the machine, task or pod a role";
@@ -24,6 +24,7 @@ const REFUSED: &str = "; this is a refusal, and waiting does not help: check the
 const MOST_PROFILES: usize = 8;
 const MACHINE: &str = "http://169.254.169.254";
 const MACHINE_IPV6: &str = "http://[fd00:ec2::254]";
+const MACHINES_ENDPOINT: &str = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 const TASK: &str = "http://169.254.170.2";
 
 /// The keys of one source, or the reason why the source is not configured.
@@ -40,17 +41,18 @@ pub(super) async fn search(environment: &Environment) -> Result<Keys, NoKeys> {
     let mut tried = Vec::new();
     let found = ask_all(environment, &mut tried).await;
     let list = tried.join("; ");
-    let (what, advice) = match found {
-        Some(Ok(keys)) => return Ok(keys),
-        Some(Err(why)) if tried.is_empty() => (why, ""),
-        Some(Err(why)) => (format!("{why} (before that, {list})"), ""),
-        None => (list, ADVICE),
-    };
-    // A refusal ends the search, so it was the last answer.
-    Err(match environment.was_refused() {
-        true => NoKeys::refused(format!("no AWS credentials: {what}{REFUSED}")),
-        false => NoKeys::missing(format!("no AWS credentials: {what}{advice}")),
-    })
+    match found {
+        Some(Ok(keys)) => Ok(keys),
+        Some(Err(why)) => {
+            let before = if tried.is_empty() { String::new() } else { format!(" (before that, {list})") };
+            Err(environment.no_keys(format!("no AWS credentials: {why}{before}"), REFUSED))
+        }
+        // A machine was the last to be asked, and is one, since it has answered.
+        None if environment.was_refused() || environment.sender.unserved() == Some(Unserved::ByAnswer) => {
+            Err(environment.no_keys(format!("no AWS credentials: {list}"), REFUSED))
+        }
+        None => Err(NoKeys::missing(format!("no AWS credentials: {list}{ADVICE}"))),
+    }
 }
 
 async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<Result<Keys, String>> {
@@ -78,8 +80,11 @@ async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<R
     if let Some(end) = note("container", container(environment).await) {
         return Some(end);
     }
-    // Without an answer this is no such machine.
+    // Without an answer this is no such machine, unless somebody says where it answers.
     let machine = machine(environment).await;
+    if environment.env.variable(MACHINES_ENDPOINT).is_some() {
+        return note("EC2 instance metadata", machine);
+    }
     note("EC2 instance metadata", machine.or_else(|why| Ok(Credentials::None(why))))
 }
 
@@ -244,7 +249,7 @@ async fn machine(environment: &Environment) -> ProviderResult {
     }
     let mode = env.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
     let usual = if mode.is_some_and(|mode| mode.eq_ignore_ascii_case("ipv6")) { MACHINE_IPV6 } else { MACHINE };
-    let endpoint = env.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    let endpoint = env.variable(MACHINES_ENDPOINT);
     let endpoint = endpoint.as_deref().unwrap_or(usual).trim_end_matches('/');
     let provider = IMDSv2CredentialProvider::new().with_endpoint(endpoint);
     provider_result(environment, provider.provide_credential(&environment.context()).await, "EC2 instance metadata")

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{StatusCode, Uri};
 use reqsign_core::{Context, Error, StaticEnv};
 
-use super::PATIENCE;
+use super::{NoKeys, PATIENCE};
 use crate::aws::{EnvVars, region};
 use crate::transport::credentials::sender::{Files, Peer, Rules, Sender, address, is_loopback};
 
@@ -90,6 +90,11 @@ impl Environment {
     /// Tells if the last request was answered with a refusal.
     pub(super) fn was_refused(&self) -> bool {
         self.sender.was_refused()
+    }
+
+    /// The end of a search whose last request was that of a named source.
+    pub(super) fn no_keys(&self, detail: String, advice: &str) -> NoKeys {
+        NoKeys::of_named_source(detail, advice, &self.sender)
     }
 
     /// The library's error with missing details added and possible keys removed.

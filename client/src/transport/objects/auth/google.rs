@@ -75,10 +75,7 @@ impl Source for Google {
                 // A file that is named and does not serve ends the search: going on would mean asking as somebody else.
                 Err(error) if name == FILE => {
                     let what = format!("no Google credentials: {FILE}: {}", self.sender.describe(&error));
-                    return Err(match self.sender.was_refused() {
-                        true => NoKeys::refused(what + REFUSED),
-                        false => NoKeys::missing(what),
-                    });
+                    return Err(NoKeys::of_named_source(what, REFUSED, &self.sender));
                 }
                 Err(error) => format!("{name}: {}", self.sender.describe(&error)),
             };

@@ -135,7 +135,8 @@ fn a_refusal_of_any_source_is_reported() {
                         assert_eq!(denial.kind, DenialKind::Permission);
                         assert!(denial.detail.contains("waiting does not help"), "{denial}");
                     }
-                    Refusal::NeedsCredentials(_) => assert!(!matches!(status, 401 | 403), "{status}: {said}"),
+                    Refusal::NeedsCredentials(_) => assert!(matches!(status, 400 | 404), "{status}: {said}"),
+                    Refusal::Unavailable(_) => assert_eq!(status, 500, "{said}"),
                     other => panic!("{other:?}"),
                 }
             }
@@ -149,6 +150,30 @@ fn a_refusal_of_any_source_is_reported() {
     world.set("AWS_EC2_METADATA_DISABLED", "true");
     let later = before.plus(Duration::from_secs(3600));
     assert!(matches!(block_on(credentials.keys_at(later)).unwrap_err().refusal(), Refusal::NeedsCredentials(_)));
+}
+
+#[test]
+fn a_named_source_that_is_late_is_asked_again_soon() {
+    let world = World::empty();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = listener.local_addr().unwrap();
+    drop(listener);
+    for (name, value) in [
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("http://{nobody}/keys")),
+        ("AWS_EC2_METADATA_SERVICE_ENDPOINT", format!("http://{nobody}")),
+    ] {
+        world.set(name, &value);
+        let credentials = world.credentials();
+        let before = clock::monotonic();
+        let why = block_on(credentials.keys_at(before)).unwrap_err();
+        assert!(matches!(why.refusal(), Refusal::Unavailable(_)), "{name}: {why}");
+        world.set("AWS_ACCESS_KEY_ID", "A").set("AWS_SECRET_ACCESS_KEY", "hunter2");
+        block_on(credentials.keys_at(before.plus(Duration::from_secs(4)))).unwrap();
+        world.set("AWS_ACCESS_KEY_ID", "").set("AWS_SECRET_ACCESS_KEY", "").set(name, "");
+    }
+    // Where nobody has named a source, nobody comes later.
+    let why = block_on(World::empty().credentials().keys_at(clock::monotonic())).unwrap_err();
+    assert!(matches!(why.refusal(), Refusal::NeedsCredentials(_)), "{why}");
 }
 
 #[test]
