@@ -13,7 +13,7 @@ pub(crate) enum Endpoint {
     OfRegion { host: String },
 }
 
-/// What a url says about its endpoint.
+/// The part of a url that is about its endpoint.
 pub(crate) struct Given<'a> {
     pub(crate) service: Service,
     pub(crate) region: &'a str,

@@ -62,14 +62,15 @@ impl Web {
     }
 
     fn client(&self) -> Result<Client, Fault> {
-        let client = builder(self.tls.clone())
+        let unable = |error: &dyn fmt::Display| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
+        let client = builder(self.tls.clone(), Way::AsAsked)
+            .map_err(|error| unable(&error))?
             .https_only(self.https_only)
             .connect_timeout(CONNECT_PATIENCE)
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(MOST_CONNECTIONS)
             .tcp_nodelay(true)
             .tcp_keepalive(tcp::KEEPALIVE);
-        let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
         client.build().map_err(|error| unable(&error))
     }
 }
@@ -154,9 +155,37 @@ impl Pool {
     }
 }
 
-/// A client without redirects, retries, proxies, referers and compression.
-pub(super) fn builder(tls: ClientConfig) -> ClientBuilder {
-    Client::builder()
+/// The way to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Direct,
+    /// Through the proxies that the environment names, for those who have said so.
+    AsAsked,
+}
+
+/// The variable that says so.
+const PROXY: &str = "LEASEHOLD_PROXY";
+
+/// Tells if proxies of the environment are to be used.
+///
+/// # Errors
+/// The variable says something else.
+fn wants_proxies() -> Result<bool, String> {
+    match std::env::var(PROXY).unwrap_or_default().as_str() {
+        "" => Ok(false),
+        "environment" => Ok(true),
+        _ => {
+            Err(format!("{PROXY} has another value than environment, which means HTTPS_PROXY, HTTP_PROXY and NO_PROXY"))
+        }
+    }
+}
+
+/// A client without redirects, retries, referers and compression.
+///
+/// # Errors
+/// The environment asks for something that is not there.
+pub(super) fn builder(tls: ClientConfig, way: Way) -> Result<ClientBuilder, String> {
+    let builder = Client::builder()
         .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls)
         .http1_only()
@@ -164,12 +193,12 @@ pub(super) fn builder(tls: ClientConfig) -> ClientBuilder {
         // The core decides on retries.
         .retry(reqwest::retry::never())
         .referer(false)
-        .no_proxy()
         // Other crates in the same build may have enabled these features.
         .no_gzip()
         .no_brotli()
         .no_zstd()
-        .no_deflate()
+        .no_deflate();
+    Ok(if way == Way::AsAsked && wants_proxies()? { builder } else { builder.no_proxy() })
 }
 
 /// Converts a failure below HTTP, at `server`. Before there is a connection, no byte of a request has left.

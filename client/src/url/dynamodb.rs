@@ -228,7 +228,9 @@ impl Parameters {
                 | "session_token"
                 | "aws_session_token" => return Err(no_keys()),
                 "proxy" => {
-                    return Err("proxies are not supported; name a host that is reached directly".to_owned());
+                    return Err(
+                        "proxies are none of the url: set LEASEHOLD_PROXY=environment, and HTTPS_PROXY".to_owned()
+                    );
                 }
                 _ => return Err(format!("there is no parameter {}; there are {PARAMETERS}", parameter(&name))),
             }

@@ -147,7 +147,9 @@ impl HttpUrl {
                     );
                 }
                 ("proxy", _) => {
-                    return Err("proxies are not supported; name a host that is reached directly".to_owned());
+                    return Err(
+                        "proxies are none of the url: set LEASEHOLD_PROXY=environment, and HTTPS_PROXY".to_owned()
+                    );
                 }
                 _ => return Err(format!("there is no parameter {name:?}; there are ca, durable and plaintext")),
             }

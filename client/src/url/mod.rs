@@ -63,7 +63,7 @@ pub enum StoreUrl {
     /// `UPSTASH_REDIS_REST_TOKEN`; `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
     /// HTTP. Parameters: `ca` (a PEM file, trusted instead of the operating system's certificates), `plaintext=allow`
     /// (otherwise `http` sends a token or password only to loopback), `durable=yes` (as for `redis://`). Proxies in the
-    /// environment are not used.
+    /// environment are used with `LEASEHOLD_PROXY=environment` only.
     #[cfg(feature = "http")]
     Http(HttpUrl),
     /// `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB. Keys come from where AWS's tools keep them:

@@ -26,7 +26,7 @@ pub struct PostgresUrl {
     pub(crate) durability: Durability,
     /// The name under which the server lists connections.
     pub(crate) application: String,
-    /// What a provider reads at the start of a connection, such as `endpoint=NAME`.
+    /// An option that a provider reads at the start of a connection, such as `endpoint=NAME`.
     pub(crate) options: Option<String>,
 }
 

@@ -1,6 +1,6 @@
 //! How a search for keys asks: requests to few hosts, and small files.
 //!
-//! Requests sent here carry keys. So there are no proxies and no redirects, and each cloud says which hosts may be asked.
+//! Requests sent here carry keys. So there are no redirects, proxies see nothing but TLS and only where somebody asks for them, and each cloud says which hosts may be asked.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,6 +15,7 @@ use rustls::ClientConfig;
 
 use crate::aws;
 use crate::sync::Mutex;
+use crate::transport::web::Way;
 use crate::transport::{tls, web};
 
 /// The time limit for connecting to the fixed addresses: a server there is a few hops away, or does not exist.
@@ -174,14 +175,14 @@ impl Sender {
 
     /// A client for one request: searches are rare, and each has a runtime of its own.
     fn client(&self, peer: Peer) -> Result<Client, String> {
-        let (tls, connect, total) = match peer {
-            Peer::Metadata => (web::without_tls(), METADATA_CONNECT, METADATA_TOTAL),
+        let (tls, connect, total, way) = match peer {
+            Peer::Metadata => (web::without_tls(), METADATA_CONNECT, METADATA_TOTAL, Way::Direct),
             Peer::Service => {
                 let tls = self.tls.get_or_init(|| Ok(tls::trusting(None)?.with_no_client_auth()));
-                (tls.clone()?, SERVICE_CONNECT, SERVICE_TOTAL)
+                (tls.clone()?, SERVICE_CONNECT, SERVICE_TOTAL, Way::AsAsked)
             }
         };
-        let client = web::builder(tls).connect_timeout(connect).timeout(total).pool_max_idle_per_host(0);
+        let client = web::builder(tls, way)?.connect_timeout(connect).timeout(total).pool_max_idle_per_host(0);
         client.build().map_err(|error| format!("no HTTP client: {error}"))
     }
 

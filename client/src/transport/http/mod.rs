@@ -1,8 +1,8 @@
 //! Redis behind HTTP: Upstash's REST interface and Webdis.
 //!
 //! The formats of messages are in `leasehold_wire`; this module sends them over HTTP/1.1, on connections that are
-//! kept, one pool for each kind of caller. It speaks only and directly to the server that the url names: it ignores
-//! proxies in the environment and follows no redirects, because the token is meant for one host. The server sends no
+//! kept, one pool for each kind of caller. It speaks only to the server that the url names, through a proxy only where somebody
+//! asks for that, and follows no redirects, because the token is meant for one host. The server sends no
 //! notifications of releases, so waiters poll.
 
 mod access;

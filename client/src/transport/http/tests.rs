@@ -368,6 +368,32 @@ fn over_tls(redis: &redis::Server) -> String {
 }
 
 #[test]
+fn proxies_of_the_environment_are_used_where_somebody_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = listener.local_addr().unwrap();
+    let (sender, asked) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            sender.send(request_of(&mut stream)).unwrap();
+            stream.write_all(PONG.as_bytes()).unwrap();
+        }
+    });
+    let url = "upstash+http://:hunter2-token@store.invalid?plaintext=allow";
+    // SAFETY: nextest gives each test a process of its own, and this one has no other thread that reads them.
+    let set = |name: &str, value: &str| unsafe { std::env::set_var(name, value) };
+    set("HTTP_PROXY", &format!("http://{proxy}"));
+    open(url).err().unwrap();
+    assert!(asked.try_recv().is_err(), "nobody has asked for it");
+    set("LEASEHOLD_PROXY", "environment");
+    open(url).unwrap();
+    assert!(asked.recv().unwrap().contains("POST http://store.invalid/"));
+    set("LEASEHOLD_PROXY", "yes");
+    let error = open(url).err().unwrap();
+    assert!(error.kind() == ErrorKind::Config && error.to_string().contains("LEASEHOLD_PROXY"), "{error}");
+}
+
+#[test]
 fn tls_accepts_only_a_trusted_server() {
     let redis = redis::Server::builder().tls().start();
     let address = over_tls(&redis);

@@ -1,6 +1,6 @@
 //! The environment of a search for keys: variables, small files, and a few hosts. A search reaches nothing else.
 //!
-//! Requests sent here carry keys. So there are no proxies and no redirects; plain HTTP goes only to loopback and to the
+//! Requests sent here carry keys. So there are no redirects; plain HTTP goes only to loopback and to the
 //! fixed addresses at which AWS serves machines, tasks and pods; all other requests are HTTPS, to hosts of AWS.
 
 use std::time::Duration;
