@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use leasehold::blocking::{Client, Once};
 use leasehold::{ErrorKind, Finding, Severity};
+use leasehold_servers::proxy::{Proxy, Request};
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::{Connection, Reply};
 use leasehold_servers::wait_until;
@@ -185,6 +186,18 @@ fn a_server_without_password_that_only_its_host_reaches_is_no_finding() {
     server.command(&["CONFIG", "SET", "protected-mode", "no"]);
     let findings = doctor(&server.url());
     assert!(findings.iter().all(|finding| finding.check != "redis.password"), "it listens on loopback: {findings:#?}");
+}
+
+#[test]
+fn a_proxy_that_ends_connections_on_time_is_no_silent_server() {
+    let server = Server::start();
+    let proxy = Proxy::to(server.address());
+    proxy.reset_before_forwarding(Request::matching(|bytes| bytes == b"*1\r\n$4\r\nTIME\r\n").always());
+    let url = server.url_at(proxy.port());
+    Client::connect(&url).unwrap().lock("a").acquire().unwrap().release().unwrap();
+    let findings = doctor(&url);
+    assert!(severities(&findings, Severity::Problem).is_empty(), "{findings:?}");
+    expect(&findings, "redis.reachable", Severity::Warning, "TIME gets no answer");
 }
 
 #[test]

@@ -74,7 +74,11 @@ async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> 
     };
     let trip = match trip {
         Ok(trip) => trip,
-        Err(why) => return vec![silent(&why)],
+        // Some proxies end the connection on a command that they do not know.
+        Err(why) => match asker.one(&["GET", "leasehold-doctor"]).await {
+            Ok(_) => return vec![behind_proxy(&why)],
+            Err(_) => return vec![silent(&why)],
+        },
     };
     let mut findings = vec![
         Finding::good("redis.reachable", format!("answered in {:.1} ms", trip.took.as_secs_f64() * 1e3)),
@@ -95,6 +99,14 @@ async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> 
         }
     }
     findings
+}
+
+fn behind_proxy(why: &str) -> Finding {
+    Finding::warning(
+        "redis.reachable",
+        format!("keys can be read, and TIME gets no answer ({}), as behind some proxies", printable(why)),
+        "run the doctor on the url of the server itself: through this proxy nothing else can be seen",
+    )
 }
 
 fn silent(why: &str) -> Finding {
