@@ -1,13 +1,14 @@
 //! Answers that no emulator gives, made up.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex};
 
-use leasehold::ErrorKind;
 use leasehold::blocking::Client;
+use leasehold::{ErrorKind, Severity};
 use leasehold_servers::answers::{Reply, Request, Server};
 
-use crate::common::ms;
 use crate::common::on_objects;
+use crate::common::{PATIENCE, ms};
 use crate::within;
 
 fn s3(server: &Server) -> String {
@@ -43,9 +44,56 @@ fn a_service_that_ignores_conditions_is_refused() {
             None => missing(),
         }
     });
-    let error = Client::connect(s3(&server)).unwrap_err();
+    let error = Client::connect(s3(&server)).unwrap().lock("a").wait(PATIENCE).acquire().map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
     assert!(error.to_string().contains("ignores conditions"), "{error}");
+}
+
+#[test]
+fn a_service_that_looks_and_writes_later_is_found_by_the_doctor() {
+    on_objects::set_keys();
+    for has_gap in [false, true] {
+        let (objects, between) =
+            (Mutex::new(HashMap::<String, (usize, Vec<u8>)>::new()), (Mutex::new(0), Condvar::new()));
+        let server = Server::start(move |request: &Request| {
+            let etag = |version: &usize| format!("\"{version}\"");
+            let mut kept = objects.lock().unwrap();
+            let found = kept.get(&request.path).cloned();
+            if request.method != "PUT" {
+                return match found {
+                    Some((version, body)) => with(200, &[("ETag", &etag(&version))], &String::from_utf8_lossy(&body)),
+                    None => missing(),
+                };
+            }
+            let holds = match (request.header("if-match"), &found) {
+                (Some(wanted), Some((version, _))) => wanted == etag(version),
+                (None, found) => found.is_none(),
+                (Some(_), None) => false,
+            };
+            if !holds {
+                return with(412, &[], &error("PreconditionFailed"));
+            }
+            if has_gap {
+                drop(kept);
+                // Until another is here too, if one comes.
+                let mut here = between.0.lock().unwrap();
+                *here += 1;
+                between.1.notify_all();
+                let wait = between.1.wait_timeout_while(here, ms(100), |here| *here < 2).unwrap();
+                drop(wait);
+                kept = objects.lock().unwrap();
+                *between.0.lock().unwrap() = 0;
+            }
+            let version = kept.get(&request.path).map_or(1, |(version, _)| version + 1);
+            kept.insert(request.path.clone(), (version, request.body.clone()));
+            with(200, &[("ETag", &etag(&version))], "")
+        });
+        let findings = Client::connect(s3(&server)).unwrap().doctor().unwrap();
+        let found = findings.iter().find(|finding| finding.check == "objects.conditions").unwrap();
+        let expected = if has_gap { Severity::Problem } else { Severity::Good };
+        assert_eq!(found.severity, expected, "{found:?}");
+        assert_eq!(found.what.contains("writes at once"), has_gap, "{found:?}");
+    }
 }
 
 #[test]

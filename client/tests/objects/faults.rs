@@ -11,10 +11,13 @@ use crate::common::{PATIENCE, eventually, ms};
 use crate::{APIS, client, lease, server, within};
 
 fn write() -> Request {
-    Request::matching(|bytes| {
-        let creates = [&b"POST /upload"[..], b"POST /dbs/"].iter().any(|start| bytes.starts_with(start));
-        bytes.starts_with(b"PUT ") || creates
-    })
+    Request::matching(is_write)
+}
+
+fn is_write(bytes: &[u8]) -> bool {
+    let is_query = bytes.windows(7).any(|part| part.eq_ignore_ascii_case(b"isquery"));
+    let creates = [&b"POST /upload"[..], b"POST /dbs/"].iter().any(|start| bytes.starts_with(start));
+    bytes.starts_with(b"PUT ") || creates && !is_query
 }
 
 #[test]
@@ -57,6 +60,21 @@ fn connections_that_fell_silent_are_left_after_one_request() {
         let server = server(api);
         let proxy = Proxy::to(server.address());
         crate::common::silence::is_noticed_once(&proxy, &server.url_at(proxy.address(), "p"));
+    }
+}
+
+#[test]
+fn those_who_only_read_write_nothing() {
+    for api in APIS {
+        let server = server(api);
+        let proxy = Proxy::to(server.address());
+        let writes = proxy.reset_before_forwarding(Request::matching(is_write).always());
+        let client = client(&server.url_at(proxy.address(), "p"));
+        assert!(client.inspect("a").unwrap().is_none());
+        assert_eq!(client.list("").count(), 0);
+        assert_eq!(writes.hits(), 0, "{api:?}");
+        client.lock("a").wait(ms(0)).acquire().map(drop).unwrap_err();
+        assert!(writes.hits() > 0, "{api:?}");
     }
 }
 
@@ -132,7 +150,9 @@ fn a_shared_access_signature_is_enough_if_it_may_read_and_write() {
     lease(&client, "a").release().unwrap();
     assert_eq!(client.list("").count(), 0);
     sign("rl");
-    let error = leasehold::blocking::Client::connect(server.url("q")).unwrap_err();
+    let reader = leasehold::blocking::Client::connect(server.url("q")).unwrap();
+    assert!(reader.inspect("a").unwrap().is_none());
+    let error = reader.lock("a").wait(PATIENCE).acquire().map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
     assert!(!error.to_string().contains("sig="), "{error}");
 }

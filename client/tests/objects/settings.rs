@@ -9,7 +9,7 @@ use leasehold_servers::answers::{Reply, Request, Server};
 use leasehold_servers::http;
 use leasehold_servers::objects::{AZURE_ACCOUNT, Api};
 
-use crate::common::on_objects;
+use crate::common::{PATIENCE, on_objects};
 use crate::{client, server};
 
 fn with(status: u16, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Reply {
@@ -62,7 +62,8 @@ fn settings_of_a_bucket_of_s3_are_told() {
                 <Mode>GOVERNANCE</Mode><Days>1</Days></DefaultRetention></Rule></ObjectLockConfiguration>";
     let set = server.request("PUT", "/kept?object-lock", rule);
     assert_eq!(set.status, 200, "{}", set.text());
-    let error = Client::connect(server.url("p").replace("s3://locks/", "s3://kept/")).unwrap_err();
+    let kept = Client::connect(server.url("p").replace("s3://locks/", "s3://kept/")).unwrap();
+    let error = kept.lock("a").wait(PATIENCE).acquire().map(drop).unwrap_err();
     assert!(error.to_string().contains("object lock"), "{error}");
 }
 
@@ -158,14 +159,15 @@ fn settings_that_are_not_shown_are_no_fault() {
 }
 
 #[test]
-fn a_bucket_that_may_only_be_read_is_refused_with_the_right_that_it_takes() {
+fn a_bucket_that_may_only_be_read_refuses_locks_with_the_right_that_they_take() {
     on_objects::set_keys();
     let denied = "<Error><Code>AccessDenied</Code><Message>hunter2</Message></Error>";
     let read_only = Server::start(move |request: &Request| match request.method.as_str() {
         "GET" => Reply::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
         _ => Reply::new(403, denied),
     });
-    let error = Client::connect(format!("s3://locks?region=eu-west-1&endpoint={}", read_only.url())).unwrap_err();
+    let reader = Client::connect(format!("s3://locks?region=eu-west-1&endpoint={}", read_only.url())).unwrap();
+    let error = reader.lock("a").wait(PATIENCE).acquire().map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
     let shown = error.to_string();
     assert!(shown.contains("s3:PutObject") && !shown.contains("hunter2"), "{shown}");

@@ -1,20 +1,18 @@
 //! Checks if this bucket or container can keep locks.
 
-use leasehold_core::Nonce;
-use leasehold_wire::objects::{Harm, Properties, Service, Trial, Verdict};
+use leasehold_core::op::Outcome;
+use leasehold_wire::objects::{Harm, Properties, Service};
 
 use super::{Objects, settings};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::entropy::fill;
-use crate::error::{Error, ErrorKind};
 use crate::transport::Transport;
 use crate::url::Reach;
 
+/// How often several write at once: a service that is in between for a moment only is found by most of these.
+const RACES: usize = 4;
 /// A slower answer is told, in milliseconds: a renewal needs one.
 const SLOW_MS: u128 = 500;
-/// How often a trial begins anew because another came between.
-const MOST_TRIALS: usize = 5;
 
 pub(super) fn diagnose(store: &Objects) -> Vec<Finding> {
     let mut findings = vec![way(store.url.reach)];
@@ -38,42 +36,32 @@ pub(super) fn diagnose(store: &Objects) -> Vec<Finding> {
     findings
 }
 
-/// Refuses a store that writes although a condition is false, as several emulators do. `harms` are those that its answers
-/// tell.
-///
-/// # Errors
-/// It does so, or nobody knows.
-pub(super) fn try_conditions(store: &Objects, harms: &mut Vec<Harm>) -> Result<(), Error> {
-    for _ in 0..MOST_TRIALS {
-        let mut random = [0; 16];
-        fill(&mut random)?;
-        let (mut trial, mut request) = Trial::begin(&store.session, Nonce::from_bytes(random));
-        loop {
-            let answer = store.ask(request);
-            harms.extend(answer.iter().flat_map(|response| store.session.harms_of_write(response)));
-            match trial.answer(answer.as_ref().map_err(Clone::clone)) {
-                Verdict::Ask(next) => request = next,
-                Verdict::Sound => return Ok(()),
-                Verdict::Disturbed => break,
-                Verdict::Ignored(what) => {
-                    let message = format!(
-                        "{}: it ignores conditions, so it cannot keep locks ({what}); use a service that honours \
-                         If-Match and If-None-Match",
-                        store.url
-                    );
-                    return Err(Error::new(ErrorKind::StoreRefused, message));
-                }
-                Verdict::Failed(outcome) => return Err(store.judged(outcome)),
-            }
-        }
-    }
-    // Others try it at the same time, and with success.
-    Ok(())
-}
-
 fn conditions(store: &Objects, harms: &mut Vec<Harm>) -> Finding {
     const CHECK: &str = "objects.conditions";
-    match try_conditions(store, harms) {
+    let mut most_made = 0;
+    let tried = store.connections.block_on_background(|link| async move {
+        let mut harms = Vec::new();
+        (link.try_conditions(&mut harms).await, harms)
+    });
+    let tried = match tried {
+        Ok((tried, told)) => {
+            harms.extend(told);
+            tried.map_err(|outcome| store.judged(outcome))
+        }
+        Err(fault) => Err(store.judged(Outcome::Unknown(fault))),
+    };
+    for _ in 0..RACES {
+        let race = store.connections.block_on_background(|link| async move { link.race().await });
+        most_made = race.map_or(0, |made| made.unwrap_or(0)).max(most_made);
+    }
+    if most_made > 1 {
+        return Finding::problem(
+            CHECK,
+            format!("{}: {most_made} writes at once were made under a condition that holds for one", store.url),
+            "name another service: this one, or a proxy before it, looks and then writes, so that several holders get one lock",
+        );
+    }
+    match tried {
         Ok(()) => Finding::good(CHECK, "a write is refused once its condition is false; objects may be written"),
         Err(error) => Finding::problem(CHECK, error.to_string(), "name another bucket or service, or mend the rights"),
     }

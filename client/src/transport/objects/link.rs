@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
-use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::objects::{Memory, Method, Progress, Repeat, Request, Response, Session, repeat};
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::{Monotonic, Nonce, Transmit};
+use leasehold_wire::objects::{
+    Harm, Memory, Method, Progress, Race, Repeat, Request, Response, Session, Trial, Verdict, repeat,
+};
 use leasehold_wire::sigv4::http_date;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
 use super::auth::{Auth, Signed, Used};
 use crate::clock;
+use crate::entropy::fill;
 use crate::error::Error;
 use crate::sync::Mutex;
 use crate::transport::connections::{Link, until};
@@ -27,6 +30,9 @@ use crate::url::objects::ObjectsUrl;
 /// The longest body that is read; no answer to us is longer.
 const MOST_BODY: usize = 1 << 20;
 
+/// How often a trial begins anew because another came between.
+const MOST_TRIALS: usize = 5;
+
 /// Access to the bucket, which all links share.
 pub(super) struct Access {
     url: ObjectsUrl,
@@ -35,6 +41,8 @@ pub(super) struct Access {
     web: Arc<Web>,
     auth: Auth,
     memory: Mutex<Memory>,
+    /// The trial of conditions, before the first write to a service that is not the cloud's own.
+    trial: Arc<Readiness>,
     /// The offset of the service's clock from ours, for signatures.
     ahead_ms: AtomicI64,
 }
@@ -52,6 +60,7 @@ impl Access {
             web: Arc::new(web),
             auth: Auth::new(url),
             memory: Mutex::default(),
+            trial: Arc::default(),
             ahead_ms: AtomicI64::new(0),
         })
     }
@@ -118,8 +127,68 @@ impl ObjectsLink {
         met
     }
 
+    /// Sends a request. The clouds' own services are known to honour conditions; others have to show it before the first write.
+    pub(super) async fn command(self: &Arc<Self>, request: &Request, deadline: Monotonic) -> Asked {
+        if self.access.url.is_named && request.writes() {
+            let tried = self.access.trial.wait(|| Arc::clone(self).try_before_writes());
+            in_time(deadline, tried).await.map_err(|why| why.before().outcome())?;
+        }
+        self.untried(request, deadline).await
+    }
+
+    async fn try_before_writes(self: Arc<Self>) -> Greeted {
+        self.try_conditions(&mut Vec::new()).await.map_err(NoServer::from)
+    }
+
+    /// Refuses a service that writes although a condition is false, as several emulators do. `harms` are those that its
+    /// answers tell.
+    ///
+    /// # Errors
+    /// It does so, or nobody knows.
+    pub(super) async fn try_conditions(&self, harms: &mut Vec<Harm>) -> Result<(), Outcome> {
+        for _ in 0..MOST_TRIALS {
+            let mut random = [0; 16];
+            fill(&mut random).map_err(|error| not_sent(&Fault::new(FaultKind::Server, &error.to_string())))?;
+            let (mut trial, mut request) = Trial::begin(&self.session, Nonce::from_bytes(random));
+            loop {
+                let answer = self.untried(&request, clock::monotonic().plus(CONNECT_PATIENCE)).await;
+                harms.extend(answer.iter().flat_map(|response| self.session.harms_of_write(response)));
+                match trial.answer(answer.as_ref().map_err(Clone::clone)) {
+                    Verdict::Ask(next) => request = next,
+                    Verdict::Sound => return Ok(()),
+                    Verdict::Disturbed => break,
+                    Verdict::Ignored(what) => {
+                        let message = format!(
+                            "it ignores conditions, so it cannot keep locks ({what}); use a service that honours If-Match \
+                             and If-None-Match"
+                        );
+                        return Err(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, &message))));
+                    }
+                    Verdict::Failed(outcome) => return Err(outcome),
+                }
+            }
+        }
+        // Others try it at the same time, and with success.
+        Ok(())
+    }
+
+    /// The number of writes that a service has made of several at once, where it may make one.
+    ///
+    /// # Errors
+    /// The object cannot be read.
+    pub(super) async fn race(&self) -> Result<usize, Outcome> {
+        let mut random = [0; 16];
+        fill(&mut random).map_err(|error| not_sent(&Fault::new(FaultKind::Server, &error.to_string())))?;
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let (race, look) = Race::begin(&self.session, Nonce::from_bytes(random));
+        let seen = self.untried(&look, deadline).await;
+        let writes = race.writes(seen.as_ref().map_err(Clone::clone))?;
+        let answers = join_all(writes.iter().map(|write| self.untried(write, deadline))).await;
+        Ok(answers.iter().filter(|answer| race.is_made(answer.as_ref().map_err(Clone::clone))).count())
+    }
+
     /// Sends a request. One that was refused for its keys or for its time is signed anew, and sent once more.
-    pub(super) async fn command(&self, request: &Request, deadline: Monotonic) -> Asked {
+    async fn untried(&self, request: &Request, deadline: Monotonic) -> Asked {
         let (response, used) = self.send(request, deadline).await?;
         match repeat(&self.session, &response) {
             None => return Ok(response),

@@ -60,10 +60,6 @@ impl Objects {
             store.properties = Some(properties);
         }
         store.look()?;
-        // The services of the clouds themselves are known to honour conditions; others have to show it.
-        if url.is_named {
-            doctor::try_conditions(&store, &mut Vec::new())?;
-        }
         Ok(store)
     }
 

@@ -302,11 +302,22 @@ impl Leg {
     }
 
     fn again(&mut self, unix_ms: u64) -> Next {
-        if self.is_too_often() { Next::Done(too_often()) } else { self.decide(unix_ms) }
+        if self.is_too_often() { Next::Done(self.too_often()) } else { self.decide(unix_ms) }
     }
 
     fn read_again(&mut self) -> Next {
-        if self.is_too_often() { Next::Done(too_often()) } else { Next::Ask(Step::ReadLock) }
+        if self.is_too_often() { Next::Done(self.too_often()) } else { Next::Ask(Step::ReadLock) }
+    }
+
+    fn too_often(&self) -> Outcome {
+        let detail = match self.lock.version {
+            Some(_) => "others write the object of this lock all the time",
+            None => {
+                "the service shows no object of this lock, and refuses to create one: switch versioning off, since a delete \
+                 marker may stand in its place"
+            }
+        };
+        Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Busy, detail)))
     }
 
     fn is_too_often(&mut self) -> bool {
@@ -378,9 +389,4 @@ impl Leg {
             }
         }
     }
-}
-
-fn too_often() -> Outcome {
-    let detail = "others write the object of this lock all the time";
-    Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Busy, detail)))
 }

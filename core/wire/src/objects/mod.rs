@@ -72,7 +72,7 @@ pub use listing::Names;
 pub use memory::Memory;
 pub(crate) use refusals::tables as known;
 pub use settings::{Harm, Question, Setting};
-pub use trial::{Trial, Verdict};
+pub use trial::{Race, Trial, Verdict};
 
 use errors::{Heard, misfit};
 use requests::Version;

@@ -98,6 +98,51 @@ impl Trial {
     }
 }
 
+/// Several writes at once under one condition, of which a service may make one. A service that looks, and writes a moment
+/// later, passes the [trial](Trial), and makes several of these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Race {
+    session: Session,
+    nonce: Nonce,
+}
+
+impl Race {
+    /// How many write, each on a connection of its own.
+    pub const RIVALS: usize = 6;
+
+    /// A race for the object `PREFIX` `race.json`, which stays, and its first request. The nonce is random.
+    pub fn begin(session: &Session, nonce: Nonce) -> (Self, Request) {
+        (Self { session: session.clone(), nonce }, session.read(&course(session)))
+    }
+
+    /// The writes: all create the object, or replace the version that was read.
+    ///
+    /// # Errors
+    /// The object could not be read.
+    pub fn writes(&self, answer: Result<&Response, Outcome>) -> Result<Vec<Request>, Outcome> {
+        let seen = match self.session.heard_read(answer) {
+            Heard::Read(row) => row.version,
+            Heard::Failed(outcome) => return Err(outcome),
+            Heard::Written(_) | Heard::Raced => return Err(misfit()),
+        };
+        let by: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
+        let write = |rival: usize| {
+            let body = json!({ "rival": rival, "by": by.join(".") }).to_string();
+            self.session.write(&course(&self.session), seen.as_ref(), body.as_bytes())
+        };
+        Ok((0..Self::RIVALS).map(write).collect())
+    }
+
+    /// Tells if this answer says that its write was made.
+    pub fn is_made(&self, answer: Result<&Response, Outcome>) -> bool {
+        matches!(self.session.heard_write(answer), Heard::Written(_))
+    }
+}
+
+fn course(session: &Session) -> String {
+    alloc::format!("{}race.json", session.prefix)
+}
+
 fn key(session: &Session) -> String {
     alloc::format!("{}trial.json", session.prefix)
 }
