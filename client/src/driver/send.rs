@@ -202,6 +202,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::Finding;
+    use crate::driver::IsTold;
     use crate::error::Error;
     use crate::sync::Mutex;
     use crate::transport::{self, Found, Transport};
@@ -262,7 +263,7 @@ mod tests {
         let config = Config::new(vec![NodeConfig::default()]).unwrap().with_request_timeout(patience).unwrap();
         let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
         let options = LockOptions::builder().ttl(Duration::from_secs(3600)).build().unwrap();
-        let (lease, _) = driver.acquire(Resource::new("a").unwrap(), options, Caller::Blocking).unwrap();
+        let (lease, _) = driver.acquire(Resource::new("a").unwrap(), (options, IsTold::No), Caller::Blocking).unwrap();
         assert!(lease.is_held());
         driver.release(&lease, Caller::Blocking, true);
         driver.close();
@@ -280,8 +281,9 @@ mod tests {
         let config = Config::new(vec![NodeConfig::default()]).unwrap();
         let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
         let options = LockOptions::builder().ttl(Duration::from_secs(3600)).renew_every(every);
-        let (lease, _) =
-            driver.acquire(Resource::new("a").unwrap(), options.build().unwrap(), Caller::Blocking).unwrap();
+        let (lease, _) = driver
+            .acquire(Resource::new("a").unwrap(), (options.build().unwrap(), IsTold::No), Caller::Blocking)
+            .unwrap();
         assert!(lease.is_held());
         driver.release(&lease, Caller::Blocking, true);
         driver.close();

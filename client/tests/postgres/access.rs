@@ -91,6 +91,21 @@ fn a_socket_is_a_way_to_the_same_table() {
 }
 
 #[test]
+fn a_password_that_was_changed_is_told_and_a_new_client_has_the_new_one() {
+    let rig = Rig::new();
+    let url = user(&rig, "changed");
+    let one = client(&url);
+    lease(&one, "a").release().unwrap();
+    rig.server.run("ALTER ROLE changed PASSWORD 'hunter3'");
+    rig.server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'changed'");
+    eventually("the new password is asked for", || {
+        let error = one.lock("a").wait(ms(0)).acquire().map(drop).err();
+        error.is_some_and(|error| error.to_string().contains("it worked before"))
+    });
+    lease(&client(&url.replace("hunter2", "hunter3")), "a").release().unwrap();
+}
+
+#[test]
 fn files_for_tls_may_be_replaced_while_a_lease_is_held() {
     let files = tempfile::tempdir().unwrap();
     let (server, authority) = Server::with_tls(files.path());

@@ -88,6 +88,25 @@ fn with_the_password_of_an_old_server() {
 }
 
 #[test]
+fn a_password_that_was_changed_is_told_and_a_new_client_has_the_new_one() {
+    let server = Server::builder().password("hunter2").start();
+    let at = format!("127.0.0.1:{}", server.port());
+    let client = Client::connect(format!("redis://:hunter2@{at}")).unwrap();
+    client.lock("a").acquire().unwrap().release().unwrap();
+    let mut admin = server.connect();
+    for command in
+        [&["CONFIG", "SET", "requirepass", "hunter3"][..], &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]]
+    {
+        admin.command(command).unwrap();
+    }
+    eventually("the new password is asked for", || {
+        let error = client.lock("a").wait(Duration::ZERO).acquire().map(drop).err();
+        error.is_some_and(|error| error.to_string().contains("it worked before"))
+    });
+    works(&format!("redis://:hunter3@{at}"));
+}
+
+#[test]
 fn databases_keep_their_locks_apart() {
     let server = Server::start();
     let clients = [0, 3].map(|db| Client::connect(format!("{}/{db}", server.url().trim_end_matches('/'))).unwrap());

@@ -128,7 +128,8 @@ impl Means {
 /// and never at the same instant.
 pub fn login_refused_again(refusal: Refusal) -> Refusal {
     let Refusal::Denied(Denial { kind: DenialKind::Permission, detail }) = refusal else { return refusal };
-    Refusal::Unavailable(Fault { kind: FaultKind::Server, detail: Some(detail) })
+    let detail = alloc::format!("{detail}; it worked before, so wait, or connect anew with what was changed");
+    Refusal::Unavailable(Fault::new(FaultKind::Server, &detail))
 }
 
 /// The tables of all stores that this crate speaks to, each with its name.
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn only_a_refused_login_passes_where_it_was_let_in_before() {
-        let passes = |means: Means| matches!(means.refusal("no").map(login_refused_again), Some(Refusal::Unavailable(fault)) if fault.detail.as_deref() == Some("no"));
+        let passes = |means: Means| matches!(means.refusal("no").map(login_refused_again), Some(Refusal::Unavailable(fault)) if fault.detail.as_deref().is_some_and(|said| said.starts_with("no; it worked before")));
         assert!(passes(Means::Login) && !passes(Means::Final(DenialKind::Other)));
     }
 }

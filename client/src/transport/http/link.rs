@@ -158,7 +158,7 @@ impl HttpLink {
 impl Link for HttpLink {
     fn ask(self: Arc<Self>, request: Transmit) -> Answering {
         Box::pin(async move {
-            match until(request.deadline, self.wait_ready()).await {
+            match until(request.deadline, self.wait_ready(patience(&request))).await {
                 Some(Ok(())) => self.exchange(&request).await,
                 Some(Err(why)) => why.answer(&request),
                 None => {
