@@ -20,14 +20,22 @@ ENDLESS = "/v1/hold"
 # Not all that are tried: more find nothing new, and take longer.
 EXAMPLES = "30"
 LONGEST_WAIT_MS = 3_600_000
+SHORTEST_TTL_MS = 100
+# A store on a busy disk answers in time for such a lease.
+LONG_TTL_MS = 60_000
 
 
 @schemathesis.hook
 def before_call(context, case, _kwargs):
-    """Shortens waits that are within the limits, since some are for a lock that an earlier request holds."""
-    wait = case.body.get("wait_ms") if isinstance(case.body, dict) else None
+    """Changes lengths that are within the limits: waits are shorter, since some are for a lock that an earlier request holds, and
+    leases last longer."""
+    if not isinstance(case.body, dict):
+        return
+    wait, ttl = case.body.get("wait_ms"), case.body.get("ttl_ms")
     if type(wait) in (int, float) and 1 <= wait <= LONGEST_WAIT_MS:
         case.body["wait_ms"] = 1
+    if type(ttl) in (int, float) and SHORTEST_TTL_MS <= ttl < LONG_TTL_MS:
+        case.body["ttl_ms"] = LONG_TTL_MS
 
 
 def main(leasehold):
