@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::time::Duration;
 
 use leasehold_core::config::Poll;
 use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
-use leasehold_core::member::{Durability, LossId, Marker, RETENTION};
+use leasehold_core::member::{Durability, LossId, Marker};
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
-use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
+use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Token, Transmit};
 use leasehold_wire::listing::{PAGE, Page};
 
 use super::wakeups::Wakeups;
@@ -66,6 +67,8 @@ struct Contents {
     /// The quorum membership that it remembers.
     marker: Option<Marker>,
     trust: BTreeMap<Resource, LossId>,
+    /// The highest counter of all records that were forgotten. Names without a record count on from it, so that no token falls.
+    forgotten: Option<Token>,
 }
 
 struct Entry {
@@ -85,10 +88,12 @@ impl Memory {
     fn apply_one(&self, client: ClientId, LockOp { lock, resource, op }: &LockOp, now: &StoreNow) -> Outcome {
         let mut contents = self.contents.lock();
         let known = contents.records.get(resource);
+        let forgotten = contents.forgotten.map(|counter| Record { counter, lease: None, mark: None });
         let memory = NodeMemory { marker: contents.marker.as_ref(), trusted: contents.trust.get(resource), run: None };
         let line = contents.lines.get(resource).map_or(&[][..], Vec::as_slice);
         let ticket = Ticket { client, lock: *lock };
-        let decided = serve_in_line(known.map(|known| &known.record), memory, line, ticket, op, now);
+        let record = known.map(|known| &known.record).or(forgotten.as_ref());
+        let decided = serve_in_line(record, memory, line, ticket, op, now);
         let (is_new, served) = (known.is_none(), decided.served);
         if let Some(marker) = served.marker {
             contents.trust.retain(|_, stamp| *stamp == marker.stamp);
@@ -101,7 +106,7 @@ impl Memory {
         if let Some(record) = served.record {
             contents.records.insert(resource.clone(), Entry { record, touched: now.uptime });
             if is_new {
-                forget_neighbours(&mut contents.records, resource, now);
+                contents.forget_neighbours(resource, now);
             }
         }
         drop(contents);
@@ -134,6 +139,30 @@ impl Contents {
             Some(line) if line.is_empty() => drop(self.lines.remove(resource)),
             Some(line) => drop(self.lines.insert(resource.clone(), line)),
             None => {}
+        }
+    }
+}
+
+impl Contents {
+    /// Forgets records that no longer matter, a few for each new name, so that ever-new names cannot fill the memory. A lease that
+    /// is over matters until its time has passed: it tells its holder who has ended it. Names that count upwards or have a date are
+    /// followed by their oldest relatives, in a circle.
+    fn forget_neighbours(&mut self, name: &Resource, now: &StoreNow) {
+        let after = self.records.range((Bound::Excluded(name), Bound::Unbounded));
+        let over: Vec<Resource> = after
+            .chain(self.records.iter())
+            .take(LOOKED_AT)
+            .filter(|(_, entry)| {
+                let seen = store::seen(Some(&entry.record), now);
+                let stays = entry.record.lease.as_ref().map_or(Duration::ZERO, |lease| lease.record_ttl);
+                seen.held().is_none() && seen.done.is_none() && now.uptime.since(entry.touched) > stays
+            })
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in over {
+            if let Some(entry) = self.records.remove(&name) {
+                self.forgotten = self.forgotten.max(Some(entry.record.counter));
+            }
         }
     }
 }
@@ -275,30 +304,12 @@ impl Transport for Opened {
     }
 }
 
-/// Forgets counters that no longer matter, a few for each new name, so that ever-new names cannot fill the memory.
-/// Names that count upwards or have a date are followed by their oldest relatives, in a circle.
-fn forget_neighbours(records: &mut BTreeMap<Resource, Entry>, name: &Resource, now: &StoreNow) {
-    let after = records.range((Bound::Excluded(name), Bound::Unbounded));
-    let forgotten: Vec<Resource> = after
-        .chain(records.iter())
-        .take(LOOKED_AT)
-        .filter(|(_, entry)| {
-            let seen = store::seen(Some(&entry.record), now);
-            seen.held().is_none() && seen.done.is_none() && now.uptime.since(entry.touched) > RETENTION
-        })
-        .map(|(name, _)| name.clone())
-        .collect();
-    for name in forgotten {
-        records.remove(&name);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use leasehold_core::member::{Phase, QuorumId};
-    use leasehold_core::op::{Acquire, Op, Refusal, Release};
+    use leasehold_core::op::{Acquire, Finish, Op, Refusal, Release};
     use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq};
 
     use super::super::wakeups::tests::RecordingWatcher;
@@ -382,47 +393,44 @@ mod tests {
     }
 
     #[test]
-    fn ever_new_names_do_not_fill_the_memory() {
+    fn ever_new_names_do_not_fill_the_memory_and_their_tokens_do_not_fall() {
         let digest = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_string();
-        let schemes: [fn(u64) -> String; 2] = [|n| format!("job/{n:08}"), |n| n.to_string()];
-        for scheme in schemes
-            .map(|scheme| Box::new(scheme) as Box<dyn Fn(u64) -> String>)
-            .into_iter()
-            .chain([Box::new(digest) as Box<dyn Fn(u64) -> String>])
-        {
+        let schemes: [fn(u64) -> String; 3] = [|n| format!("job/{n:08}"), |n| n.to_string(), digest];
+        for scheme in schemes {
             let store = Memory::new();
-            // A hundred a day: those of the last seven days must stay.
+            let mut highest = Token::ZERO;
+            // A lease lasts for 30 s, and its record as long.
             for n in 0..10_000 {
-                let now = at(DAY * u32::try_from(n).unwrap() / 100);
-                store.apply(CLIENT, &[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
+                let now = at(Duration::from_secs(n));
+                let outcomes = store.apply(CLIENT, &[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
+                if n % 100 == 0 {
+                    let again = store.apply(CLIENT, &[acquire("again", 1), release("again", 1)], &now);
+                    let Outcome::Applied(Applied::Acquired { counter }) = again[0] else { panic!("{again:?}") };
+                    assert!(counter > highest, "{counter:?} after {highest:?}");
+                    highest = counter;
+                }
+                assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Applied(_))), "{outcomes:?}");
             }
             let left = store.contents.lock().records.len();
-            assert!((700..1_000).contains(&left), "{left} names are left");
+            assert!((30..100).contains(&left), "{left} names are left");
         }
     }
 
     #[test]
-    fn a_held_lock_and_a_young_counter_are_never_forgotten() {
+    fn a_held_lock_a_mark_and_a_lease_that_was_just_over_are_not_forgotten() {
         let store = Memory::new();
-        let long = LockOp { resource: Resource::new("b").unwrap(), ..acquire("b", 1) };
-        store.apply(CLIENT, &[long, acquire("c", 1), release("c", 1)], &at(DAY));
-        // The lease of "b" is not renewed, but its record says that it lasts, as after a long suspend.
-        store
-            .contents
-            .lock()
-            .records
-            .get_mut(&Resource::new("b").unwrap())
-            .unwrap()
-            .record
-            .lease
-            .as_mut()
-            .unwrap()
-            .expires = Monotonic::default().plus(DAY * 10);
-        let c = Resource::new("c").unwrap();
-        store.apply(CLIENT, &[acquire("a", 1)], &at(DAY + RETENTION));
-        assert!(store.contents.lock().records.contains_key(&c));
-        store.apply(CLIENT, &[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
-        assert!(!store.contents.lock().records.contains_key(&c));
-        assert!(store.contents.lock().records.contains_key(&Resource::new("b").unwrap()));
+        let resource = |name: &str| Resource::new(name).unwrap();
+        let finish = |name: &str| {
+            let counter = store.contents.lock().records[&resource(name)].record.counter;
+            let (nonce, owner) = (Nonce::from_bytes([1; 16]), Owner::new("me").unwrap());
+            op(name, Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep: DAY, owner, quorum: None })))
+        };
+        store.apply(CLIENT, &[acquire("b", 1), acquire("c", 1), release("c", 1), acquire("d", 1)], &at(DAY));
+        store.apply(CLIENT, &[finish("d")], &at(DAY));
+        let names = || store.contents.lock().records.keys().map(|name| name.as_str().to_owned()).collect::<Vec<_>>();
+        store.apply(CLIENT, &[acquire("a", 1)], &at(DAY + Duration::from_secs(29)));
+        assert_eq!(names(), ["a", "b", "c", "d"]);
+        store.apply(CLIENT, &[acquire("aa", 1)], &at(DAY + Duration::from_secs(31)));
+        assert_eq!(names(), ["a", "aa", "d"], "b has run out, and c would have");
     }
 }
