@@ -151,7 +151,7 @@ class LostReason:
 
     @dataclass(frozen=True, slots=True)
     class RecordGone:
-        """The record is gone."""
+        """The store has lost data: it shows no record, or one that is older than the lease."""
 
         _of: ClassVar[str] = "lost-reason.record-gone"
 
