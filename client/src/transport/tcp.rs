@@ -17,6 +17,10 @@ use crate::clock;
 /// The time after which a peer that vanished silently is asked for the first time, where nothing else notices it.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);
 
+/// The time that is left for other addresses to connect once a server has spoken.
+#[cfg(any(feature = "redis", feature = "postgres"))]
+const GRACE: Duration = Duration::from_millis(500);
+
 /// A connection that was tried.
 #[cfg(any(feature = "redis", feature = "postgres"))]
 pub(super) enum Tried<T, E> {
@@ -43,7 +47,8 @@ pub(super) async fn addresses(host: &str, port: u16) -> io::Result<Vec<SocketAdd
 
 /// Connects to all addresses at the same time, since some may belong to an unreachable network, and tries the connections one
 /// by one in the order in which they are made, until one is good. Each has its share of `patience`. Without a good one, a spare one
-/// is returned; `None` where all is silent.
+/// is returned; `None` where all is silent. Once a server has spoken, addresses that do not even connect are not awaited for long:
+/// what it said must not be lost.
 ///
 /// # Errors
 /// The last error, if there is no connection.
@@ -56,8 +61,8 @@ pub(super) async fn first_good<T, E, F: Future<Output = Tried<T, E>>>(
 ) -> Result<T, Option<E>> {
     let deadline = clock::monotonic().plus(patience);
     let mut connecting: FuturesUnordered<_> = addresses.iter().copied().map(TcpStream::connect).collect();
-    let (mut spare, mut last) = (None, None);
-    while let Some(Some(connected)) = until(deadline, connecting.next()).await {
+    let (mut spare, mut last, mut connected_by) = (None, None, deadline);
+    while let Some(Some(connected)) = until(connected_by, connecting.next()).await {
         // Those that are not connected yet share the rest of the time with those that are silent afterwards.
         let waiting = u32::try_from(connecting.len()).unwrap_or(u32::MAX).saturating_add(1);
         let share = deadline.since(clock::monotonic()) / waiting;
@@ -72,8 +77,9 @@ pub(super) async fn first_good<T, E, F: Future<Output = Tried<T, E>>>(
             Ok(Tried::Good(good)) => return Ok(good),
             Ok(Tried::Spare(connection)) => spare = spare.or(Some(connection)),
             Ok(Tried::Bad(error)) => last = Some(error),
-            Err(_) => {}
+            Err(_) => continue,
         }
+        connected_by = deadline.min(clock::monotonic().plus(GRACE));
     }
     spare.ok_or(last)
 }
@@ -134,6 +140,39 @@ mod tests {
             assert_eq!(found(&addresses, Duration::from_secs(2)).await, Ok(b'w'));
         }
         assert_eq!(found(&[silent], Duration::from_millis(20)).await, Err(None));
+    }
+
+    /// An address that swallows packets: its queue of connections is full, and nobody takes them from it.
+    fn swallows() -> (SocketAddr, Vec<socket2::Socket>) {
+        let new = || socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let listener = new();
+        listener.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut open = vec![listener];
+        for _ in 0..4 {
+            let waiting = new();
+            waiting.set_nonblocking(true).unwrap();
+            let _ = waiting.connect(&address);
+            open.push(waiting);
+        }
+        (address.as_socket().unwrap(), open)
+    }
+
+    #[tokio::test]
+    async fn what_a_server_says_is_not_lost_for_an_address_that_swallows_packets() {
+        let (lost, _open) = swallows();
+        let (replica, closes) = (server(Some(b"r")), server(None));
+        let patience = Duration::from_secs(3_600);
+        let soon = |addresses| async move {
+            tokio::time::timeout(Duration::from_secs(60), found(addresses, patience)).await.expect("it has spoken")
+        };
+        assert_eq!(soon(&[lost, replica]).await, Ok(b'r'));
+        let says_no = |_| async { Tried::<u8, _>::Bad("no".to_owned()) };
+        let addresses = [lost, closes];
+        let refused = first_good(&addresses, patience, |error| error.to_string(), says_no);
+        let refused = tokio::time::timeout(Duration::from_secs(60), refused).await.expect("it has refused");
+        assert_eq!(refused, Err(Some("no".to_owned())));
     }
 
     #[tokio::test]
