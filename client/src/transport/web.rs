@@ -15,6 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::connections::until;
 use super::readiness::CONNECT_PATIENCE;
+use super::tls::OwnCertificate;
 use super::{tcp, tls};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -35,37 +36,32 @@ pub(super) fn without_tls() -> ClientConfig {
 /// How to connect to one store, for all of its pools.
 pub(super) struct Web {
     tls: ClientConfig,
-    https_only: bool,
+    reach: Reach,
     /// Counts how often a connection fell silent or broke under a request. Pools then begin anew, since what has become of
     /// one connection has become of the idle ones too: nobody shall try them all.
     breaks: AtomicU64,
 }
 
-/// The parameters `cert` and `key`: files with the client's certificate and its key.
-pub(super) type Shown<'a> = Option<(&'a Path, &'a Path)>;
-
 impl Web {
     /// # Errors
     /// A certificate cannot be read, or there is no file descriptor.
-    pub(super) fn new(reach: Reach, ca: Option<&Path>, shown: Shown<'_>) -> Result<Self, String> {
-        let tls = match (reach, shown) {
+    pub(super) fn new(reach: Reach, ca: Option<&Path>, own: OwnCertificate<'_>) -> Result<Self, String> {
+        let tls = match (reach, own) {
             (Reach::Loopback | Reach::Plaintext, _) => without_tls(),
-            (Reach::Tls, None) => tls::trusting(ca)?.with_no_client_auth(),
-            #[cfg(feature = "etcd")]
-            (Reach::Tls, Some((certificate, key))) => tls::showing(tls::trusting(ca)?, certificate, key)?,
-            #[cfg(not(feature = "etcd"))]
-            (Reach::Tls, Some(_)) => return Err("only etcd takes certificates of clients".to_owned()),
+            (Reach::Tls, own) => tls::config(ca, own)?,
         };
-        let web = Self { tls, https_only: reach == Reach::Tls, breaks: AtomicU64::new(0) };
+        let web = Self { tls, reach, breaks: AtomicU64::new(0) };
         web.client().map_err(|fault| fault.to_string())?;
         Ok(web)
     }
 
     fn client(&self) -> Result<Client, Fault> {
         let unable = |error: &dyn fmt::Display| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
-        let client = builder(self.tls.clone(), Way::AsAsked)
+        // Requests to this machine may have secrets in clear text.
+        let way = if self.reach == Reach::Loopback { Way::Direct } else { Way::AsAsked };
+        let client = builder(self.tls.clone(), way)
             .map_err(|error| unable(&error))?
-            .https_only(self.https_only)
+            .https_only(self.reach == Reach::Tls)
             .connect_timeout(CONNECT_PATIENCE)
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(MOST_CONNECTIONS)

@@ -178,7 +178,7 @@ impl Sender {
         let (tls, connect, total, way) = match peer {
             Peer::Metadata => (web::without_tls(), METADATA_CONNECT, METADATA_TOTAL, Way::Direct),
             Peer::Service => {
-                let tls = self.tls.get_or_init(|| Ok(tls::trusting(None)?.with_no_client_auth()));
+                let tls = self.tls.get_or_init(|| tls::config(None, None));
                 (tls.clone()?, SERVICE_CONNECT, SERVICE_TOTAL, Way::AsAsked)
             }
         };

@@ -67,9 +67,8 @@ impl Access {
         let tls = match &url.tls {
             Tls::Off => None,
             Tls::On { ca } => {
-                let trusting = tls::trusting(ca.as_deref());
-                let trusting = trusting.map_err(|what| Error::config(format!("{url}: {what}")))?;
-                Some(Arc::new(trusting.with_no_client_auth()))
+                let config = tls::config(ca.as_deref(), None);
+                Some(Arc::new(config.map_err(|what| Error::config(format!("{url}: {what}")))?))
             }
         };
         let mut config = Config::new();

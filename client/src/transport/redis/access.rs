@@ -84,11 +84,8 @@ impl Access {
     pub(super) fn new(url: &RedisUrl) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let tls = if url.is_encrypted() {
-            let trusting = tls::trusting(url.tls.ca.as_deref()).map_err(wrong)?;
-            let config = match (&url.tls.cert, &url.tls.key) {
-                (Some(cert), Some(key)) => tls::showing(trusting, cert, key).map_err(wrong)?,
-                (_, _) => trusting.with_no_client_auth(),
-            };
+            let config = tls::config(url.tls.ca.as_deref(), url.tls.cert.as_deref().zip(url.tls.key.as_deref()));
+            let config = config.map_err(wrong)?;
             for host in url.hosts() {
                 ServerName::try_from(host).map_err(|error| wrong(format!("{host:?}: {error}")))?;
             }

@@ -4,18 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(any(feature = "redis", feature = "etcd"))]
 use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
-#[cfg(any(feature = "redis", feature = "etcd"))]
 use rustls::crypto::CryptoProvider;
-#[cfg(any(feature = "redis", feature = "etcd"))]
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-#[cfg(any(feature = "redis", feature = "etcd"))]
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use tracing::Level;
@@ -184,11 +180,9 @@ impl ServerCertVerifier for Trusted {
 }
 
 /// A client's certificate and its key.
-#[cfg(any(feature = "redis", feature = "etcd"))]
 #[derive(Debug)]
 pub(super) struct Shown(Kept<Arc<CertifiedKey>>);
 
-#[cfg(any(feature = "redis", feature = "etcd"))]
 impl Shown {
     /// # Errors
     /// A file cannot be read, or the two do not belong together.
@@ -197,7 +191,6 @@ impl Shown {
     }
 }
 
-#[cfg(any(feature = "redis", feature = "etcd"))]
 fn pair(files: &[PathBuf], texts: &[Text]) -> Result<Arc<CertifiedKey>, String> {
     let ([certificate, key], [chain, secret]) = (files, texts) else { return Err("no files".to_owned()) };
     let chain = certificates(certificate, chain)?;
@@ -207,7 +200,6 @@ fn pair(files: &[PathBuf], texts: &[Text]) -> Result<Arc<CertifiedKey>, String> 
     Ok(Arc::new(made))
 }
 
-#[cfg(any(feature = "redis", feature = "etcd"))]
 impl ResolvesClientCert for Shown {
     fn resolve(&self, _authorities: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&*self.0.now()))

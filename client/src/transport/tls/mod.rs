@@ -7,20 +7,35 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustls::client::WantsClientCert;
+use rustls::client::{Resumption, WantsClientCert};
 use rustls::{ClientConfig, ConfigBuilder};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-#[cfg(any(feature = "redis", feature = "etcd"))]
 use self::files::Shown;
 use self::files::Trusted;
 
-/// A configuration that trusts the certificates in a PEM file, or the authorities of the operating system. Make it once:
-/// reading those takes 20 ms. The file is read again for each connection, in case that it has changed.
+/// The parameters `cert` and `key`: files with the client's certificate and its key.
+pub(super) type OwnCertificate<'a> = Option<(&'a Path, &'a Path)>;
+
+/// A configuration that trusts the certificates in the PEM file `ca`, or the authorities of the operating system, and shows the
+/// client's own certificate. Make it once: reading the authorities takes 20 ms. The files are read again for each connection, in
+/// case that they have changed, so no connection continues the session of an earlier one.
 ///
 /// # Errors
-/// The file cannot be read, or the system has no authorities.
-pub(super) fn trusting(ca: Option<&Path>) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+/// A file cannot be read, certificate and key do not belong together, or the system has no authorities.
+pub(super) fn config(ca: Option<&Path>, own: OwnCertificate<'_>) -> Result<ClientConfig, String> {
+    let trusting = trusting(ca)?;
+    let mut config = match own {
+        Some((certificate, key)) => trusting.with_client_cert_resolver(Arc::new(Shown::read(certificate, key)?)),
+        None => trusting.with_no_client_auth(),
+    };
+    if ca.is_some() || own.is_some() {
+        config.resumption = Resumption::disabled();
+    }
+    Ok(config)
+}
+
+fn trusting(ca: Option<&Path>) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
     // No effect where the application has installed its own.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match ca {
@@ -32,19 +47,6 @@ pub(super) fn trusting(ca: Option<&Path>) -> Result<ConfigBuilder<ClientConfig, 
             format!("{error}; install the package ca-certificates, or name a file in the parameter ca")
         }),
     }
-}
-
-/// A configuration with a client certificate. Its files are read again for each connection, too.
-///
-/// # Errors
-/// A file cannot be read, or the two do not belong together.
-#[cfg(any(feature = "redis", feature = "etcd"))]
-pub(super) fn showing(
-    tls: ConfigBuilder<ClientConfig, WantsClientCert>,
-    certificate: &Path,
-    key: &Path,
-) -> Result<ClientConfig, String> {
-    Ok(tls.with_client_cert_resolver(Arc::new(Shown::read(certificate, key)?)))
 }
 
 /// Parts of messages of the system and of the library, each with its advice. The first one counts.
