@@ -65,7 +65,7 @@ async fn send(link: &Arc<RedisLink>, commands: &[Command], deadline: Monotonic) 
     })?;
     // The next try finds the primary.
     if replies.iter().any(leads_elsewhere) {
-        connection.condemn();
+        connection.leave();
     }
     Ok(replies)
 }

@@ -28,7 +28,11 @@ pub(crate) const KNOWN: [Known; 32] = [
     known("ASK", Means::Elsewhere, "this name is on its way to another node of the cluster"),
     known("CLUSTERDOWN", Means::Elsewhere, "the cluster does not serve this name: look at CLUSTER INFO"),
     known("MASTERDOWN", Means::Elsewhere, "this replica has lost its master: connect to the master"),
-    known("NOREPLICAS", Means::Elsewhere, "fewer replicas than min-replicas-to-write are connected"),
+    known(
+        "NOREPLICAS",
+        Means::Mended(FaultKind::Server),
+        "fewer replicas than min-replicas-to-write are connected: look at the replicas",
+    ),
     known("TRYAGAIN", Means::Passes(FaultKind::Busy), "the cluster is moving this name between nodes: it passes"),
     known("LOADING", Means::Passes(FaultKind::Busy), "the server is reading its data from disk: it passes"),
     known("BUSY", Means::Mended(FaultKind::Busy), "a script of somebody's runs without end: SCRIPT KILL stops it"),
