@@ -112,7 +112,7 @@ impl Readiness {
     fn ended(&self, own: &watch::Receiver<Option<Greeted>>, met: &Greeted) {
         let mut state = self.state.lock();
         let is_last = state.greeting.take_if(|greeting| greeting.is(own)).is_some();
-        if met.is_err() && !is_last {
+        if met.is_err() && (!is_last || state.met) {
             return;
         }
         state.met = met.is_ok();

@@ -130,7 +130,7 @@ impl ObjectsLink {
     /// Sends a request. The clouds' own services are known to honour conditions; others have to show it before the first write.
     pub(super) async fn command(self: &Arc<Self>, request: &Request, deadline: Monotonic) -> Asked {
         if self.access.url.is_named && request.writes() {
-            let tried = self.access.trial.wait(CONNECT_PATIENCE, || Arc::clone(self).try_before_writes());
+            let tried = self.access.trial.wait(Duration::MAX, || Arc::clone(self).try_before_writes());
             in_time(deadline, tried).await.map_err(|why| why.before().outcome())?;
         }
         self.untried(request, deadline).await
@@ -168,8 +168,9 @@ impl ObjectsLink {
                 }
             }
         }
-        // Others try it at the same time, and with success.
-        Ok(())
+        let fault =
+            Fault::new(FaultKind::Busy, "others try its conditions at the same time, so that nothing was shown");
+        Err(Outcome::NotApplied(Refusal::Unavailable(fault)))
     }
 
     /// The number of writes that a service has made of several at once, where it may make one.
