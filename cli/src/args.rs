@@ -228,8 +228,8 @@ pub(crate) struct ExecArgs {
     pub watching: WatchingArgs,
     /// The longest wait for the lock [default: for ever]
     ///
-    /// A store that cannot be reached is retried for as long. Without --wait, such a store ends leasehold at once. On a
-    /// terminal, a message names the holder after a wait of 1s.
+    /// A store that cannot be reached is retried for as long. Without --wait, such a store ends leasehold at once. A
+    /// message names the holder after a wait of 1s on a terminal and of 5s elsewhere, and each time the wait has doubled.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     /// Wait for no living holder; the same as --wait 0s

@@ -224,6 +224,10 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
     let begun = ffi::clocks().0;
     let key = key(request.headers())?;
     let asked: AskedOnce = read(request).await?;
+    if asked.slot.is_none() && asked.keep_ms.is_none() {
+        let message = "give slot, which names the occurrence of the job, or keep_ms, for how long it is not done again";
+        return Err(Reply::bad(message));
+    }
     let sent = service.sent(key, "once", &asked);
     let attempt = match service.claim(&caller.0, sent, waits(asked.wait_ms)).await? {
         Claim::Again(id) => return Ok(Json(repeated(again(&service, &caller, &id, begun)?, true))),

@@ -1,5 +1,6 @@
 //! Looks at locks: one, or all of them page by page.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -41,8 +42,9 @@ pub(super) struct Cursor {
     prefix: String,
     /// Where the store goes on.
     place: ffi::Place,
-    /// Of the store's next page, the names up to this one were given.
-    given: Option<String>,
+    /// The names of the store's next page that were given. A set, since a page of a table that shrinks may reach further when it
+    /// is read again.
+    given: HashSet<String>,
 }
 
 /// Some locks, and where the others are.
@@ -96,18 +98,17 @@ pub(super) async fn listed(service: &Service, from: Cursor, limit: usize) -> Res
             () = &mut over => return Ok(Listing { locks, rest: Some(Cursor { prefix, place, given }) }),
         };
         let Some(mut page) = page else { return Ok(Listing { locks, rest: None }) };
-        // In an order of their own, in which a page that is read again goes on where it was cut.
         page.sort_by(|one, other| one.resource.cmp(&other.resource));
-        page.retain(|lock| given.as_ref().is_none_or(|given| lock.resource > *given));
+        page.retain(|lock| !given.contains(&lock.resource));
         let room = limit - locks.len();
         if page.len() > room {
             page.truncate(room);
+            given.extend(page.iter().map(|lock| lock.resource.clone()));
             locks.append(&mut page);
-            // Of this page, not of the one before.
-            let given = locks.last().filter(|_| room > 0).map(|lock: &LockInfo| lock.resource.clone()).or(given);
             return Ok(Listing { locks, rest: Some(Cursor { prefix, place, given }) });
         }
         locks.append(&mut page);
-        (place, given) = (ffi::place_of(&listing), None);
+        place = ffi::place_of(&listing);
+        given.clear();
     }
 }

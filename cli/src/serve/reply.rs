@@ -106,16 +106,23 @@ impl Reply {
 
 impl From<Error> for Reply {
     fn from(error: Error) -> Self {
+        if error.kind() == ErrorKind::Closed {
+            let message = "the daemon is stopping, and this request has acquired nothing: ask again, or another daemon";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message);
+        }
         let status = match error.kind() {
             ErrorKind::Busy | ErrorKind::TimedOut => StatusCode::CONFLICT,
             ErrorKind::Lost | ErrorKind::NotOwned => StatusCode::GONE,
             ErrorKind::Config => StatusCode::BAD_REQUEST,
-            ErrorKind::StoreUnavailable | ErrorKind::Closed => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::StoreRefused => StatusCode::BAD_GATEWAY,
             ErrorKind::FinishUnconfirmed => StatusCode::GATEWAY_TIMEOUT,
-            ErrorKind::Cancelled | ErrorKind::StaleToken | ErrorKind::Done | ErrorKind::Internal | _ => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            ErrorKind::Closed
+            | ErrorKind::Cancelled
+            | ErrorKind::StaleToken
+            | ErrorKind::Done
+            | ErrorKind::Internal
+            | _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut reply = Self::new(status, error.kind().name(), error.to_string());
         if let Some(holder) = error.holder() {

@@ -119,8 +119,8 @@ impl Service {
         let table = Table {
             held: HashMap::new(),
             ended: Recent::new(ENDS),
-            // A client has so many leases and waits, each with one key at most: as many more are remembered.
-            keys: Recent::new(2 * most),
+            // A client has so many leases and waits, each with one key at most: as many more are remembered, and never few.
+            keys: Recent::new((2 * most).max(ENDS)),
             cursors: Recent::new(CURSORS),
             waiting: BTreeMap::new(),
             of_client: HashMap::new(),
