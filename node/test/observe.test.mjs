@@ -213,7 +213,7 @@ test("a long wait is told of on stderr, unless the program observes", () => {
     assert.equal(status, 0, stderr);
     return { stdout, stderr };
   };
-  assert.match(waits("").stderr, /^leasehold: lock\.waiting: "cell" for 5 s so far: this very process holds it \(held by /);
+  assert.match(waits("").stderr, /^leasehold: lock\.waiting: "cell" for 5 s so far: another lease of this very process holds it \(held by /);
   const observed = waits("observe({ level: 'warn', event: ({ event, fields }) => console.log(event, fields.is_own) })");
   assert.deepEqual([observed.stdout, observed.stderr], ["lock.waiting true\n", ""]);
 });

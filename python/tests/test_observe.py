@@ -322,7 +322,7 @@ except leasehold.LockTimeoutError:
     pass
 """
     said = script(waits)
-    assert said.startswith('leasehold: lock.waiting: "cell" for 5 s so far: this very process holds it (held by '), said
+    assert said.startswith('leasehold: lock.waiting: "cell" for 5 s so far: another lease of this very process holds it (held by '), said
     assert said.count("lock.waiting") == 1
     assert "lock.waiting" in script(f"import logging{waits}")
     assert script(f"import logging; logging.disable(){waits}") == ""

@@ -34,7 +34,8 @@ impl LongWait {
         let why = match (held, &fault) {
             (Some(held), _) if is_own => {
                 format!(
-                    "this very process holds it ({held}): release that lease, which may be of an earlier run of the same code"
+                    "another lease of this very process holds it ({held}): if no code works under that any more, it was never \
+                     released"
                 )
             }
             (Some(held), None) => held,

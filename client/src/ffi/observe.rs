@@ -216,8 +216,8 @@ pub async fn connect_async(
 /// in Rust have a log or none.
 pub(crate) fn tell_unobserved(message: &str) {
     if IS_BOUND.load(Ordering::Relaxed) && OPEN.get().lock().is_empty() {
-        // A closed stderr is nobody's.
-        let _ = writeln!(std::io::stderr(), "leasehold: {message}");
+        // One write, so that lines of others stay whole. A closed stderr is nobody's.
+        let _ = std::io::stderr().write_all(format!("leasehold: {message}\n").as_bytes());
     }
 }
 
