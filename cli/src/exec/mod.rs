@@ -323,8 +323,11 @@ impl<'a> Exec<'a> {
             Ok(Some(holder)) => self
                 .messages
                 .say(format_args!("{:?}: waiting: {holder}{place}; for {passed} so far", self.job.resource)),
-            // The lock is about to be granted.
-            Ok(None) => {}
+            // It is about to be granted, or nodes of the quorum do not vote yet.
+            Ok(None) => self.messages.say(format_args!(
+                "{:?}: waiting: nobody holds it, and it is not granted yet; for {passed} so far",
+                self.job.resource
+            )),
             Err(error) => self.messages.say(format_args!("waiting: {error}; for {passed} so far")),
         }
     }

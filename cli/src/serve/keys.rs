@@ -26,6 +26,11 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// Nobody waits with it, and it has no lease: a request that was refused leaves its key to the one that is right.
+    fn is_free(&self) -> bool {
+        self.lease.is_none() && Arc::strong_count(&self.turn) == 1
+    }
+
     /// Nobody waits with it, and its lease is no longer held.
     pub(super) fn is_idle(&self, is_held: impl Fn(&str) -> bool) -> bool {
         Arc::strong_count(&self.turn) == 1 && !self.lease.as_deref().is_some_and(is_held)
@@ -126,7 +131,8 @@ impl Service {
     fn key(&self, client: &str, sent: &Sent) -> Result<(Arc<Mutex<()>>, Option<String>), Reply> {
         let mut table = self.table();
         let table = &mut *table;
-        let Some(known) = table.keys.get(client, &sent.key) else {
+        let known = table.keys.get(client, &sent.key);
+        let Some(known) = known.filter(|known| known.print == sent.print || !known.is_free()) else {
             let turn = Arc::new(Mutex::new(()));
             let key = Key { print: sent.print, turn: Arc::clone(&turn), lease: None };
             let held = &table.held;

@@ -165,6 +165,9 @@ fn an_acquisition_whose_answer_was_lost_is_asked_for_again() {
     assert!(over["error"]["message"].as_str().unwrap().contains("is over"), "a late repetition takes no lock: {over}");
     assert!(!daemon.is_held("job"));
     // A key stands for nothing before something is granted.
+    keyed(&daemon, "/v1/acquire", "k-0", &json!({ "resource": "job", "ttl_ms": 1 }), "").expect(400);
+    let mended = keyed(&daemon, "/v1/acquire", "k-0", &job, "").expect(200);
+    daemon.lease(&mended, "release").expect(200);
     let taken = daemon.acquire("other");
     place.run(&["break", "--yes", "other"]).expect(0);
     daemon.lease(&taken, "release").expect(410);

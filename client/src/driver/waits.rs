@@ -41,7 +41,7 @@ impl LongWait {
             (Some(held), None) => held,
             (Some(held), Some(fault)) => format!("{held}; now the store cannot be used ({fault})"),
             (None, Some(fault)) => format!("the store cannot be used ({fault})"),
-            (None, None) => "the store has not answered yet".to_owned(),
+            (None, None) => "no holder is shown, and it is not granted yet".to_owned(),
         };
         let message = format!("lock.waiting: {resource:?} for {waited_s:.0} s so far: {why}");
         tracing::warn!(name: "lock.waiting", target: "leasehold", resource, owner, holder, fault, is_own, position = lease.place(), waited_s, "{message}");
