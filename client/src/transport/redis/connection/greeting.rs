@@ -81,9 +81,6 @@ pub(in super::super) async fn greet(
 
 async fn say(opened: &mut Opened, login: &Login, courtesy: Courtesy) -> Result<(), NoConnection> {
     let first = commands(login, login.username.as_deref(), courtesy);
-    if first.is_empty() {
-        return Ok(());
-    }
     let mut replies = opened.call(&first).await.map_err(NoConnection::Fault)?;
     // Servers before Redis 6 know passwords only.
     let knows_no_users =
@@ -119,6 +116,10 @@ fn commands(login: &Login, username: Option<&str>, courtesy: Courtesy) -> Vec<Co
         commands.push(Command::new(["SELECT", &login.database.to_string()]));
     }
     if courtesy != Courtesy::Full {
+        // What takes connections and closes them is no server, so something has to be answered.
+        if commands.is_empty() {
+            commands.push(Command::new(["PING"]));
+        }
         return commands;
     }
     for [what, value] in [["LIB-NAME", "leasehold"], ["LIB-VER", env!("CARGO_PKG_VERSION")]] {
