@@ -147,6 +147,8 @@ def on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., Awaitable[o
     """A function that calls the callback on the loop of another thread, and waits for its end there."""
 
     async def call(*arguments: object) -> None:
+        # A loop that ends may start this after it has cancelled all tasks, and never goes on with it: in silence, as those.
+        setattr(asyncio.current_task(), "_log_destroy_pending", False)
         result = callback(*arguments)
         if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
             await result
