@@ -9,14 +9,6 @@ use std::process::Command;
 
 /// Starts the programs, disturbs them, and counts what became of their work.
 const JUDGE: &str = "testing/programs/judge";
-/// With every change: one worker of each program is killed, and the judge must see when nothing is shared.
-const SHORT: [&str; 7] = ["--faults", "kill", "unshared", "--number", "1", "--at-once", "6"];
-
-pub fn run_short(steps: &mut Steps, python: &Installed, packages: &Path) -> Result {
-    let mut judge = judge(python, packages);
-    judge.args(SHORT);
-    steps.run("programs of newcomers", judge)
-}
 
 pub fn run_long(steps: &mut Steps) -> Result {
     setup::install_servers(steps)?;

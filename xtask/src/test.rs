@@ -5,8 +5,7 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result};
 use crate::steps::{Later, Steps};
 use crate::{
-    chaos, component, conformance, deny, dynamodb, flaky, interop, node, openapi, playground, programs, python, setup,
-    sim, tidy,
+    chaos, component, conformance, deny, dynamodb, flaky, interop, node, openapi, playground, python, setup, sim, tidy,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -103,7 +102,6 @@ pub fn run_all(steps: &mut Steps) -> Result {
             let (made, peers) = (made.wait(steps)?, peers.wait(steps)?);
             node::run_all(steps, &made.transpiled, peers)?;
             let wheel = wheel.wait(steps)?;
-            programs::run_short(steps, wheel, &run::target()?.join("node"))?;
             chaos::run_short(steps, peers, wheel)
         });
         tracks.run_patiently("computing", |steps| {

@@ -45,7 +45,7 @@ class Process:
     def __init__(self, run: Run, args: list[str]) -> None:
         self.args = args
         self.log = run.folder / f"{next(run.numbers)}.log"
-        environment = {**os.environ, "LEASEHOLD_STORE": run.url, "LEASEHOLD_REQUIRE_STORE": "1", "LEDGER": run.service.url, "PORT": "0"}
+        environment = {**os.environ, "LEASEHOLD_STORE": run.url, "LEASEHOLD_REQUIRE_STORE": "1", "LEDGER": run.service.url, "PORT": "0", "PYTHONFAULTHANDLER": "1"}
         with self.log.open("wb") as said:
             command = [*run.command, *args]
             self.popen = start(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=environment)
@@ -64,9 +64,10 @@ class Process:
         try:
             self.popen.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self.popen.kill()
+            # Python then writes what each thread does to the log.
+            self.popen.send_signal(signal.SIGABRT)
             self.popen.wait()
-            raise BrokenPromiseError("a process does not end when it is told to") from None
+            raise BrokenPromiseError(f"a process does not end when it is told to: see {self.log}") from None
 
 
 class Run:
