@@ -224,7 +224,8 @@ impl Node {
                 self.see("renewal in doubt");
             }
             (None, Outcome::NotApplied(Refusal::Conflict(seen))) => {
-                assert!(!in_doubt && seen.holding.is_none());
+                assert!(!in_doubt && seen.held().is_none());
+                assert_eq!(seen.holding.and_then(|over| over.counter), self.locks[name].counter, "what is left of it");
                 self.see("gone for certain");
             }
             (holder, outcome) => panic!("{holder:?} {outcome:?}"),

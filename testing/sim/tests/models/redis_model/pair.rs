@@ -141,6 +141,9 @@ impl<'a> Pair<'a> {
             (Some(real), Some(model)) => (real, model),
             (None, Some(_)) | (Some(_), None) => return false,
         };
+        if real.released {
+            return real == model;
+        }
         let same_left = match (real.left, model.left) {
             (Some(real), Some(model)) => real.abs_diff(model) <= Duration::from_millis(LONGEST_MS),
             (None, None) => true,
