@@ -146,7 +146,7 @@ impl LockRequest {
         Self { resource: resource.to_owned(), ..self }
     }
 
-    /// Its wait is not told of, however long it is.
+    /// Its wait is not reported, however long it is.
     pub(crate) fn untold(self) -> Self {
         Self { is_told: IsTold::No, ..self }
     }

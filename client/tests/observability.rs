@@ -102,15 +102,15 @@ fn a_long_wait_is_told_of_with_its_holder_and_whether_this_process_waits_for_its
     let both = begin(|client| drop(client.semaphore("pool", 1).wait(common::PATIENCE).acquire().unwrap()));
     let queued = holder.clone();
     let queued = std::thread::spawn(move || drop(queued.lock("cell").wait(common::PATIENCE).acquire().unwrap()));
-    eventually("the wait is told of", || {
+    eventually("the wait is reported", || {
         log.has("lock.waiting WARN", &["resource=\"cell\"", "holder=\"first run\"", "is_own=true", "waited_s=5."])
     });
-    eventually("the wait for a permit is told of", || {
+    eventually("the wait for a permit is reported", || {
         log.has("lock.waiting WARN", &["resource=\"pool#0\"", "s so far"])
     });
-    eventually("the queued wait is told of", || log.count("lock.waiting") == 3);
+    eventually("the queued wait is reported", || log.count("lock.waiting") == 3);
     assert!(log.has("", &["another lease of this very process holds it (held by first run, token "]), "{log:?}");
-    eventually("it is told of again", || log.has("lock.waiting WARN", &["waited_s=10."]));
+    eventually("it is reported again", || log.has("lock.waiting WARN", &["waited_s=10."]));
     cell.release().unwrap();
     pool.release().unwrap();
     for thread in [waiting, both, queued] {

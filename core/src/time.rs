@@ -134,13 +134,13 @@ pub const OPEN_EVERY: Duration = Duration::from_secs(5);
 /// Hand-overs that are further apart than this do not keep anybody out: 60 s.
 pub const OPEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// When a wait that began then is told of, if it was told of last after `told`: once it has lasted for 5 s, and whenever it has
-/// lasted twice as long as the last time. Zero stands for a wait of which nothing was told.
+/// The next report of a wait that began then, if the last one came after `told`: once it has lasted for 5 s, and whenever it has
+/// lasted twice as long as the last time. Zero stands for a wait that was not reported yet.
 pub fn wait_told_at(began: Monotonic, told: Duration) -> Monotonic {
     began.plus(SILENT_WAIT.max(told.saturating_mul(2)))
 }
 
-/// Waits that are no longer than this are not told of: 5 s.
+/// Waits that are no longer than this are not reported: 5 s.
 pub const SILENT_WAIT: Duration = Duration::from_secs(5);
 
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.

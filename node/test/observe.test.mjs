@@ -201,7 +201,7 @@ test("a program is warned of its stores once, unless it observes", (t) => {
   assert.equal(said("", "memory:"), "");
 });
 
-test("a long wait is told of on stderr, unless the program observes", () => {
+test("a long wait is reported on stderr, unless the program observes", () => {
   const waits = (before) => {
     const program = `import { connect, observe } from "leasehold"; ${before};
       const [holder, waiter] = [await connect("memory:cells"), await connect("memory:cells")];

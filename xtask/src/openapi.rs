@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SCRIPT: &str = "testing/interop/python/openapi.py";
-/// An environment of its own, since other tools need other versions of the same libraries.
+/// A separate environment, since other tools need other versions of the same libraries.
 const REQUIREMENTS: &str = "testing/interop/python/openapi.txt";
 
 pub fn openapi() -> Result {

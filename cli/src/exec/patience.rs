@@ -1,4 +1,4 @@
-//! The wait of `exec` for the lock, and when people and logs are told of it.
+//! The wait of `exec` for the lock, and when it is reported to people and logs.
 
 use std::cell::Cell;
 use std::io::{IsTerminal, stderr};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::ffi;
 
-/// People at a terminal are told so soon.
+/// The first report at a terminal.
 const SHORT: Duration = Duration::from_secs(1);
 
 pub(super) struct Patience {
@@ -14,7 +14,7 @@ pub(super) struct Patience {
     start_ns: u64,
     /// `None` waits for ever.
     wait: Option<Duration>,
-    /// How long it has lasted when it is told of next.
+    /// The length of the wait at its next report.
     tell_at: Cell<Duration>,
 }
 
@@ -34,7 +34,7 @@ impl Patience {
         Duration::from_nanos(ffi::clocks().0.saturating_sub(self.start_ns))
     }
 
-    /// True when the wait has to be told of: once after a while, and then ever more seldom.
+    /// True when the wait has to be reported: once after a while, and then ever more seldom.
     pub(super) fn is_due(&self) -> bool {
         let passed = self.passed();
         let is_due = passed >= self.tell_at.get();

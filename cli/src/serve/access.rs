@@ -217,7 +217,7 @@ fn is_this_machine(host: &str) -> bool {
 
 /// Warns of a secret that other users of the machine can read. A group may be the daemon's own.
 fn warn_if_open(secret: &Path) {
-    // One that cannot be looked at cannot be read either, which is told.
+    // One that cannot be looked at cannot be read either, which is reported.
     let Ok(mode) = std::fs::metadata(secret).map(|file| file.permissions().mode()) else { return };
     if mode & 0o027 != 0 {
         let (mode, file) = (mode & 0o777, secret.display());

@@ -144,7 +144,7 @@ fn keep(
     begun: u64,
 ) -> Result<Value, Reply> {
     let id = id()?;
-    // To its end, so that who waits with the same key finds the lease.
+    // To its end, so that a request that waits with the same key finds the lease.
     let Attempt { share, key, .. } = attempt;
     let work = service.keep(id.clone(), work, share, ttl);
     if let Some(key) = key {

@@ -100,7 +100,7 @@ impl Service {
     /// # Errors
     /// The key belongs to another request, or its lease is over; the client or the daemon has too many leases and waits.
     pub(super) async fn claim(self: &Arc<Self>, client: &str, sent: Option<Sent>, waits: bool) -> Result<Claim, Reply> {
-        // Before the share is looked at: who has no room for another lease may ask for this one again.
+        // Before the share is looked at: a client without room for another lease may ask for this one again.
         if let Some(sent) = &sent
             && let (_, Some(lease)) = self.key(client, sent)?
         {

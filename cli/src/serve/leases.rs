@@ -52,7 +52,7 @@ pub(super) async fn renew(
     Ok(Json(answer))
 }
 
-/// A lease whose ttl begins anew.
+/// A lease whose ttl begins again.
 ///
 /// # Errors
 /// The client has no such lease, or it was lost.

@@ -167,7 +167,7 @@ fn a_waiter_without_a_terminal_says_for_whom_it_waits_and_then_ever_more_seldom(
     place.wait_for_file_exists("begun");
     let waiter = place.start(&["exec", "--wait", "2m", "job", "--", "true"]);
     for times in 1..=2 {
-        wait_for("the wait is told of", || {
+        wait_for("the report of the wait", || {
             waiter.said().matches("waiting: held by night shift, token ").count() == times
         });
     }

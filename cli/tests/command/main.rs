@@ -1,4 +1,4 @@
-//! The command, as a process of its own.
+//! The command, as its own process.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 

@@ -191,7 +191,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
     let by_id =
         |what: &str, lease: &Value| check("post", &format!("/v1/leases/{{id}}/{what}"), daemon.lease(lease, what));
 
-    // What is answered before anything is looked at, and by all routes alike.
+    // Answers that come before anything is looked at, and from all routes alike.
     for (method, path) in routes() {
         let real = path.replace("{id}", "0");
         let (real, get) = match &*path {
@@ -227,7 +227,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
         check("post", &path, answer(stream));
     }
 
-    // What the store knows.
+    // Answers about the store.
     let lease = acquire(json!({ "resource": "job", "data": "x" }));
     acquire(json!({ "resource": "job" }));
     acquire(json!({ "resource": "" }));

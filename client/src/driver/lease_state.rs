@@ -41,7 +41,7 @@ pub(crate) struct LeaseState {
     was_contended: AtomicBool,
     /// Its place in the line of waiters when it was first refused; 0 for none.
     place: AtomicU64,
-    /// When its wait is told of next; [`PENDING`] for never.
+    /// The next report of its wait; [`PENDING`] for never.
     tell_at: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -193,7 +193,7 @@ impl LeaseState {
         self.deadline.load(Ordering::Acquire) == PENDING
     }
 
-    /// When its wait is told of next.
+    /// The next report of its wait.
     pub(crate) fn tell_at(&self) -> Monotonic {
         Monotonic::from_ns(self.tell_at.load(Ordering::Relaxed))
     }

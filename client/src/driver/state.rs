@@ -41,14 +41,14 @@ pub(super) struct State {
     release_waits: VecDeque<(Monotonic, LockId)>,
     /// When leases end whatever their renewals say.
     ends: BTreeSet<(Monotonic, LockId)>,
-    /// When the waits of acquisitions are told of next.
+    /// The next report of a wait.
     waits: BTreeSet<(Monotonic, LockId)>,
     /// When a late renewal was last warned of.
     last_late_warning: Option<Monotonic>,
     is_closing: bool,
 }
 
-/// A long wait of an acquisition is told of, or it is one of several and another of them is.
+/// A long wait of an acquisition is reported, or it is one of several and another of them is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsTold {
     Yes,
@@ -62,7 +62,7 @@ pub(super) struct Work {
     pub(super) notifications: Notifications,
     /// They hold the leases as well, so that none is dropped while the mutex is held.
     pub(super) reports: OneOrMany<Report>,
-    /// To be told of.
+    /// To be reported.
     pub(super) waits: OneOrMany<LongWait>,
     pub(super) wakes_timer: bool,
 }

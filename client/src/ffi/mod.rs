@@ -148,7 +148,7 @@ pub fn is_just_missed(cooldown: Duration, mark: &crate::once::Mark) -> bool {
     crate::once::is_just_missed(cooldown, mark)
 }
 
-/// How long a wait has lasted when it is told of next, if it was told of last after `told`.
+/// The length of a wait at its next report, if the last one came after `told`.
 pub fn wait_told_after(told: Duration) -> Duration {
     wait_told_at(Monotonic::default(), told).since(Monotonic::default())
 }

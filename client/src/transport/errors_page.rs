@@ -89,7 +89,7 @@ fn the_page_says_what_the_tables_say() {
         std::fs::write(&path, format!("{before}{BEGIN}{made}{END}{after}")).unwrap();
         return;
     }
-    assert!(found == made, "docs/errors.md is not what the tables say; the comment in it says how to write it anew");
+    assert!(found == made, "docs/errors.md is not what the tables say; the comment in it says how to write it again");
 }
 
 #[test]

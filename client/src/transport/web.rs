@@ -37,7 +37,7 @@ pub(super) fn without_tls() -> ClientConfig {
 pub(super) struct Web {
     tls: ClientConfig,
     reach: Reach,
-    /// Counts how often a connection fell silent or broke under a request. Pools then begin anew, since what has become of
+    /// Counts how often a connection fell silent or broke under a request. Pools then begin again, since what has become of
     /// one connection has become of the idle ones too: nobody shall try them all.
     breaks: AtomicU64,
 }
@@ -71,7 +71,7 @@ impl Web {
     }
 }
 
-/// Connections to one store that live in one runtime. Requests share them, each has one of its own while it lasts.
+/// Connections to one store that live in one runtime. Each request has one to itself while it lasts.
 pub(super) struct Pool {
     web: Arc<Web>,
     room: Semaphore,

@@ -14,7 +14,7 @@ pub(crate) const EMULATOR: (&str, &str) =
 pub(crate) const OF_BLOBS: [&str; 2] = ["AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGEBLOB_CONNECTIONSTRING"];
 pub(crate) const OF_COSMOS: [&str; 2] = ["AZURE_COSMOS_CONNECTION_STRING", "COSMOS_CONNECTION_STRING"];
 
-/// Clouds of their own: the host of their logins, and the suffixes of Blob Storage and of Cosmos DB.
+/// Sovereign clouds: the host of their logins, and the suffixes of Blob Storage and of Cosmos DB.
 const CLOUDS: [(&str, &str, &str); 3] = [
     ("login.chinacloudapi.cn", "blob.core.chinacloudapi.cn", "documents.azure.cn"),
     ("login.partner.microsoftonline.cn", "blob.core.chinacloudapi.cn", "documents.azure.cn"),

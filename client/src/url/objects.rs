@@ -446,7 +446,7 @@ mod tests {
             let url = read(text, variables).unwrap();
             assert_eq!((url.base.as_str(), url.root.as_str()), (base, root), "{text}");
         }
-        // What is so anyway is not shown.
+        // Defaults are not shown.
         let usual = &[("AZURE_STORAGE_CONNECTION_STRING", "AccountName=acme;EndpointSuffix=core.windows.net")];
         assert_eq!(read("azblob://acme/locks", usual).unwrap().to_string(), "azblob://acme/locks");
         let url = read("gs://locks", &[("STORAGE_EMULATOR_HOST", "127.0.0.1:4443")]).unwrap();

@@ -7,7 +7,7 @@ use leasehold_servers::proxy::Proxy;
 
 use super::{PATIENCE, eventually, ms};
 
-/// Many callers have each had a connection of their own, and then all of those are forgotten by a router between. The next
+/// Many callers have each had a connection, and then all of those are forgotten by a router between. The next
 /// call loses a request or two to that, not one for each of the connections.
 #[track_caller]
 pub(crate) fn is_noticed_once(proxy: &Proxy, url: &str) {

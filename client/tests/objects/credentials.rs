@@ -14,7 +14,7 @@ const ENDED: &str =
 
 #[test]
 fn a_signature_that_has_ended_is_told_without_it() {
-    // SAFETY: this is before the first client, and nextest gives each test a process of its own.
+    // SAFETY: this is before the first client, and nextest gives each test its own process.
     unsafe { std::env::set_var("AZURE_STORAGE_SAS_TOKEN", ENDED) };
     let server = Server::start(Api::AzureBlob);
     let error = Client::connect(server.url("p")).unwrap_err();
@@ -36,7 +36,7 @@ fn keys_that_come_late_are_waited_for_as_a_late_store_is() {
         ("HOME", home.path().display().to_string()),
         ("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("http://{}/keys", agent.address())),
     ] {
-        // SAFETY: this is before the first client, and nextest gives each test a process of its own.
+        // SAFETY: this is before the first client, and nextest gives each test its own process.
         unsafe { std::env::set_var(name, value) };
     }
     let server = Server::start(Api::S3);

@@ -22,7 +22,7 @@ fn a_standby_takes_no_locks_and_says_why() {
     assert!(error.to_string().contains("connect to the primary"), "{error}");
 }
 
-/// The name leads to another server from now on, and the first takes no writes any more: those who stay there would wait for ever.
+/// The name leads to another server from now on, and the first takes no writes any more: clients that stay there would wait forever.
 #[cfg(feature = "redis")]
 #[test]
 fn connections_to_a_server_that_takes_no_writes_any_more_are_left() {

@@ -119,7 +119,7 @@ fn a_lease_outlives_throttling_that_ends_shortly_before_it_whatever_the_pauses()
     for id in 0..100 {
         let mut world = World::new(1);
         world.hold(0, id, "r", options());
-        // What is left of the ttl of 30 s at each try.
+        // The rest of the ttl of 30 s at each try.
         let mut tries = Vec::new();
         while tries.last().is_none_or(|left| *left > ms(1_500)) {
             world.pass_until_sent(0);

@@ -131,7 +131,7 @@ pub fn login_refused_again(refusal: Refusal) -> Refusal {
     if !is_of_login(detail) {
         return refusal;
     }
-    let detail = alloc::format!("{detail}; it worked before, so wait, or connect anew with what was changed");
+    let detail = alloc::format!("{detail}; it worked before, so wait, or connect again with the new one");
     Refusal::Unavailable(Fault::new(FaultKind::Server, &detail))
 }
 

@@ -17,7 +17,7 @@ POINTS = {
     "stop": ["before", "claim"],
     "failover": ["before"],
     "certificate": ["before"],
-    # Every process has locks of its own: the judge must notice.
+    # Every process has its own locks: the judge must notice.
     "unshared": [],
 }
 

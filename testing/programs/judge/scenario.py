@@ -256,7 +256,7 @@ class Run:
         def batch(number: int) -> None:
             orders = [f"{number}-{place}" for place in range(4)]
             self.expected.extend(orders)
-            # Each twice, by way of two instances, as by an impatient client.
+            # Each twice, through two instances, as an impatient client would send it.
             places = {order: self.random.randrange(3) for order in orders}
             sends = [(order, places[order] + again) for order in orders for again in range(2)]
             threads = [threading.Thread(target=send, args=[*each]) for each in sends]

@@ -211,7 +211,7 @@ class Service:
             self.counts.twice += 1
         else:
             self.counts.again += 1
-        # What was superseded has been refused by the guard, and is looked at once more here.
+        # The guard has refused what was superseded; here it is looked at once more.
         if session.superseded is not None:
             self.counts.overlaps += 1
 
@@ -245,7 +245,7 @@ class Service:
                     self.end_headers()
                     self.wfile.write(text)
                 except OSError:
-                    # Who asked is dead.
+                    # The process that asked is dead.
                     self.close_connection = True
 
             def log_message(self, *_: object) -> None: ...

@@ -60,7 +60,7 @@ def free_port() -> int:
 
 
 def ask(port: int, *words: str) -> Any:
-    """One command on a connection of its own."""
+    """One command on its own connection."""
     with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection, connection.makefile("rb") as answer:
         parts = [f"*{len(words)}\r\n", *(f"${len(word.encode())}\r\n{word}\r\n" for word in words)]
         connection.sendall("".join(parts).encode())

@@ -380,7 +380,7 @@ fn proxies_of_the_environment_are_used_where_somebody_says_so() {
         }
     });
     let url = "upstash+http://:hunter2-token@store.invalid?plaintext=allow";
-    // SAFETY: nextest gives each test a process of its own, and this one has no other thread that reads them.
+    // SAFETY: nextest gives each test its own process, and this one has no other thread that reads them.
     let set = |name: &str, value: &str| unsafe { std::env::set_var(name, value) };
     set("HTTP_PROXY", &format!("http://{proxy}"));
     open(url).err().unwrap();

@@ -30,7 +30,7 @@ use crate::url::objects::ObjectsUrl;
 /// The longest body that is read; no answer to us is longer.
 const MOST_BODY: usize = 1 << 20;
 
-/// How often a trial begins anew because another came between.
+/// How often a trial begins again because another came between.
 const MOST_TRIALS: usize = 5;
 
 /// Access to the bucket, which all links share.

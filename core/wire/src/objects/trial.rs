@@ -107,7 +107,7 @@ pub struct Race {
 }
 
 impl Race {
-    /// How many write, each on a connection of its own.
+    /// How many write, each on its own connection.
     pub const RIVALS: usize = 6;
 
     /// A race for the object `PREFIX` `race.json`, which stays, and its first request. The nonce is random.

@@ -122,7 +122,7 @@ fn of(error: &str) -> Option<&'static Known> {
     let code = code_of(error);
     let by_code = KNOWN.iter().find(|known| is_code(known) && known.answer == code);
     by_code.or_else(|| {
-        // The rest has no code of its own. Only what the server itself says counts, not what it repeats of a request.
+        // The rest has no code. Only what the server itself says counts, not what it repeats of a request.
         let text = without_arguments(error).to_ascii_lowercase();
         KNOWN.iter().find(|known| !is_code(known) && text.contains(known.answer))
     })

@@ -40,7 +40,7 @@ impl World<'_> {
             let host = usize::try_from(client >> 32).unwrap_or(usize::MAX);
             let Some(process) = self.hosts.get(host).map(|host| host.process) else { continue };
             let Some(resource) = self.number_of(&resource).filter(|_| number_of(process) == client) else { continue };
-            // A waiter that is told to come later keeps its place until then, even if another client takes the lock meanwhile.
+            // A waiter that is called for later keeps its place until then, even if another client takes the lock meanwhile.
             if after.is_zero() {
                 self.queues.called(resource, Ticket { client, lock }, self.now);
             }

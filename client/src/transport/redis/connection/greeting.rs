@@ -116,7 +116,7 @@ fn commands(login: &Login, username: Option<&str>, courtesy: Courtesy) -> Vec<Co
         commands.push(Command::new(["SELECT", &login.database.to_string()]));
     }
     if courtesy != Courtesy::Full {
-        // What takes connections and closes them is no server, so something has to be answered.
+        // A proxy without a server behind it may take connections and close them, so something has to be answered.
         if commands.is_empty() {
             commands.push(Command::new(["PING"]));
         }
