@@ -130,7 +130,8 @@ impl ObjectsLink {
     /// Sends a request. The clouds' own services are known to honour conditions; others have to show it before the first write.
     pub(super) async fn command(self: &Arc<Self>, request: &Request, deadline: Monotonic) -> Asked {
         if self.access.url.is_named && request.writes() {
-            let tried = self.access.trial.wait(Duration::MAX, || Arc::clone(self).try_before_writes());
+            // Not for longer: a caller that has left no longer drives the trial that it began.
+            let tried = self.access.trial.wait(CONNECT_PATIENCE, || Arc::clone(self).try_before_writes());
             in_time(deadline, tried).await.map_err(|why| why.before().outcome())?;
         }
         self.untried(request, deadline).await
