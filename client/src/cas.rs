@@ -22,8 +22,8 @@
 //! # Stores
 //! All single stores, by the same urls as locks; items and locks of one name do not touch each other. Items are not to be
 //! deleted, and no expiry is set on them: write an empty value. On DynamoDB, better use a table of its own, since the AWS
-//! lock client for Java cannot list a table with other rows; [`table::create`](crate::table::create) makes one. On
-//! PostgreSQL, [`schema::create`](crate::schema::create) makes the table of items with that of locks. The rights that are
+//! lock client for Java cannot list a table with other rows; [`table::create`](crate::admin::table::create) makes one. On
+//! PostgreSQL, [`schema::create`](crate::admin::schema::create) makes the table of items with that of locks. The rights that are
 //! needed are those of locks, and on Redis also `HMGET` and `HSET`.
 
 use std::fmt;
@@ -32,11 +32,11 @@ use leasehold_core::Resource;
 use leasehold_core::op::{Denial, Fault, FaultKind, Refusal};
 use leasehold_wire::cas as wire;
 
-use crate::entropy::fill;
 use crate::error::{Error as Trouble, ErrorKind};
 use crate::exec;
+use crate::host::entropy::fill;
+use crate::host::sync::{Arc, thread};
 use crate::stores::Stores;
-use crate::sync::{Arc, thread};
 use crate::transport::items::{ItemStore, open_items};
 use crate::transport::of;
 use crate::url::StoreUrl;

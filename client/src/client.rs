@@ -5,16 +5,16 @@ use std::mem::ManuallyDrop;
 use leasehold_core::Failure;
 use leasehold_core::op::Fault;
 
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::driver::Driver;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
-use crate::host_clock;
-use crate::owner_label::with_owner_label;
+use crate::host::host_clock;
+use crate::host::owner_label::with_owner_label;
+use crate::host::sync::Arc;
+use crate::host::sync::atomic::{AtomicBool, Ordering};
+use crate::host::threads::is_own_thread;
 use crate::quorum::nodes::Nodes;
-use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::threads::is_own_thread;
 use crate::url::StoreUrl;
 
 /// A connection to a store, and everything that keeps its leases alive. Cheap to clone.

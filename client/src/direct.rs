@@ -9,9 +9,9 @@ use leasehold_core::op::{LockOp, Op, Outcome};
 use leasehold_core::{LockId, NodeId, RequestId, Resource, Transmit};
 use leasehold_wire::cas::{Answer, Ask};
 
-use crate::clock;
 use crate::error::Error;
 use crate::exec::block_on;
+use crate::host::clock;
 use crate::transport::items::{ItemStore, open_items};
 use crate::transport::{self, Pool, Transport};
 use crate::url::StoreUrl;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::op::{Fault, Holder, Holding};
 use leasehold_core::{ConfigError, Failure, LostReason, Nonce, Sighting, Version};
 
-use crate::once::Mark;
+use crate::runs::mark::Mark;
 
 /// An error of the client: its kind, the resource, and a message with advice.
 ///
@@ -249,6 +249,10 @@ impl Error {
     pub(crate) fn on(mut self, resource: &str) -> Self {
         self.resource = Some(resource.to_owned());
         self
+    }
+
+    pub(crate) fn already_released(resource: &str) -> Self {
+        Self::new(ErrorKind::NotOwned, "this lease was already released").on(resource)
     }
 
     pub(crate) fn lost(resource: &str, reason: &LostReason, trouble: Option<&Fault>) -> Self {

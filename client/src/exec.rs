@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::sync::thread::{self, Thread};
-use crate::sync::{Arc, Mutex};
+use crate::host::sync::thread::{self, Thread};
+use crate::host::sync::{Arc, Mutex};
 
 /// The next step of a thread whose future is not ready.
 pub(crate) enum Pause {

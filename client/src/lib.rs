@@ -109,87 +109,69 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test is about one of them"))]
 
-mod all;
-mod any;
+mod admin;
 #[cfg(feature = "dynamodb")]
 mod aws;
 pub mod blocking;
 mod callbacks;
 pub mod cas;
 mod client;
-mod clock;
 mod connect;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod direct;
-mod doctor;
 mod driver;
-mod elect;
-mod entropy;
 mod error;
+mod event_loop;
 mod exec;
 pub mod fence;
 pub mod ffi;
-mod fork;
 mod forward;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod host_clock;
-mod inspect;
+mod groups;
+mod host;
 #[cfg(leasehold_concurrency)]
 #[doc(hidden)]
 pub mod internals;
-mod lease;
 mod lengths;
-mod list;
-#[cfg(feature = "postgres")]
-mod mark_in;
+mod locks;
 mod metrics;
-mod once;
-mod owner_label;
-mod permits;
 pub mod quorum;
-mod release_if;
 mod reports;
-mod request;
-mod revoke;
-mod rw_lock;
-#[cfg(feature = "postgres")]
-pub mod schema;
-mod session_news;
-mod sessions;
-mod shards;
+mod runs;
 mod sizes;
 mod stores;
-mod sync;
-#[cfg(feature = "dynamodb")]
-pub mod table;
-mod threads;
 mod transport;
 mod url;
-mod watch;
 
-pub use all::{Leases, LockAllRequest};
-pub use any::LockAnyRequest;
+pub use admin::doctor::{Finding, Severity};
+pub use admin::inspect::Waiters;
+pub use admin::list::Listing;
+pub use admin::release_if::{HolderMatch, ReleaseIfOutcome};
+pub use admin::revoke::RevokeOutcome;
+#[cfg(feature = "postgres")]
+pub use admin::schema;
+#[cfg(feature = "dynamodb")]
+pub use admin::table;
+pub use admin::watch::{Change, Watch};
 pub use client::Client;
 pub use connect::ClientBuilder;
-pub use doctor::{Finding, Severity};
-pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
-pub use inspect::Waiters;
-pub use lease::Lease;
-pub use list::Listing;
+pub use groups::elect::{Election, ElectionRequest};
+pub use groups::sessions::SessionInfo;
+pub use groups::shards::{Shard, Shards, ShardsRequest};
+pub use locks::all::{Leases, LockAllRequest};
+pub use locks::any::LockAnyRequest;
+pub use locks::lease::Lease;
+pub use locks::permits::{MAX_PERMITS, Permit, SemaphoreRequest};
+pub use locks::request::LockRequest;
+pub use locks::rw_lock::RwLockRequest;
+pub use runs::mark::Mark;
 #[cfg(feature = "postgres")]
-pub use mark_in::MarkStatement;
-pub use once::{Mark, Once, Run, RunInfo, RunRequest};
-pub use permits::{MAX_PERMITS, Permit, SemaphoreRequest};
-pub use release_if::{HolderMatch, ReleaseIfOutcome};
-pub use request::LockRequest;
-pub use revoke::RevokeOutcome;
-pub use rw_lock::RwLockRequest;
-pub use sessions::SessionInfo;
-pub use shards::{Shard, Shards, ShardsRequest};
+pub use runs::mark_in::MarkStatement;
+pub use runs::once::{Once, Run, RunInfo, RunRequest};
 pub use stores::{DefaultStore, Stores};
 #[cfg(feature = "dynamodb")]
 pub use url::DynamodbUrl;
@@ -204,7 +186,6 @@ pub use url::PostgresUrl;
 #[cfg(feature = "redis")]
 pub use url::RedisUrl;
 pub use url::StoreUrl;
-pub use watch::{Change, Watch};
 
 /// The examples of the guide to runs are tested with those of this crate.
 #[cfg(doctest)]

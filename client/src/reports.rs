@@ -10,12 +10,12 @@ use std::time::Duration;
 use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Level, Span};
 
-use crate::clock;
 use crate::exec::OFFLOAD;
-use crate::fork::{self, PerProcess};
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, thread};
-use crate::threads::{is_own_thread, spawn};
+use crate::host::clock;
+use crate::host::fork::{self, PerProcess};
+use crate::host::sync::atomic::{AtomicU64, Ordering};
+use crate::host::sync::{Arc, Condvar, Mutex, thread};
+use crate::host::threads::{is_own_thread, spawn};
 
 /// Reports that wait at once; as many again may be on their way out. Further reports are dropped, and counted.
 const MAX_QUEUED: usize = 10_000;

@@ -10,13 +10,14 @@ use leasehold_core::config::{MAX_KEEP, RunOptions};
 use leasehold_core::op::{Holder, Holding, Seen};
 use leasehold_core::quorum::majority;
 
-use crate::all::Leases;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::lease::Lease;
-use crate::once::{Mark, Once, Run, RunRequest};
-use crate::permits::MAX_PERMITS;
+use crate::locks::all::Leases;
+use crate::locks::lease::Lease;
+use crate::locks::permits::MAX_PERMITS;
+use crate::runs::mark::Mark;
+use crate::runs::once::{Once, Run, RunRequest};
 
 /// How long the record stands in the way of others after its writer died. A living one renews it.
 const RECORD_TTL: Duration = Duration::from_secs(3);

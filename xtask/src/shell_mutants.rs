@@ -44,7 +44,7 @@ const GROUPS: [Group; 9] = [
     Group {
         name: "locks",
         package: CLIENT,
-        files: &["client/src/*.rs", "client/src/fork/**", "client/src/shards/**"],
+        files: &["client/src/*.rs", "client/src/host/fork/**", "client/src/groups/shards/**"],
         tests: ONE_PROCESS,
         minutes: 20,
     },

@@ -8,9 +8,9 @@ use crate::driver::Caller;
 use crate::error::Error;
 use crate::exec::block_on;
 use crate::forward::settings;
-use crate::request::none_if_busy;
+use crate::locks::request::none_if_busy;
+use crate::locks::{any, permits, rw_lock};
 use crate::sizes::{self, Size};
-use crate::{any, permits, rw_lock};
 
 impl Client {
     /// See [`leasehold::Client::lock_any`](crate::Client::lock_any).

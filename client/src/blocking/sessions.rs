@@ -4,7 +4,7 @@ use super::Client;
 use crate::driver::Caller;
 use crate::error::Error;
 use crate::exec::block_on;
-use crate::sessions::SessionInfo;
+use crate::groups::sessions::SessionInfo;
 
 impl Client {
     /// See [`leasehold::Client::sessions`](crate::Client::sessions).

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 
-use crate::clock;
 use crate::error::Error;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
-use crate::threads;
+use crate::host::clock;
+use crate::host::sync::{Arc, Condvar, Mutex, MutexGuard};
+use crate::host::threads;
 
 /// Code of a user's.
 pub(crate) type Callback = Box<dyn FnOnce() + Send>;

@@ -9,10 +9,10 @@ use super::report::Stopwatch;
 use super::send::Sent;
 use super::{Caller, Driver};
 #[cfg(feature = "network")]
-use crate::ffi::event_loop::{self, EventLoop};
-use crate::sync::Arc;
+use crate::event_loop::{self, EventLoop};
+use crate::host::sync::Arc;
 #[cfg(feature = "network")]
-use crate::sync::Weak;
+use crate::host::sync::Weak;
 use crate::transport::{Answer, Answering, Network};
 
 /// The requests of one lock that its caller has in flight. They go on while [`CallerRequests::poll`] is called.

@@ -8,11 +8,11 @@ use leasehold_core::{LockId, NodeId, OneOrMany, RequestId, Resource, Transmit, s
 
 use super::route::{Reach, Route};
 use super::{Caller, Driver};
-use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
+use crate::host::clock;
+use crate::host::sync::Arc;
+use crate::host::sync::atomic::Ordering;
 use crate::transport::{Answer, Pool, Transport};
 
 impl Driver {

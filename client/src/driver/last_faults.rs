@@ -2,7 +2,7 @@
 
 use leasehold_core::op::{Fault, Outcome, Refusal};
 
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::Answer;
 
 /// One for each node.

@@ -8,12 +8,12 @@ use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic,
 
 use super::callbacks::{Callback, OnLost};
 use super::notifications::Notifications;
-use crate::clock;
 use crate::error::{Error, ErrorKind};
-use crate::fork;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::thread::{self, ThreadId};
-use crate::sync::{Arc, Mutex, MutexGuard};
+use crate::host::clock;
+use crate::host::fork;
+use crate::host::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::host::sync::thread::{self, ThreadId};
+use crate::host::sync::{Arc, Mutex, MutexGuard};
 
 /// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits.
 pub(crate) struct LeaseState {

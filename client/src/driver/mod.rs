@@ -42,14 +42,14 @@ use leasehold_core::{
     Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, Resource, Sighting,
 };
 
-use crate::clock;
-use crate::entropy::fill;
 use crate::error::Error;
-use crate::fork;
+use crate::host::clock;
+use crate::host::entropy::fill;
+use crate::host::fork;
+use crate::host::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::host::sync::{Arc, Mutex, Weak};
+use crate::host::threads;
 use crate::reports;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, Weak};
-use crate::threads;
 use crate::transport::Transport;
 use callbacks::{Callback, Callbacks};
 pub(crate) use caller_requests::CallerRequests;

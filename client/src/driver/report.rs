@@ -9,8 +9,9 @@ use leasehold_core::{Event, Failure, LockId, Monotonic, Transmit};
 use tracing::Level;
 
 use super::lease_state::{LeaseState, Purpose};
-use crate::sync::Arc;
-use crate::{clock, metrics, reports};
+use crate::host::clock;
+use crate::host::sync::Arc;
+use crate::{metrics, reports};
 
 /// An event with the rest of its log line, taken under the mutex and reported after it.
 pub(super) struct Report {

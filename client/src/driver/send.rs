@@ -10,10 +10,10 @@ use super::report::{Report, Stopwatch};
 use super::route::{Reach, Route};
 use super::state::{RELEASE_WAIT, State, Work};
 use super::{Caller, CallerRequests, Driver, Notifications};
-use crate::clock;
+use crate::host::clock;
+use crate::host::sync::Arc;
+use crate::host::sync::atomic::Ordering;
 use crate::reports;
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
 use crate::transport::{Answer, Done, Pool};
 
 /// A request that was sent, as its answer needs it.
@@ -201,10 +201,10 @@ mod tests {
     use leasehold_core::{Config, LockOptions, NodeConfig, Resource};
 
     use super::*;
-    use crate::doctor::Finding;
+    use crate::admin::doctor::Finding;
     use crate::driver::IsTold;
     use crate::error::Error;
-    use crate::sync::Mutex;
+    use crate::host::sync::Mutex;
     use crate::transport::{self, Found, Transport};
     use leasehold_core::member::Marker;
 

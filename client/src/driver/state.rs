@@ -18,7 +18,7 @@ use super::report::Report;
 use super::send::Sent;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
 use super::waits::LongWait;
-use crate::sync::{Arc, HashMap, Mutex, Weak};
+use crate::host::sync::{Arc, HashMap, Mutex, Weak};
 use crate::transport::{Answer, Transport, Watcher};
 
 /// How long a release is awaited before the caller is told that it goes on in the background.

@@ -7,9 +7,9 @@ use leasehold_core::Entropy;
 
 use super::worker::StoreWorkers;
 use super::{Caller, Driver};
-use crate::clock;
-use crate::entropy::fill;
-use crate::sync::Arc;
+use crate::host::clock;
+use crate::host::entropy::fill;
+use crate::host::sync::Arc;
 
 /// How soon the timer thread looks again where the system gives no random bytes.
 const WITHOUT_ENTROPY: Duration = Duration::from_millis(100);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold_core::{LockId, Monotonic, NodeId, Resource};
 
 use super::Driver;
-use crate::clock;
-use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard, Weak};
+use crate::host::clock;
+use crate::host::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard, Weak};
 use crate::transport::Watcher;
 
 /// Timers of the operating system do not count suspended time, so no sleep is longer than this.

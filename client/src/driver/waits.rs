@@ -8,8 +8,8 @@ use leasehold_core::{Nonce, Resource};
 use super::Driver;
 use super::lease_state::LeaseState;
 use crate::error::LockInfo;
-use crate::fork::PerProcess;
-use crate::sync::{Arc, Mutex, Weak};
+use crate::host::fork::PerProcess;
+use crate::host::sync::{Arc, Mutex, Weak};
 
 /// The drivers of this process, so that a wait for one of its own leases can be told from others.
 static DRIVERS: PerProcess<Mutex<Vec<Weak<Driver>>>> = PerProcess::new(Mutex::default);

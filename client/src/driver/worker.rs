@@ -2,10 +2,10 @@
 
 use leasehold_core::Transmit;
 
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::mpsc::{Sender, channel};
-use crate::threads;
+use crate::host::sync::Mutex;
+use crate::host::sync::atomic::{AtomicBool, Ordering};
+use crate::host::sync::mpsc::{Sender, channel};
+use crate::host::threads;
 use crate::transport::Pool;
 
 /// The threads of one store that is not behind a socket.

@@ -5,7 +5,7 @@ use leasehold_core::fence::{Guard, Rejected};
 
 use super::marks::number;
 use crate::error::{Error, ErrorKind};
-use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
+use crate::host::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 
 /// The marks of many items in one process, for any number of threads.
 ///

@@ -1,16 +1,16 @@
 //! Requests for one lease of what is composed of locks.
 
 use super::{Held, asking, given_up};
-use crate::any::LockAnyRequest;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::Error;
 use crate::exec;
-use crate::permits::SemaphoreRequest;
-use crate::request::{LockRequest, none_if_busy};
-use crate::rw_lock::RwLockRequest;
+use crate::host::sync::Arc;
+use crate::locks::any::LockAnyRequest;
+use crate::locks::permits::SemaphoreRequest;
+use crate::locks::request::{LockRequest, none_if_busy};
+use crate::locks::rw_lock::RwLockRequest;
 use crate::sizes::{self, Size};
-use crate::sync::Arc;
 
 /// A request for one lease of what is composed of locks. It is made of a request for a lock with its settings.
 #[derive(Clone)]

@@ -7,9 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use rustix::fd::RawFd;
 
-use super::event_loop::{Background, Entered, EventLoop, Poller};
 use crate::error::Error;
-use crate::sync::{Arc, Mutex};
+use crate::event_loop::{Background, Entered, EventLoop, Poller};
+use crate::host::sync::{Arc, Mutex};
 
 /// A future that an [`Executor`] can run.
 pub type Task<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;

@@ -4,7 +4,7 @@ use crate::cas::{Error, Items, Step, Update};
 use crate::error::{Error as Trouble, ErrorKind};
 use crate::exec;
 use crate::ffi::{asking, given_up};
-use crate::sync::{Arc, Mutex};
+use crate::host::sync::{Arc, Mutex};
 
 /// See [`Update`]. One step at a time.
 pub struct ItemUpdate(Arc<Mutex<Option<Update>>>);

@@ -7,7 +7,6 @@
 //! 50 ms whether the caller wants to give up, because of a signal, for example.
 
 mod composed;
-pub(crate) mod event_loop;
 mod events;
 mod executor;
 mod items;
@@ -27,33 +26,33 @@ use std::time::Duration;
 use leasehold_core::Monotonic;
 use leasehold_core::time::wait_told_at;
 
-use crate::all::{Leases, LockAllRequest};
+use crate::admin::release_if::{HolderMatch, ReleaseIfOutcome};
+use crate::admin::revoke::RevokeOutcome;
 use crate::client::{Client, Shared, confirm_closed};
-use crate::clock;
 use crate::driver::{Caller, Driver};
-use crate::elect::Election;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
 use crate::fence::Guards;
-use crate::fork;
-use crate::lease::Lease;
-use crate::permits::Permit;
-use crate::release_if::{HolderMatch, ReleaseIfOutcome};
-use crate::request::{LockRequest, none_if_busy};
-use crate::revoke::RevokeOutcome;
-use crate::sessions::SessionInfo;
-use crate::shards::Shard;
-use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, Weak};
+use crate::groups::elect::Election;
+use crate::groups::sessions::SessionInfo;
+use crate::groups::shards::Shard;
+use crate::host::clock;
+use crate::host::fork;
+use crate::host::sync::atomic::Ordering;
+use crate::host::sync::{Arc, Weak};
+use crate::locks::all::{Leases, LockAllRequest};
+use crate::locks::lease::Lease;
+use crate::locks::permits::Permit;
+use crate::locks::request::{LockRequest, none_if_busy};
 
+pub use crate::admin::list::Place;
 pub use crate::callbacks::CallbackEnd;
+pub use crate::event_loop::{Interest, Poller};
 pub use crate::fence::Writing;
-pub use crate::fork::PerProcess;
+pub use crate::host::fork::PerProcess;
+pub use crate::host::sync::Mutex;
 pub use crate::lengths::meant as meant_length;
-pub use crate::list::Place;
-pub use crate::sync::Mutex;
 pub use composed::{Composed, set_permits, set_readers};
-pub use event_loop::{Interest, Poller};
 pub use events::{EventSubscriber, LogEvent};
 pub use executor::{Ended, Executor, Task};
 pub use items::ItemUpdate;
@@ -144,8 +143,8 @@ pub fn renewal_fault(lease: &Lease) -> Option<String> {
 }
 
 /// Tells if a job with this mark is skipped for the last twentieth of its cooldown, for those who have no log.
-pub fn is_just_missed(cooldown: Duration, mark: &crate::once::Mark) -> bool {
-    crate::once::is_just_missed(cooldown, mark)
+pub fn is_just_missed(cooldown: Duration, mark: &crate::runs::mark::Mark) -> bool {
+    crate::runs::once::is_just_missed(cooldown, mark)
 }
 
 /// The length of a wait at its next report, if the last one came after `told`.
@@ -349,7 +348,7 @@ pub fn owner(client: &Client) -> String {
 
 /// The error of a lease that was released before.
 pub fn already_released(resource: &str) -> Error {
-    Error::new(ErrorKind::NotOwned, "this lease was already released").on(resource)
+    Error::already_released(resource)
 }
 
 /// From now on [`close_tracked`] closes the client, as long as it or a lease of it is there.
@@ -373,7 +372,7 @@ static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex:
 /// Says what the host's language calls this thread, for the labels of leases that are acquired on it: those of other
 /// languages have no name that Rust knows.
 pub fn name_thread(name: &str) {
-    crate::owner_label::name_thread(name);
+    crate::host::owner_label::name_thread(name);
 }
 
 /// Says that not a thread acquires the lock but a task, of which the thread may run many: a task that waited for itself for

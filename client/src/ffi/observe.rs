@@ -17,11 +17,12 @@ use super::samples;
 use crate::client::Client;
 use crate::connect::ClientBuilder;
 use crate::error::Error;
-use crate::fork::PerProcess;
+use crate::exec;
+use crate::host::clock;
+use crate::host::fork::PerProcess;
+use crate::host::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::host::sync::{Arc, Mutex};
 use crate::stores::Stores;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex};
-use crate::{clock, exec};
 
 pub use super::events::Value;
 pub use super::samples::Sample;

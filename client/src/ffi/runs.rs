@@ -5,8 +5,9 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
-use crate::lease::Lease;
-use crate::once::{Mark, Once, Run, RunInfo, RunRequest};
+use crate::locks::lease::Lease;
+use crate::runs::mark::Mark;
+use crate::runs::once::{Once, Run, RunInfo, RunRequest};
 
 /// Begins a run, as awaiting the request does. Gives up, with nothing held, once `interrupted` returns `true`.
 ///

@@ -5,8 +5,8 @@ use metrics::{
 };
 
 use super::observe;
-use crate::sync::Arc;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::host::sync::Arc;
+use crate::host::sync::atomic::{AtomicBool, Ordering};
 
 /// One step of a counter, or one value of a histogram.
 #[derive(Clone, Debug)]

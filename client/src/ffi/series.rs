@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{asking, given_up};
+use crate::admin::list::{Listing, Place};
+use crate::admin::watch::{Change, Watch};
 use crate::client::Client;
 use crate::error::{Error, LockInfo};
 use crate::exec;
-use crate::list::{Listing, Place};
-use crate::sync::{Arc, Mutex};
-use crate::watch::{Change, Watch};
+use crate::host::sync::{Arc, Mutex};
 
 /// A value that one caller at a time borrows, across awaits. It comes back when that one ends or gives up.
 #[derive(Debug)]

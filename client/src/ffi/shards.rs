@@ -3,7 +3,7 @@
 use super::{SLICE, composed};
 use crate::client::Client;
 use crate::error::Error;
-use crate::shards::Shards;
+use crate::groups::shards::Shards;
 use crate::sizes::Size;
 
 /// See [`Shards::stop`]; waits no longer once `interrupted` answers `true`, and the shards are let go all the same.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::{NodeId, Resource};
 
 use crate::client::Client;
-use crate::clock;
+use crate::host::clock;
 use crate::url::StoreUrl;
 
 /// A record in the way of a lock, as a client has seen it.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::clock;
-use crate::fork::gate;
-use crate::sync::Arc;
+use crate::host::clock;
+use crate::host::fork::gate;
+use crate::host::sync::Arc;
 
 /// Forks as a whole: the calling thread closes the gate, forks, and opens it again as the parent. Answers whether the gate
 /// was closed in time.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use leasehold_core::{Event, LockId, LostReason, Monotonic, NodeId, Owner, Resource, Token};
 
-use crate::clock;
 use crate::driver::{Notifications, Phase, PhaseWait, callbacks, lease_state, timer_wakeup, worker};
 use crate::error::Error;
 use crate::exec;
-use crate::fork;
+use crate::host::clock;
+use crate::host::fork;
+use crate::host::sync::Arc;
 use crate::reports;
-use crate::sync::Arc;
 use crate::transport::Watcher;
 
 const LOCK: LockId = LockId::new(1);

@@ -8,15 +8,15 @@ use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, T
 use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
 
 use crate::client::{Backend, Client};
-use crate::clock;
+use crate::host::clock;
 use leasehold_wire::listing::Page;
 
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::fork;
-use crate::sync::mpsc::{Sender, channel};
-use crate::sync::{Arc, Mutex, thread};
+use crate::host::fork;
+use crate::host::sync::mpsc::{Sender, channel};
+use crate::host::sync::{Arc, Mutex, thread};
 use crate::transport::{self, Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::url::StoreUrl;
 use leasehold_scheduler::clock::Standstill;

@@ -12,7 +12,7 @@ use super::nodes::{Named, Nodes};
 use super::status::{NodeStatus, Standing};
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
-use crate::sync::Arc;
+use crate::host::sync::Arc;
 use crate::transport::{Found, LazyStore, Transport, open};
 use crate::url::StoreUrl;
 

@@ -10,10 +10,10 @@ use super::check::even;
 use super::identity::{KnownServers, register};
 use super::nodes::{Named, Nodes};
 use super::status::{NodeStatus, Standing};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
+use crate::host::clock;
 use crate::transport::{Found, Transport, node_config};
 
 /// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use leasehold_core::member::RunId;
 
-use crate::sync::{Arc, Mutex};
+use crate::host::sync::{Arc, Mutex};
 use crate::transport::{FileId, Found};
 
 /// The identity of a server.

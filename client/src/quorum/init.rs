@@ -7,9 +7,9 @@ use leasehold_core::member::{LossId, Marker, Phase};
 use super::answers::{Quorum, unavailable};
 use super::check::check_identities;
 use super::status::Standing;
-use crate::entropy;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
+use crate::host::entropy;
 use crate::transport::{Found, Transport};
 
 /// The choice of marking nodes whatever they remember.

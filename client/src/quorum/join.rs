@@ -11,11 +11,11 @@ use super::doctor::look;
 use super::nodes::Nodes;
 use super::status::{NodeStatus, Standing};
 use crate::client::{Backend, Client};
-use crate::clock;
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
 use crate::exec::{block_on, each};
-use crate::lease::Lease;
+use crate::host::clock;
+use crate::locks::lease::Lease;
 use crate::transport::Transport;
 
 /// The lock that is taken, so that nodes are asked for their votes.

@@ -6,8 +6,8 @@ use leasehold_core::config::Span;
 use leasehold_core::member::{Durability, Marker, Phase, RunId};
 
 use super::nodes::Nodes;
-use crate::clock;
 use crate::error::{Error, ErrorKind};
+use crate::host::clock;
 use crate::transport::{Found, node_config};
 use crate::url::StoreUrl;
 

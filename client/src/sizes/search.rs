@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{Node, Shown, shown};
-use crate::once::Mark;
+use crate::runs::mark::Mark;
 
 /// A rule that somebody might break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

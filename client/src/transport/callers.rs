@@ -8,7 +8,7 @@ use tokio::runtime::{self, Handle};
 use tracing::Level;
 
 use super::connections::Homes;
-use crate::ffi::event_loop::{self, EventLoop};
+use crate::event_loop::{self, EventLoop};
 use crate::reports;
 
 /// The runtime or event loop of an async caller.

@@ -19,12 +19,12 @@ use tokio::sync::oneshot;
 use super::background::{Background, new_runtime};
 use super::callers::{Callers, Place, has_sockets};
 use super::{Answer, Answering, Done, Network};
-use crate::clock;
+use crate::event_loop::EventLoop;
 use crate::exec;
-use crate::ffi::event_loop::EventLoop;
-use crate::fork;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::host::clock;
+use crate::host::fork;
+use crate::host::sync::Mutex;
+use crate::host::sync::atomic::{AtomicBool, Ordering};
 
 /// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
 const MOST_IDLE: usize = 32;

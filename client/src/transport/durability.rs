@@ -3,7 +3,7 @@
 use leasehold_core::member::Durability;
 
 use super::info::{Fields, printable};
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 
 /// The answers of the server. An `Err` has the server's words of refusal.
 pub(super) struct ServerSettings {
@@ -182,7 +182,7 @@ impl ServerSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity;
+    use crate::admin::doctor::Severity;
 
     fn settings(info: &str, save: &str, fsync: &str) -> ServerSettings {
         ServerSettings { info: Ok(Fields::of_text(info)), save: Ok(save.into()), appendfsync: Ok(fsync.into()) }

@@ -8,8 +8,8 @@ use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
 use leasehold_wire::cas::{Answer, Ask, Item};
 
 use crate::error::Error;
-use crate::fork::{self, PerProcess};
-use crate::sync::{Arc, Mutex, Weak};
+use crate::host::fork::{self, PerProcess};
+use crate::host::sync::{Arc, Mutex, Weak};
 use crate::url::StoreUrl;
 
 /// An [`Answer`] under way, which any executor can await.

@@ -14,11 +14,11 @@ use leasehold_wire::listing::Page;
 
 use super::pauses::Pauses;
 use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher, node_config, open};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
+use crate::host::clock;
+use crate::host::sync::{Condvar, Mutex};
 use crate::quorum::identity::{KnownServers, register};
-use crate::sync::{Condvar, Mutex};
 use crate::url::StoreUrl;
 
 /// A store that may not be open yet. Dropping it ends the attempts to open it.

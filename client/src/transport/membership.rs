@@ -9,9 +9,9 @@ use leasehold_wire::redis::{self, Command};
 use leasehold_wire::resp::Value;
 
 use super::Found;
-use crate::clock;
-use crate::entropy::request_id;
 use crate::error::{Error, ErrorKind};
+use crate::host::clock;
+use crate::host::entropy::request_id;
 
 /// Reads the replies to the commands of a look.
 pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error> {

@@ -15,11 +15,11 @@ use leasehold_wire::listing::{PAGE, Page};
 
 use super::wakeups::Wakeups;
 use super::{Answer, Found, Line, Pool, Transport, Watcher};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::fork::{self, PerProcess};
-use crate::sync::{Arc, Mutex, Weak};
+use crate::host::clock;
+use crate::host::fork::{self, PerProcess};
+use crate::host::sync::{Arc, Mutex, Weak};
 
 /// All records of a process's memory are of one boot.
 const BOOT: BootId = BootId([0; 16]);

@@ -67,7 +67,7 @@ use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::url::StoreUrl;
 pub(crate) use file_id::FileId;

@@ -12,7 +12,7 @@ use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::watch;
 
 #[cfg(feature = "network")]
-use crate::clock;
+use crate::host::clock;
 
 /// The pauses after consecutive failures; a success starts them anew.
 #[derive(Clone, Copy, Debug)]

@@ -13,8 +13,8 @@ use super::Answer;
 use super::connections::until;
 use super::pauses::{LastAttempt, UnderWay};
 use crate::error::{Error, ErrorKind};
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 
 /// The time limit for the first answer of a server, connecting included.
 pub(super) use super::pauses::CONNECT_PATIENCE;

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 use super::connections::until;
 #[cfg(any(feature = "redis", feature = "postgres"))]
-use crate::clock;
+use crate::host::clock;
 
 /// The time after which a peer that vanished silently is asked for the first time, where nothing else notices it.
 pub(super) const KEEPALIVE: Duration = Duration::from_secs(15);

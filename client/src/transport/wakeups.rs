@@ -6,7 +6,7 @@ use leasehold_core::Resource;
 use leasehold_core::line::{ClientId, Ticket};
 
 use super::Watcher;
-use crate::sync::{Arc, HashMap, Mutex, Weak};
+use crate::host::sync::{Arc, HashMap, Mutex, Weak};
 
 /// The watchers of one store. It keeps none of them alive, and forgets those that are gone.
 #[derive(Default)]

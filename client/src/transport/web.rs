@@ -17,8 +17,8 @@ use super::connections::until;
 use super::readiness::CONNECT_PATIENCE;
 use super::tls::OwnCertificate;
 use super::{tcp, tls};
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::host::sync::Mutex;
+use crate::host::sync::atomic::{AtomicU64, Ordering};
 use crate::url::Reach;
 
 /// Idle connections are closed on this side first: servers and proxies close them after about a minute.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use reqsign_core::{CommandExecute, CommandOutput, Error};
 
 use super::sender::printable;
-use crate::clock;
+use crate::host::clock;
 
 /// The most output of a program.
 const MOST_OUTPUT: u64 = 64 << 10;

@@ -18,9 +18,9 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 
 use self::sender::Sender;
-use crate::clock;
-use crate::fork;
-use crate::sync::Mutex;
+use crate::host::clock;
+use crate::host::fork;
+use crate::host::sync::Mutex;
 
 /// The longest search: a program that asks its own server may need a while.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

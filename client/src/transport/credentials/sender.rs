@@ -14,7 +14,7 @@ use reqwest::Client;
 use rustls::ClientConfig;
 
 use crate::aws;
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::web::Way;
 use crate::transport::{tls, web};
 

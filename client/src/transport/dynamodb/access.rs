@@ -11,9 +11,9 @@ use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Url};
 
 use super::credentials::{CredentialCache, Environment, Keys};
-use crate::clock;
 use crate::error::Error;
-use crate::sync::Mutex;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 use crate::transport::web::{Pool, Web};
 use crate::url::dynamodb::DynamodbUrl;
 

@@ -13,9 +13,9 @@ use leasehold_wire::dynamodb::{Request, Response};
 
 use super::credentials::Keys;
 use super::{Dynamodb, ahead};
+use crate::admin::doctor::Finding;
 use crate::aws::region;
-use crate::clock;
-use crate::doctor::Finding;
+use crate::host::clock;
 use crate::transport::readiness::NoServer;
 use crate::url::Reach;
 use crate::url::dynamodb::DynamodbUrl;
@@ -322,8 +322,8 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::*;
+    use crate::admin::doctor::Severity;
     use crate::aws::EnvVars;
-    use crate::doctor::Severity;
 
     const NOW: u64 = 1_700_000_000_000;
 

@@ -6,7 +6,7 @@ use leasehold_wire::cas::{Answer, Ask};
 use leasehold_wire::dynamodb::cas;
 
 use super::{Dynamodb, credentials};
-use crate::clock;
+use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
 use crate::transport::readiness::{CONNECT_PATIENCE, NoServer};
 

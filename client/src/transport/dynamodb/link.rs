@@ -11,7 +11,7 @@ use reqwest::Client;
 
 use super::access::{Access, MOST_BODY};
 use super::credentials::Keys;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};

@@ -31,10 +31,10 @@ use super::connections::{Connections, Homes};
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::fork;
+use crate::host::clock;
+use crate::host::fork;
 use crate::url::dynamodb::DynamodbUrl;
 
 /// The properties of such a store.

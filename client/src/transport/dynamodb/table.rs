@@ -8,8 +8,8 @@ use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status}
 use tracing::Level;
 
 use super::Dynamodb;
-use crate::clock;
 use crate::error::{Error, ErrorKind};
+use crate::host::clock;
 use crate::reports;
 use crate::transport::Transport;
 use crate::transport::pauses::Pauses;

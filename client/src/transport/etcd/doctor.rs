@@ -6,8 +6,8 @@ use leasehold_wire::etcd::{Request, Response};
 use leasehold_wire::sigv4::http_date;
 
 use super::Etcd;
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
+use crate::host::clock;
 use crate::transport::Transport;
 use crate::url::Reach;
 

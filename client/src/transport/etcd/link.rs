@@ -14,10 +14,10 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 use tracing::Level;
 
-use crate::clock;
 use crate::error::Error;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 use crate::transport::connections::Link;
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};

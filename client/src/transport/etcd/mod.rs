@@ -24,10 +24,10 @@ use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport, Watcher};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::fork;
+use crate::host::clock;
+use crate::host::fork;
 use crate::url::etcd::EtcdUrl;
 
 /// The most renewals in one transaction: half as many operations as etcd takes unless told otherwise.

@@ -14,9 +14,9 @@ use tokio::task::JoinHandle;
 use tracing::Level;
 
 use super::link::EtcdLink;
-use crate::clock;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 use crate::transport::Watcher;
 use crate::transport::connections::{Connections, until};
 use crate::transport::pauses::Pauses;

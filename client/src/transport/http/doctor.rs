@@ -9,8 +9,8 @@ use leasehold_wire::rest::Dialect;
 
 use super::access::Access;
 use super::link::HttpLink;
-use crate::clock;
-use crate::doctor::{Finding, Severity};
+use crate::admin::doctor::{Finding, Severity};
+use crate::host::clock;
 use crate::transport::connections::Connections;
 use crate::transport::durability::ServerSettings;
 use crate::transport::info::{fields, setting};

@@ -5,7 +5,7 @@ use leasehold_wire::cas::{Answer, Ask};
 use leasehold_wire::redis::{Topology, cas};
 
 use super::Http;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
 use crate::transport::readiness::{CONNECT_PATIENCE, NoServer};
 

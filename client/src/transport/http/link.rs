@@ -11,7 +11,7 @@ use leasehold_wire::rest;
 use reqwest::Client;
 
 use super::access::Access;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};

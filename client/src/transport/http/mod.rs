@@ -27,10 +27,10 @@ use super::connections::{Connections, Homes};
 use super::membership;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::fork;
+use crate::host::clock;
+use crate::host::fork;
 use crate::url::http::HttpUrl;
 
 /// The properties of such a store.

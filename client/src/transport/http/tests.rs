@@ -17,7 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
-use crate::doctor::Severity;
+use crate::admin::doctor::Severity;
 use crate::error::ErrorKind;
 
 const TTL: Duration = Duration::from_secs(60);

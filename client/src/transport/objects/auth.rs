@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 use self::azure::Azure;
 use self::google::Google;
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::credentials::{CredentialCache, Expiring, NoKeys};
 use crate::transport::dynamodb::credentials::{self as aws, Environment, Keys};
 use crate::url::Reach;

@@ -4,8 +4,8 @@ use leasehold_core::op::Outcome;
 use leasehold_wire::objects::{Harm, Properties, Service};
 
 use super::{Objects, settings};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
+use crate::host::clock;
 use crate::transport::Transport;
 use crate::url::Reach;
 

@@ -6,7 +6,7 @@ use leasehold_wire::cas::Ask;
 use leasehold_wire::objects::cas;
 
 use super::Objects;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
 use crate::transport::readiness::CONNECT_PATIENCE;
 

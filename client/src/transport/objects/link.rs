@@ -16,10 +16,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 
 use super::auth::{Auth, Signed, Used};
-use crate::clock;
-use crate::entropy::fill;
 use crate::error::Error;
-use crate::sync::Mutex;
+use crate::host::clock;
+use crate::host::entropy::fill;
+use crate::host::sync::Mutex;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::patience;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};

@@ -3,7 +3,7 @@
 use leasehold_wire::objects::{Harm, Service, Setting};
 
 use super::Objects;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 
 /// Checks each setting once. `harms` are those that writes have told.
 pub(super) fn examine(store: &Objects, mut harms: Vec<Harm>) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use leasehold_wire::postgres::schema::{self, ITEMS, TABLE, WAITERS};
 use leasehold_wire::postgres::{Field, Param, Statement};
 
 use super::{Postgres, no_rows};
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::transport::Transport;
 use crate::url::postgres::{PostgresPlace, Tls};
 

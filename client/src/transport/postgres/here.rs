@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::link::{Pooled, PostgresLink};
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::Answering;
 use crate::transport::connections::{Connections, Link};
 use crate::transport::readiness::catch_up;

@@ -5,7 +5,7 @@ use leasehold_wire::cas::Ask;
 use leasehold_wire::postgres::cas;
 
 use super::Postgres;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
 use crate::transport::readiness::{CONNECT_PATIENCE, NoServer};
 

@@ -12,8 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::connection::{Access, Connection, Told};
 use super::turns::Turns;
-use crate::clock;
-use crate::sync::Mutex;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::{LastAttempt, patience};
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, catch_up, in_time};

@@ -32,11 +32,11 @@ use super::connections::{Connections, Homes};
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
 use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, Watcher};
-use crate::clock;
-use crate::doctor::Finding;
-use crate::entropy::fill;
+use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::fork;
+use crate::host::clock;
+use crate::host::entropy::fill;
+use crate::host::fork;
 use crate::url::postgres::{PostgresPlace, PostgresUrl};
 
 /// The properties of such a store.

@@ -11,7 +11,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 
 /// A statement is prepared at this use of it: a process that takes one lock gains nothing.
 const OFTEN: u32 = 3;

@@ -13,8 +13,8 @@ use leasehold_wire::postgres::{Asker, Session, Statement, Told};
 use tokio::sync::Notify;
 
 use super::link::PostgresLink;
-use crate::clock;
-use crate::sync::{Arc, HashMap, Mutex, Weak};
+use crate::host::clock;
+use crate::host::sync::{Arc, HashMap, Mutex, Weak};
 use crate::transport::connections::{Connections, until};
 use crate::transport::wakeups::Wakeups;
 

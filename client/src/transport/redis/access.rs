@@ -24,7 +24,7 @@ use super::line::Lines;
 use super::link::NoConnection;
 use super::sentinel::Sentinels;
 use crate::error::Error;
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 #[cfg(windows)]
 use crate::transport::NO_SOCKET_FILES;
 use crate::transport::connections::Home;

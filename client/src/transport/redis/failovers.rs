@@ -3,9 +3,9 @@
 
 use tracing::Level;
 
-use crate::clock;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 use crate::url::redis::Address;
 
 /// The most failovers that are kept.

@@ -13,7 +13,7 @@ use super::Redis;
 use super::access::CONNECT_PATIENCE;
 use super::link::{NoConnection, NoReply, RedisLink, leads_elsewhere};
 use super::store_link::StoreLink;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
 
 /// The part of a request's time that replicas have to confirm.

@@ -6,11 +6,11 @@ use leasehold_core::line::Reserved;
 use leasehold_core::{LockId, Monotonic, Resource};
 use leasehold_wire::redis::{ClientId, Subscription};
 
-use crate::clock;
-use crate::entropy::fill;
 use crate::error::Error;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{HashMap, Mutex};
+use crate::host::clock;
+use crate::host::entropy::fill;
+use crate::host::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::host::sync::{HashMap, Mutex};
 
 /// The most names whose places are remembered. Beyond it, waiters of other names also subscribe to hints.
 const MOST_PLACES: usize = 100_000;

@@ -17,9 +17,9 @@ use tracing::Level;
 
 use super::access::{Access, AskRole};
 use super::connection::{Broken, Connection, Role};
-use crate::clock;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 use crate::transport::connections::{Home, Link, until};
 use crate::transport::pauses::{CONNECT_PATIENCE, LastAttempt, UnderWay, patience};
 use crate::transport::{Answer, Answering};

@@ -35,10 +35,10 @@ use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
 use super::membership;
 use super::{Answer, Found, Line, Network, Pool, Transport, Watcher};
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
-use crate::fork;
+use crate::host::clock;
+use crate::host::fork;
 use crate::url::redis::RedisUrl;
 
 /// The properties of such a store.

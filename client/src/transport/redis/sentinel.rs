@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::access::Access;
 use super::failovers::Failovers;
 use super::link::NoConnection;
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::info::printable;
 use crate::url::redis::Address;
 

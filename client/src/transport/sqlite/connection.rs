@@ -12,8 +12,8 @@ use rusqlite::{MAIN_DB, OpenFlags};
 
 use super::error::{Kind, SqliteError};
 use super::schema;
-use crate::clock;
-use crate::fork::gate;
+use crate::host::clock;
+use crate::host::fork::gate;
 use crate::transport::FileId;
 
 /// A connection, and the file it leads to. Use it and drop it only inside the gate.

@@ -11,8 +11,8 @@ use super::error::{SqliteError, free_bytes};
 use super::file::File;
 use super::record;
 use super::transaction::Stop;
-use crate::clock;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
+use crate::host::clock;
 use crate::transport::Pool;
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -11,9 +11,9 @@ use super::connection::{self, Connection};
 use super::error::{Kind, SqliteError};
 use super::queue::{Queue, Queues};
 use super::transaction::Stop;
-use crate::clock;
-use crate::fork;
-use crate::fork::gate::{self, CloseBeforeFork, Pass, Shut};
+use crate::host::clock;
+use crate::host::fork;
+use crate::host::fork::gate::{self, CloseBeforeFork, Pass, Shut};
 use crate::transport::Pool;
 use crate::transport::wakeups::Wakeups;
 

@@ -10,8 +10,8 @@ use super::error::SqliteError;
 use super::file::File;
 use super::transaction::{Applied, Stop, write};
 use super::{OPEN_PATIENCE, Sqlite};
-use crate::clock;
 use crate::exec;
+use crate::host::clock;
 use crate::transport::Pool;
 use crate::transport::items::{Asking, ItemStore};
 

@@ -40,13 +40,13 @@ use self::transaction::{Done, Stop};
 use self::turns::Turns;
 use super::wakeups::Wakeups;
 use super::{Answer, FileId, Found, Line, Pool, Transport, Watcher};
-use crate::clock;
-use crate::doctor::Finding;
-use crate::entropy::fill;
+use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
-use crate::fork::{self, PerProcess};
+use crate::host::clock;
+use crate::host::entropy::fill;
+use crate::host::fork::{self, PerProcess};
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 use crate::url::StoreUrl;
 
 /// The time for which opening waits for other processes that open or write the same file.

@@ -9,9 +9,9 @@ use leasehold_core::Monotonic;
 
 use super::connection::Connection;
 use super::error::SqliteError;
-use crate::clock;
-use crate::fork::gate::CloseBeforeFork;
-use crate::sync::{Condvar, Mutex};
+use crate::host::clock;
+use crate::host::fork::gate::CloseBeforeFork;
+use crate::host::sync::{Condvar, Mutex};
 
 /// One connection for many threads. SQLite lets one write at a time anyway. A queue hands over faster than the file
 /// lock, for which threads sleep and try again, and it starves no thread.

@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::error::{Kind, SqliteError, commit_left_nothing};
 use super::membership::{self, Remembered};
 use super::{line as rows, record};
-use crate::clock;
+use crate::host::clock;
 
 /// The reason why a request has no outcomes.
 #[derive(Debug)]

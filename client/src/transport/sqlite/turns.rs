@@ -12,9 +12,9 @@ use leasehold_core::{LockId, Monotonic, Resource};
 
 use super::file::File;
 use super::{line as rows, transaction};
-use crate::clock;
-use crate::sync::{Arc, Condvar, HashMap, Mutex};
-use crate::threads;
+use crate::host::clock;
+use crate::host::sync::{Arc, Condvar, HashMap, Mutex};
+use crate::host::threads;
 use crate::transport::Pool;
 
 /// The first in line looks this often while locks change hands, and that often while they do not.

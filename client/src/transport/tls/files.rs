@@ -17,8 +17,8 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, Sign
 use tracing::Level;
 use zeroize::Zeroizing;
 
+use crate::host::sync::Mutex;
 use crate::reports;
-use crate::sync::Mutex;
 
 /// A value that is made of files, and made again when they have changed.
 struct Kept<T> {

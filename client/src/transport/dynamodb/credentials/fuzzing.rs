@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use super::environment::{self, Environment};
 use super::{PATIENCE, chain};
 use crate::aws::EnvVars;
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::credentials::command::Program;
 
 /// Status and body.

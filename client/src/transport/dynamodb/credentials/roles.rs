@@ -11,7 +11,7 @@ use super::chain::{Credentials, ProviderResult, provider_result};
 use super::environment::Environment;
 use crate::aws::profiles::{Profiles, Section};
 use crate::aws::region;
-use crate::clock;
+use crate::host::clock;
 
 /// The session name of a role, where the profile has none.
 fn session_name() -> String {

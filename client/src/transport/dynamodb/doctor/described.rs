@@ -4,7 +4,7 @@ use leasehold_core::op::{DenialKind, Refusal};
 use leasehold_wire::dynamodb::Settings;
 use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
 
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::transport::readiness::NoServer;
 use crate::url::dynamodb::DynamodbUrl;
 
@@ -156,7 +156,7 @@ mod tests {
     use leasehold_core::op::Denial;
 
     use super::*;
-    use crate::doctor::Severity;
+    use crate::admin::doctor::Severity;
 
     fn settings() -> Settings {
         Settings::new("locks").unwrap()

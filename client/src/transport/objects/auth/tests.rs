@@ -10,7 +10,7 @@ use reqsign_core::StaticEnv;
 use tempfile::TempDir;
 
 use super::*;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::credentials::sender::Sender;
 
 /// An environment, and the endpoint that it names.

@@ -41,7 +41,7 @@ use self::on_tokio::Pump;
 use self::queue::Queue;
 pub(super) use self::queue::{Broken, Replies};
 pub(super) use self::stream::{Socket, Stream};
-use crate::sync::Mutex;
+use crate::host::sync::Mutex;
 use crate::transport::connections::Home;
 
 /// A connection that is open, and that nothing drives yet.

@@ -8,10 +8,10 @@ use rustix::fd::{AsRawFd, RawFd};
 
 use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
-use crate::ffi::event_loop::{EventLoop, Interest, SocketHandler};
-use crate::fork;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::event_loop::{EventLoop, Interest, SocketHandler};
+use crate::host::fork;
+use crate::host::sync::Mutex;
+use crate::host::sync::atomic::{AtomicBool, Ordering};
 
 /// A connection in the hands of an event loop.
 pub(super) struct LoopSeat {

@@ -10,9 +10,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
-use crate::clock;
 use crate::exec::{self, Pause};
-use crate::sync::Mutex;
+use crate::host::clock;
+use crate::host::sync::Mutex;
 
 /// `poll` does not count the time in which the machine is suspended, so the clock is looked at this often.
 const LONGEST_NAP: Duration = Duration::from_secs(1);

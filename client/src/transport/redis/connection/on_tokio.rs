@@ -17,7 +17,7 @@ use tokio::time::{Sleep, sleep};
 use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
 use super::readiness::Readiness;
-use crate::clock;
+use crate::host::clock;
 
 /// Timers of runtimes do not count the time in which the machine is suspended, so the clock is looked at this often.
 const LONGEST_NAP: Duration = Duration::from_secs(1);

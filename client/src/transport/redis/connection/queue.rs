@@ -12,9 +12,9 @@ use leasehold_wire::resp::{self, Value};
 use tokio::sync::oneshot;
 
 use super::io::Sink;
-use crate::clock;
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::host::clock;
+use crate::host::sync::Mutex;
+use crate::host::sync::atomic::{AtomicBool, Ordering};
 
 /// The most bytes that wait to be sent. A server that takes no more for so long has stopped.
 const MOST_UNSENT: usize = 16 << 20;

@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use tokio::runtime::{Builder, Handle};
 
 use super::*;
-use crate::clock;
+use crate::host::clock;
 
 /// A connection, and the server's side of it.
 fn pair() -> (Opened, Peer) {

@@ -5,7 +5,7 @@ use leasehold_wire::redis::{Command, cas};
 
 use super::Asker;
 use super::line::lacking;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 
 /// Tells if items can be kept. What is written for that is removed again. Locks need none of it, so a missing right is no
 /// fault.

@@ -5,7 +5,7 @@ use leasehold_wire::resp::Value;
 
 use super::Asker;
 use super::rights::grant;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::url::redis::RedisUrl;
 
 /// The commands that scripts run on a line. Each changes nothing where nobody waits.

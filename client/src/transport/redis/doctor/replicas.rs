@@ -3,7 +3,7 @@
 
 use super::Part;
 use super::server::ServerAnswers;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::transport::info::printable;
 
 const CHECK: &str = "redis.replicas";

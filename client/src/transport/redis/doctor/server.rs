@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::Part;
 use super::version::Version;
-use crate::doctor::Finding;
+use crate::admin::doctor::Finding;
 use crate::transport::durability::ServerSettings;
 use crate::transport::info::{Fields, printable};
 use crate::url::redis::{RedisPlace, RedisUrl};
@@ -221,7 +221,7 @@ pub(super) fn clock(sent_ms: u64, server_ms: u64, got_ms: u64) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::Severity;
+    use crate::admin::doctor::Severity;
 
     fn refused() -> Result<String, String> {
         Err("NOPERM".to_owned())

@@ -156,7 +156,7 @@ fn two_stores_on_one_file_are_one_store() {
 
 #[test]
 fn a_relative_path_goes_on_meaning_the_same_file() {
-    crate::fork::tests::alone(
+    crate::host::fork::tests::alone(
         "transport::sqlite::tests::basics::a_relative_path_goes_on_meaning_the_same_file",
         || {
             let (place, elsewhere) = (Place::new(), Place::new());

@@ -6,9 +6,9 @@ use leasehold_core::op::DenialKind;
 
 use super::super::transaction::Stop;
 use super::*;
-use crate::doctor::Severity;
+use crate::admin::doctor::Severity;
 use crate::error::ErrorKind;
-use crate::fork::tests::alone;
+use crate::host::fork::tests::alone;
 
 #[test]
 fn a_file_of_something_else_is_refused_and_left_as_it_is() {

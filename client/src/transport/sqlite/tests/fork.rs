@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
-use crate::fork::tests::{alone, in_forked_child};
+use crate::host::fork::tests::{alone, in_forked_child};
 
 #[test]
 fn parent_and_child_both_go_on_and_the_file_stays_sound() {
@@ -149,7 +149,7 @@ fn threads_that_wait_for_the_file_do_not_delay_a_fork() {
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| token(one(&store, acquire("a", 1))));
             let give_up = soon();
-            while crate::fork::gate::tests::inside() == 0 {
+            while crate::host::fork::gate::tests::inside() == 0 {
                 assert!(clock::monotonic() < give_up);
                 std::thread::yield_now();
             }
@@ -168,7 +168,7 @@ fn after_an_unclean_fork_the_child_is_refused() {
     alone("transport::sqlite::tests::fork::after_an_unclean_fork_the_child_is_refused", || {
         let place = Place::new();
         let store = place.open();
-        let inside = crate::fork::gate::enter(Monotonic::FAR).unwrap();
+        let inside = crate::host::fork::gate::enter(Monotonic::FAR).unwrap();
         let code = in_forked_child(|| {
             // SAFETY: as above, the original is never touched again.
             drop(unsafe { std::ptr::read(&raw const store) });

@@ -3,7 +3,7 @@
 use leasehold_core::op::DenialKind;
 
 use super::*;
-use crate::doctor::Severity;
+use crate::admin::doctor::Severity;
 
 /// Puts anything into a row, past the types that the table declares.
 fn tamper(place: &Place, change: &str) {

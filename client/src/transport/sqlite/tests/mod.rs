@@ -18,7 +18,7 @@ use leasehold_core::op::{
 use leasehold_core::{LockId, Monotonic, NodeId, Nonce, Owner, RequestId, Resource, Seq, Token, Transmit};
 
 use super::Sqlite;
-use crate::clock;
+use crate::host::clock;
 use crate::transport::{Pool, Transport};
 
 const TTL: Duration = Duration::from_secs(3600);

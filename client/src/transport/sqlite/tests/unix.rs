@@ -8,8 +8,8 @@ use leasehold_core::op::FaultKind;
 
 use super::super::transaction::{self, Stop};
 use super::*;
-use crate::doctor::Severity;
-use crate::fork::tests::{alone, in_forked_child};
+use crate::admin::doctor::Severity;
+use crate::host::fork::tests::{alone, in_forked_child};
 
 /// Runs `work` as a user without administrator's rights, and returns its message.
 fn as_another_user(place: &Place, work: impl FnOnce() -> String) -> String {

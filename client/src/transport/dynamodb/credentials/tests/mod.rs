@@ -15,7 +15,7 @@ use tokio::runtime::Builder;
 
 use super::*;
 use crate::aws::EnvVars;
-use crate::clock;
+use crate::host::clock;
 
 /// A home folder, an environment, and everybody who could be asked for keys.
 pub(super) struct World {

@@ -1,0 +1,264 @@
+//! Listing the locks of a store, page by page.
+
+use std::collections::{HashSet, VecDeque};
+
+use leasehold_core::Resource;
+use leasehold_core::op::{Applied, Denial, DenialKind, Outcome, Refusal, Seen};
+use leasehold_core::quorum::majority;
+use leasehold_core::view::View;
+use leasehold_wire::listing::Page;
+
+use crate::admin::inspect::{error_of, holder, listed, unavailable};
+use crate::client::Client;
+use crate::error::{Error, ErrorKind, LockInfo};
+use crate::exec;
+use crate::host::sync::Arc;
+
+/// The held locks of a store, asked for page by page: see [`Client::list`].
+///
+/// It remembers the names that it has given, so that none comes twice.
+#[derive(Debug)]
+#[must_use = "nothing is asked before the first lock is taken from it"]
+pub struct Listing {
+    client: Client,
+    prefix: String,
+    place: Place,
+    ready: VecDeque<LockInfo>,
+    given: HashSet<Resource>,
+    /// The records of sessions are given, too.
+    has_sessions: bool,
+}
+
+/// The place where the next page begins.
+#[derive(Clone, Debug, Default)]
+pub struct Place {
+    node: usize,
+    after: Vec<u8>,
+    /// Of a quorum: the nodes that were listed to their ends, and those that could not be.
+    ended: usize,
+    failed: Vec<(usize, Error)>,
+    is_over: bool,
+}
+
+impl Client {
+    /// The locks that are held and whose names begin with `prefix`, in no promised order.
+    ///
+    /// ```
+    /// # async fn example(client: leasehold::Client) -> Result<(), leasehold::Error> {
+    /// let mut locks = client.list("invoice/");
+    /// while let Some(lock) = locks.next().await? {
+    ///     println!("{}: {lock}", lock.resource);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It is for looking, never for deciding: a lock that is taken or released meanwhile may be missing, or be shown all the
+    /// same. One that is held throughout is shown once. Each page is a bounded request, whatever else the store keeps, and
+    /// blocks nobody's locks. Keys of other programs are left out, and so are records that no client writes, which
+    /// `leasehold doctor` may name, and those of sessions, which [`Client::sessions`] shows.
+    ///
+    /// Redis is asked by `SCAN`, all masters of a cluster in turn, and the user needs `+scan`. DynamoDB reads the whole
+    /// table, which costs one read unit for each 4 KiB of it, and the right `dynamodb:Scan`. Of a quorum, so many nodes are
+    /// listed that every lock with a majority is on one of them, and each name is then read on all, as
+    /// [`Client::inspect`] does it: [`LockInfo::votes`] says how many nodes show the record.
+    pub fn list(&self, prefix: impl Into<String>) -> Listing {
+        Listing {
+            client: self.clone(),
+            prefix: prefix.into(),
+            place: Place::default(),
+            ready: VecDeque::new(),
+            given: HashSet::new(),
+            has_sessions: false,
+        }
+    }
+}
+
+impl Client {
+    /// Those of the named locks that are held.
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    pub(crate) async fn held_of(&self, names: Vec<Resource>) -> Result<Vec<LockInfo>, Error> {
+        let (listing, nodes) = (self.list(""), self.driver().transports().len());
+        let unread = names.into_iter().map(|name| (name, None)).collect();
+        if nodes == 1 { listing.of_one(unread).await } else { listing.of_all(unread).await }
+    }
+}
+
+impl Listing {
+    pub(crate) fn with_sessions(self) -> Self {
+        Self { has_sessions: true, ..self }
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    pub(crate) fn at(self, place: Place) -> Self {
+        Self { place, ..self }
+    }
+
+    /// The next lock; `None` after the last one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a prefix that no name can have, [`ErrorKind::StoreUnavailable`],
+    /// [`ErrorKind::StoreRefused`]. The next call tries the same page again.
+    pub async fn next(&mut self) -> Result<Option<LockInfo>, Error> {
+        loop {
+            if let Some(lock) = self.ready.pop_front() {
+                return Ok(Some(lock));
+            }
+            match self.page().await? {
+                Some(locks) => self.ready = locks.into(),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The locks of the next page, after one bounded request for names and the reads that these need. It may be empty before
+    /// the end; `None` after the last one. Locks that [`Listing::next`] has fetched and not given yet come first.
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    pub async fn page(&mut self) -> Result<Option<Vec<LockInfo>>, Error> {
+        if !self.ready.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.ready).into()));
+        }
+        if self.place.is_over {
+            return Ok(None);
+        }
+        if !self.prefix.is_empty() {
+            Resource::new(&self.prefix).map_err(|error| Error::config(error.to_string()))?;
+        }
+        self.client.driver().check_open()?;
+        let nodes = self.client.driver().transports().len();
+        let page = match self.names().await {
+            Ok(page) => page,
+            Err(error) if nodes == 1 => return Err(error),
+            Err(error) => {
+                let failed = (self.place.node, error);
+                self.place.failed.push(failed);
+                self.place.node += 1;
+                self.place.after.clear();
+                return self.check_nodes().map(|()| Some(Vec::new()));
+            }
+        };
+        let records: Vec<_> = page.records.into_iter().filter(|(name, _)| !self.given.contains(name)).collect();
+        let mut locks = if nodes == 1 { self.of_one(records).await } else { self.of_all(records).await }?;
+        self.given.extend(locks.iter().filter_map(|lock| Resource::new(&lock.resource).ok()));
+        if !self.has_sessions {
+            locks.retain(|lock| self.client.record_of(lock).is_none());
+        }
+        match page.next {
+            Some(next) => self.place.after = next,
+            None => {
+                self.place.after.clear();
+                self.place.ended += 1;
+                self.place.node += 1;
+                // A lock with a majority is on at least one of so many nodes.
+                self.place.is_over = self.place.ended > nodes - majority(nodes);
+                self.check_nodes()?;
+            }
+        }
+        Ok(Some(locks))
+    }
+
+    /// # Errors
+    /// All nodes were tried, and too few of them could be listed. The next page begins anew.
+    fn check_nodes(&mut self) -> Result<(), Error> {
+        if self.place.is_over || self.place.node < self.client.driver().transports().len() {
+            return Ok(());
+        }
+        let Place { failed, ended, .. } = std::mem::take(&mut self.place);
+        let name = |node| self.client.shared.quorum().map_or("?", |quorum| quorum.name(node));
+        let refused = failed.iter().all(|(_, error)| error.kind() == ErrorKind::StoreRefused);
+        let kind = if refused { ErrorKind::StoreRefused } else { ErrorKind::StoreUnavailable };
+        let nodes = self.client.stores().len();
+        let needed = nodes - majority(nodes) + 1;
+        let failed: Vec<_> = failed.into_iter().map(|(node, error)| (name(node), error)).collect();
+        let why = listed(&failed);
+        let what =
+            format!("locks may be missing: {needed} of {nodes} nodes must be listed, and {ended} could be: {why}");
+        Err(Error::new(kind, what))
+    }
+
+    async fn names(&self) -> Result<Page, Error> {
+        let Some(transport) = self.client.driver().transports().get(self.place.node) else {
+            return Ok(Page::default());
+        };
+        let (transport, prefix, after) = (Arc::clone(transport), self.prefix.clone(), self.place.after.clone());
+        exec::offload(move || transport.list(&prefix, &after)).await?
+    }
+
+    /// # Errors
+    /// A record could not be read; those that no client writes are left out.
+    async fn of_one(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<LockInfo>, Error> {
+        let unread: Vec<Resource> =
+            records.iter().filter(|(_, seen)| seen.is_none()).map(|(name, _)| name.clone()).collect();
+        let mut read = match unread.is_empty() {
+            true => Vec::new(),
+            false => self.client.driver().read_records(0..1, &unread).await?.pop().unwrap_or_default(),
+        }
+        .into_iter();
+        let mut locks = Vec::with_capacity(records.len());
+        let (mut names, mut outcomes) = (Vec::new(), Vec::new());
+        for (name, seen) in records {
+            names.push(name);
+            outcomes.push(match seen {
+                Some(seen) => Outcome::Applied(Applied::Read(seen)),
+                None => read.next().unwrap_or_else(|| Outcome::Applied(Applied::Read(Seen::default()))),
+            });
+        }
+        self.client.driver().look_at_sessions(0, &mut outcomes).await?;
+        for (name, outcome) in names.iter().zip(outcomes) {
+            let seen = answered(outcome)?.unwrap_or_default();
+            locks.extend(seen.held().map(|holding| LockInfo::shown(name.as_str(), holding)));
+        }
+        Ok(locks)
+    }
+
+    /// # Errors
+    /// Too few nodes answer.
+    async fn of_all(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<LockInfo>, Error> {
+        let nodes = self.client.driver().transports().len();
+        let names: Vec<Resource> = records.into_iter().map(|(name, _)| name).collect();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let outcomes = self.client.driver().read_all(0..nodes, &names).await?;
+        let mut outcomes: Vec<_> = outcomes.into_iter().map(Vec::into_iter).collect();
+        let mut locks = Vec::with_capacity(names.len());
+        for name in &names {
+            let (mut shown, mut failed) = (Vec::with_capacity(nodes), None);
+            for outcomes in &mut outcomes {
+                shown.push(outcomes.next().and_then(|outcome| {
+                    answered(outcome).unwrap_or_else(|error| {
+                        failed = Some(error);
+                        None
+                    })
+                }));
+            }
+            let view = View::new(shown);
+            match failed {
+                Some(error) if nodes - view.silent() < majority(nodes) => {
+                    let what = format!("locks may be missing: no majority of the nodes answers: {error}");
+                    return Err(Error::new(error.kind(), what).on(name.as_str()));
+                }
+                Some(_) | None => locks.extend(holder(&view, name.as_str())),
+            }
+        }
+        Ok(locks)
+    }
+}
+
+/// The content of a record; `None` of one that no client writes.
+fn answered(outcome: Outcome) -> Result<Option<Seen>, Error> {
+    match outcome {
+        Outcome::Applied(Applied::Read(seen)) => Ok(Some(seen)),
+        Outcome::Applied(_) => Err(Error::new(ErrorKind::StoreUnavailable, "its answer fits another question")),
+        Outcome::Unknown(fault) => Err(unavailable(&fault)),
+        Outcome::NotApplied(Refusal::Denied(Denial { kind, .. })) if kind != DenialKind::Permission => Ok(None),
+        Outcome::NotApplied(refusal) => Err(error_of(&refusal)),
+    }
+}

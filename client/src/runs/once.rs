@@ -1,0 +1,471 @@
+//! Runs: work that is done once.
+//!
+//! A lock says "not at the same time". A run says "not twice": it is a lease whose success is written down, as a mark that
+//! turns away all who come later.
+
+use std::future::IntoFuture;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leasehold_core::config::{MAX_KEEP, RunOptions, Span};
+use leasehold_core::{Resource, period_slot};
+
+use crate::admin::inspect::listed;
+use crate::client::Client;
+use crate::driver::Caller;
+use crate::error::{Error, ErrorKind, LockInfo};
+use crate::forward::settings;
+use crate::host::clock;
+use crate::lengths;
+use crate::locks::lease::Lease;
+use crate::locks::request::LockRequest;
+use crate::runs::mark::Mark;
+
+/// The answer to the request for a run.
+#[derive(Debug)]
+#[must_use = "dropping a run releases it at once, so that another worker may do the work"]
+pub enum Once {
+    /// The work is to be done now, by the caller.
+    Run(Run),
+    /// It was done.
+    Done(Mark),
+    /// Somebody else is at it; the holder, as far as the store shows it.
+    Running(Option<LockInfo>),
+}
+
+/// A run: the lease under which the work is done. All that a [`Lease`] can do, it can do as well.
+///
+/// [`Run::finish`] writes down that the work is done. Dropping or releasing a run leaves no mark, so another worker may
+/// do the work.
+#[derive(Debug)]
+#[must_use = "dropping a run releases it at once, so that another worker may do the work"]
+pub struct Run(Lease);
+
+impl Run {
+    /// Writes the mark that the work is done and releases the lock, at once. The answer is awaited for as long as the
+    /// lease lasts, and an answer that is lost is asked for again.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`]: the lease was lost before, no mark was written, and another worker may do the work again.
+    /// [`ErrorKind::FinishUnconfirmed`]: the store has not answered, or only a minority of a quorum has the mark.
+    /// [`ErrorKind::NotOwned`] after a release or finish.
+    pub async fn finish(&self) -> Result<(), Error> {
+        self.0.finish_by(Caller::Async).await
+    }
+
+    /// A statement that writes the mark in a transaction of yours: work and mark are then committed together, or not at all,
+    /// so that the work is done exactly once. The lock has to be in the same PostgreSQL database as the work.
+    ///
+    /// Run it **last** in the transaction, commit, and only then [`Run::finish`], which confirms the mark. The statement
+    /// fails if the lease is over: roll back. From here to the end of the transaction the lock's row is locked, so nobody
+    /// else can begin the work; renewals wait as well, so the lease may be reported as lost if that takes longer than the
+    /// ttl, and finishing then looks if the mark stands.
+    ///
+    /// ```no_run
+    /// use leasehold::blocking::{Client, Once};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let locks = Client::connect("postgres://app@db/shop")?;
+    /// let mut db = postgres::Client::connect("host=db user=app dbname=shop", postgres::NoTls)?;
+    /// if let Once::Run(run) = locks.once("bill").slot("2026-11").begin()? {
+    ///     let mut work = db.transaction()?;
+    ///     work.execute("INSERT INTO bills SELECT * FROM due", &[])?;
+    ///     let mark = run.mark_in()?;
+    ///     work.execute(&mark.sql, &[&mark.parameter])?;           // fails if the lease is over
+    ///     work.commit()?;
+    ///     run.finish()?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`]: the store is no single PostgreSQL database. [`ErrorKind::Lost`]: the lease is over;
+    /// [`ErrorKind::NotOwned`]: it was released.
+    #[cfg(feature = "postgres")]
+    pub fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
+        self.0.mark_in()
+    }
+
+    /// See [`Lease::release`]: the work was not done, and another worker may do it.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn release(&self) -> Result<(), Error> {
+        self.0.release().await
+    }
+
+    pub(crate) fn into_lease(self) -> Lease {
+        self.0
+    }
+}
+
+impl Deref for Run {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        &self.0
+    }
+}
+
+/// The part of a job that is done once.
+#[derive(Clone, Debug, Default)]
+enum Occurrence {
+    /// The job as a whole: once done, it is done until its mark ends.
+    #[default]
+    All,
+    Slot(String),
+    Every(Duration),
+}
+
+/// A request for a run. Awaiting it answers at once, unless [`RunRequest::wait`] is given.
+///
+/// Dropping the future at any await gives the acquisition up and cleans up behind it.
+#[must_use = "nothing runs until the request is awaited"]
+#[derive(Clone)]
+pub struct RunRequest {
+    name: String,
+    occurrence: Occurrence,
+    offset: Duration,
+    cooldown: Option<Duration>,
+    keep: Option<Duration>,
+    trust_quorum: bool,
+    even_if_done: bool,
+    /// The name of the resource is set when the request is made.
+    lock: LockRequest,
+}
+
+impl Client {
+    /// Asks to do a job once. Give it a [slot](RunRequest::slot), a [period](RunRequest::every), a
+    /// [cooldown](RunRequest::cooldown) or the time to [keep](RunRequest::keep) its mark: without any, nothing says when the job
+    /// is to be done again, which is an error of the kind [`ErrorKind::Config`].
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), leasehold::Error> {
+    /// use leasehold::Once;
+    ///
+    /// let client = leasehold::Client::connect("memory:").await?;
+    /// match client.once("nightly-report").slot("2026-11-24").await? {
+    ///     Once::Run(run) => {
+    ///         println!("write the report, with the fencing token {}", run.token());
+    ///         run.finish().await?;
+    ///     }
+    ///     Once::Done(mark) => println!("done {mark}"),
+    ///     Once::Running(_) => println!("somebody else is at it"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn once(&self, name: impl Into<String>) -> RunRequest {
+        let name = name.into();
+        let lock = self.lock(name.as_str()).once();
+        RunRequest {
+            name,
+            occurrence: Occurrence::All,
+            offset: Duration::ZERO,
+            cooldown: None,
+            keep: None,
+            trust_quorum: false,
+            even_if_done: false,
+            lock,
+        }
+    }
+
+    /// The holder and the mark of one occurrence of a job.
+    ///
+    /// # Errors
+    /// As [`Client::inspect`].
+    pub async fn inspect_run(&self, name: &str, slot: Option<&str>) -> Result<RunInfo, Error> {
+        self.inspect_run_by(name, slot, Caller::Async).await
+    }
+
+    pub(crate) async fn inspect_run_by(
+        &self,
+        name: &str,
+        slot: Option<&str>,
+        caller: Caller,
+    ) -> Result<RunInfo, Error> {
+        let resource = resource(name, slot)?;
+        let (holder, done) = self.inspect_marked(resource.as_str(), caller).await?;
+        Ok(RunInfo { resource: resource.as_str().to_owned(), holder, done })
+    }
+
+    /// Removes the mark of one occurrence of a job, so that it is done again. For people: waits until nobody runs it, up
+    /// to 10 s.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the mark or do
+    /// not answer, with their names, and as [`Run::finish`].
+    pub async fn forget_run(&self, name: &str, slot: Option<&str>) -> Result<Option<Mark>, Error> {
+        self.forget_run_by(name, slot, Caller::Async).await
+    }
+
+    pub(crate) async fn forget_run_by(
+        &self,
+        name: &str,
+        slot: Option<&str>,
+        caller: Caller,
+    ) -> Result<Option<Mark>, Error> {
+        let resource = resource(name, slot)?;
+        let (_, done) = self.inspect_marked(resource.as_str(), caller).await?;
+        let Some(mark) = &done else { return Ok(None) };
+        let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
+        let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
+        let ttl = longest.min(Duration::from_secs(10));
+        let request = self.lock(resource.as_str()).ttl(ttl).wait(Duration::from_secs(10)).run(run);
+        // A node of a quorum that has missed the record of this run keeps the mark.
+        let mut doubtful = Vec::new();
+        for _ in 0..FORGET_TRIES {
+            let run = request.clone().acquire(caller).await?;
+            run.finish_by(caller).await?;
+            let mut left = done.clone();
+            for _ in 0..FORGET_LOOKS {
+                (_, left) = self.inspect_marked(resource.as_str(), caller).await?;
+                // Its own mark ends at once, and hides an earlier one until then.
+                if left.as_ref().is_none_or(|left| left.token != run.token()) {
+                    break;
+                }
+            }
+            if let Some(quorum) = self.shared.quorum() {
+                doubtful = self.may_be_marked(quorum, resource.as_str(), mark).await?;
+            }
+            if doubtful.is_empty() && left.is_none_or(|left| left.token != mark.token) {
+                return Ok(done);
+            }
+        }
+        let message = format!(
+            "the mark is removed, but nodes of the quorum have kept it or do not answer, and it turns away those who see \
+             it: forget it again when all nodes answer ({})",
+            listed(&doubtful)
+        );
+        Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource.as_str()))
+    }
+}
+
+/// Without any of these, work would be done once and not again for seven days, and nobody would have said so.
+const UNSPOKEN: &str = "say when the work is to be done again: slot (never for this one, such as a date), every (in the next \
+     period), cooldown (after so long), or keep (after so long, and the name says which work it is)";
+
+/// Further tries reach a node whose answer was late.
+const FORGET_TRIES: u32 = 3;
+/// More than fit into a millisecond.
+const FORGET_LOOKS: u32 = 100;
+
+/// Tells if a job is skipped for the last twentieth of its cooldown, which counts from the end of the work: one that starts as often as
+/// the cooldown is long is then skipped every second time.
+pub(crate) fn is_just_missed(cooldown: Duration, mark: &Mark) -> bool {
+    mark.left <= cooldown / 20
+}
+
+fn resource(name: &str, slot: Option<&str>) -> Result<Resource, Error> {
+    Resource::of_run(name, slot).map_err(|error| Error::config(error.to_string()).on(name))
+}
+
+/// The state of one occurrence of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunInfo {
+    /// The resource that stands for it in the store.
+    pub resource: String,
+    /// The runner, if there is one.
+    pub holder: Option<LockInfo>,
+    /// The mark, if the work is done.
+    pub done: Option<Mark>,
+}
+
+settings! { RunRequest:
+    LockRequest::ttl(ttl: Duration);
+    LockRequest::owner(owner: impl AsRef<str>);
+    LockRequest::data(data: impl AsRef<[u8]>);
+    LockRequest::lock_delay(lock_delay: Duration);
+    LockRequest::max_hold(max_hold: Duration);
+    LockRequest::renew_every(every: Duration);
+    LockRequest::no_renewal();
+}
+
+impl RunRequest {
+    /// The occurrence of the job: a date, an invoice, a batch. Each is done once. 1 byte or more, at most 1,024 together
+    /// with the name.
+    pub fn slot(mut self, slot: impl Into<String>) -> Self {
+        self.occurrence = Occurrence::Slot(slot.into());
+        self
+    }
+
+    /// One occurrence in each period, 1 s or longer (7 days at most on a quorum), by this machine's clock: the slot is the start of the period in UTC.
+    /// Machines whose clocks differ agree on all but the moments in which a period begins, where one may still be in the
+    /// old period; each slot is done once at most all the same.
+    pub fn every(mut self, period: Duration) -> Self {
+        self.occurrence = Occurrence::Every(period);
+        self
+    }
+
+    /// How long after the start of 1970 in UTC the periods of [`RunRequest::every`] begin; less than a period, default 0.
+    pub fn offset(mut self, offset: Duration) -> Self {
+        self.offset = offset;
+        self
+    }
+
+    /// Once done, the job is not done again for this long. In place of a slot or period.
+    pub fn cooldown(mut self, cooldown: Duration) -> Self {
+        self.cooldown = Some(cooldown);
+        self
+    }
+
+    /// How long the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a
+    /// quorum). By default 7 days, or twice the period if that is longer than 7 days.
+    pub fn keep(mut self, keep: Duration) -> Self {
+        self.keep = Some(keep);
+        self
+    }
+
+    /// How long to stand by while somebody else runs: the answer is [`Once::Done`] when that one finishes, and
+    /// [`Once::Run`] with a higher token if it dies. Default 0: step aside at once.
+    pub fn wait(self, wait: Duration) -> Self {
+        self.map(|lock| lock.wait(wait))
+    }
+
+    /// See [`LockRequest::watch_holder`]: the answer is [`Once::Running`] if somebody who lives runs it, and [`Once::Run`] if the
+    /// runner is dead.
+    pub fn watch_holder(self) -> Self {
+        self.map(LockRequest::watch_holder)
+    }
+
+    /// Runs although the work may be done, but not while somebody else runs. Its finish replaces the mark; with a
+    /// [`RunRequest::keep`] of zero it removes the mark.
+    pub fn even_if_done(mut self) -> Self {
+        self.even_if_done = true;
+        self
+    }
+
+    /// An operator's word that no mark was lost: on a quorum, nodes that have lost their data within 7 days count all the
+    /// same. Without it they do not count for runs.
+    pub fn trust_quorum(mut self) -> Self {
+        self.trust_quorum = true;
+        self
+    }
+
+    /// The resource that stands for the run in the store.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a name, slot or period that cannot be.
+    pub fn resource(&self) -> Result<String, Error> {
+        self.named().map(|resource| resource.as_str().to_owned())
+    }
+
+    fn named(&self) -> Result<Resource, Error> {
+        let slot = match &self.occurrence {
+            Occurrence::All => None,
+            Occurrence::Slot(slot) => Some(slot.clone()),
+            Occurrence::Every(period) => Some(
+                period_slot(clock::unix_ms(), *period, self.offset)
+                    .map_err(|error| Error::config(error.to_string()).on(&self.name))?,
+            ),
+        };
+        resource(&self.name, slot.as_deref())
+    }
+
+    /// The request of the lock.
+    fn into_lock(self) -> Result<LockRequest, Error> {
+        let resource = self.named()?;
+        let misfit = |message: &str| Err(Error::config(message).on(&self.name));
+        if matches!(self.occurrence, Occurrence::All) && self.cooldown.or(self.keep).is_none() {
+            return misfit(UNSPOKEN);
+        }
+        if self.cooldown.is_some() && !matches!(self.occurrence, Occurrence::All) {
+            return misfit("a run has a slot or a cooldown, not both");
+        }
+        if self.cooldown.is_some() && self.keep.is_some() {
+            return misfit("the cooldown is how long the mark stands, so keep says nothing more");
+        }
+        if !self.offset.is_zero() && !matches!(self.occurrence, Occurrence::Every(_)) {
+            return misfit("an offset moves the start of a period, so it needs one: every");
+        }
+        let default = RunOptions::default().keep;
+        let keep = match (&self.occurrence, self.cooldown.or(self.keep)) {
+            (Occurrence::Every(period), Some(keep)) if keep < *period && !(self.even_if_done && keep.is_zero()) => {
+                return misfit(&format!(
+                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the mark for \
+                     the period at least",
+                    Span(keep),
+                    Span(*period)
+                ));
+            }
+            (_, Some(keep)) => keep,
+            // No mark stands for longer on a quorum.
+            (Occurrence::Every(period), None) if *period <= default && self.lock.is_of_quorum() => default,
+            // The next period may begin later by the clock of another machine.
+            (Occurrence::Every(period), None) => default.max(period.saturating_mul(2).min(MAX_KEEP)),
+            (_, None) => default,
+        };
+        let run = RunOptions { keep, trust_quorum: self.trust_quorum, even_if_done: self.even_if_done };
+        Ok(self.lock.named(resource.as_str()).run(run))
+    }
+
+    /// See [`ffi::check_run`](crate::ffi::check_run).
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.clone().into_lock()?.check()
+    }
+
+    /// Warns, once in a process, of a length that was most likely meant in a smaller unit.
+    fn doubt_lengths(&self) {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        let every = if let Occurrence::Every(period) = &self.occurrence { Some(*period) } else { None };
+        for (setting, length) in [("every", every), ("cooldown", self.cooldown), ("keep", self.keep)] {
+            let Some(meant) = length.and_then(lengths::meant) else { continue };
+            if !WARNED.swap(true, Ordering::Relaxed) {
+                let (days, hours) = (meant.as_secs() * 1000 / 86_400, meant.as_secs() / 3600);
+                tracing::warn!(
+                    name: "run.long", target: "leasehold", resource = %self.name,
+                    "{setting} of {:?} is {days} days, a thousand times {hours} h: was a smaller unit meant?", self.name
+                );
+            }
+        }
+    }
+
+    /// Warns, once in a process, of a cooldown that a start has just missed.
+    fn doubt_cooldown(name: &str, cooldown: Duration, mark: &Mark) {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        if is_just_missed(cooldown, mark) && !WARNED.swap(true, Ordering::Relaxed) {
+            let (cooldown_s, left_s) = (cooldown.as_secs_f64(), mark.left.as_secs_f64());
+            tracing::warn!(
+                name: "run.just_missed", target: "leasehold", resource = name, cooldown_s, left_s,
+                "run.just_missed: {name:?} is skipped for the last {left_s:.1} s of its cooldown of {cooldown_s:.0} s: started that \
+                 often, it is skipped every second time; give a cooldown that is a tenth shorter, or a period (every)"
+            );
+        }
+    }
+
+    pub(crate) async fn begin(self, caller: Caller) -> Result<Once, Error> {
+        self.doubt_lengths();
+        let cooldown = self.cooldown.map(|cooldown| (self.name.clone(), cooldown));
+        match self.into_lock()?.acquire(caller).await {
+            Ok(lease) => Ok(Once::Run(Run(lease))),
+            Err(error) => match (error.kind(), error.mark()) {
+                (ErrorKind::Done, Some(mark)) => {
+                    if let Some((name, cooldown)) = cooldown {
+                        Self::doubt_cooldown(&name, cooldown, mark);
+                    }
+                    Ok(Once::Done(mark.clone()))
+                }
+                (ErrorKind::Busy | ErrorKind::TimedOut, _) => Ok(Once::Running(error.holder().cloned())),
+                (_, _) => Err(error),
+            },
+        }
+    }
+
+    fn map(mut self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+        self.lock = change(self.lock);
+        self
+    }
+}
+
+impl IntoFuture for RunRequest {
+    type Output = Result<Once, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.begin(Caller::Async))
+    }
+}
