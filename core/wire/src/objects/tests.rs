@@ -20,6 +20,7 @@ type Meanwhile = fn(&mut Bucket);
 
 mod behind;
 mod races;
+mod trials;
 
 /// The part of a storage service that locks need: one that was checked against real servers.
 struct Bucket {
@@ -485,37 +486,6 @@ fn lost_replies_are_unknown_only_where_something_may_be_written() {
     assert_eq!(exchange.answers(&mut memory, vec![Ok(missing)]), Progress::Again);
     let outcomes = exchange.answers(&mut memory, vec![lost()]);
     assert!(matches!(&outcomes, Progress::Done(outcomes) if matches!(outcomes[..], [Outcome::Unknown(_)])));
-}
-
-#[test]
-fn a_trial_finds_services_that_ignore_conditions() {
-    for service in ALL {
-        let mut bucket = Bucket::new(service);
-        for _ in 0..2 {
-            let (mut trial, mut request) = Trial::begin(&bucket.session(), nonce(7));
-            let verdict = loop {
-                match trial.answer(Ok(&bucket.answer(&request))) {
-                    Verdict::Ask(next) => request = next,
-                    verdict => break verdict,
-                }
-            };
-            assert_eq!(verdict, Verdict::Sound, "{service:?}");
-        }
-        // The answers of one that writes whatever the condition is.
-        let written = |etag: &str| Response {
-            headers: vec![("etag".into(), etag.into()), ("x-goog-generation".into(), etag.into())],
-            ..response(200, "{}")
-        };
-        let (mut trial, _) = Trial::begin(&bucket.session(), nonce(7));
-        assert!(matches!(trial.answer(Ok(&written("1"))), Verdict::Ask(_)));
-        assert!(matches!(trial.answer(Ok(&written("2"))), Verdict::Ask(_)));
-        assert!(matches!(trial.answer(Ok(&written("3"))), Verdict::Ignored(_)));
-        let (mut trial, _) = Trial::begin(&bucket.session(), nonce(7));
-        for answer in [written("1"), written("2"), response(412, ""), written("4")] {
-            assert!(matches!(trial.answer(Ok(&answer)), Verdict::Ask(_)));
-        }
-        assert!(matches!(trial.answer(Ok(&written("5"))), Verdict::Ignored(_)));
-    }
 }
 
 /// "Example: GET Object" and "PUT Object" of AWS's documentation sign other headers than we send, so this vector was made

@@ -3,14 +3,18 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use leasehold_core::Nonce;
 use leasehold_core::op::Outcome;
 
 use super::errors::{Heard, misfit};
+use super::memory::Row;
 use super::requests::Version;
 use super::{Request, Response, Session};
+
+const BEGIN: &str = "begin";
+const REPLACE: &str = "replace";
 
 /// A trial under way, on the object `PREFIX` `trial.json`, which stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +45,14 @@ pub enum Verdict {
 enum Step {
     Look,
     Begin,
+    /// Reads, since the answer to `Begin` was that of a write whose condition is false. A proxy that sends requests twice
+    /// answers so for a write that was made.
+    ReadBegun,
     /// Creates what is there.
     CreateAgain(Version),
     Replace(Version),
+    /// Reads, as above, what `Replace` of this version has left.
+    ReadReplaced(Version),
     /// Replaces a version that was replaced.
     ReplaceAgain,
 }
@@ -57,7 +66,7 @@ impl Trial {
     /// Takes the answer to the last request.
     pub fn answer(&mut self, answer: Result<&Response, Outcome>) -> Verdict {
         let heard = match &self.step {
-            Step::Look => self.session.heard_read(answer),
+            Step::Look | Step::ReadBegun | Step::ReadReplaced(_) => self.session.heard_read(answer),
             Step::Begin | Step::CreateAgain(_) | Step::Replace(_) | Step::ReplaceAgain => {
                 self.session.heard_write(answer)
             }
@@ -72,27 +81,55 @@ impl Trial {
                 let old = version.clone();
                 self.ask(Step::Replace(version), Some(&old))
             }
-            (Step::Replace(old), Heard::Written(new)) => match old == new {
-                true => Verdict::Ignored("a new body did not change the version"),
-                false => self.ask(Step::ReplaceAgain, Some(&old)),
-            },
+            (Step::Replace(old), Heard::Written(new)) => self.replaced(&old, &new),
             (Step::ReplaceAgain, Heard::Raced) => Verdict::Sound,
             (Step::ReplaceAgain, Heard::Written(_)) => Verdict::Ignored("a version that was replaced was written over"),
-            (Step::Begin | Step::Replace(_), Heard::Raced) => Verdict::Disturbed,
+            (Step::Begin, Heard::Raced) => self.read(Step::ReadBegun),
+            (Step::Replace(old), Heard::Raced) => self.read(Step::ReadReplaced(old)),
+            (Step::ReadBegun, Heard::Read(row)) => match self.own(row, BEGIN) {
+                Some(version) => self.ask(Step::CreateAgain(version), None),
+                None => Verdict::Disturbed,
+            },
+            (Step::ReadReplaced(old), Heard::Read(row)) => match self.own(row, REPLACE) {
+                Some(new) => self.replaced(&old, &new),
+                None => Verdict::Disturbed,
+            },
             (_, Heard::Read(_) | Heard::Written(_) | Heard::Raced) => Verdict::Failed(misfit()),
         }
     }
 
+    fn replaced(&mut self, old: &Version, new: &Version) -> Verdict {
+        match old == new {
+            true => Verdict::Ignored("a new body did not change the version"),
+            false => self.ask(Step::ReplaceAgain, Some(old)),
+        }
+    }
+
+    /// The version of what this trial wrote by this name; `None` if something else is there.
+    fn own(&self, row: Row, name: &str) -> Option<Version> {
+        let written: Value = serde_json::from_slice(&row.body?).ok()?;
+        (written["trial"] == name && written["by"] == self.by()).then_some(row.version)?
+    }
+
+    fn by(&self) -> String {
+        let by: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
+        by.join(".")
+    }
+
+    fn read(&mut self, step: Step) -> Verdict {
+        self.step = step;
+        Verdict::Ask(self.session.read(&key(&self.session)))
+    }
+
     fn ask(&mut self, step: Step, version: Option<&Version>) -> Verdict {
         let name = match &step {
-            Step::Look => "look",
-            Step::Begin => "begin",
+            Step::Look | Step::ReadBegun | Step::ReadReplaced(_) => "look",
+            Step::Begin => BEGIN,
             Step::CreateAgain(_) => "create again",
-            Step::Replace(_) => "replace",
+            Step::Replace(_) => REPLACE,
             Step::ReplaceAgain => "replace again",
         };
-        let by: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
-        let body = json!({ "trial": name, "by": by.join(".") }).to_string();
+        let body = json!({ "trial": name, "by": self.by() }).to_string();
         self.step = step;
         Verdict::Ask(self.session.write(&key(&self.session), version, body.as_bytes()))
     }
