@@ -44,6 +44,7 @@ fn the_table_follows_the_store_and_the_size_of_the_terminal() {
     assert!(!pty.shown().contains("other"));
     pty.type_in("q");
     pty.wait_for(FORMER_SCREEN);
+    pty.wait_for("$ ");
     pty.wait().expect(0);
 }
 
@@ -82,6 +83,7 @@ fn it_can_be_stopped_and_continued() {
     pty.wait_until_shown("held");
     pty.type_in("q");
     pty.wait_for(FORMER_SCREEN);
+    pty.wait_for("$ ");
     pty.type_in("echo status-$?\n");
     pty.wait_for("status-0");
 }
@@ -113,7 +115,8 @@ fn a_store_that_goes_away_and_comes_back_is_told() {
     pty.wait_until_shown("after-the-restart");
     pty.wait_until_shown("WAIT");
     pty.type_in("q");
-    pty.wait().expect(0);
+    pty.wait_for(FORMER_SCREEN);
+    pty.wait_for("$ ");
 }
 
 #[test]
