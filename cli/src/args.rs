@@ -246,7 +246,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, value_name = "N")]
     pub permits: Option<usize>,
     /// The name of the lock: 1 to 1024 bytes, no control characters
-    pub resource: String,
+    pub name: String,
     /// The command and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -359,7 +359,7 @@ pub(crate) struct InspectArgs {
     /// The lock, or the run as `leasehold once` names it: NAME@SLOT, or NAME@ without a slot
     ///
     /// With --slot or --every, the name of a job.
-    pub resource: String,
+    pub name: String,
     #[command(flatten)]
     pub occurrence: OccurrenceArgs,
     /// Answer in JSON
@@ -384,7 +384,7 @@ pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub store: StoreArgs,
     /// The lock, or the run as `leasehold once` names it: NAME@SLOT, or NAME@ without a slot
-    pub resource: String,
+    pub name: String,
     /// The time between two readings: at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]
     #[arg(allow_hyphen_values = true)]

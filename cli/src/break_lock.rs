@@ -13,7 +13,7 @@ use crate::store::Target;
 
 pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
-    let Some(holder) = client.inspect(&args.resource)? else {
+    let Some(holder) = client.inspect(&args.name)? else {
         return free(args);
     };
     let meant = meant(&args.meant);
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
         }
     }
     // Minutes may pass between question and answer: only the lease that was shown is released.
-    match client.release_if(&args.resource, meant.clone().lease(&holder))? {
+    match client.release_if(&args.name, meant.clone().lease(&holder))? {
         ReleaseIfOutcome::Released(loser) => taken(args, &loser),
         ReleaseIfOutcome::Free => free(args),
         ReleaseIfOutcome::NotMatched(now) => {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
             } else {
                 say(format_args!(
                     "{:?}: {now}, which is not the holder that was named; nothing was changed",
-                    args.resource
+                    args.name
                 ));
             }
             if args.json {
@@ -85,7 +85,7 @@ fn taken(args: &BreakArgs, loser: &LockInfo) -> Result<u8, Failure> {
             Some(token) => format!(" The next token is above {token}."),
             None => String::new(),
         };
-        answer(&format!("{} is free now; it was {loser}.{token}\n", args.resource))?;
+        answer(&format!("{} is free now; it was {loser}.{token}\n", args.name))?;
     }
     Ok(status::DONE)
 }
@@ -96,9 +96,9 @@ fn broken(holder: &LockInfo, broken: bool) -> Value {
 
 fn free(args: &BreakArgs) -> Result<u8, Failure> {
     if args.json {
-        answer_json(&json!({ "resource": args.resource, "broken": false, "holder": null }))?;
+        answer_json(&json!({ "resource": args.name, "broken": false, "holder": null }))?;
     } else {
-        answer(&format!("{} is free already\n", args.resource))?;
+        answer(&format!("{} is free already\n", args.name))?;
     }
     Ok(status::NOTHING)
 }

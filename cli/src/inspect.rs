@@ -55,7 +55,7 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
 }
 
 fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
-    let resource = args.resource.clone();
+    let resource = args.name.clone();
     let parts = match args.occurrence.slot(client, &resource)? {
         Some(slot) => Some((resource.clone(), Some(slot))),
         None => parts(&resource),

@@ -13,7 +13,7 @@ use crate::status;
 use crate::store::Target;
 
 pub(crate) fn run(args: &RevokeArgs, target: &Target) -> Result<u8, Failure> {
-    match (&args.resource, &args.session) {
+    match (&args.name, &args.session) {
         (Some(resource), _) => one(resource, args, target),
         (None, session) => sessions::revoke(session.as_deref().unwrap_or_default(), args, target),
     }

@@ -10,7 +10,7 @@ use crate::store::Target;
 
 pub(crate) fn run(args: &WatchArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
-    for (index, change) in client.watch(&*args.resource).every(args.every).enumerate() {
+    for (index, change) in client.watch(&*args.name).every(args.every).enumerate() {
         let change = change?;
         if let (0, Change::Unreadable(error)) = (index, &change) {
             return Err(error.clone().into());

@@ -9,7 +9,7 @@ pub(crate) struct BreakArgs {
     #[command(flatten)]
     pub store: StoreArgs,
     /// The lock
-    pub resource: String,
+    pub name: String,
     #[command(flatten)]
     pub meant: MeantArgs,
     /// Do not ask; needed without a terminal
@@ -26,11 +26,11 @@ pub(crate) struct RevokeArgs {
     pub store: StoreArgs,
     /// The lock
     #[arg(required_unless_present = "session")]
-    pub resource: Option<String>,
+    pub name: Option<String>,
     #[command(flatten)]
     pub meant: MeantArgs,
     /// All locks of the sessions of this name, as `leasehold sessions` shows it; * stands for any characters
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["resource", "token", "owner"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "token", "owner"])]
     pub session: Option<String>,
     /// Do not ask; needed without a terminal
     #[arg(long)]

@@ -103,21 +103,21 @@ macro_rules! with_settings {
 pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let job = |_: &Client| {
         // Of the permits of a semaphore, the holder of the first one is shown to those who wait.
-        let resource = if args.permits.is_some() { format!("{}#0", args.resource) } else { args.resource.clone() };
+        let resource = if args.permits.is_some() { format!("{}#0", args.name) } else { args.name.clone() };
         Ok(Job { resource, hold: &args.hold, wait: args.wait(), command: &args.command, permit: None })
     };
     let mut exec = Exec::start(target, (args.wait(), &args.hold), job)?;
     let names = match args.permits {
-        None => vec![args.resource.clone()],
-        Some(permits) => (0..permits).map(|index| format!("{}#{index}", args.resource)).collect(),
+        None => vec![args.name.clone()],
+        Some(permits) => (0..permits).map(|index| format!("{}#{index}", args.name)).collect(),
     };
     let observations = Observations::of(&args.watching, &exec.client, names);
     let ask = || match args.permits {
         None => exec
-            .acquire(with_settings!(exec.client.lock(&args.resource), args, exec))
+            .acquire(with_settings!(exec.client.lock(&args.name), args, exec))
             .map_continue(|lease| lease.map(|lease| (lease, None))),
         Some(permits) => exec
-            .acquire(with_settings!(exec.client.semaphore(&args.resource, permits), args, exec))
+            .acquire(with_settings!(exec.client.semaphore(&args.name, permits), args, exec))
             .map_continue(|permit| permit.map(|permit| (permit.index(), permit)))
             .map_continue(|permit| permit.map(|(index, permit)| (permit.into(), Some(index)))),
     };
@@ -415,7 +415,7 @@ mod tests {
         let client = inbox.finish(Client::connect("memory:")).unwrap();
         let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());
         let patience = Patience::start(None);
-        let (resource, command) = (args.resource.clone(), args.command.as_slice());
+        let (resource, command) = (args.name.clone(), args.command.as_slice());
         let job = Job { resource, hold: &args.hold, wait: None, command, permit: None };
         let exec = Exec { client, messages, signals, inbox, job, target, patience };
         // A store in memory grants at once, before any event is handled.
