@@ -630,7 +630,7 @@ export class Election {
   /** The name of the election's lock. */
   readonly resource: string;
   /** The fencing token of the current term; `null` while somebody else leads, and after the lease of the term ended. */
-  readonly term: number | null;
+  readonly token: number | null;
   /** The error of the last campaign, or a {@link CallbackError} with what a callback has thrown as its `cause`. */
   readonly lastError: LeaseholdError | null;
 
@@ -642,5 +642,5 @@ export class Election {
   /** As {@link Election.resign}. */
   [Symbol.asyncDispose](): Promise<void>;
   /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { resource: string; term: number | null; lastError?: string | undefined };
+  toJSON(): { resource: string; token: number | null; lastError?: string | undefined };
 }

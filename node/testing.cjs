@@ -462,7 +462,7 @@ function failed(resource, failure) {
 function info(resource, { holder, owner, counter, sinceUnixMs, recordTtlMs, leftMs, data }) {
   const bytes = data && Buffer.from(data);
   const times = { since: sinceUnixMs, ttl: recordTtlMs, left: leftMs };
-  return { resource, owner, token: counter, ...times, data: bytes, foreign: false, revoked: holder?.seq === LAST_SEQ, votes: 1, of: 1 };
+  return { resource, owner, token: counter, ...times, data: bytes, foreign: false, revoked: holder?.seq === LAST_SEQ, votes: 1, nodes: 1 };
 }
 
 module.exports = { FakeClock, FakeItemStore, connect, connectItems };

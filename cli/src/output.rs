@@ -134,7 +134,8 @@ pub(crate) fn lock_json(info: &LockInfo) -> Value {
         "data_bytes": info.data.as_ref().map_or(0, Vec::len),
         "foreign": info.foreign,
         "revoked": info.revoked,
-        "nodes": { "votes": info.votes, "of": info.of },
+        "votes": info.votes,
+        "nodes": info.nodes,
     })
 }
 
@@ -150,9 +151,9 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
     let unless = if info.revoked { "at most: the lease is revoked" } else { "unless renewed" };
     let left = info.left.map_or_else(unknown, |left| format!("{} {unless}", seconds(left)));
     let left = if info.left.is_none() && info.revoked { format!("{left}: the lease is revoked") } else { left };
-    let nodes = match (info.is_shown_by_a_majority(), info.of) {
+    let nodes = match (info.is_shown_by_a_majority(), info.nodes) {
         (_, 1) => String::new(),
-        (true, of) => format!("  nodes      {} of {of} show it\n", info.votes),
+        (true, nodes) => format!("  nodes      {} of {nodes} show it\n", info.votes),
         (false, of) => format!(
             "  nodes      only {} of {of} show it, which is not a majority: an attempt that is under way, is being \
              cleaned up, or runs out by itself\n",

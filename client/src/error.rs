@@ -112,13 +112,13 @@ pub struct LockInfo {
     /// [Revoked](crate::Client::revoke): held until its holder lets go, or until it runs out. Of a quorum, on so many nodes
     /// that its holder cannot keep it.
     pub revoked: bool,
-    /// The number of nodes that showed this record, of [`LockInfo::of`] that answered: fewer than a majority while an
+    /// The number of nodes that showed this record, of [`LockInfo::nodes`] that answered: fewer than a majority while an
     /// attempt is under way, or is being cleaned up.
     pub votes: u16,
     /// The number of nodes that were asked: all of a quorum in answer to [`Client::inspect`](crate::Client::inspect)
     /// and [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which is
     /// the record that most of the nodes had shown by then, and counts no votes.
-    pub of: u16,
+    pub nodes: u16,
     /// The attempt, which tells one lease from all others; foreign holders have none. Knowing it is enough to release the lock.
     pub(crate) nonce: Option<Nonce>,
     /// Tells two sessions of one name apart, where a session is only a name beside each lock.
@@ -144,7 +144,7 @@ impl LockInfo {
             foreign: matches!(holding.holder, Holder::Foreign),
             revoked: holding.is_revoked(),
             votes: 1,
-            of: 1,
+            nodes: 1,
             nonce: match holding.holder {
                 Holder::Lease { nonce, .. } => Some(nonce),
                 Holder::Foreign => None,
@@ -165,7 +165,7 @@ impl LockInfo {
     /// Tells if a majority of the nodes showed the record, so that the lock is held. Always true for a single store,
     /// and for [`Error::holder`], which counts no votes.
     pub const fn is_shown_by_a_majority(&self) -> bool {
-        self.votes > self.of / 2
+        self.votes > self.nodes / 2
     }
 }
 
@@ -203,7 +203,7 @@ impl fmt::Display for LockInfo {
         if self.is_shown_by_a_majority() {
             return Ok(());
         }
-        write!(f, ", shown by only {} of {} nodes, which is not a majority", self.votes, self.of)
+        write!(f, ", shown by only {} of {} nodes, which is not a majority", self.votes, self.nodes)
     }
 }
 

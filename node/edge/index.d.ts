@@ -321,7 +321,7 @@ export interface LockInfo {
   /** The number of nodes that showed this record: here always 1. */
   votes: number;
   /** The number of nodes that were read: here always 1. */
-  of: number;
+  nodes: number;
 }
 
 /**

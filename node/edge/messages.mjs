@@ -85,7 +85,7 @@ function info(resource, { holder, counter, owner, recordTtlMs, leftMs, sinceUnix
     data,
     foreign: holder === undefined,
     votes: 1,
-    of: 1,
+    nodes: 1,
   };
   return Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined));
 }

@@ -30,8 +30,8 @@ class Election {
     return this.#resource;
   }
 
-  get term() {
-    return this.#native.term ?? null;
+  get token() {
+    return this.#native.token ?? null;
   }
 
   get lastError() {
@@ -50,7 +50,7 @@ class Election {
   }
 
   toJSON() {
-    return { resource: this.resource, term: this.term, lastError: this.lastError?.message };
+    return { resource: this.resource, token: this.token, lastError: this.lastError?.message };
   }
 
   /** Calls the callbacks until the candidacy is over. Never rejects, since nobody awaits it. */

@@ -32,7 +32,7 @@ export interface LockInfo {
   /** The number of nodes that showed this record. */
   votes: number;
   /** The number of nodes that were read: 1 for a single store, and for the holder in an error. */
-  of: number;
+  nodes: number;
 }
 
 /** The base of all errors of leasehold. The message is for people and may change; match on the class or on `code`. */

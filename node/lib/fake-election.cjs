@@ -16,7 +16,7 @@ class FakeElection extends FakeShards {
     return `${this.name}\0`;
   }
 
-  get term() {
+  get token() {
     return this.leases[0]?.token;
   }
 

@@ -82,8 +82,8 @@ impl Drop for Election {
 impl Election {
     /// The fencing token of the current term.
     #[napi(getter, catch_unwind)]
-    pub fn term(&self) -> Option<i64> {
-        self.look(leasehold::Election::term).flatten().map(whole)
+    pub fn token(&self) -> Option<i64> {
+        self.look(leasehold::Election::token).flatten().map(whole)
     }
 
     /// The error of the last campaign, if it failed, or of a callback.

@@ -33,7 +33,7 @@ pub struct LockInfo {
     /// The number of nodes that showed this record.
     pub votes: u32,
     /// The number of nodes that were asked.
-    pub of: u32,
+    pub nodes: u32,
 }
 
 impl From<leasehold::LockInfo> for LockInfo {
@@ -51,7 +51,7 @@ impl From<leasehold::LockInfo> for LockInfo {
             foreign: info.foreign,
             revoked: info.revoked,
             votes: info.votes.into(),
-            of: info.of.into(),
+            nodes: info.nodes.into(),
         }
     }
 }

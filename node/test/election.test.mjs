@@ -32,12 +32,12 @@ test("a candidate leads, resigns, and the next one follows", async (t) => {
   const one = await stand(first, "first");
   assert.equal(one.resource, "leader");
   await elected;
-  assert.ok(Number.isSafeInteger(one.term));
+  assert.ok(Number.isSafeInteger(one.token));
   elected = once(stage, "second");
   const two = await stand(second, "second");
-  assert.equal(two.term, null);
+  assert.equal(two.token, null);
   await one.resign();
-  assert.equal(one.term, null);
+  assert.equal(one.token, null);
   await elected;
   await two[Symbol.asyncDispose]();
   await two.resign();
@@ -70,7 +70,7 @@ test("a callback that throws ends the term and is reported, and the candidate st
   await until(() => election.lastError === null);
   await election.resign();
   assert.deepEqual(stopped, [null, null]);
-  assert.equal(election.term, null);
+  assert.equal(election.token, null);
   await client.close();
 });
 
@@ -82,7 +82,7 @@ test("what a callback has thrown is thrown at the end", async () => {
     throw new RangeError("on purpose");
   };
   const election = await client.elect("leader", { ...OPTIONS, onStop: fails });
-  await until(() => election.term !== null);
+  await until(() => election.token !== null);
   await assert.rejects(election.resign(), RangeError);
   // Text that cannot be had stops nothing.
   const odd = await client.elect("odd", { ...OPTIONS, onStart: () => Promise.reject(Object.create(null)) });
@@ -152,10 +152,10 @@ test("a term that is over is null, though its callback still runs", async () => 
       stage.emit("released");
       await mayGoOn;
     },
-    onStop: () => terms.push(election.term),
+    onStop: () => terms.push(election.token),
   });
   await released;
-  assert.equal(election.term, null);
+  assert.equal(election.token, null);
   stage.emit("go on");
   await election.resign();
   assert.ok(terms.length > 0 && terms.every((term) => term === null));
@@ -181,7 +181,7 @@ test("an election without references continues, as a lease does", async () => {
     collect();
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  assert.ok(kept.deref()?.term > 0);
+  assert.ok(kept.deref()?.token > 0);
   assert.deepEqual(stopped, []);
   assert.notEqual(await client.inspect("leader"), null);
   await kept.deref().resign();

@@ -307,7 +307,7 @@ test("three stores are a quorum", async (t) => {
   const client = await connect(nodes.map((node) => node.url), { createQuorum: true, requestTimeout: 5_000 });
   assert.equal(client.stores.length, 3);
   await nodes[0].stop();
-  await client.using("a", OPTIONS, async () => assert.equal((await client.inspect("a")).of, 3));
+  await client.using("a", OPTIONS, async () => assert.equal((await client.inspect("a")).nodes, 3));
   // The release on the absent node is not confirmed.
   await client.close().catch((error) => assert.equal(error.code, "store_unavailable"));
 });

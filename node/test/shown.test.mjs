@@ -43,11 +43,11 @@ test("clients, leases, elections and results can be logged", async (t) => {
   assert.match(inspect(leases), /^Leases \[\s*Lease \{.*resource: 'a'.*Lease \{.*resource: 'b'/s);
   await leases.release();
   const election = await client.elect("leader", LONG);
-  await until(() => election.term !== null);
-  assert.deepEqual(parsed(election), { resource: "leader", term: election.term });
-  assert.match(inspect(election), /^Election \{ resource: 'leader', term: \d+/);
+  await until(() => election.token !== null);
+  assert.deepEqual(parsed(election), { resource: "leader", token: election.token });
+  assert.match(inspect(election), /^Election \{ resource: 'leader', token: \d+/);
   await election.resign();
-  assert.equal(parsed(election).term, null);
+  assert.equal(parsed(election).token, null);
 });
 
 test("at the edge, too", async (t) => {

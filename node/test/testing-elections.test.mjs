@@ -36,12 +36,12 @@ for (const [kind, pair] of Object.entries(pairs)) {
     const election = await client.elect("leader", { ttl: TTL, onStart, onStop });
     await until(() => told.length === 1);
     const { token } = await rival.inspect("leader");
-    assert.deepEqual([election.term, election.resource, election.lastError], [token, "leader", null]);
+    assert.deepEqual([election.token, election.resource, election.lastError], [token, "leader", null]);
     const other = await rival.elect("leader");
-    assert.equal(other.term, null);
+    assert.equal(other.token, null);
     await other.resign();
     await election.resign();
-    assert.deepEqual([told, election.term], [["leader", null], null]);
+    assert.deepEqual([told, election.token], [["leader", null], null]);
     await (await rival.acquire("leader", { wait: 0 })).release();
     await assert.rejects(client.elect("leader", { ttl: 0 }), leasehold.ConfigError);
     await Promise.all([client.close(), rival.close()]);
@@ -62,7 +62,7 @@ test("code can be tested for a lost election", async () => {
   await until(() => told.length === 1);
   client.lose("leader");
   await until(() => told.length === 3);
-  assert.deepEqual([told, mine.term], [["I leads", "I stops: lost", "they leads"], null]);
+  assert.deepEqual([told, mine.token], [["I leads", "I stops: lost", "they leads"], null]);
   client.storeDown();
   clock.advance(2 * TTL);
   await until(() => told.length === 4);
@@ -73,7 +73,7 @@ test("code can be tested for a lost election", async () => {
   await mine.resign();
   await until(() => told.length === 7);
   await rival.close();
-  await until(() => theirs.term === null);
+  await until(() => theirs.token === null);
   assert.deepEqual(told.slice(5), ["I stops: null", "they leads", "they stops: null"]);
 });
 

@@ -68,7 +68,7 @@ export async function all(client: Client): Promise<void> {
     onStart: (lease) => void lease.token,
     onStop: async (loss) => same<typeof loss, LeaseholdError | null>(),
   });
-  same<typeof election.term, number | null>();
+  same<typeof election.token, number | null>();
   await election.resign();
 
   const stop = observe({

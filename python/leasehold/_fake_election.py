@@ -64,7 +64,7 @@ class FakeElection:
         self._candidate = Candidate(process, name, 1, callbacks, None, options)
 
     @property
-    def term(self) -> int | None:
+    def token(self) -> int | None:
         """The fencing token of the current term; None while somebody else leads, and after the lease of the term ended."""
         held = self._candidate.held
         return held[0].token if held else None
@@ -93,5 +93,5 @@ class FakeElection:
         self._candidate.__exit__(kind, error, traceback)
 
     def __repr__(self) -> str:
-        state = "standing" if self.term is None else f"leading, token={self.term}"
+        state = "standing" if self.token is None else f"leading, token={self.token}"
         return f"<FakeElection {self.resource!r} {'over' if self._candidate._is_stopping else state}>"

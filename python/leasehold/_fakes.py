@@ -38,7 +38,7 @@ class FakeInfo:
     foreign: bool = False
     revoked: bool = False
     votes: int = 1
-    of: int = 1
+    nodes: int = 1
     unchanged: float | None = None
 
     def __str__(self) -> str:

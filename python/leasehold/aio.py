@@ -339,9 +339,9 @@ class Election(AsyncOnly):
         return self._native.resource
 
     @property
-    def term(self) -> int | None:
+    def token(self) -> int | None:
         """The fencing token of the current term; None while somebody else leads, and after the lease of the term ended."""
-        return self._native.term
+        return self._native.token
 
     @property
     def last_error(self) -> LeaseholdError | None:

@@ -105,8 +105,8 @@ impl Election {
     /// The fencing token of the current term; None while another candidate leads, and once the lease of the term has
     /// ended, even while a callback is still running.
     #[getter]
-    fn term(&self) -> Option<u64> {
-        self.running().term()
+    fn token(&self) -> Option<u64> {
+        self.running().token()
     }
 
     /// The error of the last campaign, if it failed: the store is down or refuses, or a callback has raised. That is a
@@ -146,9 +146,9 @@ impl Election {
     }
 
     fn __repr__(&self) -> String {
-        let state = match self.running().term() {
+        let state = match self.running().token() {
             _ if ffi::is_over(self.running()) => "over".to_owned(),
-            Some(term) => format!("leading, term {term}"),
+            Some(token) => format!("leading, token {token}"),
             None => "standing".to_owned(),
         };
         format!("<Election {:?} {state}>", self.resource)

@@ -252,8 +252,8 @@ impl LockInfo {
 
     /// The number of nodes that were asked: 1 for a single store, and for the holder of an error.
     #[getter]
-    fn of(&self) -> u16 {
-        self.0.of
+    fn nodes(&self) -> u16 {
+        self.0.nodes
     }
 
     fn __str__(&self) -> String {

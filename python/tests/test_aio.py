@@ -338,8 +338,8 @@ def test_a_leader_works_until_it_resigns(run: Run, memory: str, name: str) -> No
 
         async with client.elect(name, ttl=TTL, on_start=start, on_stop=happened.append) as election:
             await leads.wait()
-            assert election.term == happened[0] and election.last_error is None
-        assert happened[1:] == [None] and election.term is None
+            assert election.token == happened[0] and election.last_error is None
+        assert happened[1:] == [None] and election.token is None
         with pytest.raises(TypeError, match="callback"):
             client.elect(name, on_stop=7)  # type: ignore[arg-type]
         await client.close()
@@ -472,7 +472,7 @@ def test_three_stores_are_a_quorum(run: Run, tmp_path: Path, name: str) -> None:
         nodes[0][0].kill()
         async with client.lock(name, ttl=TTL) as lease:
             info = await client.inspect(name)
-            assert info is not None and (info.token, info.of) == (lease.token, 3) and info.votes >= 2
+            assert info is not None and (info.token, info.nodes) == (lease.token, 3) and info.votes >= 2
             assert await client.try_acquire(name) is None
         with contextlib.suppress(leasehold.StoreUnavailableError):
             await client.close()

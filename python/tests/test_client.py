@@ -53,7 +53,7 @@ def test_inspect_shows_the_holder(client: leasehold.Client, name: str) -> None:
     info = client.inspect(name)
     assert info is not None
     assert (info.resource, info.owner, info.token, info.data) == (name, "worker 7", lease.token, b"\x00\xff")
-    assert (info.votes, info.of, info.foreign) == (1, 1, False)
+    assert (info.votes, info.nodes, info.foreign) == (1, 1, False)
     assert info.since is not None and info.since > 1.7e9
     # Not every store records it.
     assert info.ttl in (TTL, None)
@@ -314,11 +314,11 @@ def test_a_leader_works_until_it_resigns(client: leasehold.Client, name: str) ->
     with client.elect(
         name, ttl=TTL, on_start=lambda lease: happened.append(lease.token), on_stop=happened.append
     ) as election:
-        eventually("it leads", lambda: election.term is not None and len(happened) == 1)
-        assert happened == [election.term] and election.last_error is None
+        eventually("it leads", lambda: election.token is not None and len(happened) == 1)
+        assert happened == [election.token] and election.last_error is None
         assert "leading" in repr(election)
     assert happened[1:] == [None]
-    assert election.term is None and client.inspect(name) is None
+    assert election.token is None and client.inspect(name) is None
 
 
 def test_a_callback_that_raises_ends_the_term(
@@ -332,7 +332,7 @@ def test_a_callback_that_raises_ends_the_term(
 
     election = client.elect(name, ttl=TTL, on_start=fail)
     eventually("its exception is known", lambda: election.last_error is not None)
-    eventually("the term is over", lambda: election.term is None and shown == [ZeroDivisionError])
+    eventually("the term is over", lambda: election.token is None and shown == [ZeroDivisionError])
     with pytest.raises(ZeroDivisionError):
         election.resign()
     assert client.inspect(name) is None
@@ -388,7 +388,7 @@ def test_three_stores_are_a_quorum(tmp_path: Path, name: str) -> None:
         nodes[0][0].kill()
         with client.lock(name, ttl=TTL) as lease:
             info = client.inspect(name)
-            assert info is not None and (info.token, info.of) == (lease.token, 3) and info.votes >= 2
+            assert info is not None and (info.token, info.nodes) == (lease.token, 3) and info.votes >= 2
             assert client.try_acquire(name) is None
         # The release on the absent node is not confirmed.
         with contextlib.suppress(leasehold.StoreUnavailableError):

@@ -128,12 +128,12 @@ def test_a_term_that_is_over_is_none(memory: str, name: str) -> None:
         assert go_on.wait(PATIENCE)
 
     def stop(error: leasehold.LeaseholdError | None) -> None:
-        terms.append(election.term)
+        terms.append(election.token)
         over.set()
 
     election = client.elect(name, ttl=TTL, on_start=start, on_stop=stop)
     assert began.wait(PATIENCE)
-    assert election.term is None and "standing" in repr(election)
+    assert election.token is None and "standing" in repr(election)
     go_on.set()
     assert over.wait(PATIENCE)
     election.resign()
@@ -205,11 +205,11 @@ def test_the_exception_of_a_callback_is_raised_at_the_end(
     assert [entry.name for entry in raised.traceback][-1] == "fails"
     with pytest.raises(ZeroDivisionError):
         with client.elect(name, ttl=TTL, on_stop=fails) as election:
-            eventually("it leads", lambda: election.term is not None)
+            eventually("it leads", lambda: election.token is not None)
     # That of the body says more.
     with pytest.raises(KeyError):
         with client.elect(name, ttl=TTL, on_stop=fails) as election:
-            eventually("it leads", lambda: election.term is not None)
+            eventually("it leads", lambda: election.token is not None)
             raise KeyError
     assert free(client, name)
 
@@ -266,7 +266,7 @@ def test_an_election_ends_with_its_loop(
 
         election = aio.Client(client._native).elect(name, ttl=TTL, on_start=None if callback == "none" else start)
         kept.append(election)
-        while election.term is None:
+        while election.token is None:
             await asyncio.sleep(0.01)
         if callback != "none":
             await began.wait()
@@ -274,7 +274,7 @@ def test_an_election_ends_with_its_loop(
 
     run(body())
     eventually("it is over", lambda: "over" in repr(kept[0]))
-    assert free(client, name) and kept[0].term is None and shown == []
+    assert free(client, name) and kept[0].token is None and shown == []
     client.close()
 
 

@@ -391,12 +391,12 @@ def test_a_candidate_leads_until_it_resigns_or_loses(two: tuple[leasehold.Client
     election = client.elect("leader", ttl=TTL, on_start=started, on_stop=stopped)
     assert done.wait(PATIENCE) and election.resource == "leader" and election.last_error is None
     info = rival.inspect("leader")
-    assert info is not None and election.term == info.token
+    assert info is not None and election.token == info.token
     with rival.elect("leader") as other:
-        assert other.term is None
+        assert other.token is None
     assert rival.try_acquire("leader") is None
     election.resign()
-    assert told == [("start", "leader"), ("stop", None)] and election.term is None
+    assert told == [("start", "leader"), ("stop", None)] and election.token is None
     rival.acquire("leader", wait=0).release()
     with pytest.raises(TypeError):
         client.elect("leader", on_start=5)  # type: ignore[arg-type]
@@ -416,7 +416,7 @@ def test_code_can_be_tested_for_a_lost_election(client: testing.FakeClient, riva
 
     mine, theirs = candidate(client, "I"), candidate(rival, "they")
     client.lose("leader")
-    assert told == ["I leads", "I stops: lost", "they leads"] and mine.term is None and theirs.term is not None
+    assert told == ["I leads", "I stops: lost", "they leads"] and mine.token is None and theirs.token is not None
     client.store_down()
     client.clock.advance(2 * TTL)
     assert told[3:] == ["they stops: lost"] and isinstance(mine.last_error, leasehold.StoreUnavailableError)
@@ -425,7 +425,7 @@ def test_code_can_be_tested_for_a_lost_election(client: testing.FakeClient, riva
     mine.resign()
     assert told[5:] == ["I stops: None", "they leads"] and "over" in repr(mine)
     rival.close()
-    assert told[7:] == ["they stops: None"] and theirs.term is None
+    assert told[7:] == ["they stops: None"] and theirs.token is None
 
 
 def test_a_callback_that_raises_ends_a_fake_term(

@@ -173,8 +173,8 @@ def test_an_election_calls_back_in_order(two: Pair) -> None:
 
             async with client.elect("leader", ttl=TTL, on_start=started, on_stop=stopped) as election:
                 await leads.wait()
-                assert election.term is not None and await rival.try_acquire("leader") is None
-            assert told == ["start", None] and election.term is None
+                assert election.token is not None and await rival.try_acquire("leader") is None
+            assert told == ["start", None] and election.token is None
             await (await rival.acquire("leader", wait=0)).release()
 
     run(body())

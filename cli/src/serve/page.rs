@@ -67,7 +67,7 @@ fn table_of_locks(page: &mut String, locks: &[LockInfo], complete: bool, waiting
         let minority = if lock.is_shown_by_a_majority() {
             String::new()
         } else {
-            format!(" <i>on {} of {} nodes</i>", lock.votes, lock.of)
+            format!(" <i>on {} of {} nodes</i>", lock.votes, lock.nodes)
         };
         row(
             page,

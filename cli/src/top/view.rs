@@ -260,7 +260,7 @@ impl Shown {
         let revoked = if lock.revoked { " (revoked)" } else { "" };
         let nodes = match lock.is_shown_by_a_majority() {
             true => String::new(),
-            false => format!(" ({} of {} nodes)", lock.votes, lock.of),
+            false => format!(" ({} of {} nodes)", lock.votes, lock.nodes),
         };
         Self { name: printable(&lock.resource), holder: format!("{owner}{revoked}{nodes}"), lock }
     }

@@ -300,7 +300,11 @@ pub(crate) fn holder(view: &View, resource: &str) -> Option<LockInfo> {
     }
     let shown = view.holder()?;
     let count = |nodes| u16::try_from(nodes).unwrap_or(u16::MAX);
-    Some(LockInfo { votes: count(shown.votes), of: count(view.nodes()), ..LockInfo::shown(resource, &shown.holding) })
+    Some(LockInfo {
+        votes: count(shown.votes),
+        nodes: count(view.nodes()),
+        ..LockInfo::shown(resource, &shown.holding)
+    })
 }
 
 /// One for each node that shows a record of ours.
@@ -365,7 +369,7 @@ mod tests {
         let free = || Some(Seen::default());
         assert_eq!(shown(vec![record(1, 7, 10), free(), free()]), None, "a remainder holds nothing");
         let info = shown(vec![record(2, 9, 10), record(1, 7, 900), record(1, 7, 500)]).unwrap();
-        assert_eq!((info.owner.as_deref(), info.token, info.votes, info.of), (Some("worker 1"), Some(7), 2, 3));
+        assert_eq!((info.owner.as_deref(), info.token, info.votes, info.nodes), (Some("worker 1"), Some(7), 2, 3));
         assert!(info.is_shown_by_a_majority() && !info.to_string().contains("nodes"));
         let info = shown(vec![record(1, 7, 10), None, None]).unwrap();
         assert!(info.to_string().contains("by only 1 of 3 nodes"), "{info}");

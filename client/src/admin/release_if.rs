@@ -110,7 +110,7 @@ impl HolderMatch {
         }
         let is_by_name = self.token.is_some() || self.owner.is_some();
         if is_by_name && !holder.is_shown_by_a_majority() {
-            if usize::from(holder.votes) + silent >= majority(holder.of.into()) {
+            if usize::from(holder.votes) + silent >= majority(holder.nodes.into()) {
                 return open("the nodes that answer leave open who holds the lock, so nothing was changed; ask again");
             }
             return Ok(false);
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    fn info(nonce: u8, token: Option<u64>, votes: u16, of: u16) -> LockInfo {
+    fn info(nonce: u8, token: Option<u64>, votes: u16, nodes: u16) -> LockInfo {
         LockInfo {
             resource: "job".to_owned(),
             owner: Some("host:12:main".to_owned()),
@@ -238,7 +238,7 @@ mod tests {
             foreign: false,
             revoked: false,
             votes,
-            of,
+            nodes,
             nonce: Some(Nonce::from_bytes([nonce; 16])),
             version: Version::new(&[]).unwrap(),
             is_changed: false,

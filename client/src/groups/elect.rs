@@ -237,7 +237,7 @@ struct State {
 impl Election {
     /// The fencing token of the current term; `None` while another candidate leads, and from the moment in which the term's
     /// lease is over, also while `on_start` or `on_stop` is still running.
-    pub fn term(&self) -> Option<u64> {
+    pub fn token(&self) -> Option<u64> {
         let state = self.shared.state.lock();
         state.term.as_ref().filter(|lease| !lease.remaining().is_zero()).map(|lease| lease.token())
     }

@@ -106,16 +106,16 @@ pub(crate) fn opposite_orders_do_not_block_each_other(store: &Store) {
 pub(crate) fn one_candidate_leads_and_another_follows(store: &Store) {
     let (one, two) = store.two_clients();
     let first = one.elect("leader").owner("one").start().unwrap();
-    eventually("the first is elected", || first.term().is_some());
-    let term = first.term().unwrap();
+    eventually("the first is elected", || first.token().is_some());
+    let term = first.token().unwrap();
     let second = two.elect("leader").owner("two").start().unwrap();
     let leader = two.inspect("leader").unwrap().expect("somebody leads");
     assert_eq!((leader.owner.as_deref(), leader.token), (Some("one"), Some(term)));
-    assert_eq!((first.term(), second.term()), (Some(term), None));
+    assert_eq!((first.token(), second.token()), (Some(term), None));
     first.resign().unwrap();
     let next = Cell::new(None);
     eventually("the second is elected", || {
-        next.set(second.term());
+        next.set(second.token());
         next.get().is_some()
     });
     assert!(next.get() > Some(term));

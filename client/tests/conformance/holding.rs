@@ -115,7 +115,7 @@ pub(crate) fn a_release_of_a_lock_that_a_rival_took_is_a_loss(store: &Store) {
     let rival = two.lock("job").acquire().unwrap();
     // A node of a quorum that has not heard of the rival yet would give another reason.
     eventually("all nodes show the rival", || {
-        two.inspect("job").unwrap().is_some_and(|info| info.token == Some(rival.token()) && info.votes == info.of)
+        two.inspect("job").unwrap().is_some_and(|info| info.token == Some(rival.token()) && info.votes == info.nodes)
     });
     let error = lease.release().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Lost);

@@ -104,7 +104,7 @@ fn tables_and_a_redis_are_one_quorum() {
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     eventually("their counters are raised", || (0..2).all(|table| counter(&nodes.row(table, "job")) == lease.token()));
     let info = two.inspect("job").unwrap().unwrap();
-    assert_eq!((info.token, info.votes, info.of), (Some(lease.token()), 3, 3));
+    assert_eq!((info.token, info.votes, info.nodes), (Some(lease.token()), 3, 3));
     lease.release().unwrap();
     eventually("nothing is left behind", || nodes.taken("job") == [false; 3]);
     // Each of them away once, and the next caller by way of the others.

@@ -124,10 +124,10 @@ fn a_term_ends_with_its_lease() {
         .start()
         .unwrap();
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "starts");
-    assert!(election.term().is_some());
+    assert!(election.token().is_some());
     client.clone().close().unwrap();
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "stops true");
-    assert_eq!(election.term(), None);
+    assert_eq!(election.token(), None);
     assert!(other.lock("leader").wait(PATIENCE).acquire().is_ok());
     election.resign().unwrap();
 }
@@ -153,7 +153,7 @@ fn a_candidate_whose_callback_panics_releases_and_stands_again() {
         assert_eq!(next(), "stops false", "also of what has begun half");
         eventually("the lock is free", || client.inspect("leader").unwrap().is_none());
         let error = election.last_error().unwrap();
-        assert_eq!((error.kind(), election.term()), (ErrorKind::Callback, None));
+        assert_eq!((error.kind(), election.token()), (ErrorKind::Callback, None));
         assert_eq!(error.to_string(), r#""leader": on_start has panicked: as it should in this test"#);
     }
     assert_eq!(next(), "starts true");
@@ -171,7 +171,7 @@ fn a_panic_of_a_callback_is_the_error_of_the_end() {
     // The pause after a failure does not delay it.
     assert_eq!(election.resign().unwrap_err().kind(), ErrorKind::Callback);
     let election = client.elect("leader").on_stop(|_| panic!("as it should in this test")).start().unwrap();
-    eventually("it leads", || election.term().is_some());
+    eventually("it leads", || election.token().is_some());
     let error = election.resign().unwrap_err();
     assert_eq!(error.to_string(), r#""leader": on_stop has panicked: as it should in this test"#);
     assert!(client.inspect("leader").unwrap().is_none());

@@ -23,11 +23,11 @@ fn a_term_that_is_over_is_not_named_though_its_callback_still_runs() {
         .unwrap();
     let (token, lease) = elected.recv_timeout(PATIENCE).unwrap();
     // A machine that is busy may have lost it already.
-    let seen = election.term();
+    let seen = election.token();
     assert!(seen == Some(token) || lease.is_lost(), "{seen:?}");
     client.break_lock("leader").unwrap();
     eventually("the lease is over", || lease.remaining().is_zero());
-    assert_eq!(election.term(), None, "the term is over, and on_start has not returned");
+    assert_eq!(election.token(), None, "the term is over, and on_start has not returned");
     may_go_on.send(()).unwrap();
     drop(may_go_on);
     election.resign().unwrap();
@@ -44,7 +44,7 @@ fn on_stop_finds_no_term_however_it_ends() {
         .ttl(ms(1_000))
         .on_start(move |_| began.send(()).unwrap())
         .on_stop(move |loss| {
-            let term = theirs.lock().unwrap().as_ref().map(Election::term);
+            let term = theirs.lock().unwrap().as_ref().map(Election::token);
             stop.send((term, loss.map(leasehold::Error::kind))).unwrap();
         })
         .start()

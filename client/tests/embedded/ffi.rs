@@ -211,7 +211,7 @@ fn a_dismissed_election_ends_without_a_wait_for_its_callbacks() {
 fn a_candidacy_is_over_when_its_client_is_closed() {
     let client = connect("memory:");
     let election = client.elect("leader").start().unwrap();
-    eventually("it leads", || election.term().is_some());
+    eventually("it leads", || election.token().is_some());
     assert!(!ffi::is_over(&election));
     ffi::close([client]).unwrap();
     eventually("it is over", || ffi::is_over(&election));

@@ -180,10 +180,10 @@ fn a_leader_that_dies_is_followed_by_another() {
         .on_stop(move |loss| ends.send(format!("stops, lost: {}", loss.is_some())).unwrap())
         .start()
         .unwrap();
-    assert_eq!(election.term(), None);
+    assert_eq!(election.token(), None);
     holder.kill();
     assert!(terms.recv_timeout(PATIENCE).unwrap().starts_with("leads with "));
-    eventually("the term is known", || election.term().is_some());
+    eventually("the term is known", || election.token().is_some());
     client.break_lock("job").unwrap();
     assert_eq!(terms.recv_timeout(PATIENCE).unwrap(), "stops, lost: true");
     assert!(terms.recv_timeout(PATIENCE).unwrap().starts_with("leads with "), "it campaigns again");

@@ -28,7 +28,7 @@ fn exclude_each_other(one: &Client, two: &Client) {
         token = lease.token();
         assert!(rival.lock("job").try_acquire().unwrap().is_none());
         let shown = || rival.inspect("job").unwrap().unwrap();
-        eventually("all nodes show it", || (shown().votes, shown().of) == (nodes, nodes));
+        eventually("all nodes show it", || (shown().votes, shown().nodes) == (nodes, nodes));
         assert_eq!((shown().owner.as_deref(), shown().token), (Some("holder"), Some(token)));
         lease.release().unwrap();
         eventually("it is free", || rival.inspect("job").unwrap().is_none());

@@ -125,7 +125,7 @@ fn a_node_that_was_opened_and_not_seen_is_taken_in_later_unless_it_is_another_on
     let client = nodes.connect();
     assert_eq!(lost.hits(), 1);
     let lease = client.lock("job").ttl(MAX_TTL).wait(PATIENCE).acquire().unwrap();
-    let votes = || client.inspect("job").unwrap().map(|info| (info.votes, info.of));
+    let votes = || client.inspect("job").unwrap().map(|info| (info.votes, info.nodes));
     eventually("the third is asked along", || votes() == Some((3, 3)));
     lease.release().unwrap();
 
@@ -140,7 +140,7 @@ fn a_node_that_was_opened_and_not_seen_is_taken_in_later_unless_it_is_another_on
     eventually("it is told", || client.doctor().unwrap().iter().any(is_told));
     let lease = client.lock("job").ttl(MAX_TTL).wait(PATIENCE).acquire().unwrap();
     let info = client.inspect("job").unwrap().unwrap();
-    assert_eq!((info.votes, info.of), (2, 3), "it has no vote of its own");
+    assert_eq!((info.votes, info.nodes), (2, 3), "it has no vote of its own");
     lease.release().unwrap();
     nodes.servers[0].kill();
     let error = client.lock("job").ttl(MAX_TTL).wait(ms(500)).acquire().unwrap_err();

@@ -195,7 +195,7 @@ fn a_node_that_comes_late_is_taken_in() {
     nodes.proxies[2].pass();
     eventually("the node is asked along", || nodes.taken("job")[2]);
     let info = || client.inspect("job").unwrap().unwrap();
-    eventually("it shows the record", || (info().votes, info().of) == (3, 3));
+    eventually("it shows the record", || (info().votes, info().nodes) == (3, 3));
     lease.release().unwrap();
     nodes.wait_for_nothing_left("job");
 }
@@ -209,7 +209,7 @@ fn an_inspection_waits_for_nodes_up_to_the_request_timeout() {
     // Longer than by default.
     nodes.proxies.iter().for_each(|proxy| proxy.delay(2 * Config::REQUEST_TIMEOUT));
     let info = client.inspect("job").unwrap().unwrap();
-    assert_eq!((info.token, info.votes, info.of), (Some(lease.token()), 3, 3));
+    assert_eq!((info.token, info.votes, info.nodes), (Some(lease.token()), 3, 3));
     assert!(client.break_lock("job").unwrap().is_some());
     nodes.wait_for_nothing_left("job");
 }
@@ -225,7 +225,7 @@ fn a_lock_is_broken_although_a_node_is_away() {
     nodes.servers[2].stop_process();
     let other = Client::connect_with(settings().max_ttl(LONG_TTL), nodes.direct()).unwrap();
     let broken = other.break_lock("job").unwrap().unwrap();
-    assert_eq!((broken.token, broken.votes, broken.of), (Some(lease.token()), 2, 3));
+    assert_eq!((broken.token, broken.votes, broken.nodes), (Some(lease.token()), 2, 3));
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     assert!(other.break_lock("job").unwrap().is_none());
     nodes.servers[2].continue_process();
@@ -246,7 +246,7 @@ fn a_holder_is_released_by_name_only_where_a_majority_shows_it() {
     nodes.servers[2].continue_process();
     assert_eq!(nodes.taken("job")[1..], [true; 2], "nothing was changed");
     match supervisor.release_if("job", dead()).unwrap() {
-        ReleaseIfOutcome::Released(holder) => assert_eq!((holder.votes, holder.of), (2, 3)),
+        ReleaseIfOutcome::Released(holder) => assert_eq!((holder.votes, holder.nodes), (2, 3)),
         outcome => panic!("{outcome:?}"),
     }
     nodes.wait_for_nothing_left("job");

@@ -41,7 +41,7 @@ fn a_remainder_on_a_minority_says_how_few_show_it() {
     let client = Client::connect_with(patient().create_quorum(), nodes.direct()).unwrap();
     let lease = client.lock("job/1").ttl(LONG_TTL).wait(PATIENCE).acquire().unwrap();
     let shown: Vec<_> = client.list("").map(Result::unwrap).collect();
-    assert!(shown.len() == 1 && shown[0].is_shown_by_a_majority() && shown[0].of == 3, "{shown:?}");
+    assert!(shown.len() == 1 && shown[0].is_shown_by_a_majority() && shown[0].nodes == 3, "{shown:?}");
     assert_eq!(shown[0].token, Some(lease.token()));
     for node in &nodes.servers[1..] {
         node.command(&["DEL", "job/1"]);

@@ -24,7 +24,7 @@ fn a_candidate_leads_again_when_the_server_is_back() {
     assert_eq!(stops.recv_timeout(PATIENCE).unwrap(), Some(ErrorKind::Lost));
     eventually("the failed campaign is told", || election.last_error().is_some());
     assert!(election.last_error().unwrap().kind().is_temporary());
-    assert_eq!(election.term(), None);
+    assert_eq!(election.token(), None);
     server.restart(Data::Lost);
     let second = starts.recv_timeout(PATIENCE).unwrap();
     assert!(second > first, "{second} after {first}");
