@@ -32,6 +32,8 @@ pub struct Row {
     pub foreign: Option<Version>,
     /// How far its times may be off: the length of the step that wrote them.
     pub slack: Duration,
+    /// The same of its line.
+    pub line_slack: Duration,
 }
 
 /// A store that cannot be wrong.
@@ -78,6 +80,7 @@ impl Reference {
             let decided = serve_in_line(row.record.as_ref(), memory, &row.line, ticket, op, now);
             if let Some(line) = decided.line {
                 row.line = line;
+                row.line_slack = slack;
             }
             decided.served
         } else {

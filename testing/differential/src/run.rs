@@ -185,9 +185,13 @@ impl<'a> Run<'a> {
         let marker = self.side.look().map(|(marker, _)| marker);
         // What runs out by the store's clock may do so between the two ends of the step.
         let later = self.reference.now(answered.plus(slack), answered_unix_ms);
+        // A reservation began as late as the end of the step that made it.
+        let line_slack =
+            before.rows.get(&name).map_or(0, |row| row.line_slack.as_nanos().try_into().unwrap_or(u64::MAX));
+        let earlier = self.reference.now(Monotonic::from_ns(uptime.ns().saturating_sub(line_slack)), unix_ms);
         let mut first = None;
         let mut expected = None;
-        for now in [now, later] {
+        for now in [now, later, earlier] {
             self.reference = before.clone();
             let untold = self.untold(&op);
             let outcome = untold.unwrap_or_else(|| self.reference.ask(name, client, lock, &judged, &now, slack));

@@ -1,4 +1,4 @@
-//! A real store, by way of the client's own transports.
+//! A real store, through the client's own transports.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
