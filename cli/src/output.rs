@@ -173,7 +173,7 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
     )
 }
 
-/// The line of waiters for people.
+/// The queue of waiters for people.
 pub(crate) fn waiters_text(waiters: Waiters) -> String {
     format!("  waiting    {}, the first came {}\n", waiters.count, ago(waiters.since_unix_ms))
 }

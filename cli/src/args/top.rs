@@ -35,8 +35,8 @@ Keys: q or Esc quits; the arrows, Page up, Page down, Home and End scroll; s
 sorts by name, by age (the oldest first) or by time left (the shortest first).
 
 Each look reads at most 2000 locks, page by page, and costs what `leasehold
-list` costs; name a prefix to see others. WAIT is the number of clients in line,
-for the rows on the screen, on stores that keep a line. When the store does not
+list` costs; name a prefix to see others. WAIT is the number of queued clients,
+for the rows on the screen, on stores that keep a queue. When the store does not
 answer, the second line says so, and the rows stay as they were.
 
 Exit status:

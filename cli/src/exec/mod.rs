@@ -53,7 +53,7 @@ pub(crate) struct Exec<'a> {
 pub(crate) struct Job<'a> {
     pub resource: String,
     pub hold: &'a HoldArgs,
-    /// `None` waits for ever.
+    /// `None` waits forever.
     pub wait: Option<Duration>,
     pub command: &'a [OsString],
     /// The number of the permit, if it is a semaphore.
@@ -152,7 +152,7 @@ fn connect(settings: &ClientBuilder, target: &Target, inbox: &Inbox, patience: &
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => error,
             result => return result,
         };
-        // Without a time limit, a wrong store url would be retried for ever.
+        // Without a time limit, a wrong store url would be retried forever.
         let Some(left) = patience.left().filter(|left| !left.is_zero()) else { return Err(error) };
         if patience.is_due() {
             say(format_args!("waiting for the store: {error}; for {} so far", seconds(patience.passed())));
@@ -317,7 +317,7 @@ impl<'a> Exec<'a> {
 
     fn say_for_whom(&self, holder: Result<Option<LockInfo>, Error>, waiters: Option<Waiters>) {
         let place = waiters.and_then(|waiters| Some((waiters.own_place?, waiters.count)));
-        let place = place.map(|(place, count)| format!("; in line: {place} of {count}")).unwrap_or_default();
+        let place = place.map(|(place, count)| format!("; in the queue: {place} of {count}")).unwrap_or_default();
         let passed = seconds(self.patience.passed());
         match holder {
             Ok(Some(holder)) => self
@@ -325,7 +325,8 @@ impl<'a> Exec<'a> {
                 .say(format_args!("{:?}: waiting: {holder}{place}; for {passed} so far", self.job.resource)),
             // It is about to be granted, or nodes of the quorum do not vote yet.
             Ok(None) => self.messages.say(format_args!(
-                "{:?}: waiting: nobody holds it, and it is not granted yet; for {passed} so far",
+                "{:?}: waiting: nobody holds it, and it is not granted yet (of a quorum, `leasehold quorum status` shows \
+                 which nodes vote); for {passed} so far",
                 self.job.resource
             )),
             Err(error) => self.messages.say(format_args!("waiting: {error}; for {passed} so far")),

@@ -22,7 +22,7 @@ pub(super) struct Look {
     pub locks: Result<Vec<LockInfo>, Error>,
     /// False if there are more locks.
     pub is_complete: bool,
-    /// The clients in line for the locks on the screen.
+    /// The clients in the queues of the locks on the screen.
     pub waiting: HashMap<String, u64>,
     /// When it was taken, by the clock that does not jump, and by that of people.
     pub at_ns: u64,
@@ -98,7 +98,7 @@ impl Looker {
         Look { locks, is_complete, waiting, at_ns, unix_ms }
     }
 
-    /// One request for each name, where the store keeps a line.
+    /// One request for each name, where the store keeps a queue.
     fn waiting(&self) -> HashMap<String, u64> {
         let visible = self.visible.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let count = |name: String| {
