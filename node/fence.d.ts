@@ -139,7 +139,7 @@ export class CosmosGuard {
 /**
  * Keeps the mark of an object in cloud storage in front of its data, as `34 data`. It makes the bodies that you write with your
  * own client library, on the condition that nobody has written since you read the object (`If-Match`, `ifGenerationMatch`). When
- * somebody has, read again and make the body anew.
+ * somebody has, read again and make the body again.
  */
 export class ObjectGuard {
   private constructor();

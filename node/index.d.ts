@@ -68,9 +68,8 @@ export interface LockOptions extends AllOptions {
   /** `false` for no renewal at all: the lease ends when its ttl has passed. Default `true`. */
   renew?: boolean | undefined;
   /**
-   * `false` to try once without a place in the line of waiters, and to join it only then. One Redis,
-   * PostgreSQL, SQLite and memory keep such a line. Default
-   * `true`.
+   * `false` to try to take the lock ahead of the queue first; if it is held, the call queues as usual. One Redis, PostgreSQL,
+   * SQLite and memory keep a queue. Default `true`.
    */
   fair?: boolean | undefined;
   /**
@@ -107,13 +106,13 @@ export type Change =
   | { type: "held"; holder: LockInfo }
   /** Nobody holds it any more. */
   | { type: "free" }
-  /** The store cannot be reached, or refuses. When it answers again, the state is told anew. */
+  /** The store cannot be reached, or refuses. When it answers again, the state is told again. */
   | { type: "unreadable"; error: LeaseholdError };
 
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
-/** Settings of a run, which are used with one of {@link Occurrence}: a `slot`, a period (`every`), a `cooldown` or `keep`. */
+/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), a `cooldown` or `keep`. */
 export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"> {}
 
 /** Somebody else is at it, who may still fail. */
@@ -249,7 +248,7 @@ export class Client {
 
   /**
    * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
-   * done. A slot, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
    * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.
@@ -271,7 +270,7 @@ export class Client {
   beginRun(name: string, options: OnceOptions & Occurrence): Promise<BegunRun>;
 
   /** The runner and the mark of one occurrence of a job. Rejects as {@link Client.inspect}. */
-  inspectRun(name: string, slot?: string | null): Promise<RunInfo>;
+  inspectRun(name: string, key?: string | null): Promise<RunInfo>;
 
   /**
    * Removes the mark of one occurrence of a job, so that it is done again, and answers it; `null` if there was none. For people:
@@ -279,7 +278,7 @@ export class Client {
    *
    * @throws {@link LockTimeoutError} while somebody runs it, and otherwise the errors of {@link Run.finish}.
    */
-  forgetRun(name: string, slot?: string | null): Promise<Mark | null>;
+  forgetRun(name: string, key?: string | null): Promise<Mark | null>;
 
   /**
    * Acquires several locks, all or none, in the order of their names, so that two callers with the same locks cannot

@@ -38,9 +38,9 @@ export class LeaseholdModule {
 }
 
 /** Settings of {@link Once}; a function is called with the arguments of the method. */
-export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<OnceOptions, "slot" | "signal"> {
-  /** The occurrence of the job; see `OnceOptions.slot`. */
-  slot?: string | ((...args: Args) => string) | undefined;
+export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<OnceOptions, "key" | "signal"> {
+  /** The occurrence of the job; see `OnceOptions.key`. */
+  key?: string | ((...args: Args) => string) | undefined;
 }
 
 /**
@@ -51,7 +51,7 @@ export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<O
  */
 export function Once<Args extends any[] = any[]>(
   name: string | ((...args: Args) => string),
-  options: OnceDecoratorOptions<Args> & ({ slot: string | ((...args: Args) => string) } | Exclude<Occurrence, { slot: string }>),
+  options: OnceDecoratorOptions<Args> & ({ key: string | ((...args: Args) => string) } | Exclude<Occurrence, { key: string }>),
 ): <Method extends (...args: Args) => Promise<any>>(
   target: object,
   key: string | symbol,

@@ -11,7 +11,7 @@ const STAND_BY = 3_600_000;
 /** How long the mark of a time stands that only its key names. */
 const WEEK = 604_800_000;
 /** What the schedule says already. */
-const { slot, every, offset, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;
+const { key, every, offset, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;
 
 class RunCoordinator {
   #client;
@@ -73,7 +73,7 @@ class RunCoordinator {
 /** The name and the settings of the run of a key: the name of the task and the time for which it is scheduled. */
 function occurrence(key, settings) {
   const [, task, time] = /^(.*):([^:]*T\d\d:\d\d:\d\d\.\d{3}Z)$/s.exec(key) ?? [];
-  return time === undefined ? [`node-cron/${key}`, { keep: WEEK, ...settings }] : [`node-cron/${task}`, { ...settings, slot: time }];
+  return time === undefined ? [`node-cron/${key}`, { keep: WEEK, ...settings }] : [`node-cron/${task}`, { ...settings, key: time }];
 }
 
 module.exports = { RunCoordinator };

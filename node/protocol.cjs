@@ -9,8 +9,8 @@ const { clocks } = require("./lib/native.cjs");
 const encode = (commands) => redis("encode", commands);
 const channel = (resource) => redis("channel", resource);
 const releasedBy = (name, message) => redis("released-by", name, message) ?? null;
-const runResource = (name, slot) => runs("run-resource", name, slot);
-const periodSlot = (unixMs, every, offset = 0) => runs("period-slot", unixMs, every, offset);
+const runResource = (name, key) => runs("run-resource", name, key);
+const periodKey = (unixMs, every, offset = 0) => runs("period-key", unixMs, every, offset);
 const now = () => clocks();
 
-module.exports = { Client, CommandRejectedError, Guard, Reader, channel, encode, now, periodSlot, releasedBy, runResource };
+module.exports = { Client, CommandRejectedError, Guard, Reader, channel, encode, now, periodKey, releasedBy, runResource };

@@ -176,15 +176,15 @@ export function channel(resource: string): Uint8Array;
 /** The resource whose release a message reports, for {@link Client.notified}; null if the message is not ours. */
 export function releasedBy(channel: Uint8Array, message: Uint8Array): string | null;
 
-/** The resource of one occurrence of a job: `name@slot`. Throws `ConfigError` for a name or slot that cannot be. */
-export function runResource(name: string, slot?: string | null): string;
+/** The resource of one occurrence of a job: `name@key`. Throws `ConfigError` for a name or key that cannot be. */
+export function runResource(name: string, key?: string | null): string;
 
 /**
- * The slot of a job that runs once in every period: the start of the period in UTC, such as `2026-11-24T00:00:00Z`. All are
+ * The key of a job that runs once in every period: the start of the period in UTC, such as `2026-11-24T00:00:00Z`. All are
  * whole milliseconds. Throws `ConfigError` for a period below 1,000 or above 100 years, and for an offset that is not below
  * the period.
  */
-export function periodSlot(unixMs: number, every: number, offset?: number): string;
+export function periodKey(unixMs: number, every: number, offset?: number): string;
 
 /** The readings of this machine's clocks; the monotonic one counts suspended time. */
 export function now(): Now;

@@ -1,3 +1,3 @@
 import protocol from "./protocol.cjs";
 
-export const { Client, CommandRejectedError, Guard, Reader, channel, encode, now, periodSlot, releasedBy, runResource } = protocol;
+export const { Client, CommandRejectedError, Guard, Reader, channel, encode, now, periodKey, releasedBy, runResource } = protocol;

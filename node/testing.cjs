@@ -196,17 +196,17 @@ class Process {
     throw failed(resource, failure);
   }
 
-  inspectRun(name, slot) {
+  inspectRun(name, key) {
     const begin = () => {
-      const resource = runs("run-resource", name, slot);
+      const resource = runs("run-resource", name, key);
       const holder = this.inspect(resource).begin();
       return { resource, holder, done: markOf(told(this.world.store.mark(resource, this.world.now()))) };
     };
     return { begin };
   }
 
-  forgetRun(name, slot) {
-    return { begin: () => forgotten(this, this.inspectRun(name, slot).begin()) };
+  forgetRun(name, key) {
+    return { begin: () => forgotten(this, this.inspectRun(name, key).begin()) };
   }
 
   async #lock(name, { signal, ...settings }) {

@@ -89,11 +89,11 @@ pub(crate) enum Command {
     ///
     /// A lock keeps two machines from running a job at the same time; the second may still run it after the first. `once`
     /// writes down that the command has succeeded, in one step with the release of its lock, so that nobody runs it again:
-    /// --slot, --every, --cooldown or --keep says until when, and one of them has to be there. The command's environment is
-    /// that of `exec`, and so is the handling of signals and of a lost lease; LEASEHOLD_RESOURCE is NAME@SLOT.
+    /// --key, --every, --cooldown or --keep says until when, and one of them has to be there. The command's environment is
+    /// that of `exec`, and so is the handling of signals and of a lost lease; LEASEHOLD_RESOURCE is NAME@KEY.
     #[command(after_long_help = ONCE_HELP)]
     Once(OnceArgs),
-    /// Run a command on one machine of several: on the leader, and on the next one when that has gone
+    /// Leader election: run a command on one machine, and on another one when that machine dies
     ///
     /// All of them run `elect` with the same name. One becomes the leader and runs the command; the others wait. When the
     /// leader dies, or loses its lease, which ends its command, another one runs the command, with a higher token. A leader
@@ -124,14 +124,14 @@ pub(crate) enum Command {
     #[cfg(feature = "top")]
     #[command(after_long_help = top::HELP)]
     Top(TopArgs),
-    /// Take a lock from its holder, after asking
+    /// Force a lock free (prompts first)
     ///
     /// The last resort, for a holder that is known to be dead, or that must give way before its ttl ends. If the holder
     /// still works, two work from now on: it learns of its loss only at its next renewal. The token is kept, so the next
     /// holder gets a larger one, and a protected resource that checks tokens rejects the former holder.
     #[command(after_long_help = BREAK_HELP)]
     Break(BreakArgs),
-    /// Ask the holder of a lock to let go, after asking you
+    /// Ask a lock's holder to release it (prompts first)
     ///
     /// From its next renewal on, at most a third of its ttl away, the holder knows that it has lost the lease. The lock is
     /// free as soon as its work has ended; a holder that is dead or does not listen keeps it until its ttl is over. Nobody
@@ -226,7 +226,7 @@ pub(crate) struct ExecArgs {
     pub hold: HoldArgs,
     #[command(flatten)]
     pub watching: WatchingArgs,
-    /// The longest wait for the lock [default: for ever]
+    /// The longest wait for the lock [default: forever]
     ///
     /// A store that cannot be reached is retried for as long. Without --wait, such a store ends leasehold at once. A
     /// message names the holder after a wait of 1s on a terminal and of 5s elsewhere, and each time the wait has doubled.
@@ -253,7 +253,7 @@ pub(crate) struct ExecArgs {
 }
 
 impl ExecArgs {
-    /// The time limit for the lock; `None` waits for ever.
+    /// The time limit for the lock; `None` waits forever.
     pub(crate) fn wait(&self) -> Option<Duration> {
         if self.no_wait { Some(Duration::ZERO) } else { self.wait }
     }
@@ -265,9 +265,9 @@ pub(crate) struct OccurrenceArgs {
     /// The occurrence of the job: a date, an invoice, a batch; each is done once
     ///
     /// At least 1 byte, no control characters, and 1024 bytes together with the name.
-    #[arg(long, value_name = "SLOT", conflicts_with = "every")]
-    pub slot: Option<String>,
-    /// One occurrence in each period, such as 1d: its slot is the start of the period in UTC, by this machine's clock
+    #[arg(long, value_name = "KEY", conflicts_with = "every")]
+    pub key: Option<String>,
+    /// One occurrence in each period, such as 1d: its key is the start of the period in UTC, by this machine's clock
     ///
     /// At least 1s. Where the clocks of two machines differ, one may still be in the old period when the other begins the
     /// new one; each period is done once at most all the same.
@@ -285,9 +285,9 @@ pub(crate) struct OnceArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub occurrence: OccurrenceArgs,
-    /// Once done, the job is not done again for this long; in place of a slot or period
+    /// Once done, the job is not done again for this long; in place of a key or period
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["slot", "every", "keep"])]
+    #[arg(conflicts_with_all = ["key", "every", "keep"])]
     pub cooldown: Option<Duration>,
     /// The time for which nobody does it again [default: 7d, or two periods if those are longer]
     ///
@@ -314,7 +314,7 @@ pub(crate) struct OnceArgs {
     /// Only if you know that no mark was lost: what such a node had forgotten may be done a second time.
     #[arg(long)]
     pub trust_quorum: bool,
-    /// Run it although it was done; its mark is then written anew
+    /// Run it although it was done; its mark is then written again
     #[arg(long)]
     pub even_if_done: bool,
     /// Exit status if it was done before
@@ -356,9 +356,9 @@ pub(crate) struct ElectArgs {
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// The lock, or the run as `leasehold once` names it: NAME@SLOT, or NAME@ without a slot
+    /// The lock, or the run as `leasehold once` names it: NAME@KEY, or NAME@ without a key
     ///
-    /// With --slot or --every, the name of a job.
+    /// With --key or --every, the name of a job.
     pub name: String,
     #[command(flatten)]
     pub occurrence: OccurrenceArgs,
@@ -383,7 +383,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct WatchArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// The lock, or the run as `leasehold once` names it: NAME@SLOT, or NAME@ without a slot
+    /// The lock, or the run as `leasehold once` names it: NAME@KEY, or NAME@ without a key
     pub name: String,
     /// The time between two readings: at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration::parse)]

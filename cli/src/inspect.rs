@@ -42,7 +42,7 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
             Some(Some(_)) => format!("{} is done\n", printable(&seen.resource)),
             Some(None) => format!("{} is not done, and nobody runs it\n", printable(&seen.resource)),
             None => format!(
-                "{} is free\n  as a job   add the --every or --slot of its `once` to see if it is done\n",
+                "{} is free\n  as a job   add the --every or --key of its `once` to see if it is done\n",
                 printable(&seen.resource)
             ),
         };
@@ -56,16 +56,16 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
 
 fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     let resource = args.name.clone();
-    let parts = match args.occurrence.slot(client, &resource)? {
-        Some(slot) => Some((resource.clone(), Some(slot))),
+    let parts = match args.occurrence.key(client, &resource)? {
+        Some(key) => Some((resource.clone(), Some(key))),
         None => parts(&resource),
     };
-    if let Some((name, slot)) = parts {
-        let run = client.inspect_run(&name, slot.as_deref())?;
+    if let Some((name, key)) = parts {
+        let run = client.inspect_run(&name, key.as_deref())?;
         return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
     }
     let holder = client.inspect(&resource)?;
-    // A job that has no slot shares its name with no lock: where it was done, the question is about that.
+    // A job that has no key shares its name with no lock: where it was done, the question is about that.
     if holder.is_none() && !resource.contains(['@', '%']) {
         match client.inspect_run(&resource, None) {
             Ok(run) if run.holder.is_some() || run.done.is_some() => {
@@ -81,13 +81,13 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     Ok(Seen { resource, holder, done: None, waiters })
 }
 
-/// The name and the slot of a run's resource; `None` for one that is that of no run.
+/// The name and the key of a run's resource; `None` for one that is that of no run.
 fn parts(resource: &str) -> Option<(String, Option<String>)> {
-    let (name, slot) = resource.split_once('@')?;
+    let (name, key) = resource.split_once('@')?;
     let plain = |part: &str| part.replace("%40", "@").replace("%25", "%");
     let escaped = |part: &str| part.replace('%', "%25").replace('@', "%40");
-    let is_of_a_run = !name.is_empty() && [name, slot].iter().all(|part| escaped(&plain(part)) == **part);
-    is_of_a_run.then(|| (plain(name), Some(plain(slot)).filter(|slot| !slot.is_empty())))
+    let is_of_a_run = !name.is_empty() && [name, key].iter().all(|part| escaped(&plain(part)) == **part);
+    is_of_a_run.then(|| (plain(name), Some(plain(key)).filter(|key| !key.is_empty())))
 }
 
 #[cfg(test)]
@@ -96,11 +96,11 @@ mod tests {
 
     #[test]
     fn resources_of_runs_are_taken_apart() {
-        let run = |name: &str, slot: Option<&str>| Some((name.to_owned(), slot.map(str::to_owned)));
+        let run = |name: &str, key: Option<&str>| Some((name.to_owned(), key.map(str::to_owned)));
         assert_eq!(parts("nightly@2026-11-24"), run("nightly", Some("2026-11-24")));
         assert_eq!(parts("nightly@"), run("nightly", None));
         assert_eq!(parts("a%40b%25@%2540"), run("a@b%", Some("%40")));
-        for lock in ["nightly", "", "@slot", "a@b@c", "50%@slot", "a@50%41"] {
+        for lock in ["nightly", "", "@key", "a@b@c", "50%@key", "a@50%41"] {
             assert_eq!(parts(lock), None, "{lock}");
         }
     }

@@ -57,20 +57,20 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
 }
 
 impl OccurrenceArgs {
-    /// The slot that was given, or that of the present period.
-    pub(crate) fn slot(&self, client: &blocking::Client, name: &str) -> Result<Option<String>, Failure> {
-        let Some(every) = self.every else { return Ok(self.slot.clone()) };
+    /// The key that was given, or that of the present period.
+    pub(crate) fn key(&self, client: &blocking::Client, name: &str) -> Result<Option<String>, Failure> {
+        let Some(every) = self.every else { return Ok(self.key.clone()) };
         let request = client.once(name).every(every).offset(self.offset.unwrap_or_default());
         let resource = request.resource()?;
-        Ok(resource.rsplit_once('@').map(|(_, slot)| slot.to_owned()))
+        Ok(resource.rsplit_once('@').map(|(_, key)| key.to_owned()))
     }
 }
 
 fn request(args: &OnceArgs, client: &Client) -> RunRequest {
     let mut request = client.once(&args.name).ttl(args.hold.ttl());
-    let OccurrenceArgs { slot, every, offset } = &args.occurrence;
-    if let Some(slot) = slot {
-        request = request.slot(slot);
+    let OccurrenceArgs { key, every, offset } = &args.occurrence;
+    if let Some(key) = key {
+        request = request.key(key);
     }
     for (given, set) in [
         (*every, RunRequest::every as fn(RunRequest, Duration) -> RunRequest),
@@ -126,11 +126,11 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
 
 fn forget(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
-    let slot = args.occurrence.slot(&client, &args.name)?;
-    let mark = client.forget_run(&args.name, slot.as_deref())?;
+    let key = args.occurrence.key(&client, &args.name)?;
+    let mark = client.forget_run(&args.name, key.as_deref())?;
     let resource = client.once(&args.name);
-    let resource = match slot {
-        Some(slot) => resource.slot(slot),
+    let resource = match key {
+        Some(key) => resource.key(key),
         None => resource,
     };
     let resource = resource.resource()?;

@@ -85,16 +85,16 @@ impl Client {
     ///
     /// # Errors
     /// As there.
-    pub fn inspect_run(&self, name: &str, slot: Option<&str>) -> Result<RunInfo, Error> {
-        block_on(self.0.inspect_run_by(name, slot, Caller::Blocking))
+    pub fn inspect_run(&self, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
+        block_on(self.0.inspect_run_by(name, key, Caller::Blocking))
     }
 
     /// See [`leasehold::Client::forget_run`](crate::Client::forget_run).
     ///
     /// # Errors
     /// As there.
-    pub fn forget_run(&self, name: &str, slot: Option<&str>) -> Result<Option<Mark>, Error> {
-        block_on(self.0.forget_run_by(name, slot, Caller::Blocking))
+    pub fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Mark>, Error> {
+        block_on(self.0.forget_run_by(name, key, Caller::Blocking))
     }
 
     /// See [`leasehold::Client::elect`](crate::Client::elect).
@@ -272,7 +272,7 @@ impl LockRequest {
     ///
     /// # Errors
     /// As awaiting [`leasehold::LockRequest`](crate::LockRequest); [`ErrorKind::Config`](crate::ErrorKind::Config) when
-    /// this thread holds the lock through this client and would wait for itself for ever.
+    /// this thread holds the lock through this client and would wait for itself forever.
     pub fn acquire(self) -> Result<Lease, Error> {
         block_on(self.0.acquire(Caller::Blocking)).map(Lease)
     }
@@ -293,7 +293,7 @@ impl LockRequest {
 pub struct RunRequest(once::RunRequest);
 
 settings! { RunRequest(once::RunRequest):
-    RunRequest::slot(slot: impl Into<String>);
+    RunRequest::key(key: impl Into<String>);
     RunRequest::every(period: Duration);
     RunRequest::offset(offset: Duration);
     RunRequest::cooldown(cooldown: Duration);

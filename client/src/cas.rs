@@ -1,6 +1,6 @@
 //! Compare-and-set: updates of single items that need no lock.
 //!
-//! Where one small item is changed now and then, and making the change anew costs nothing, no lock is needed: read the
+//! Where one small item is changed now and then, and making the change again costs nothing, no lock is needed: read the
 //! item, make the new value, and write it on the condition that nobody has written meanwhile; otherwise once more.
 //!
 //! ```

@@ -11,7 +11,7 @@
 //! let client = leasehold::Client::connect("memory:").await?;           // or "sqlite:locks.db", or DefaultStore
 //! let lease = client.lock("invoice/42")
 //!     .ttl(Duration::from_secs(30))                                    // without renewal, it lasts this long
-//!     .wait(Duration::from_secs(10))                                   // how long to try; default: for ever
+//!     .wait(Duration::from_secs(10))                                   // how long to try; default: forever
 //!     .await?;
 //! tokio::select! {
 //!     reason = lease.lost() => return Err(reason),                     // stop: another worker may have it
@@ -54,7 +54,7 @@
 //! | `upstash+https://:TOKEN@host`, `webdis+http://host` | Redis over HTTP |
 //! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share |
 //! | `etcd://HOST,HOST,HOST` | many machines, over etcd |
-//! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, by way of PgBouncer too |
+//! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, through PgBouncer too |
 //! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER` | many machines, over objects in cloud storage |
 //! | `memory:` | one process |
 //!

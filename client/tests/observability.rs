@@ -9,7 +9,7 @@ use common::{eventually, ms};
 use leasehold::blocking::{Client, Once};
 
 fn begin(client: &Client, owner: &str) -> Once {
-    client.once("job").slot("monday").owner(owner).wait(common::PATIENCE).begin().unwrap()
+    client.once("job").key("monday").owner(owner).wait(common::PATIENCE).begin().unwrap()
 }
 
 #[test]

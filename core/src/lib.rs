@@ -39,5 +39,5 @@ pub use ids::{LockId, NodeId, Nonce, Owner, Payload, RequestId, Resource, Seq, S
 pub use observe::Sighting;
 pub use one_or_many::OneOrMany;
 pub use prf::{Entropy, Seed};
-pub use run::{MIN_PERIOD, period_slot};
+pub use run::{MIN_PERIOD, period_key};
 pub use time::{Monotonic, Now};

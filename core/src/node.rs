@@ -154,13 +154,13 @@ pub fn wrong_quorum(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> D
         ),
         Some((quorum, _)) => alloc::format!(
             "this node belongs to the quorum {quorum}, this client means {}: two lists of nodes do not exclude each other. \
-             Give all clients the same nodes; after a change of nodes, mark them anew with `leasehold quorum init --force` \
+             Give all clients the same nodes; after a change of nodes, mark them again with `leasehold quorum init --force` \
              while nobody holds a lock",
             ours.0
         ),
         None => {
             "this node's membership is written in a form that this version does not know; update leasehold, or mark \
-                 its nodes anew with `leasehold quorum init --force` while nobody holds a lock"
+                 its nodes again with `leasehold quorum init --force` while nobody holds a lock"
                 .into()
         }
     };

@@ -1,6 +1,6 @@
 //! Runs: the names under which work is done once.
 //!
-//! A run is a lease whose success is written down as a mark. Its resource is the name of the job and the slot that tells
+//! A run is a lease whose success is written down as a mark. Its resource is the name of the job and the key that tells
 //! one occurrence of the job from the others: a date, an invoice, a batch.
 
 use alloc::format;
@@ -16,23 +16,23 @@ use crate::time::period_start;
 pub const MIN_PERIOD: Duration = Duration::from_secs(1);
 
 impl Resource {
-    /// The resource of one occurrence of a job: `name@slot`. `@` and `%` within a part are written `%40` and `%25`, so
-    /// that no two pairs share a resource. Without a slot, which leaves `name@`, the job has one occurrence at a time.
+    /// The resource of one occurrence of a job: `name@key`. `@` and `%` within a part are written `%40` and `%25`, so
+    /// that no two pairs share a resource. Without a key, which leaves `name@`, the job has one occurrence at a time.
     ///
     /// # Errors
-    /// An empty name or slot, one with a control character, or more than [`Resource::MAX_BYTES`] together.
-    pub fn of_run(name: &str, slot: Option<&str>) -> Result<Self, ConfigError> {
+    /// An empty name or key, one with a control character, or more than [`Resource::MAX_BYTES`] together.
+    pub fn of_run(name: &str, key: Option<&str>) -> Result<Self, ConfigError> {
         if name.is_empty() {
             return Err(ConfigError::EmptyResource);
         }
-        if slot == Some("") {
-            return Err(ConfigError::EmptySlot);
+        if key == Some("") {
+            return Err(ConfigError::EmptyKey);
         }
         check_text("name", name, Self::MAX_BYTES)?;
-        check_text("slot", slot.unwrap_or_default(), Self::MAX_BYTES)?;
+        check_text("key", key.unwrap_or_default(), Self::MAX_BYTES)?;
         let escaped = |part: &str| part.replace('%', "%25").replace('@', "%40");
-        let resource = format!("{}@{}", escaped(name), escaped(slot.unwrap_or_default()));
-        check_text("name and slot together", &resource, Self::MAX_BYTES)?;
+        let resource = format!("{}@{}", escaped(name), escaped(key.unwrap_or_default()));
+        check_text("name and key together", &resource, Self::MAX_BYTES)?;
         Self::new(&resource)
     }
 
@@ -42,12 +42,12 @@ impl Resource {
     }
 }
 
-/// The slot of a job that runs once in every period: the start of the period in UTC, such as `2026-11-24T00:00:00Z`.
+/// The key of a job that runs once in every period: the start of the period in UTC, such as `2026-11-24T00:00:00Z`.
 /// Periods begin `offset` after the start of 1970, a Thursday, and follow one another.
 ///
 /// # Errors
 /// A period below [`MIN_PERIOD`] or above [`MAX_KEEP`], or an offset that is not below the period.
-pub fn period_slot(unix_ms: u64, every: Duration, offset: Duration) -> Result<String, ConfigError> {
+pub fn period_key(unix_ms: u64, every: Duration, offset: Duration) -> Result<String, ConfigError> {
     if every < MIN_PERIOD {
         return Err(ConfigError::TooShort { what: "every", value: every, min: MIN_PERIOD });
     }
@@ -87,12 +87,12 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    fn name(name: &str, slot: Option<&str>) -> String {
-        Resource::of_run(name, slot).unwrap().as_str().to_string()
+    fn name(name: &str, key: Option<&str>) -> String {
+        Resource::of_run(name, key).unwrap().as_str().to_string()
     }
 
     #[test]
-    fn resources_of_runs_tell_names_from_slots() {
+    fn resources_of_runs_tell_names_from_keys() {
         assert_eq!(name("nightly", Some("2026-11-24")), "nightly@2026-11-24");
         assert_eq!(name("nightly", None), "nightly@");
         assert!(
@@ -104,24 +104,24 @@ mod tests {
     }
 
     #[test]
-    fn odd_names_and_slots_are_refused() {
-        for (name, slot, words) in [
+    fn odd_names_and_keys_are_refused() {
+        for (name, key, words) in [
             ("", Some("s"), "no name"),
-            ("n", Some(""), "slot is empty"),
-            ("n", Some("a\nb"), "slot has the control character U+000A"),
+            ("n", Some(""), "key is empty"),
+            ("n", Some("a\nb"), "key has the control character U+000A"),
             ("n\0", Some("s"), "name has the control character U+0000"),
         ] {
-            let error = Resource::of_run(name, slot).unwrap_err().to_string();
+            let error = Resource::of_run(name, key).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
         assert!(Resource::of_run(&"n".repeat(1_020), Some("abc")).is_ok());
         let error = Resource::of_run(&"n".repeat(1_020), Some("ab@")).unwrap_err().to_string();
-        assert_eq!(error, "name and slot together has 1026 bytes, the most is 1024");
+        assert_eq!(error, "name and key together has 1026 bytes, the most is 1024");
     }
 
     #[test]
-    fn slots_are_the_starts_of_periods() {
-        let at = |unix_ms, every, offset| period_slot(unix_ms, every, offset).unwrap();
+    fn keys_are_the_starts_of_periods() {
+        let at = |unix_ms, every, offset| period_key(unix_ms, every, offset).unwrap();
         let noon = 1_795_608_000_000;
         assert_eq!(at(noon, DAY, Duration::ZERO), "2026-11-25T00:00:00Z");
         assert_eq!(at(noon, DAY, DAY / 2), "2026-11-25T12:00:00Z");
@@ -140,7 +140,7 @@ mod tests {
             (Duration::MAX, Duration::ZERO, "every"),
             (DAY, DAY, "offset (it must be below the period) 86400 s (1 d)"),
         ] {
-            let error = period_slot(0, every, offset).unwrap_err().to_string();
+            let error = period_key(0, every, offset).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -145,7 +145,7 @@ pub const SILENT_WAIT: Duration = Duration::from_secs(5);
 
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
 ///
-/// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.
+/// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together forever.
 pub fn renew_at(sent: Monotonic, every: Duration, jitter: u32) -> Monotonic {
     sent.plus(every.saturating_sub(fraction_of(every / 4, jitter)))
 }
@@ -214,7 +214,7 @@ pub fn row_ttl(ttl: Duration) -> Duration {
     ttl.saturating_mul(120).min(LONGEST).max(ttl)
 }
 
-/// When such a row is written anew: a third of its ttl after it was written.
+/// When such a row is written again: a third of its ttl after it was written.
 pub fn row_due(written: Monotonic, row_ttl: Duration) -> Monotonic {
     written.plus(row_ttl / 3)
 }

@@ -7,7 +7,7 @@ client = leasehold.connect("memory:")
 
 
 # The braces are filled from the arguments of the call. With `wait=60` a worker would stand by while another one is at it.
-@client.once("report", slot="{day}", owner="night shift")
+@client.once("report", key="{day}", owner="night shift")
 def report(day: str, worker: int) -> str:
     if worker == 1:
         raise ConnectionError("no data yet")

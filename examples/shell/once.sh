@@ -10,7 +10,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export LEASEHOLD_STORE=sqlite:locks.db # for the processes of one machine
 
-tonight() { leasehold once --slot 2026-11-24 nightly-report -- sh -c "$1" 2> message; }
+tonight() { leasehold once --key 2026-11-24 nightly-report -- sh -c "$1" 2> message; }
 
 # The first machine fails: it leaves the work to the next one, which does it.
 status=0
@@ -21,7 +21,7 @@ tonight 'echo "second: report written with fencing token ${LEASEHOLD_TOKEN:+set}
 # The third comes when it is done.
 tonight 'echo "never printed"'
 grep -q 'done already' message && echo "third: it was done"
-leasehold inspect nightly-report --slot 2026-11-24 | head -n 1
+leasehold inspect nightly-report --key 2026-11-24 | head -n 1
 
 # Output:
 # first: exit status 1

@@ -7,7 +7,7 @@ import errors from "./shared/errors.mjs";
 import shared from "./shared/options.mjs";
 import shownAs from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
-import { config, credentials, kindOf, lockOptions, runOptions, runSlot } from "./settings.mjs";
+import { config, credentials, kindOf, lockOptions, runOptions, runKey } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
 import { shown } from "./parameters.mjs";
 import { parsed } from "./urls.mjs";
@@ -179,7 +179,7 @@ export class Client {
 
   #resource(name, settings) {
     try {
-      return this.#runs.runResource(name, runSlot(settings, this.#machine.now().unixMs, this.#runs));
+      return this.#runs.runResource(name, runKey(settings, this.#machine.now().unixMs, this.#runs));
     } catch (error) {
       throw error?.payload === undefined ? error : messages.refused(error.payload, name);
     }

@@ -123,7 +123,7 @@ export interface LockOptions {
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
-/** Settings of a run, which are used with one of {@link Occurrence}: a `slot`, a period (`every`), a `cooldown` or `keep`. */
+/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), a `cooldown` or `keep`. */
 export interface OnceOptions extends OccurrenceOptions, LockOptions {}
 
 /** Somebody else is at it, who may still fail. */
@@ -190,7 +190,7 @@ export class Client {
 
   /**
    * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
-   * done. A slot, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
    * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.

@@ -165,8 +165,8 @@ export function refused({ tag, val }, resource) {
         `the mark would stand for ${val.keepMs} ms, and a quorum allows ${val.maxKeepMs} ms: make keep, cooldown or the period shorter`,
         details,
       );
-    case "empty-slot":
-      return new ConfigError("the slot is empty; name the occurrence of the job, such as its date", details);
+    case "empty-key":
+      return new ConfigError("the key is empty; name the occurrence of the job, such as its date", details);
     case "empty-resource":
       return new ConfigError("the resource has no name; give it 1 to 1024 bytes");
     case "too-long":

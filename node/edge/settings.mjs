@@ -56,9 +56,9 @@ export function runOptions(given, name) {
   return { keepMs, trustQuorum: given.trustQuorum ?? false, evenIfDone: given.evenIfDone ?? false };
 }
 
-/** The slot of a run: the given one, or that of the period at this time. */
-export function runSlot({ slot, every, offset = 0 }, unixMs, runs) {
-  return every === undefined ? slot : runs.periodSlot(unixMs, whole("every", every), whole("offset", offset));
+/** The key of a run: the given one, or that of the period at this time. */
+export function runKey({ key, every, offset = 0 }, unixMs, runs) {
+  return every === undefined ? key : runs.periodKey(unixMs, whole("every", every), whole("offset", offset));
 }
 
 /** Settings of a client of these nodes. */

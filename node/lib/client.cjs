@@ -91,7 +91,7 @@ function changed({ holder, failure }) {
   return failure ? { type: "unreadable", error: errorOf(failure) } : { type: "free" };
 }
 
-const optional = (slot) => (slot === undefined || slot === null ? undefined : text("slot", slot));
+const optional = (key) => (key === undefined || key === null ? undefined : text("key", key));
 
 class Client {
   #native;
@@ -142,13 +142,13 @@ class Client {
     return begun.run === undefined ? { run: null, ...skipped(begun) } : begun;
   }
 
-  async inspectRun(name, slot) {
-    const { resource, holder, done } = await run(this.#native.inspectRun(text("name", name), optional(slot)));
+  async inspectRun(name, key) {
+    const { resource, holder, done } = await run(this.#native.inspectRun(text("name", name), optional(key)));
     return { resource, holder: holder ?? null, done: done ?? null };
   }
 
-  async forgetRun(name, slot) {
-    return (await run(this.#native.forgetRun(text("name", name), optional(slot)))) ?? null;
+  async forgetRun(name, key) {
+    return (await run(this.#native.forgetRun(text("name", name), optional(key)))) ?? null;
   }
 
   async lockAll(names, given) {

@@ -12,10 +12,10 @@ const FORGET_WAIT = 10_000;
 
 /** The resource of a run that is asked for at this time, and the settings of its lock. */
 function requested(name, given, unixMs) {
-  const { slot, every, offset, cooldown: _, keep: __, trustQuorum, evenIfDone, watchHolder: ___, wait = 0, ...rest } = given;
+  const { key, every, offset, cooldown: _, keep: __, trustQuorum, evenIfDone, watchHolder: ___, wait = 0, ...rest } = given;
   const problem = contradiction(given);
   if (problem !== undefined) throw new errors.ConfigError(problem, { resource: name });
-  const named = every === undefined ? slot : runs("period-slot", unixMs, every, offset ?? 0);
+  const named = every === undefined ? key : runs("period-key", unixMs, every, offset ?? 0);
   const resource = runs("run-resource", name, named);
   return { resource, settings: { ...rest, wait, run: { keep: kept(given), trustQuorum, evenIfDone } } };
 }

@@ -52,12 +52,12 @@ class Connected {
     });
   }
 
-  inspectRun(name, slot) {
-    return this.#client.inspectRun(name, slot);
+  inspectRun(name, key) {
+    return this.#client.inspectRun(name, key);
   }
 
-  forgetRun(name, slot) {
-    return this.#client.forgetRun(name, slot);
+  forgetRun(name, key) {
+    return this.#client.forgetRun(name, key);
   }
 
   /** One lease of what is made of locks; `null` if it only tries and others hold it. `wrap` takes its permit's number as well. */
@@ -201,7 +201,7 @@ class Begin extends Call {
   }
 
   made(number, token) {
-    // A period in place of a slot is known to native code alone.
+    // A period in place of a key is known to native code alone.
     const held = new Held(number, token, reactor.resource(number), this.settings.owner ?? this.client);
     return { run: this.wrap(held) };
   }

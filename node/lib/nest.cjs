@@ -13,7 +13,7 @@ const { NATIVE_RUN, options } = require("./options.cjs");
 const CLIENT = Symbol.for("leasehold.nestjs.client");
 /** The run within which the current code runs. */
 const within = new AsyncLocalStorage();
-const { slot: _, signal: __, ...SETTINGS } = NATIVE_RUN;
+const { key: _, signal: __, ...SETTINGS } = NATIVE_RUN;
 
 function currentRun() {
   return within.getStore() ?? null;
@@ -44,13 +44,13 @@ function adapter({ Inject, Module }) {
   Inject(Client)(LeaseholdModule, undefined, 0);
   Module({})(LeaseholdModule);
 
-  function Once(name, { slot, ...given } = {}) {
+  function Once(name, { key, ...given } = {}) {
     if (typeof name !== "string" && typeof name !== "function") throw new TypeError("@Once needs the name of the job");
-    if (slot !== undefined && typeof slot !== "string" && typeof slot !== "function") {
-      throw new TypeError("slot must be a string, or a function of the arguments of the call");
+    if (key !== undefined && typeof key !== "string" && typeof key !== "function") {
+      throw new TypeError("key must be a string, or a function of the arguments of the call");
     }
     const settings = options(given, SETTINGS);
-    const missing = unspoken({ slot, ...settings });
+    const missing = unspoken({ key, ...settings });
     if (missing !== undefined) throw new ConfigError(`@Once: ${missing}`);
     return (target, key, descriptor) => {
       const method = descriptor?.value;
@@ -62,7 +62,7 @@ function adapter({ Inject, Module }) {
         async [key](...args) {
           const client = this[CLIENT];
           if (client === undefined) throw new ConfigError("@Once needs LeaseholdModule, and an instance that Nest has made");
-          const named = { ...settings, slot: ofCall(slot, args) };
+          const named = { ...settings, key: ofCall(key, args) };
           const body = (run) => within.run(run, () => method.apply(this, args));
           const outcome = await client.once(ofCall(name, args), named, body);
           return outcome.ran ? outcome.value : undefined;

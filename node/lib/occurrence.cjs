@@ -8,18 +8,18 @@ const DEFAULT_KEEP = 7 * DAY;
 const MAX_KEEP = 36_500 * DAY;
 
 /** What is missing in the settings, for people: without it, work would be done once and not again for seven days. */
-function unspoken({ slot, every, cooldown, keep }) {
-  if ((slot ?? every ?? cooldown ?? keep) !== undefined) return undefined;
+function unspoken({ key, every, cooldown, keep }) {
+  if ((key ?? every ?? cooldown ?? keep) !== undefined) return undefined;
   return (
-    "say when the work is to be done again: slot (never for this one, such as a date), every (in the next period), cooldown " +
+    "say when the work is to be done again: key (never for this one, such as a date), every (in the next period), cooldown " +
     "(after so many milliseconds), or keep (after so many, and the name says which work it is)"
   );
 }
 
 /** What contradicts itself in the settings, for people; `undefined` if nothing does. */
-function contradiction({ slot, every, offset, cooldown, keep, evenIfDone }) {
-  if (slot !== undefined && every !== undefined) return "a run has a slot or a period, not both: leave out slot or every";
-  if (cooldown !== undefined && (slot ?? every) !== undefined) return "a run has a slot or a cooldown, not both";
+function contradiction({ key, every, offset, cooldown, keep, evenIfDone }) {
+  if (key !== undefined && every !== undefined) return "a run has a key or a period, not both: leave out key or every";
+  if (cooldown !== undefined && (key ?? every) !== undefined) return "a run has a key or a cooldown, not both";
   if (cooldown !== undefined && keep !== undefined) return "the cooldown is how long the mark stands, so keep says nothing more";
   if (offset !== undefined && every === undefined) return "an offset moves the start of a period, so it needs one: every";
   if (every !== undefined && keep < every && !(evenIfDone && keep === 0)) {

@@ -37,7 +37,7 @@ const TRY_ANY = { ...TRY_ALL, data: ANY.data };
 const RW_LOCK = { readers: "number" };
 const WATCH = { every: LENGTH, signal: "AbortSignal" };
 const RUN = {
-  slot: "text",
+  key: "text",
   every: LENGTH,
   offset: LENGTH,
   cooldown: LENGTH,

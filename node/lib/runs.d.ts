@@ -3,15 +3,15 @@
 /** The part of the settings of a run that says which work it does, and how long that counts as done. */
 export interface OccurrenceOptions {
   /** The occurrence of the job: a date, an invoice, a batch. Each is done once. At most 1,024 bytes with the name. */
-  slot?: string | undefined;
+  key?: string | undefined;
   /**
-   * One occurrence in each period of this many ms, at least 1,000 (7 days at most on a quorum), by this machine's clock: the slot
+   * One occurrence in each period of this many ms, at least 1,000 (7 days at most on a quorum), by this machine's clock: the key
    * is the start of the period in UTC. Machines whose clocks differ agree on all but the moments in which a period begins.
    */
   every?: number | undefined;
   /** How many ms after the start of 1970 in UTC the periods of `every` begin; less than a period, default 0. */
   offset?: number | undefined;
-  /** Once done, the job is not done again for this many ms, counted from the end of the work. In place of a slot or period. */
+  /** Once done, the job is not done again for this many ms, counted from the end of the work. In place of a key or period. */
   cooldown?: number | undefined;
   /**
    * How many ms the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a quorum).
@@ -36,7 +36,7 @@ export interface OccurrenceOptions {
  * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already tells from all
  * other, such as `welcome-42`.
  */
-export type Occurrence = { slot: string } | { every: number } | { cooldown: number } | { keep: number };
+export type Occurrence = { key: string } | { every: number } | { cooldown: number } | { keep: number };
 
 /** The mark of finished work: while it stands, nobody does the work again. */
 export interface Mark {

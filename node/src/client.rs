@@ -206,16 +206,16 @@ impl Client {
 
     /// See `Client::inspect_run`.
     #[napi(catch_unwind)]
-    pub fn inspect_run(&self, name: String, slot: Option<String>) -> Operation {
+    pub fn inspect_run(&self, name: String, key: Option<String>) -> Operation {
         let client = self.0.clone();
-        Operation::new(async move { Ok(Outcome::RunInfo(client.inspect_run(&name, slot.as_deref()).await?)) })
+        Operation::new(async move { Ok(Outcome::RunInfo(client.inspect_run(&name, key.as_deref()).await?)) })
     }
 
     /// See `Client::forget_run`.
     #[napi(catch_unwind)]
-    pub fn forget_run(&self, name: String, slot: Option<String>) -> Operation {
+    pub fn forget_run(&self, name: String, key: Option<String>) -> Operation {
         let client = self.0.clone();
-        Operation::new(async move { Ok(Outcome::Mark(client.forget_run(&name, slot.as_deref()).await?)) })
+        Operation::new(async move { Ok(Outcome::Mark(client.forget_run(&name, key.as_deref()).await?)) })
     }
 
     /// See `Client::close`.

@@ -34,7 +34,7 @@ pub struct ConnectOptions {
 pub struct LockOptions {
     /// See `LockRequest::ttl`.
     pub ttl: Option<f64>,
-    /// See `LockRequest::wait`; infinity is for ever.
+    /// See `LockRequest::wait`; infinity is forever.
     pub wait: Option<f64>,
     /// See `LockRequest::owner`.
     pub owner: Option<String>,
@@ -83,7 +83,7 @@ impl Composition {
 pub struct AllOptions {
     /// See `LockAllRequest::ttl`.
     pub ttl: Option<f64>,
-    /// See `LockAllRequest::wait`; infinity is for ever.
+    /// See `LockAllRequest::wait`; infinity is forever.
     pub wait: Option<f64>,
     /// See `LockAllRequest::owner`.
     pub owner: Option<String>,
@@ -259,7 +259,7 @@ pub(crate) fn renewal<R>(
     }
 }
 
-/// `None` is for ever.
+/// `None` is forever.
 pub(crate) fn patience(wait: Option<f64>) -> Result<Option<Duration>, Failure> {
     wait.filter(|wait| *wait != f64::INFINITY).map(|wait| length("wait", wait)).transpose()
 }

@@ -465,7 +465,7 @@ impl Shared {
         }
     }
 
-    #[expect(deprecated, reason = "a function made anew for each wait would cost more than the wait")]
+    #[expect(deprecated, reason = "a function made again for each wait would cost more than the wait")]
     fn keep_alive(&self, keeps: bool) {
         let mut anchor = self.anchor.lock();
         // It fails only where the thread is being ended.

@@ -15,8 +15,8 @@ use crate::reactor::{Operation, Outcome};
 /// Settings of a run.
 #[napi(object, object_to_js = false)]
 pub struct RunOptions {
-    /// See `RunRequest::slot`.
-    pub slot: Option<String>,
+    /// See `RunRequest::key`.
+    pub key: Option<String>,
     /// See `RunRequest::every`.
     pub every: Option<f64>,
     /// See `RunRequest::offset`.
@@ -25,7 +25,7 @@ pub struct RunOptions {
     pub cooldown: Option<f64>,
     /// See `RunRequest::keep`.
     pub keep: Option<f64>,
-    /// See `RunRequest::wait`; infinity is for ever.
+    /// See `RunRequest::wait`; infinity is forever.
     pub wait: Option<f64>,
     /// See `RunRequest::ttl`.
     pub ttl: Option<f64>,
@@ -51,8 +51,8 @@ pub struct RunOptions {
 
 impl RunOptions {
     pub(crate) fn request(self, mut request: RunRequest) -> Result<RunRequest, Failure> {
-        if self.slot.is_some() && self.every.is_some() {
-            return Err(Failure::config("a run has a slot or a period, not both: leave out slot or every".to_owned()));
+        if self.key.is_some() && self.every.is_some() {
+            return Err(Failure::config("a run has a key or a period, not both: leave out key or every".to_owned()));
         }
         type Set = fn(RunRequest, Duration) -> RunRequest;
         let lengths: [(&str, Option<f64>, Set); 7] = [
@@ -69,8 +69,8 @@ impl RunOptions {
                 request = set(request, length(name, ms)?);
             }
         }
-        if let Some(slot) = self.slot {
-            request = request.slot(slot);
+        if let Some(key) = self.key {
+            request = request.key(key);
         }
         if self.wait.is_some() {
             request = request.wait(patience(self.wait)?.unwrap_or(Duration::MAX));

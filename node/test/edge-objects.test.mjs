@@ -50,7 +50,7 @@ for (const [name, { url, credentials }] of Object.entries(STORES)) {
     assert.ok(theirs.token > lease.token);
     await assert.rejects(client.acquire("invoice/42", { wait: 0 }), ({ holder }) => holder.owner === "native");
     await theirs.release();
-    const job = { slot: `${Date.now()}`, ...LONG };
+    const job = { key: `${Date.now()}`, ...LONG };
     const first = await client.once("job", job, () => "done");
     assert.deepEqual([first.ran, first.value], [true, "done"]);
     assert.equal((await other.once("job", job, () => assert.fail("twice"))).reason, "done");

@@ -103,10 +103,10 @@ for (const [name, start] of Object.entries(STORES)) {
     const { url, native, credentials } = await start(t);
     const client = await connect(url, { ...SLOW, owner: "edge", credentials });
     const other = await connectNative(native, { ...SLOW, owner: "native" });
-    const job = { slot: `${Date.now()}`, ttl: 30_000 };
+    const job = { key: `${Date.now()}`, ttl: 30_000 };
     const first = await client.once("job", job, async (run) => {
       assert.ok(run instanceof Run && run instanceof Lease);
-      assert.deepEqual([run.resource, run.owner], [`job@${job.slot}`, "edge"]);
+      assert.deepEqual([run.resource, run.owner], [`job@${job.key}`, "edge"]);
       assert.equal((await other.once("job", job, () => assert.fail("twice"))).holder.token, run.token);
       assert.equal((await client.once("job", { ...job, wait: 50 }, () => assert.fail("twice"))).reason, "running");
       return "done";
@@ -119,8 +119,8 @@ for (const [name, start] of Object.entries(STORES)) {
     }
     assert.ok((await client.once("job", { ...job, evenIfDone: true }, () => 0)).token > first.token);
 
-    const theirs = (await other.beginRun("job", { ...job, slot: "theirs" })).run;
-    const standBy = client.once("job", { ...job, slot: "theirs", wait: 60_000 }, () => assert.fail("it is done"));
+    const theirs = (await other.beginRun("job", { ...job, key: "theirs" })).run;
+    const standBy = client.once("job", { ...job, key: "theirs", wait: 60_000 }, () => assert.fail("it is done"));
     await theirs.finish();
     assert.deepEqual([(await standBy).reason, (await standBy).token], ["done", theirs.token]);
 
@@ -135,7 +135,7 @@ test("a run without a finish leaves no mark, and one that is lost cannot be fini
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
   const [client, other] = [await connect(webdis.url, SLOW), await connectNative(redis.url, SLOW)];
-  const job = { slot: "s", ...LONG };
+  const job = { key: "s", ...LONG };
   const isOpen = async () => {
     const { holder, done } = await other.inspectRun("job", "s");
     return holder === null && done === null;
@@ -157,11 +157,11 @@ test("a run without a finish leaves no mark, and one that is lost cannot be fini
   assert.equal(broken.signal.reason.code, "lost");
   await next.finish();
   assert.equal((await other.inspectRun("job", "s")).done.token, next.token);
-  await client.once("job", { slot: "finished" }, async (run) => {
+  await client.once("job", { key: "finished" }, async (run) => {
     await run.finish();
     await assert.rejects(run.finish(), NotOwnedError);
   });
-  const left = (await client.beginRun("job", { slot: "left" })).run;
+  const left = (await client.beginRun("job", { key: "left" })).run;
   await client.close();
   await assert.rejects(left.finish(), NotOwnedError);
   await assert.rejects(client.beginRun("job", job), { code: "closed" });
@@ -174,7 +174,7 @@ test("a finish without an answer is unconfirmed", async (t) => {
   let isDown = false;
   const fetch = (...given) => (isDown ? Promise.reject(new TypeError("fetch failed")) : globalThis.fetch(...given));
   const client = await connect(webdis.url, { requestTimeout: 200, fetch });
-  const finish = client.once("job", { slot: "s", ttl: 1_500 }, () => void (isDown = true));
+  const finish = client.once("job", { key: "s", ttl: 1_500 }, () => void (isDown = true));
   await assert.rejects(finish, (error) => error instanceof FinishUnconfirmedError && error.resource === "job@s" && !error.temporary);
   await client.close().catch(() => {});
 });
@@ -182,23 +182,23 @@ test("a finish without an answer is unconfirmed", async (t) => {
 test("impossible settings of runs are refused", async () => {
   const client = await connect("webdis+http://127.0.0.1:1");
   for (const options of [
-    { slot: "" },
-    { slot: "x".repeat(1_024) },
-    { slot: "s", cooldown: DAY },
-    { slot: "s", every: DAY },
+    { key: "" },
+    { key: "x".repeat(1_024) },
+    { key: "s", cooldown: DAY },
+    { key: "s", every: DAY },
     { every: 0 },
     { every: DAY, offset: DAY },
     { every: DAY, keep: DAY - 1 },
-    { slot: "s", offset: 5 },
+    { key: "s", offset: 5 },
     { cooldown: DAY, keep: DAY },
     { keep: 29_999 },
     { keep: DAY * 36_501 },
     { keep: Infinity },
   ]) {
-    await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work is to be done again: slot .*, every .*, cooldown .*, or keep / });
+    await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work is to be done again: key .*, every .*, cooldown .*, or keep / });
     await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, JSON.stringify(options));
   }
-  for (const call of [() => client.once("job"), () => client.once("job", { slot: 5 }, () => 0), () => client.beginRun(7)]) {
+  for (const call of [() => client.once("job"), () => client.once("job", { key: 5 }, () => 0), () => client.beginRun(7)]) {
     await assert.rejects(call, TypeError);
   }
   await client.close();

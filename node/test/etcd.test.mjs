@@ -19,7 +19,7 @@ test("a lock on etcd is exclusive, waited for and done once", async (t) => {
   const next = await waiting;
   assert.ok(next.token > lease.token);
   await next.release();
-  const job = { slot: `${Date.now()}`, ttl: 30_000 };
+  const job = { key: `${Date.now()}`, ttl: 30_000 };
   assert.equal((await one.once("job", job, () => 7)).value, 7);
   assert.equal((await two.once("job", job, () => assert.fail("twice"))).reason, "done");
   await Promise.all([one.close(), two.close()]);

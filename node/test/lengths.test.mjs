@@ -30,7 +30,7 @@ for (const [name, made] of Object.entries(FACES)) {
       () => client.acquire("a", { ttl: 30 }),
       () => client.tryAcquire("a", { ttl: 30 }),
       () => client.using("a", { ttl: 30 }, () => assert.fail("it is held")),
-      () => client.once("a", { slot: "1", ttl: 30 }, () => assert.fail("it runs")),
+      () => client.once("a", { key: "1", ttl: 30 }, () => assert.fail("it runs")),
     ];
     const others = [
       () => client.lockAll(["a", "b"], { ttl: 30 }),

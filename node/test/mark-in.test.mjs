@@ -11,7 +11,7 @@ import { lockTable, startPostgres } from "./helpers/postgres.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
 
-const JOB = { slot: "2026-11", ttl: 20_000 };
+const JOB = { key: "2026-11", ttl: 20_000 };
 
 async function shop(t) {
   const server = await startPostgres(t);
@@ -38,10 +38,10 @@ test("work and mark are committed together", async (t) => {
     const statement = run.markIn();
     assert.deepEqual(Object.keys(statement), ["text", "values"]);
     await db.query(statement);
-    assert.equal((await locks.inspectRun("bill", JOB.slot)).done, null, "it is not committed");
+    assert.equal((await locks.inspectRun("bill", JOB.key)).done, null, "it is not committed");
     await db.query("COMMIT");
     // A process that is killed here sends no finish.
-    assert.equal((await locks.inspectRun("bill", JOB.slot)).done.token, run.token);
+    assert.equal((await locks.inspectRun("bill", JOB.key)).done.token, run.token);
     marked = run;
   });
   assert.equal(outcome.ran, true);
@@ -80,7 +80,7 @@ test("a lost lease fails the transaction", async (t) => {
 test("a transaction that outlasts the lease decides if the work is done", async (t) => {
   const { bills, db, locks, work } = await shop(t);
   const billing = (end) =>
-    locks.once("bill", { slot: end, ttl: 1_000 }, async (run) => {
+    locks.once("bill", { key: end, ttl: 1_000 }, async (run) => {
       await work();
       await db.query(run.markIn());
       await until(() => run.signal.aborted);

@@ -56,8 +56,8 @@ test("another process takes over from one that is killed in the middle of a job"
   const ran = of("below");
   // The one that was killed may have done its last one, and not written the mark.
   const last = ran.findLast(([, , by]) => by === pid);
-  const slots = ran.filter((line) => line !== last).map(([, resource]) => resource);
-  assert.equal(new Set(slots).size, slots.length, `twice in a period: ${slots}`);
+  const keys = ran.filter((line) => line !== last).map(([, resource]) => resource);
+  assert.equal(new Set(keys).size, keys.length, `twice in a period: ${keys}`);
 });
 
 /** Decorates a method as TypeScript does. */
@@ -92,8 +92,8 @@ class Jobs {
   }
 }
 Injectable()(Jobs);
-decorate(Jobs, "report", Once((day) => `report-${day}`, { slot: (_, part) => part }), Cron("0 2 * * *"));
-decorate(Jobs, "fails", Cron("0 3 * * *", { name: "fails" }), Once("fails", { slot: "s" }));
+decorate(Jobs, "report", Once((day) => `report-${day}`, { key: (_, part) => part }), Cron("0 2 * * *"));
+decorate(Jobs, "fails", Cron("0 3 * * *", { name: "fails" }), Once("fails", { key: "s" }));
 decorate(Jobs, "loses", Once("loses", { keep: 604_800_000 }));
 decorate(Jobs, "nested", Once("nested", { keep: 604_800_000 }));
 
@@ -121,7 +121,7 @@ test("each call of a method is a run", async () => {
   assert.equal(await jobs.report("tue", "1"), "tue.1");
   assert.deepEqual(jobs.calls.map((call) => call[2]), ["report-mon@1", "report-mon@2", "report-tue@1"]);
   assert.deepEqual(await jobs.nested(), ["nested@", "nested@"]);
-  const { run } = await rival.beginRun("report-wed", { slot: "1" });
+  const { run } = await rival.beginRun("report-wed", { key: "1" });
   assert.equal(await jobs.report("wed", "1"), undefined, "somebody else is at it");
   await run.release();
   assert.equal(await jobs.report("wed", "1"), "wed.1");
@@ -159,15 +159,15 @@ test("CommonJS has the same decorators", () => {
 test("impossible decorations are refused", () => {
   for (const wrong of [
     () => Once(),
-    () => Once("job", { slot: 5 }),
+    () => Once("job", { key: 5 }),
     () => Once("job", { timeout: 5 }),
-    () => Once("job", { slot: "s", signal: AbortSignal.abort() }),
-    () => Once("job", { slot: "s" })(Jobs.prototype, "calls", undefined),
-    () => Once("job", { slot: "s" })(Jobs, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")),
+    () => Once("job", { key: "s", signal: AbortSignal.abort() }),
+    () => Once("job", { key: "s" })(Jobs.prototype, "calls", undefined),
+    () => Once("job", { key: "s" })(Jobs, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")),
   ]) {
     assert.throws(wrong, TypeError);
   }
   for (const wrong of [() => Once("job"), () => Once("job", { wait: 5_000 })]) {
-    assert.throws(wrong, { code: "config", message: /^@Once: say when the work is to be done again: slot / });
+    assert.throws(wrong, { code: "config", message: /^@Once: say when the work is to be done again: key / });
   }
 });

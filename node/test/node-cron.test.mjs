@@ -145,7 +145,7 @@ test("impossible coordinators are refused", () => {
   for (const make of [
     () => new RunCoordinator(),
     () => new RunCoordinator("redis://127.0.0.1"),
-    () => new RunCoordinator(client, { slot: "s" }),
+    () => new RunCoordinator(client, { key: "s" }),
     () => new RunCoordinator(client, { ttl: 5 }),
     () => new RunCoordinator(client).job(),
   ]) {

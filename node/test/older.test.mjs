@@ -33,7 +33,7 @@ test("work is done once in Nest 10", (t) => {
       }
     }
     Injectable()(Jobs);
-    Object.defineProperty(Jobs.prototype, "report", Once("report", { slot: "1" })(Jobs.prototype, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")));
+    Object.defineProperty(Jobs.prototype, "report", Once("report", { key: "1" })(Jobs.prototype, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")));
     class App {}
     Module({ imports: [LeaseholdModule.forRoot("memory:")], providers: [Jobs] })(App);
     const app = await NestFactory.createApplicationContext(App, { logger: false });

@@ -22,7 +22,7 @@ const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 const TTL = 20_000;
 const DAY = 86_400_000;
 const SOON = 60_000;
-const JOB = { slot: "s", ttl: TTL };
+const JOB = { key: "s", ttl: TTL };
 
 const stores = {
   memory: async () => ["memory:"],
@@ -60,12 +60,12 @@ async function alone(t, name) {
 }
 
 /** True if nobody is at it, and no mark stands. */
-async function isOpen(client, slot = "s") {
-  const { holder, done } = await client.inspectRun("job", slot);
+async function isOpen(client, key = "s") {
+  const { holder, done } = await client.inspectRun("job", key);
   return holder === null && done === null;
 }
 
-testEach("a slot is done once", async (one, two) => {
+testEach("a key is done once", async (one, two) => {
   const first = await one.once("job", JOB, async (run) => {
     assert.ok(run instanceof leasehold.Run && run instanceof leasehold.Lease);
     assert.deepEqual([run.resource, run.owner, run.signal.aborted], ["job@s", "one", false]);
@@ -86,7 +86,7 @@ testEach("a slot is done once", async (one, two) => {
   assert.deepEqual([info.holder, info.done.token], [null, run.token]);
   // The nodes of a quorum read their own clocks.
   assert.ok(Math.abs(info.done.at - at) < 60_000);
-  assert.equal((await two.once("job", { ...JOB, slot: "t" }, () => 7)).value, 7);
+  assert.equal((await two.once("job", { ...JOB, key: "t" }, () => 7)).value, 7);
   assert.equal((await two.once("job", { keep: 604_800_000 }, () => 8)).value, 8);
   // A plain lock does not look at marks.
   await (await two.acquire("job@s", { wait: 0 })).release();
@@ -115,7 +115,7 @@ testEach("the explicit form finishes or releases", async (one, two) => {
   await run[ASYNC_DISPOSE]();
   assert.equal((await two.inspectRun("job", "s")).done.token, run.token, "the end of a block takes no mark away");
 
-  const other = { ...JOB, slot: "released" };
+  const other = { ...JOB, key: "released" };
   const released = (await one.beginRun("job", other)).run;
   await released.release();
   await assert.rejects(released.finish(), NotOwnedError);
@@ -158,7 +158,7 @@ testEach("a lost run writes no mark", async (one, two) => {
   assert.equal((await one.inspectRun("job", "s")).done.token, next.token);
 
   // The loss is known before the body ends, which is told by its signal.
-  const expires = { slot: "expires", ttl: 300, renew: false };
+  const expires = { key: "expires", ttl: 300, renew: false };
   const lost = one.once("job", expires, async ({ signal }) => {
     await aborted(signal);
     throw signal.reason;
@@ -171,10 +171,10 @@ testEach("a lost run writes no mark", async (one, two) => {
 testEach("a run of a closed client writes no mark", async (one, two, open) => {
   const client = await open("closing");
   const { run } = await client.beginRun("job", JOB);
-  await assert.rejects(client.once("job", { ...JOB, slot: "body" }, () => client.close()), NotOwnedError);
+  await assert.rejects(client.once("job", { ...JOB, key: "body" }, () => client.close()), NotOwnedError);
   await assert.rejects(run.finish(), NotOwnedError);
   await assert.rejects(client.once("job", JOB, () => assert.fail("closed")), { name: "ClosedError", code: "closed" });
-  for (const slot of ["s", "body"]) await until(() => isOpen(one, slot));
+  for (const key of ["s", "body"]) await until(() => isOpen(one, key));
   assert.equal((await two.once("job", JOB, () => 1)).ran, true);
 });
 
@@ -206,7 +206,7 @@ test("a quorum that may have lost marks runs nothing, unless somebody vouches fo
   undo(t, () => client.close());
   // Nodes that lost their data do not vote for locks either, but only for as long as a lease may last.
   await until(() => client.tryAcquire("job@s", { ttl: 500 }).then((lease) => lease?.release().then(() => true), () => false));
-  const job = { slot: "s", ttl: 500 };
+  const job = { key: "s", ttl: 500 };
   await assert.rejects(client.once("job", job, () => assert.fail("marks may be lost")), (error) => {
     return error.code === "store_unavailable" && error.temporary && /may have lost marks/.test(error.message);
   });
@@ -266,9 +266,9 @@ test("a body may finish or release by itself", async (t) => {
     await assert.rejects(run.finish(), NotOwnedError);
   });
   assert.ok(finished.ran && !(await isOpen(client)));
-  await client.once("job", { slot: "released" }, (run) => run.release());
+  await client.once("job", { key: "released" }, (run) => run.release());
   assert.ok(await isOpen(client, "released"));
-  const late = client.once("job", { slot: "late" }, async (run) => {
+  const late = client.once("job", { key: "late" }, async (run) => {
     await run.finish();
     throw new RangeError("after the mark");
   });
@@ -299,7 +299,7 @@ test("an abort ends the wait of a stand-by, and no run", async (t) => {
 test("a store that does not answer leaves a finish unconfirmed", STOPS, async (t) => {
   const { url, pid, stop } = await startRedis(t);
   const client = await connect(url, { requestTimeout: 200 });
-  const finish = client.once("job", { slot: "s", ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP"));
+  const finish = client.once("job", { key: "s", ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP"));
   await assert.rejects(finish, (error) => {
     assert.ok(error instanceof FinishUnconfirmedError && error instanceof leasehold.LeaseholdError);
     assert.deepEqual([error.name, error.code, error.temporary], ["FinishUnconfirmedError", "finish_unconfirmed", false]);
@@ -322,31 +322,31 @@ test("a mark stands for as long as it is kept", async (t) => {
   assert.ok(next.token > first.token);
 });
 
-test("each period has a slot", async (t) => {
+test("each period has a key", async (t) => {
   const client = await alone(t, "periods");
-  const before = protocol.periodSlot(Date.now(), DAY * 20_000);
+  const before = protocol.periodKey(Date.now(), DAY * 20_000);
   const { value } = await client.once("job", { every: DAY * 20_000 }, ({ resource }) => resource);
   assert.equal(value, protocol.runResource("job", before));
   assert.equal((await client.once("job", { every: DAY * 20_000 }, () => 0)).reason, "done");
   const moved = await client.once("job", { every: DAY * 20_000, offset: DAY }, ({ resource }) => resource);
-  assert.equal(moved.value, protocol.runResource("job", protocol.periodSlot(Date.now(), DAY * 20_000, DAY)));
+  assert.equal(moved.value, protocol.runResource("job", protocol.periodKey(Date.now(), DAY * 20_000, DAY)));
 });
 
 test("impossible settings are refused, and nothing runs", async (t) => {
   const client = await alone(t, "refused");
   const never = () => assert.fail("it must not run");
   const impossible = [
-    { slot: "" },
-    { slot: "x".repeat(1_024) },
-    { slot: "a\nb" },
-    { slot: "s", cooldown: DAY },
-    { slot: "s", every: DAY },
+    { key: "" },
+    { key: "x".repeat(1_024) },
+    { key: "a\nb" },
+    { key: "s", cooldown: DAY },
+    { key: "s", every: DAY },
     { every: DAY, cooldown: DAY },
     { every: 0 },
     { every: 500 },
     { every: DAY * 36_501 },
     { every: DAY, offset: DAY },
-    { slot: "s", offset: 5 },
+    { key: "s", offset: 5 },
     { cooldown: DAY, keep: DAY },
     { cooldown: 0 },
     { keep: 29_999 },
@@ -356,16 +356,16 @@ test("impossible settings are refused, and nothing runs", async (t) => {
     { keep: Infinity },
     { every: DAY, keep: DAY - 1 },
     { keep: DAY * 36_501 },
-    { slot: "s", ttl: 10 },
-    { slot: "s", wait: -1 },
-    { slot: "s", renew: false, renewEvery: 1_000 },
+    { key: "s", ttl: 10 },
+    { key: "s", wait: -1 },
+    { key: "s", renew: false, renewEvery: 1_000 },
   ];
   for (const options of impossible) {
     await assert.rejects(client.once("job", options, never), { name: "ConfigError", code: "config" }, inspect(options));
     await assert.rejects(client.beginRun("job", options), ConfigError);
   }
   for (const options of [undefined, {}, { ttl: 30_000, wait: 5_000 }, { evenIfDone: true }]) {
-    await assert.rejects(client.once("job", options, never), { code: "config", resource: "job", message: /^say when the work is to be done again: slot .*, every .*, cooldown .*, or keep / });
+    await assert.rejects(client.once("job", options, never), { code: "config", resource: "job", message: /^say when the work is to be done again: key .*, every .*, cooldown .*, or keep / });
   }
   await assert.rejects(client.once("job", never), { code: "config", resource: "job" });
   await assert.rejects(client.once("", JOB, never), ConfigError);
@@ -374,8 +374,8 @@ test("impossible settings are refused, and nothing runs", async (t) => {
     () => client.once("job"),
     () => client.once("job", JOB),
     () => client.once("job", { timeout: 5 }, never),
-    () => client.once("job", { slot: 20261124 }, never),
-    () => client.once("job", { slot: new Date() }, never),
+    () => client.once("job", { key: 20261124 }, never),
+    () => client.once("job", { key: new Date() }, never),
     () => client.once("job", { keep: "7d" }, never),
     () => client.once("job", { evenIfDone: 1 }, never),
   ]) {
@@ -384,12 +384,12 @@ test("impossible settings are refused, and nothing runs", async (t) => {
   assert.ok(await isOpen(client));
 });
 
-test("odd slots are told apart", async (t) => {
+test("odd keys are told apart", async (t) => {
   const client = await alone(t, "odd");
   const pairs = [["job", "b@c"], ["job@b", "c"], ["job%40b", "c"], ["job", "b%40c"], ["job", " "], ["job", "ü/💡"], ["job@", undefined]];
-  for (const [name, slot] of pairs) assert.ok((await client.once(name, { slot, keep: DAY }, () => 0)).ran, `${name} ${slot}`);
+  for (const [name, key] of pairs) assert.ok((await client.once(name, { key, keep: DAY }, () => 0)).ran, `${name} ${key}`);
   const longest = "s".repeat(1_020);
-  assert.equal((await client.once("job", { slot: longest }, ({ resource }) => resource)).value, `job@${longest}`);
+  assert.equal((await client.once("job", { key: longest }, ({ resource }) => resource)).value, `job@${longest}`);
 });
 
 test("many callers of one process do it once", async (t) => {
@@ -408,14 +408,14 @@ test("events tell of runs", STOPS, async (t) => {
   const { url, pid, stop: end } = await startRedis(t);
   const [one, two] = [await connect(url, { requestTimeout: 500 }), await connect(url, { requestTimeout: 500 })];
   const told = (name) => until(() => heard.find((item) => item.event === name));
-  const { run } = await one.beginRun("job", { slot: "s", ttl: 600, renew: false });
+  const { run } = await one.beginRun("job", { key: "s", ttl: 600, renew: false });
   const next = await two.once("job", { ...JOB, wait: SOON }, () => 1);
   const taken = await told("run.taken_over");
   assert.deepEqual([taken.level, taken.fields.resource, taken.fields.token > run.token], ["info", "job@s", true]);
   assert.equal((await told("run.finished")).fields.token, next.token);
   await one.once("job", JOB, () => assert.fail("done"));
   assert.equal((await told("run.skipped")).fields.done_token, next.token);
-  await assert.rejects(two.once("late", { slot: "s", ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP")), FinishUnconfirmedError);
+  await assert.rejects(two.once("late", { key: "s", ttl: 1_000 }, () => void process.kill(pid, "SIGSTOP")), FinishUnconfirmedError);
   assert.equal((await told("run.finish_unconfirmed")).level, "warn");
   const outcomes = () => samples.filter(({ name }) => name === "leasehold_run_total").map(({ labels }) => labels.outcome);
   await until(() => outcomes().length >= 4);
@@ -427,11 +427,11 @@ test("events tell of runs", STOPS, async (t) => {
 test("the names of the protocol", () => {
   assert.equal(protocol.runResource("a@b", "c%"), "a%40b@c%25");
   assert.deepEqual([protocol.runResource("job"), protocol.runResource("job", null)], ["job@", "job@"]);
-  assert.equal(protocol.periodSlot(1_795_478_400_000, DAY), "2026-11-24T00:00:00Z");
-  assert.equal(protocol.periodSlot(1_795_478_400_000, DAY, 3_600_000), "2026-11-23T01:00:00Z");
+  assert.equal(protocol.periodKey(1_795_478_400_000, DAY), "2026-11-24T00:00:00Z");
+  assert.equal(protocol.periodKey(1_795_478_400_000, DAY, 3_600_000), "2026-11-23T01:00:00Z");
   assert.throws(() => protocol.runResource("job", ""), ConfigError);
   for (const [every, offset] of [[0, 0], [DAY, DAY], [Infinity, 0], [1_000.5, 0]]) {
-    assert.throws(() => protocol.periodSlot(0, every, offset), ConfigError);
+    assert.throws(() => protocol.periodKey(0, every, offset), ConfigError);
   }
-  assert.throws(() => protocol.periodSlot(0, "1d"), TypeError);
+  assert.throws(() => protocol.periodKey(0, "1d"), TypeError);
 });

@@ -45,7 +45,7 @@ test("errors of native code", async () => {
   });
   await client.using("b", LONG, () => namesItsCaller("LockBusyError", () => client.lockAll(["a", "b"], { wait: 0 })));
   await client.close();
-  await namesItsCaller("ClosedError", () => client.beginRun("a", { slot: "s" }));
+  await namesItsCaller("ClosedError", () => client.beginRun("a", { key: "s" }));
   await namesItsCaller("StoreUnavailableError", () => native.connect("redis://127.0.0.1:1"));
 });
 
@@ -66,12 +66,12 @@ test("errors at the edge", async (t) => {
   const { url } = await startWebdis(t, redis.url);
   const client = await edge.connect(url, PATIENT);
   await testLocks(client);
-  const [lease, run] = [await client.acquire("a", LONG), (await client.beginRun("job", { ...LONG, slot: "today" })).run];
+  const [lease, run] = [await client.acquire("a", LONG), (await client.beginRun("job", { ...LONG, key: "today" })).run];
   await client.close();
   await namesItsCaller("NotOwnedError", () => lease.check());
   await namesItsCaller("NotOwnedError", () => run.finish());
   await namesItsCaller("ClosedError", () => client.acquire("a"));
   const unreachable = await edge.connect("webdis+http://127.0.0.1:1");
   await namesItsCaller("StoreUnavailableError", () => unreachable.acquire("a", { wait: 0 }));
-  await namesItsCaller("StoreUnavailableError", () => unreachable.once("a", { slot: "s", wait: 0 }, () => {}));
+  await namesItsCaller("StoreUnavailableError", () => unreachable.once("a", { key: "s", wait: 0 }, () => {}));
 });

@@ -9,7 +9,7 @@ import * as testing from "leasehold/testing";
 const { ConfigError, FinishUnconfirmedError, LeaseLostError, LockTimeoutError, NotOwnedError, StoreUnavailableError } = leasehold;
 const TTL = 30_000;
 const DAY = 86_400_000;
-const JOB = { slot: "s", ttl: TTL };
+const JOB = { key: "s", ttl: TTL };
 
 function two() {
   const clock = new testing.FakeClock();
@@ -61,46 +61,46 @@ for (const [kind, pair] of Object.entries(pairs)) {
     await assert.rejects(again.release(), NotOwnedError);
     await again[Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")]();
     for (const end of ["finish", "release"]) {
-      assert.equal((await client.once("by itself", { slot: end }, (run) => run[end]())).ran, true);
+      assert.equal((await client.once("by itself", { key: end }, (run) => run[end]())).ran, true);
       assert.equal((await client.inspectRun("by itself", end)).done !== null, end === "finish");
     }
-    const long = { slot: "broken", ttl: 3_600_000 };
+    const long = { key: "broken", ttl: 3_600_000 };
     const broken = client.once("job", long, async ({ token }) => void (await rival.releaseIf("job@broken", { token })));
     await assert.rejects(broken, LeaseLostError);
     assert.equal((await client.inspectRun("job", "broken")).done, null);
 
     const impossible = [
-      { slot: "" },
-      { slot: "x".repeat(1_024) },
-      { slot: "s", cooldown: DAY },
-      { slot: "s", every: DAY },
+      { key: "" },
+      { key: "x".repeat(1_024) },
+      { key: "s", cooldown: DAY },
+      { key: "s", every: DAY },
       { every: DAY, cooldown: DAY },
       { every: 0 },
       { every: DAY, offset: DAY },
-      { slot: "s", offset: 5 },
+      { key: "s", offset: 5 },
       { cooldown: DAY, keep: DAY },
       { keep: 29_999 },
       { every: DAY, keep: DAY - 1 },
       { keep: DAY * 36_501 },
       { keep: Infinity },
-      { slot: "s", ttl: 10 },
-      { slot: "s", renew: false, renewEvery: 1_000 },
+      { key: "s", ttl: 10 },
+      { key: "s", renew: false, renewEvery: 1_000 },
     ];
     for (const options of impossible) {
-      await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work is to be done again: slot .*, every .*, cooldown .*, or keep / });
+      await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work is to be done again: key .*, every .*, cooldown .*, or keep / });
     await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, inspect(options));
     }
     await assert.rejects(client.once("job", { timeout: 5 }, () => 0), TypeError);
     await assert.rejects(client.inspectRun("job", ""), ConfigError);
-    await assert.rejects(client.once("job", { slot: "s", signal: AbortSignal.abort() }, () => 0), { name: "AbortError" });
-    await assert.rejects(rival.once("closing", { slot: "s" }, () => rival.close()), NotOwnedError);
-    await assert.rejects(rival.beginRun("job", { slot: "s" }), { code: "closed" });
+    await assert.rejects(client.once("job", { key: "s", signal: AbortSignal.abort() }, () => 0), { name: "AbortError" });
+    await assert.rejects(rival.once("closing", { key: "s" }, () => rival.close()), NotOwnedError);
+    await assert.rejects(rival.beginRun("job", { key: "s" }), { code: "closed" });
     assert.equal((await client.inspectRun("closing")).done, null);
     await client.close();
   });
 }
 
-test("a mark stands for as long as it is kept, and each period has a slot", async () => {
+test("a mark stands for as long as it is kept, and each period has a key", async () => {
   const { clock, client, rival } = two();
   await client.once("sync", { cooldown: 60_000 }, () => 0);
   clock.advance(58_000);

@@ -115,7 +115,7 @@ export async function runs(client: Client): Promise<number | string | undefined>
   outcome.holder;
   same<Awaited<ReturnType<typeof report>>, OnceOutcome<string>>();
 
-  const begun = await client.beginRun("a", { slot: "2026-11-24" });
+  const begun = await client.beginRun("a", { key: "2026-11-24" });
   if (begun.run === null) return begun.reason === "done" ? begun.at : begun.holder?.token;
   await using run = begun.run;
   const lease: Lease = run;
@@ -123,14 +123,14 @@ export async function runs(client: Client): Promise<number | string | undefined>
   await run.finish();
   await using other = (await client.beginRun("b", { cooldown: 5_000 })).run;
   same<typeof other, Run | null>();
-  // @ts-expect-error: the slot is a string
-  await client.once("a", { slot: new Date() }, () => 0);
+  // @ts-expect-error: the key is a string
+  await client.once("a", { key: new Date() }, () => 0);
   // @ts-expect-error: nothing says when the work is to be done again
   await client.once("a", {}, () => 0);
   // @ts-expect-error: the same
   await client.beginRun("a", { wait: 5 });
   // @ts-expect-error: a run needs its work
-  await client.once("a", { slot: "s" });
+  await client.once("a", { key: "s" });
   // @ts-expect-error: runs are given, not made
   new Run();
 
@@ -165,7 +165,7 @@ export async function permits(client: Client): Promise<number | undefined> {
   }
   await client.acquire("a", { fair: false });
   // @ts-expect-error: a run stands in no line
-  await client.once("a", { slot: "s", fair: false }, () => 0);
+  await client.once("a", { key: "s", fair: false }, () => 0);
   // @ts-expect-error: a semaphore has a number of permits
   client.semaphore("license");
   // @ts-expect-error: a wait of a try

@@ -23,7 +23,7 @@ from leasehold._options import (
     permitting,
     refuse_name,
     refuse_prefix,
-    refuse_slot,
+    refuse_key,
     refuse_unknown,
     running,
     sharing,
@@ -173,8 +173,8 @@ class Client(SyncOnly):
         max_hold: ends renewal this long after the grant, at least the ttl; off by default.
         renew_every: time between renewals, at most half the ttl; default a third of it.
         renew: False for no renewal at all.
-        fair: False to try once without a place in the line of waiters, which only
-            one Redis, PostgreSQL, SQLite and memory keep.
+        fair: False to try to take the lock ahead of the queue first; if it is held, the call queues as usual. One Redis,
+            PostgreSQL, SQLite and memory keep a queue.
         watch_holder: True to find out whether the holder lives, however short the wait is. On DynamoDB, etcd and objects only
             those who watch its record can tell: beyond the wait, it is watched until it is renewed, for about a third of the
             holder's ttl, or has stood for all of its ttl and is taken over. Elsewhere it changes nothing.
@@ -200,10 +200,10 @@ class Client(SyncOnly):
         :class:`Ran`, :class:`AlreadyDone` or :class:`RunningElsewhere`. A lock says "not at the same time"; a run says "not
         twice": when the body ends, a mark is written that turns away all who come later. An exception leaves no mark.
 
-        One of slot, every, cooldown and keep has to be given; ConfigError is raised without any.
+        One of key, every, cooldown and keep has to be given; ConfigError is raised without any.
 
-        slot: the occurrence of the job: a date, an invoice, a batch. Each is done once.
-        every: in place of a slot, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
+        key: the occurrence of the job: a date, an invoice, a batch. Each is done once.
+        every: in place of a key, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
             start of the periods, which is 1970 in UTC.
         cooldown: in place of both: once done, the job is not done again for this long, from the end of the work.
         keep: how long the mark stands: at least the ttl and the period, at most 100 years, on a quorum 7 days. By default 7
@@ -218,7 +218,7 @@ class Client(SyncOnly):
         Work is done at least once until its mark stands, and not again while it stands. A run that lost its lease may overlap
         its successor: pass ``run.token`` to what it writes to, which rejects older ones.
 
-        Raises ConfigError for settings that cannot be, such as a slot together with a cooldown. Entering raises the errors of
+        Raises ConfigError for settings that cannot be, such as a key together with a cooldown. Entering raises the errors of
         :meth:`acquire`, without LockBusyError and LockTimeoutError. Leaving raises LeaseLostError if the lease was lost, so
         that no mark was written, and FinishUnconfirmedError if no answer says that the mark stands.
         """
@@ -377,20 +377,20 @@ class Client(SyncOnly):
         refuse_name(name)
         return self._native.inspect(name)
 
-    def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+    def inspect_run(self, name: str, key: str | None = None) -> RunInfo:
         """The holder and the mark of one occurrence of a job. Raises the errors of :meth:`inspect`."""
         refuse_name(name)
-        refuse_slot(slot)
-        return self._native.inspect_run(name, slot)
+        refuse_key(key)
+        return self._native.inspect_run(name, key)
 
-    def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+    def forget_run(self, name: str, key: str | None = None) -> Mark | None:
         """Removes the mark of one occurrence of a job, so that it is done again; returns the mark, if one stood. For
         people: waits until nobody runs it, up to 10 s, and then raises LockTimeoutError. Otherwise raises the errors of
         :meth:`inspect`, and FinishUnconfirmedError.
         """
         refuse_name(name)
-        refuse_slot(slot)
-        return self._native.forget_run(name, slot)
+        refuse_key(key)
+        return self._native.forget_run(name, key)
 
     def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
         """Releases a lock if its holder matches, for a supervisor that knows that this holder is dead. One conditional write
@@ -498,7 +498,7 @@ def _run_request(native: _native.Client, name: str, options: OnceOptions) -> _na
         return native.run_request(name, **options)
     except TypeError:
         refuse_unknown("once", running, options)
-        refuse_slot(options.get("slot"))
+        refuse_key(options.get("key"))
         raise
 
 

@@ -239,7 +239,7 @@ class Process:
             return
         if self.is_held_here(name):
             message = (
-                "this thread took the lock and holds it still, so it would wait for itself for ever: locks are not reentrant. "
+                "this thread took the lock and holds it still, so it would wait for itself forever: locks are not reentrant. "
                 "Release it first; if another thread is going to, set a wait"
             )
             raise about(ConfigError(message), name)
@@ -294,13 +294,13 @@ class Process:
             holding = clock._store.holder(name, clock._read())
         return None if holding is None else _info(name, holding)
 
-    def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+    def inspect_run(self, name: str, key: str | None = None) -> RunInfo:
         with self.clock._mutex:
-            return inspect_run(self, name, slot)
+            return inspect_run(self, name, key)
 
-    def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+    def forget_run(self, name: str, key: str | None = None) -> Mark | None:
         with self.clock._mutex:
-            return forget_run(self, name, slot)
+            return forget_run(self, name, key)
 
     def release_if(self, name: str, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
         checker().release_if(name, token=token, owner=owner)

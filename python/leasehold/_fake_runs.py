@@ -5,7 +5,7 @@ from __future__ import annotations
 from leasehold._errors import ConfigError, LockTimeoutError
 from leasehold._fake_lease import FakeLease
 from leasehold._fakes import checker, to_ns, to_wait
-from leasehold._options import refuse_slot
+from leasehold._options import refuse_key
 from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
 from leasehold.protocol import Client as Machine
 from leasehold.protocol import (
@@ -17,7 +17,7 @@ from leasehold.protocol import (
     Renewal,
     RunOptions,
     Wait,
-    period_slot,
+    period_key,
     run_resource,
 )
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _DEFAULT_KEEP_NS = 7 * 86_400 * 10**9
 _MAX_KEEP_NS = 36_500 * 86_400 * 10**9
 _UNSPOKEN = (
-    "say when the work is to be done again: slot (never for this one, such as a date), every (in the next period), "
+    "say when the work is to be done again: key (never for this one, such as a date), every (in the next period), "
     "cooldown (after so long), or keep (after so long, and the name says which work it is)"
 )
 """As the real client says it."""
@@ -42,11 +42,11 @@ class FakeRunRequest:
     """The options of a run, checked before it begins."""
 
     def __init__(self, process: Process, name: str, options: OnceOptions) -> None:
-        refuse_slot(options.get("slot"))
+        refuse_key(options.get("key"))
         # Rejects what cannot be now, not in the middle of the work.
         checker().run_request(name, **options)
         given = {**options}
-        slot, every, offset = (given.pop(key, None) for key in ("slot", "every", "offset"))
+        key, every, offset = (given.pop(key, None) for key in ("key", "every", "offset"))
         cooldown, keep, trust = given.pop("cooldown", None), given.pop("keep", None), given.pop("trust_quorum", None)
         wait, renew_every = given.pop("wait", None), given.pop("renew_every", None)
         again = given.pop("even_if_done", None)
@@ -54,21 +54,21 @@ class FakeRunRequest:
         if every is not None:
             keep = _kept_for_a_period(keep, to_ns(every))  # type: ignore[arg-type]
         self._process = process
-        self._name, self._slot, self._every, self._offset = name, slot, every, offset
+        self._name, self._key, self._every, self._offset = name, key, every, offset
         given["owner"] = given.get("owner") or process._owner
         given["wait"] = Wait.Once() if wait is None else to_wait(wait)
         if renew_every is not None:
             given["renewal"] = Renewal.Every(renew_every)  # type: ignore[arg-type]
         given["run"] = RunOptions(keep if cooldown is None else cooldown, trust, again)  # type: ignore[arg-type]
         self._options = LockOptions(**given)  # type: ignore[arg-type]
-        if slot is None and every is None and cooldown is None and keep is None:
+        if key is None and every is None and cooldown is None and keep is None:
             raise ConfigError(_UNSPOKEN)
 
     def _resource(self, unix_ms: int) -> str:
         if self._every is None:
-            return run_resource(self._name, self._slot)  # type: ignore[arg-type]
-        slot = period_slot(unix_ms, self._every, self._offset or 0)  # type: ignore[arg-type]
-        return run_resource(self._name, slot)
+            return run_resource(self._name, self._key)  # type: ignore[arg-type]
+        key = period_key(unix_ms, self._every, self._offset or 0)  # type: ignore[arg-type]
+        return run_resource(self._name, key)
 
     def begin(self) -> FakeLease | AlreadyDone | RunningElsewhere:
         process = self._process
@@ -91,14 +91,14 @@ def _kept_for_a_period(keep: Seconds | None, period_ns: int) -> Seconds | None:
     return keep
 
 
-def inspect_run(process: Process, name: str, slot: str | None) -> RunInfo:
-    resource = run_resource(name, slot)
+def inspect_run(process: Process, name: str, key: str | None) -> RunInfo:
+    resource = run_resource(name, key)
     holder = process.inspect(resource)
     return RunInfo(resource, holder, _mark(process.clock._store.mark(resource, process.clock._read())))  # type: ignore[arg-type]
 
 
-def forget_run(process: Process, name: str, slot: str | None) -> Mark | None:
-    clock, info = process.clock, inspect_run(process, name, slot)
+def forget_run(process: Process, name: str, key: str | None) -> Mark | None:
+    clock, info = process.clock, inspect_run(process, name, key)
     if info.done is None:
         return None
     clock._until(clock._ns + to_ns(_FORGET_WAIT), lambda: process.inspect(info.resource) is None)

@@ -29,11 +29,11 @@ def requester(
     function: Callable[..., object], name: str, options: OnceOptions
 ) -> Callable[[tuple[object, ...], Mapping[str, object]], tuple[str, OnceOptions]]:
     """Returns a function that gives the name and options for each call of the decorated one."""
-    name_of, slot = namer(function, name, "name of the run"), options.get("slot")
-    if slot is None:
+    name_of, key = namer(function, name, "name of the run"), options.get("key")
+    if key is None:
         return lambda args, kwargs: (name_of(args, kwargs), options)
-    slot_of = namer(function, slot, "slot")
-    return lambda args, kwargs: (name_of(args, kwargs), {**options, "slot": slot_of(args, kwargs)})
+    key_of = namer(function, key, "key")
+    return lambda args, kwargs: (name_of(args, kwargs), {**options, "key": key_of(args, kwargs)})
 
 
 class Once(OnceBase, SyncOnly):
@@ -57,7 +57,7 @@ class Once(OnceBase, SyncOnly):
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]:
         """Decorates: each call is a run, and answers ``Ran(value)``, ``AlreadyDone(...)`` or ``RunningElsewhere(...)``, of
-        which only the first is true. Fields of the name and of the slot, as in ``"report-{day}"``, are filled from the
+        which only the first is true. Fields of the name and of the key, as in ``"report-{day}"``, are filled from the
         arguments of the call. An exception of the function is raised, and leaves no mark.
         """
         refuse_deferred(function, _LATER)

@@ -203,7 +203,7 @@ def running(
     self: object,
     name: str,
     *,
-    slot: str | None = None,
+    key: str | None = None,
     every: Seconds | None = None,
     offset: Seconds | None = None,
     cooldown: Seconds | None = None,
@@ -266,10 +266,10 @@ def refuse_prefix(prefix: object) -> None:
         raise TypeError(f"prefix must be the beginning of names, a str, not {type(prefix).__name__}: {prefix!r}")
 
 
-def refuse_slot(slot: object) -> None:
-    """Raises TypeError unless the slot is a str or None."""
-    if not (slot is None or isinstance(slot, str)):
-        raise TypeError(f"slot must be a str, such as day.isoformat() for a date, not {type(slot).__name__}: {slot!r}")
+def refuse_key(key: object) -> None:
+    """Raises TypeError unless the key is a str or None."""
+    if not (key is None or isinstance(key, str)):
+        raise TypeError(f"key must be a str, such as day.isoformat() for a date, not {type(key).__name__}: {key!r}")
 
 
 def warn(message: str) -> None:

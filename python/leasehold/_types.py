@@ -35,7 +35,7 @@ class LockOptions(TryOptions, total=False):
 class OnceOptions(TypedDict, total=False):
     """Options of a run."""
 
-    slot: str | None
+    key: str | None
     every: Seconds | None
     offset: Seconds | None
     cooldown: Seconds | None

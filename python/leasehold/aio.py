@@ -34,7 +34,7 @@ from leasehold._options import (
     connecting,
     refuse_name,
     refuse_prefix,
-    refuse_slot,
+    refuse_key,
     refuse_unknown,
     running,
     shown_as,
@@ -252,19 +252,19 @@ class Client(AsyncOnly):
         return info
 
     @asked
-    async def inspect_run(self, name: str, slot: str | None = None) -> RunInfo:
+    async def inspect_run(self, name: str, key: str | None = None) -> RunInfo:
         """See :meth:`leasehold.Client.inspect_run`."""
         refuse_name(name)
-        refuse_slot(slot)
-        info: RunInfo = await perform(self._native.begin_inspect_run(name, slot))
+        refuse_key(key)
+        info: RunInfo = await perform(self._native.begin_inspect_run(name, key))
         return info
 
     @asked
-    async def forget_run(self, name: str, slot: str | None = None) -> Mark | None:
+    async def forget_run(self, name: str, key: str | None = None) -> Mark | None:
         """See :meth:`leasehold.Client.forget_run`."""
         refuse_name(name)
-        refuse_slot(slot)
-        mark: Mark | None = await perform(self._native.begin_forget_run(name, slot))
+        refuse_key(key)
+        mark: Mark | None = await perform(self._native.begin_forget_run(name, key))
         return mark
 
     @asked

@@ -124,7 +124,7 @@ class RedisGuard:
 class ObjectGuard:
     """Keeps the mark of an object in front of its data, as ``34 data``. It makes the bodies that you write with your own
     client library, on the condition that nobody has written since you read the object (``If-Match``, ``ifGenerationMatch``).
-    When somebody has, read again and make the body anew.
+    When somebody has, read again and make the body again.
     """
 
     @staticmethod

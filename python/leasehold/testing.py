@@ -15,7 +15,7 @@ True
 
 Runs as well, here one that ends without an answer of the store:
 
->>> with client.once("report", slot="monday") as run:
+>>> with client.once("report", key="monday") as run:
 ...     client.store_down()
 Traceback (most recent call last):
     ...

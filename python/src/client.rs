@@ -270,13 +270,13 @@ impl Client {
         request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
     }
 
-    #[pyo3(signature = (name, *, slot=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, trust_quorum=false, even_if_done=false, watch_holder=false))]
+    #[pyo3(signature = (name, *, key=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, trust_quorum=false, even_if_done=false, watch_holder=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run_request(
         &self,
         py: Python<'_>,
         name: &str,
-        slot: Option<String>,
+        key: Option<String>,
         every: Option<Seconds>,
         offset: Option<Seconds>,
         cooldown: Option<Seconds>,
@@ -293,7 +293,7 @@ impl Client {
         watch_holder: bool,
     ) -> PyResult<RunRequest> {
         let settings = run::Settings {
-            slot,
+            key,
             every,
             offset,
             cooldown,
@@ -407,30 +407,30 @@ impl Client {
         Operation::new(async move { client.inspect(name).await.map(Outcome::Info) })
     }
 
-    #[pyo3(signature = (name, slot=None))]
-    fn inspect_run<'py>(&self, py: Python<'py>, name: &str, slot: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let seen = py.detach(|| ffi::inspect_run(&self.0, name, slot));
+    #[pyo3(signature = (name, key=None))]
+    fn inspect_run<'py>(&self, py: Python<'py>, name: &str, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+        let seen = py.detach(|| ffi::inspect_run(&self.0, name, key));
         run::info(py, seen.map_err(|error| raised(py, &error))?)
     }
 
-    #[pyo3(signature = (name, slot=None))]
-    fn begin_inspect_run(&self, name: String, slot: Option<String>) -> Operation {
+    #[pyo3(signature = (name, key=None))]
+    fn begin_inspect_run(&self, name: String, key: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
-        Operation::new(async move { client.inspect_run(&name, slot.as_deref()).await.map(Outcome::RunInfo) })
+        Operation::new(async move { client.inspect_run(&name, key.as_deref()).await.map(Outcome::RunInfo) })
     }
 
-    #[pyo3(signature = (name, slot=None))]
-    fn forget_run<'py>(&self, py: Python<'py>, name: &str, slot: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (name, key=None))]
+    fn forget_run<'py>(&self, py: Python<'py>, name: &str, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let mut signals = Signals::default();
-        let forgotten = py.detach(|| ffi::forget_run(&self.0, name, slot, || signals.interrupt()));
+        let forgotten = py.detach(|| ffi::forget_run(&self.0, name, key, || signals.interrupt()));
         signals.check()?;
         run::mark(py, forgotten.map_err(|error| raised(py, &error))?)
     }
 
-    #[pyo3(signature = (name, slot=None))]
-    fn begin_forget_run(&self, name: String, slot: Option<String>) -> Operation {
+    #[pyo3(signature = (name, key=None))]
+    fn begin_forget_run(&self, name: String, key: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
-        Operation::new(async move { client.forget_run(&name, slot.as_deref()).await.map(Outcome::Mark) })
+        Operation::new(async move { client.forget_run(&name, key.as_deref()).await.map(Outcome::Mark) })
     }
 
     #[pyo3(signature = (name, *, token=None, owner=None))]

@@ -35,7 +35,7 @@ impl Seconds {
         }
     }
 
-    /// `None` is for ever.
+    /// `None` is forever.
     pub(crate) fn if_finite(self) -> Option<Duration> {
         match self.length {
             Length::Finite(length) => Some(length),

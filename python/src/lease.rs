@@ -113,7 +113,7 @@ impl Lease {
         Err(errors::config(py, NOTHING_TO_EXTEND))
     }
 
-    /// Ends the lease this many seconds from now; each call starts the time anew. Returns whether there was a lease to
+    /// Ends the lease this many seconds from now; each call starts the time again. Returns whether there was a lease to
     /// end.
     fn _end_after(&self, py: Python<'_>, seconds: Seconds) -> PyResult<bool> {
         let after = seconds.finite(py, "the time")?;
@@ -363,7 +363,7 @@ impl Lost {
         self.0.is_lost()
     }
 
-    /// Waits until the lease has ended, for at most `timeout` seconds (default: for ever), and returns whether it was
+    /// Waits until the lease has ended, for at most `timeout` seconds (default: forever), and returns whether it was
     /// lost: False if it was released, or still holds.
     #[pyo3(signature = (timeout = None))]
     fn wait(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<bool> {

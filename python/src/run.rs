@@ -18,7 +18,7 @@ use crate::signals::Signals;
 
 /// The settings of a run.
 pub(crate) struct Settings<'py> {
-    pub(crate) slot: Option<String>,
+    pub(crate) key: Option<String>,
     pub(crate) every: Option<Seconds>,
     pub(crate) offset: Option<Seconds>,
     pub(crate) cooldown: Option<Seconds>,
@@ -49,16 +49,16 @@ impl Settings<'_> {
         ];
         convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
         convert::warn_of_long(py, [("every", self.every), ("cooldown", self.cooldown), ("keep", self.keep)])?;
-        if self.slot.is_some() && self.every.is_some() {
-            return Err(errors::config(py, "a run has a slot or a period, not both: leave out slot or every"));
+        if self.key.is_some() && self.every.is_some() {
+            return Err(errors::config(py, "a run has a key or a period, not both: leave out key or every"));
         }
         for (name, length, set) in lengths {
             if let Some(length) = length {
                 request = set(request, length.finite(py, name)?);
             }
         }
-        if let Some(slot) = self.slot {
-            request = request.slot(slot);
+        if let Some(key) = self.key {
+            request = request.key(key);
         }
         if let Some(wait) = self.wait {
             request = request.wait(wait.if_finite().unwrap_or(Duration::MAX));

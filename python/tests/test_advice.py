@@ -47,7 +47,7 @@ def test_a_period_of_years_raises_a_warning_at_the_line_of_the_caller(memory: st
     calls: list[Callable[[], object]] = [
         lambda: client.once(name, every=86_400_000),
         lambda: client.once(name, cooldown=86_400_000),
-        lambda: client.once(name, slot="s", keep=86_400_000.0),
+        lambda: client.once(name, key="s", keep=86_400_000.0),
     ]
     for call in calls:
         with pytest.warns(UserWarning, match="=86400000 is 1000 days, since .* seconds: .* write [a-z]+=86400, ") as warned:
@@ -56,7 +56,7 @@ def test_a_period_of_years_raises_a_warning_at_the_line_of_the_caller(memory: st
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for keep in (86_400, 365 * 86_400, 10 * 365 * 86_400, timedelta(days=1000)):
-            client.once(name, slot="s", keep=keep)
+            client.once(name, key="s", keep=keep)
 
 
 def test_a_period_of_years_is_logged_once_in_a_process() -> None:

@@ -175,7 +175,7 @@ def test_several_celery_beats_send_each_entry_once(log_of: Any, redis: str, tmp_
     app.close()
 
 
-def test_a_celery_crontab_has_a_slot_for_each_of_its_times() -> None:
+def test_a_celery_crontab_has_a_key_for_each_of_its_times() -> None:
     from datetime import datetime, timezone
     from types import SimpleNamespace
 
@@ -185,7 +185,7 @@ def test_a_celery_crontab_has_a_slot_for_each_of_its_times() -> None:
 
     nightly = crontab(hour=2, minute=0)
     for begun in (datetime(2026, 11, 23, 2, 0, 5, tzinfo=timezone.utc), datetime(2026, 11, 23, 12, tzinfo=timezone.utc)):
-        assert _occurrence(SimpleNamespace(schedule=nightly, last_run_at=begun)) == {"slot": "2026-11-24T02:00Z"}
+        assert _occurrence(SimpleNamespace(schedule=nightly, last_run_at=begun)) == {"key": "2026-11-24T02:00Z"}
     hourly = SimpleNamespace(schedule=schedule(3600), last_run_at=None)
     assert _occurrence(hourly)["every"] == timedelta(hours=1)
 
@@ -294,7 +294,7 @@ from django.core.management.base import BaseCommand
 from leasehold.contrib.django import OnceMixin
 
 class Command(OnceMixin, BaseCommand):
-    once_name, once = "report", {"slot": "monday", "ttl": 1}
+    once_name, once = "report", {"key": "monday", "ttl": 1}
     def handle(self, *args, **options):
         print("handles", self.run.token, flush=True)
         sys.stdin.readline()

@@ -65,7 +65,7 @@ def client(database: Database) -> Iterator[leasehold.Client]:
 
 
 def test_work_and_mark_are_committed_together(database: Database, client: leasehold.Client) -> None:
-    once = client.once("bill", slot="2026-11", ttl=TTL, owner="biller")
+    once = client.once("bill", key="2026-11", ttl=TTL, owner="biller")
     with once as mine:
         assert mine is not None
         with psycopg.connect(database.conninfo) as db:
@@ -77,7 +77,7 @@ def test_work_and_mark_are_committed_together(database: Database, client: leaseh
         assert done is not None and (done.owner, done.token) == ("biller", mine.token)
     with pytest.raises(leasehold.NotOwnedError):
         mine.mark_in()
-    with client.once("bill", slot="2026-11") as again:
+    with client.once("bill", key="2026-11") as again:
         assert again is None
     assert database.bills() == 1
 
@@ -151,7 +151,7 @@ BILLER = """
             if at == stop:
                 print(at, flush=True)
                 sys.stdin.read()
-        with leasehold.connect(store) as client, client.once("bill", slot="2026-11", ttl=2, wait=PATIENCE) as run:
+        with leasehold.connect(store) as client, client.once("bill", key="2026-11", ttl=2, wait=PATIENCE) as run:
             if run:
                 with psycopg.connect(conninfo) as db:
                     db.execute("INSERT INTO bills VALUES ('2026-11')")

@@ -21,7 +21,7 @@ from test_processes import says, start
 
 import leasehold
 from leasehold import AlreadyDone, Ran, RunningElsewhere
-from leasehold.protocol import period_slot, run_resource
+from leasehold.protocol import period_key, run_resource
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -30,14 +30,14 @@ def store(request: pytest.FixtureRequest) -> str:
     return url
 
 
-def is_open(client: leasehold.Client, name: str, slot: str | None = None) -> bool:
+def is_open(client: leasehold.Client, name: str, key: str | None = None) -> bool:
     """True if nobody is at it, and no mark stands."""
-    info = client.inspect_run(name, slot)
+    info = client.inspect_run(name, key)
     return info.holder is None and info.done is None
 
 
-def test_a_slot_is_done_once(client: leasehold.Client, store: str, name: str) -> None:
-    with client.once(name, slot="2026-11-24", ttl=TTL, owner="first") as run:
+def test_a_key_is_done_once(client: leasehold.Client, store: str, name: str) -> None:
+    with client.once(name, key="2026-11-24", ttl=TTL, owner="first") as run:
         assert isinstance(run, leasehold.Run) and isinstance(run, leasehold.Lease) and run
         assert (run.resource, run.owner) == (f"{name}@2026-11-24", "first")
         run.check(0.1)
@@ -46,7 +46,7 @@ def test_a_slot_is_done_once(client: leasehold.Client, store: str, name: str) ->
         assert info.done is None and info.holder is not None and info.holder.token == run.token
     assert run.remaining() == 0.0 and not run.lost.is_set()
     with connect(store) as other:
-        again = other.once(name, slot="2026-11-24")
+        again = other.once(name, key="2026-11-24")
         with again as nothing:
             assert nothing is None
         done = again.outcome
@@ -56,7 +56,7 @@ def test_a_slot_is_done_once(client: leasehold.Client, store: str, name: str) ->
         info = other.inspect_run(name, "2026-11-24")
         assert info.holder is None and info.resource == f"{name}@2026-11-24"
         assert info.done and info.done.token == run.token and type(info.done) is leasehold.Mark
-        following = other.once(name, slot="2026-11-25")
+        following = other.once(name, key="2026-11-25")
         with following as next_run:
             assert next_run is not None
         assert following.outcome is None
@@ -77,10 +77,10 @@ def test_a_run_that_is_under_way_is_left_alone(client: leasehold.Client, store: 
 
 @pytest.mark.parametrize("ending", [ZeroDivisionError, SystemExit, KeyboardInterrupt, GeneratorExit])
 def test_an_exception_leaves_no_mark(client: leasehold.Client, name: str, ending: type[BaseException]) -> None:
-    with pytest.raises(ending), client.once(name, slot="s", ttl=TTL):
+    with pytest.raises(ending), client.once(name, key="s", ttl=TTL):
         raise ending
     assert is_open(client, name, "s")
-    with client.once(name, slot="s", ttl=TTL) as run:
+    with client.once(name, key="s", ttl=TTL) as run:
         assert run is not None
 
 
@@ -107,7 +107,7 @@ def test_a_process_that_exits_in_its_body_leaves_no_mark(store: str) -> None:
 def test_a_stand_by_takes_over_from_a_killed_runner(store: str) -> None:
     runner = start(
         """
-        with leasehold.connect(sys.argv[1]).once("killed", slot="s", ttl=1) as run:
+        with leasehold.connect(sys.argv[1]).once("killed", key="s", ttl=1) as run:
             print(run.token, flush=True)
             time.sleep(3600)
         """,
@@ -117,7 +117,7 @@ def test_a_stand_by_takes_over_from_a_killed_runner(store: str) -> None:
     runner.kill()
     runner.communicate()
     with connect(store) as client:
-        with client.once("killed", slot="s", ttl=TTL, wait=PATIENCE) as run:
+        with client.once("killed", key="s", ttl=TTL, wait=PATIENCE) as run:
             assert run is not None and run.token > token
         info = client.inspect_run("killed", "s")
         assert info.done and info.done.token == run.token
@@ -145,7 +145,7 @@ def test_a_stand_by_learns_that_the_work_is_done(client: leasehold.Client, store
 
 
 def test_a_body_may_finish_or_release_by_itself(client: leasehold.Client, name: str) -> None:
-    with client.once(name, slot="finished", ttl=TTL) as run:
+    with client.once(name, key="finished", ttl=TTL) as run:
         assert run is not None
         run.finish()
         with pytest.raises(leasehold.NotOwnedError):
@@ -153,13 +153,13 @@ def test_a_body_may_finish_or_release_by_itself(client: leasehold.Client, name: 
         with pytest.raises(leasehold.NotOwnedError):
             run.release()
     assert client.inspect_run(name, "finished").done
-    with client.once(name, slot="released", ttl=TTL) as run:
+    with client.once(name, key="released", ttl=TTL) as run:
         assert run is not None
         run.release()
         with pytest.raises(leasehold.NotOwnedError):
             run.finish()
     assert is_open(client, name, "released")
-    with pytest.raises(ZeroDivisionError), client.once(name, slot="finished first", ttl=TTL) as run:
+    with pytest.raises(ZeroDivisionError), client.once(name, key="finished first", ttl=TTL) as run:
         assert run is not None
         run.finish()
         _ = 1 / 0
@@ -167,17 +167,17 @@ def test_a_body_may_finish_or_release_by_itself(client: leasehold.Client, name: 
 
 
 def test_a_lost_run_writes_no_mark(client: leasehold.Client, store: str, name: str) -> None:
-    with pytest.raises(leasehold.LeaseLostError), client.once(name, slot="s", ttl=1) as run, connect(store) as other:
+    with pytest.raises(leasehold.LeaseLostError), client.once(name, key="s", ttl=1) as run, connect(store) as other:
         assert run is not None
         assert other.release_if(run.resource, token=run.token)
     assert client.inspect_run(name, "s").done is None
     # The loss is known before the end of the body.
-    with pytest.raises(leasehold.LeaseLostError), client.once(name, slot="s", ttl=0.5) as run, connect(store) as other:
+    with pytest.raises(leasehold.LeaseLostError), client.once(name, key="s", ttl=0.5) as run, connect(store) as other:
         assert run is not None
         assert other.release_if(run.resource, token=run.token)
         assert run.lost.wait(PATIENCE)
     assert client.inspect_run(name, "s").done is None
-    with pytest.raises(ZeroDivisionError), client.once(name, slot="s", ttl=1) as run, connect(store) as other:
+    with pytest.raises(ZeroDivisionError), client.once(name, key="s", ttl=1) as run, connect(store) as other:
         assert run is not None
         assert other.release_if(run.resource, token=run.token)
         _ = 1 / 0
@@ -240,7 +240,7 @@ def test_an_interrupt_ends_the_wait_for_a_finish(tmp_path: Path) -> None:
 def test_a_decorated_function_is_called_once(client: leasehold.Client, name: str) -> None:
     calls: list[object] = []
 
-    @client.once(name + "-{day}", slot="{part:02}", keep=timedelta(days=1), ttl=TTL)
+    @client.once(name + "-{day}", key="{part:02}", keep=timedelta(days=1), ttl=TTL)
     def report(day: str, part: int = 1) -> str:
         """Reports."""
         calls.append((day, part))
@@ -280,8 +280,8 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
     with pytest.raises(TypeError, match="asyncio|aio"):
         client.once(name, keep=604_800)(lambda: coroutine())()
     assert is_open(client, name)
-    with pytest.raises(leasehold.ConfigError, match="slot .* has the field 'week'"):
-        client.once(name, slot="{week}")(lambda day: None)
+    with pytest.raises(leasehold.ConfigError, match="key .* has the field 'week'"):
+        client.once(name, key="{week}")(lambda day: None)
     with pytest.raises(leasehold.ConfigError, match="name of the run .* has the field 'week'"):
         client.once("{week}", keep=604_800)(lambda day: None)
 
@@ -289,17 +289,17 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
 @pytest.mark.parametrize(
     "options",
     [
-        {"slot": ""},
-        {"slot": "x" * 1024},
-        {"slot": "a\nb"},
-        {"slot": "s", "cooldown": 60},
-        {"slot": "s", "every": 60},
+        {"key": ""},
+        {"key": "x" * 1024},
+        {"key": "a\nb"},
+        {"key": "s", "cooldown": 60},
+        {"key": "s", "every": 60},
         {"every": 60, "cooldown": 60},
         {"every": 0},
         {"every": 0.5},
         {"every": timedelta(days=36501)},
         {"every": 60, "offset": 60},
-        {"slot": "s", "offset": 5},
+        {"key": "s", "offset": 5},
         {"cooldown": 60, "keep": 60},
         {"keep": 29},
         {"every": 3600, "keep": 3599},
@@ -307,12 +307,12 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
         {"keep": timedelta(days=36501)},
         {"keep": math.inf},
         {"keep": -1},
-        {"slot": "s", "ttl": 0.01},
-        {"slot": "s", "wait": -1},
+        {"key": "s", "ttl": 0.01},
+        {"key": "s", "wait": -1},
     ],
 )
 def test_impossible_settings_are_refused_at_once(client: leasehold.Client, name: str, options: Any) -> None:
-    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: slot .* keep "):
+    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: key .* keep "):
         client.once(name)
     with pytest.raises(leasehold.ConfigError):
         client.once(name, **options)
@@ -326,11 +326,11 @@ def test_wrong_arguments_are_explained(client: leasehold.Client, name: str) -> N
     with pytest.raises(TypeError, match="name"):
         client.once(7)  # type: ignore[arg-type]
     for call in (
-        lambda: client.once(name, slot=date(2026, 11, 24)),  # type: ignore[arg-type]
+        lambda: client.once(name, key=date(2026, 11, 24)),  # type: ignore[arg-type]
         lambda: client.inspect_run(name, date(2026, 11, 24)),  # type: ignore[arg-type]
         lambda: client.forget_run(name, date(2026, 11, 24)),  # type: ignore[arg-type]
     ):
-        with pytest.raises(TypeError, match="slot must be a str, such as day.isoformat\\(\\) for a date, not date"):
+        with pytest.raises(TypeError, match="key must be a str, such as day.isoformat\\(\\) for a date, not date"):
             call()
     with pytest.raises(TypeError, match="if run:"):
         bool(client.once(name, keep=604_800))
@@ -344,13 +344,13 @@ def test_wrong_arguments_are_explained(client: leasehold.Client, name: str) -> N
         leasehold.unknown  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_odd_slots_are_apart(client: leasehold.Client, name: str) -> None:
+def test_odd_keys_are_apart(client: leasehold.Client, name: str) -> None:
     pairs = [(f"{name}@b", "c"), (name, "b@c"), (f"{name}%40b", "c"), (name, "ü 🦀"), (name, "c"), (name, None)]
-    for job, slot in pairs:
-        with client.once(job, slot=slot, keep=604_800, ttl=TTL) as run:
-            assert run is not None, (job, slot)
-    assert all(client.inspect_run(job, slot).done for job, slot in pairs)
-    assert len({client.inspect_run(job, slot).resource for job, slot in pairs}) == len(pairs)
+    for job, key in pairs:
+        with client.once(job, key=key, keep=604_800, ttl=TTL) as run:
+            assert run is not None, (job, key)
+    assert all(client.inspect_run(job, key).done for job, key in pairs)
+    assert len({client.inspect_run(job, key).resource for job, key in pairs}) == len(pairs)
 
 
 def test_a_period_and_a_cooldown(client: leasehold.Client, name: str) -> None:
@@ -373,9 +373,9 @@ def test_a_period_and_a_cooldown(client: leasehold.Client, name: str) -> None:
 
 
 def test_a_run_can_be_repeated_by_hand(client: leasehold.Client, name: str) -> None:
-    with client.once(name, slot="s", ttl=TTL) as first:
+    with client.once(name, key="s", ttl=TTL) as first:
         assert first is not None
-    with client.once(name, slot="s", ttl=TTL, even_if_done=True) as again:
+    with client.once(name, key="s", ttl=TTL, even_if_done=True) as again:
         assert again is not None and again.token > first.token
     mark = client.inspect_run(name, "s").done
     assert mark is not None and mark.token == again.token
@@ -383,12 +383,12 @@ def test_a_run_can_be_repeated_by_hand(client: leasehold.Client, name: str) -> N
 
 def test_a_run_can_be_forgotten(client: leasehold.Client, name: str) -> None:
     assert client.forget_run(name, "s") is None
-    with client.once(name, slot="s", ttl=TTL) as first:
+    with client.once(name, key="s", ttl=TTL) as first:
         assert first is not None
-    mark = client.forget_run(name, slot="s")
+    mark = client.forget_run(name, key="s")
     assert mark is not None and mark.token == first.token
     eventually("the mark is gone", lambda: client.inspect_run(name, "s").done is None)
-    with client.once(name, slot="s", ttl=TTL) as again:
+    with client.once(name, key="s", ttl=TTL) as again:
         assert again is not None and again.token > first.token
     for call in (client.inspect_run, client.forget_run):
         with pytest.raises(leasehold.ConfigError):
@@ -425,13 +425,13 @@ def test_a_dropped_run_leaves_no_mark(client: leasehold.Client, name: str) -> No
 def test_the_names_of_the_protocol() -> None:
     assert run_resource("a@b", "c%") == "a%40b@c%25"
     assert run_resource("job") == "job@"
-    assert period_slot(1_795_478_400_000, timedelta(days=1)) == "2026-11-24T00:00:00Z"
-    assert period_slot(1_795_478_400_000, 86400, 3600) == "2026-11-23T01:00:00Z"
+    assert period_key(1_795_478_400_000, timedelta(days=1)) == "2026-11-24T00:00:00Z"
+    assert period_key(1_795_478_400_000, 86400, 3600) == "2026-11-23T01:00:00Z"
     with pytest.raises(leasehold.ConfigError):
         run_resource("job", "")
     for every, offset in ((0, 0), (60, 60), (math.inf, 0)):
         with pytest.raises(leasehold.ConfigError):
-            period_slot(0, every, offset)
+            period_key(0, every, offset)
 
 
 def test_the_answers_are_values() -> None:

@@ -26,8 +26,8 @@ def store(request: pytest.FixtureRequest) -> str:
     return url
 
 
-async def is_open(client: aio.Client, name: str, slot: str | None = None) -> bool:
-    info = await client.inspect_run(name, slot)
+async def is_open(client: aio.Client, name: str, key: str | None = None) -> bool:
+    info = await client.inspect_run(name, key)
     return info.holder is None and info.done is None
 
 
@@ -39,13 +39,13 @@ async def stands_by(caplog: pytest.LogCaptureFixture, name: str) -> None:
     await eventually("somebody stands by", is_told)
 
 
-def test_a_slot_is_done_once(run: Runner, store: str, name: str) -> None:
+def test_a_key_is_done_once(run: Runner, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client, await connect(store) as other:
-            async with client.once(name, slot="s", ttl=TTL) as work:
+            async with client.once(name, key="s", ttl=TTL) as work:
                 assert isinstance(work, aio.Run) and isinstance(work, aio.Lease) and work
                 work.check(0.1)
-                late = other.once(name, slot="s")
+                late = other.once(name, key="s")
                 async with late as nothing:
                     assert nothing is None
                 assert isinstance(late.outcome, RunningElsewhere) and late.outcome.holder is not None
@@ -145,13 +145,13 @@ def test_a_stand_by_learns_that_the_work_is_done(
 def test_a_body_may_finish_or_release_by_itself(run: Runner, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client:
-            async with client.once(name, slot="finished", ttl=TTL) as work:
+            async with client.once(name, key="finished", ttl=TTL) as work:
                 assert work is not None
                 await work.finish()
                 with pytest.raises(leasehold.NotOwnedError):
                     await work.finish()
             assert (await client.inspect_run(name, "finished")).done
-            async with client.once(name, slot="released", ttl=TTL) as work:
+            async with client.once(name, key="released", ttl=TTL) as work:
                 assert work is not None
                 await work.release()
             assert await is_open(client, name, "released")
@@ -221,7 +221,7 @@ def test_a_decorated_coroutine_function_is_called_once(run: Runner, store: str, 
     async def body() -> None:
         async with await connect(store) as client:
 
-            @client.once(name + "-{day}", slot="{part}", ttl=TTL)
+            @client.once(name + "-{day}", key="{part}", ttl=TTL)
             async def report(day: str, part: int = 1) -> str:
                 """Reports."""
                 if part == 3:
@@ -238,6 +238,6 @@ def test_a_decorated_coroutine_function_is_called_once(run: Runner, store: str, 
             with pytest.raises(TypeError):
                 client.once(name, keep=604_800)(lambda: None)  # type: ignore[arg-type, return-value]
             with pytest.raises(leasehold.ConfigError):
-                client.once(name, slot="s", cooldown=60)
+                client.once(name, key="s", cooldown=60)
 
     run(body())

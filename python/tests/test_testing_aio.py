@@ -76,14 +76,14 @@ def test_a_fake_client_does_what_the_real_one_does(two: Pair) -> None:
             with pytest.raises(leasehold.LeaseLostError):
                 await held.release()
 
-            @client.once("bill-{number}", slot="only")
+            @client.once("bill-{number}", key="only")
             async def bill(number: int) -> str:
                 return f"billed {number}"
 
             assert await bill(42) == leasehold.Ran("billed 42") and isinstance(await bill(42), leasehold.AlreadyDone)
-            async with client.once("report", slot="monday") as run:
+            async with client.once("report", key="monday") as run:
                 assert run is not None
-                async with (once := rival.once("report", slot="monday")) as none:
+                async with (once := rival.once("report", key="monday")) as none:
                     assert none is None and isinstance(once.outcome, leasehold.RunningElsewhere)
             assert (await client.inspect_run("report", "monday")).done is not None
             await client.close()

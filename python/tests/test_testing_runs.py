@@ -21,8 +21,8 @@ Two = tuple[leasehold.Client, leasehold.Client]
 
 def test_a_run_is_done_once(two: Two) -> None:
     client, rival = two
-    late = rival.once("job", slot="s")
-    with client.once("job", slot="s", ttl=TTL) as run:
+    late = rival.once("job", key="s")
+    with client.once("job", key="s", ttl=TTL) as run:
         assert run is not None and run.resource == "job@s"
         with late as nothing:
             assert nothing is None
@@ -49,12 +49,12 @@ def test_a_body_that_raises_leaves_no_mark(two: Two) -> None:
 
 def test_a_body_may_finish_or_release_by_itself(two: Two) -> None:
     client, _ = two
-    with client.once("job", slot="finished", ttl=TTL) as run:
+    with client.once("job", key="finished", ttl=TTL) as run:
         assert run is not None
         run.finish()
         with pytest.raises(leasehold.NotOwnedError):
             run.finish()
-    with client.once("job", slot="released", ttl=TTL) as run:
+    with client.once("job", key="released", ttl=TTL) as run:
         assert run is not None
         run.release()
         with pytest.raises(leasehold.NotOwnedError):
@@ -85,28 +85,28 @@ def test_a_run_can_be_forgotten(two: Two) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"slot": ""},
-        {"slot": "x" * 1024},
-        {"slot": "s", "cooldown": 60},
-        {"slot": "s", "every": 60},
+        {"key": ""},
+        {"key": "x" * 1024},
+        {"key": "s", "cooldown": 60},
+        {"key": "s", "every": 60},
         {"every": 60, "cooldown": 60},
         {"every": 0},
         {"every": 60, "offset": 60},
-        {"slot": "s", "offset": 5},
+        {"key": "s", "offset": 5},
         {"cooldown": 60, "keep": 60},
         {"keep": 29},
         {"every": 3600, "keep": 3599},
         {"keep": timedelta(days=36501)},
-        {"slot": "s", "ttl": 0.01},
+        {"key": "s", "ttl": 0.01},
     ],
 )
 def test_impossible_settings_are_refused_at_once(two: Two, options: Any) -> None:
-    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: slot .* keep "):
+    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: key .* keep "):
         two[0].once("job", ttl=5)
     with pytest.raises(leasehold.ConfigError):
         two[0].once("job", **options)
-    with pytest.raises(TypeError, match="slot must be a str"):
-        two[0].once("job", slot=7)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="key must be a str"):
+        two[0].once("job", key=7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="wait="):
         two[0].once("job", timeout=3)  # type: ignore[call-arg]
 
@@ -184,7 +184,7 @@ def test_a_run_of_a_closed_client_writes_no_mark(client: testing.FakeClient, riv
 
 
 def test_a_run_that_goes_on_is_not_forgotten(client: testing.FakeClient, rival: testing.FakeClient) -> None:
-    with client.once("job", slot="s"):
+    with client.once("job", key="s"):
         pass
     with contextlib.ExitStack() as stack:
         # As an operator who lets it go on although it was done.

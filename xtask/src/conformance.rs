@@ -39,7 +39,7 @@ pub fn conformance(args: &[String]) -> Result {
         println!("{PAGE} says what is tested");
         return Ok(());
     }
-    Err(Failure::new(format!("{PAGE} is not what the tests say\n  to write it anew: cargo xtask conformance --bless")))
+    Err(Failure::new(format!("{PAGE} is not what the tests say\n  to write it again: cargo xtask conformance --bless")))
 }
 
 fn page() -> Result<String> {

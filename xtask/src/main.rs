@@ -50,13 +50,13 @@ Usage: cargo xtask <command> [arguments]
                            documents name and that have not run
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
   vectors [--bless | --release]
-                           whether core/vectors says what the core does; or write it anew; or keep it as what this
+                           whether core/vectors says what the core does; or write it again; or keep it as what this
                            version does, for all later ones to pass
-  conformance [--bless]    whether docs/conformance.md says what is tested where; or write it anew
+  conformance [--bless]    whether docs/conformance.md says what is tested where; or write it again
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing, and one that takes
                            locks by itself; or whether the packages' values of the WIT are up to date, write them
-                           anew, or run the components in their hosts
+                           again, or run the components in their hosts
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
   docs                     the documentation site: every page, references of three languages, the playground; follows
                            all links
@@ -74,8 +74,8 @@ Usage: cargo xtask <command> [arguments]
   chaos [sqlite|redis|quorum|dynamodb] [--minutes M | --seconds N] [--seed S] [--json FILE] [--html FILE]
                            workers in Rust, Python and Node on real stores while they, the servers and the ways to
                            them are stopped, killed and cut; counts what was lost, and draws it (60 s)
-  chaos cron [STORE...] [--slots N] [--seed S]
-                           eight processes start a job in each of 200 slots while they are killed and stopped: as runs
+  chaos cron [STORE...] [--keys N] [--seed S]
+                           eight processes start a job in each of 200 keys while they are killed and stopped: as runs
                            and under locks
   chaos permits [STORE...] [--minutes M | --seconds N] [--seed S]
                            eight processes share three permits while they, the servers and the ways to them are

@@ -92,7 +92,7 @@ fn exhaustive_searches(steps: &mut Steps) -> Result {
 }
 
 fn deliberate_bugs(steps: &mut Steps) -> Result {
-    // By itself, so that what it prints is kept like all the rest. By way of Cargo, since this program may have been built
+    // By itself, so that what it prints is kept like all the rest. Through Cargo, since this program may have been built
     // again in the hours that it has been running.
     let mut mutants = run::plain_cargo("xtask");
     mutants.arg("mutants");

@@ -1,4 +1,4 @@
-//! `cargo xtask vectors`: the golden behaviour vectors in `core/vectors`, checked, written anew, or kept for a release.
+//! `cargo xtask vectors`: the golden behaviour vectors in `core/vectors`, checked, written again, or kept for a release.
 
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;

@@ -109,7 +109,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyResource => f.write_str("a resource has a name"),
-            Self::EmptySlot => f.write_str("the slot is empty; name the occurrence of the job, such as its date"),
+            Self::EmptyKey => f.write_str("the key is empty; name the occurrence of the job, such as its date"),
             Self::TooLong(it) => write!(f, "{} of {} bytes is longer than {}", it.what, it.bytes, it.max_bytes),
             Self::ControlCharacter(it) => {
                 write!(f, "{} has the control character U+{:04X} at byte {}", it.what, it.code, it.at)

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use core::time::Duration;
 
-use leasehold_core::{Resource, period_slot};
+use leasehold_core::{Resource, period_key};
 
 use crate::Component;
 use crate::settings::refused;
@@ -11,11 +11,11 @@ use crate::wit::runs as wit;
 use crate::wit::types::ConfigError;
 
 impl wit::Guest for Component {
-    fn run_resource(name: String, slot: Option<String>) -> Result<String, ConfigError> {
-        Resource::of_run(&name, slot.as_deref()).map(|resource| resource.as_str().into()).map_err(refused)
+    fn run_resource(name: String, key: Option<String>) -> Result<String, ConfigError> {
+        Resource::of_run(&name, key.as_deref()).map(|resource| resource.as_str().into()).map_err(refused)
     }
 
-    fn period_slot(unix_ms: u64, every_ms: u64, offset_ms: u64) -> Result<String, ConfigError> {
-        period_slot(unix_ms, Duration::from_millis(every_ms), Duration::from_millis(offset_ms)).map_err(refused)
+    fn period_key(unix_ms: u64, every_ms: u64, offset_ms: u64) -> Result<String, ConfigError> {
+        period_key(unix_ms, Duration::from_millis(every_ms), Duration::from_millis(offset_ms)).map_err(refused)
     }
 }

@@ -121,7 +121,7 @@ pub(crate) fn refused(error: ConfigError) -> wit::ConfigError {
     let what = String::from;
     match error {
         ConfigError::EmptyResource => wit::ConfigError::EmptyResource,
-        ConfigError::EmptySlot => wit::ConfigError::EmptySlot,
+        ConfigError::EmptyKey => wit::ConfigError::EmptyKey,
         ConfigError::TooLong { what: name, bytes, max } => {
             let (bytes, max_bytes) = (small(bytes), small(max));
             wit::ConfigError::TooLong(wit::TooLong { what: what(name), bytes, max_bytes })

@@ -19,30 +19,30 @@ impl Runs {
         Ok(Self { instance: Instance::new(component, limits)? })
     }
 
-    /// The resource of one occurrence of a job: `name@slot`.
+    /// The resource of one occurrence of a job: `name@key`.
     ///
     /// # Errors
-    /// A name or a slot that no run can have.
-    pub fn run_resource(&mut self, name: &str, slot: Option<&str>) -> Result<String, CallError<ConfigError>> {
-        let named = self.instance.call(name.len() + slot.map_or(0, str::len), |store, exports| {
-            exports.leasehold_protocol_runs().call_run_resource(store, name, slot)
+    /// A name or a key that no run can have.
+    pub fn run_resource(&mut self, name: &str, key: Option<&str>) -> Result<String, CallError<ConfigError>> {
+        let named = self.instance.call(name.len() + key.map_or(0, str::len), |store, exports| {
+            exports.leasehold_protocol_runs().call_run_resource(store, name, key)
         })?;
         named.map_err(CallError::Refused)
     }
 
-    /// The slot of a job that runs once in every period: the start of the period in UTC.
+    /// The key of a job that runs once in every period: the start of the period in UTC.
     ///
     /// # Errors
     /// A period out of its bounds, or an offset that is not below the period.
-    pub fn period_slot(
+    pub fn period_key(
         &mut self,
         unix_ms: u64,
         every_ms: u64,
         offset_ms: u64,
     ) -> Result<String, CallError<ConfigError>> {
-        let slot = self.instance.call(0, |store, exports| {
-            exports.leasehold_protocol_runs().call_period_slot(store, unix_ms, every_ms, offset_ms)
+        let key = self.instance.call(0, |store, exports| {
+            exports.leasehold_protocol_runs().call_period_key(store, unix_ms, every_ms, offset_ms)
         })?;
-        slot.map_err(CallError::Refused)
+        key.map_err(CallError::Refused)
     }
 }

@@ -118,19 +118,19 @@ pub(super) const ONCE_HELP: &str = "\
 Examples:
   leasehold once --every 1d --wait 1h nightly -- ./report.sh
       in the crontab of each machine: one does it, and the next if that one dies
-  leasehold once --slot invoice-42 --keep 365d --wait 1h bill -- ./bill.sh 42
+  leasehold once --key invoice-42 --keep 365d --wait 1h bill -- ./bill.sh 42
       stand by while another one bills, and take over if it dies
   leasehold once --cooldown 1h sync -- ./sync.sh
       at most once an hour
-  leasehold once --forget --slot 2026-11-24 nightly
+  leasehold once --forget --key 2026-11-24 nightly
       so that it is done again
 
 Exit status: that of the command, or 128 + N if signal N ended it, except
     0  it was done before; a line on stderr says by whom (--done-status); with
        --forget: the mark was removed
     1  with --forget: there is no mark
-   73  the command has succeeded, and no answer of the store says that this is
-       written down: it may be done again
+   73  the command succeeded, but the store did not confirm the record: the job
+       may run again
    75  somebody else runs it, and has not done it within the wait
        (--running-status)
    76  the lease was lost or in danger: nothing was written down, and it may be
@@ -158,7 +158,7 @@ pub(super) const INSPECT_HELP: &str = "\
 Examples:
   leasehold inspect nightly               the lock of `leasehold exec nightly`
   leasehold inspect nightly --every 1d    the run of `leasehold once --every 1d`
-  leasehold inspect bill --slot 42        the run of `leasehold once --slot 42`
+  leasehold inspect bill --key 42        the run of `leasehold once --key 42`
 
 Exit status:
     0  the lock is held; of a run: somebody runs it, or it is done

@@ -28,7 +28,7 @@ pub(crate) struct HoldArgs {
     pub session: Option<String>,
     /// Stop renewing this long after the grant: at least the ttl
     ///
-    /// So a command that hangs cannot hold the lock for ever: its lease ends, and the command with it. Off by default.
+    /// So a command that hangs cannot hold the lock forever: its lease ends, and the command with it. Off by default.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub max_hold: Option<Duration>,
     /// The action when the lease is lost

@@ -19,7 +19,7 @@ pub(crate) struct WatchingArgs {
     ///
     /// On dynamodb://, etcd:// and object stores: a process that gives up notes since when it has seen the lock's record, and
     /// a later one that finds the record unchanged counts from then on. So a dead holder costs its ttl once, and not each
-    /// process anew. The folder is made if it is missing; it must belong to this user, and be writable by nobody else.
+    /// process again. The folder is made if it is missing; it must belong to this user, and be writable by nobody else.
     #[arg(long, value_name = "FOLDER")]
     pub observations: Option<PathBuf>,
 }

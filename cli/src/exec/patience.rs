@@ -12,7 +12,7 @@ const SHORT: Duration = Duration::from_secs(1);
 pub(super) struct Patience {
     /// By the client's own clock.
     start_ns: u64,
-    /// `None` waits for ever.
+    /// `None` waits forever.
     wait: Option<Duration>,
     /// The length of the wait at its next report.
     tell_at: Cell<Duration>,
@@ -24,7 +24,7 @@ impl Patience {
         Self { start_ns: ffi::clocks().0, wait, tell_at: Cell::new(first) }
     }
 
-    /// The rest of the wait; `None` is for ever.
+    /// The rest of the wait; `None` is forever.
     pub(super) fn left(&self) -> Option<Duration> {
         self.wait.map(|wait| wait.saturating_sub(self.passed()))
     }

@@ -81,7 +81,7 @@ struct Asked {
 #[serde(deny_unknown_fields)]
 struct AskedOnce {
     name: String,
-    slot: Option<String>,
+    key: Option<String>,
     #[serde(default, deserialize_with = "whole")]
     ttl_ms: Option<u64>,
     #[serde(default, deserialize_with = "whole")]
@@ -224,8 +224,8 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
     let begun = ffi::clocks().0;
     let key = key(request.headers())?;
     let asked: AskedOnce = read(request).await?;
-    if asked.slot.is_none() && asked.keep_ms.is_none() {
-        let message = "give slot, which names the occurrence of the job, or keep_ms, for how long it is not done again";
+    if asked.key.is_none() && asked.keep_ms.is_none() {
+        let message = "give key, which names the occurrence of the job, or keep_ms, for how long it is not done again";
         return Err(Reply::bad(message));
     }
     let sent = service.sent(key, "once", &asked);
@@ -236,8 +236,8 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
     let ttl = asked.ttl_ms.map_or(TTL, Duration::from_millis);
     let owner = label(&caller, asked.owner)?;
     let mut run = service.client.once(&asked.name).ttl(ttl).wait(wait(asked.wait_ms)?).owner(owner);
-    if let Some(slot) = asked.slot {
-        run = run.slot(slot);
+    if let Some(key) = asked.key {
+        run = run.key(key);
     }
     if let Some(keep) = asked.keep_ms {
         run = run.keep(Duration::from_millis(keep));

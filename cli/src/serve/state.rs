@@ -187,7 +187,7 @@ impl Service {
         work
     }
 
-    /// The lease of this id, whose ttl begins anew.
+    /// The lease of this id, whose ttl begins again.
     pub(super) fn renew(&self, id: &str, client: &str) -> Option<(Arc<Work>, Duration)> {
         let mut table = self.table();
         let entry = table.held.get_mut(id).filter(|entry| entry.client == client)?;

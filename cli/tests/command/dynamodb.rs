@@ -92,7 +92,7 @@ fn breaking_the_session_of_a_killed_process_frees_its_lock() {
 fn a_fresh_process_without_a_wait_takes_over_from_a_killed_one() {
     let rig = Rig::start();
     rig.run("", &["table", "create"]).expect(0);
-    let (lock, run) = (["exec", "--ttl", "3s"], ["once", "--ttl", "3s", "--slot", "monday"]);
+    let (lock, run) = (["exec", "--ttl", "3s"], ["once", "--ttl", "3s", "--key", "monday"]);
     let start = |options: &[&str], script: &str| {
         Started::new(&mut rig.command("", &[options, &["job", "--", "sh", "-c", script]].concat()))
     };

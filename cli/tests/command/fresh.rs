@@ -71,7 +71,7 @@ impl Rig {
     }
 
     fn once(&self, options: &[&str], name: &str) -> Ran {
-        self.run(&[&["once", "--slot", "monday"], options, &[name, "--", "sh", "-c", "echo >> ran"]].concat())
+        self.run(&[&["once", "--key", "monday"], options, &[name, "--", "sh", "-c", "echo >> ran"]].concat())
     }
 
     /// The file that was kept of the lock.
@@ -101,7 +101,7 @@ fn one_process_takes_over_from_a_killed_one(rig: &Rig) {
 }
 
 fn a_job_whose_runner_was_killed_is_done_by_the_next(rig: &Rig) {
-    rig.abandon(&["once", "--slot", "monday", "--ttl", "2s"], "job");
+    rig.abandon(&["once", "--key", "monday", "--ttl", "2s"], "job");
     rig.once(&["--no-watch"], "job").expect(75).says("seen unchanged for 0.");
     assert_eq!(rig.place.read("ran"), "");
     rig.once(&[], "job").expect(0);
@@ -111,7 +111,7 @@ fn a_job_whose_runner_was_killed_is_done_by_the_next(rig: &Rig) {
 
 fn a_living_holder_is_seen_to_live(rig: &Rig) {
     let mut holder = rig.hold(&["exec", "--ttl", "3s"], "job");
-    let mut runner = rig.hold(&["once", "--slot", "monday", "--ttl", "3s"], "run");
+    let mut runner = rig.hold(&["once", "--key", "monday", "--ttl", "3s"], "run");
     rig.exec(&["--no-wait"], "job").expect(75).says("seen to change, and since then unchanged for 0.");
     rig.exec(&["--wait", "0.1s"], "job").expect(75).says("not free within the wait").says("seen to change");
     rig.once(&[], "run").expect(75).says("somebody else runs it").says("seen to change");
@@ -127,7 +127,7 @@ fn short_processes_take_over_together(rig: &Rig) {
         75 => false,
         other => panic!("ended with {other}"),
     });
-    rig.abandon(&["once", "--slot", "monday", "--ttl", "2s"], "run");
+    rig.abandon(&["once", "--key", "monday", "--ttl", "2s"], "run");
     let quick = ["--no-watch", "--observations", "seen"];
     wait_for("a takeover", || rig.once(&quick, "run").status == 0);
     assert_eq!(rig.place.read("ran"), "\n");

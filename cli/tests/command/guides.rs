@@ -194,7 +194,7 @@ fn the_command_of_the_cronjob_does_it_once_for_each_job() {
     let machine = Machine::new();
     for job in ["nightly-report-29384760", "nightly-report-29386200"] {
         // As the kubelet fills it in.
-        let line: Vec<String> = words.iter().map(|word| word.replace("$(SLOT)", job)).collect();
+        let line: Vec<String> = words.iter().map(|word| word.replace("$(KEY)", job)).collect();
         machine.does_it_once(|| machine.run(&line.join(" ")));
     }
 }

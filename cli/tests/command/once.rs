@@ -20,7 +20,7 @@ fn start(place: &Place, options: &[&str], script: &str) -> Started {
 
 fn arguments<'a>(options: &[&'a str], script: &'a str) -> Vec<&'a str> {
     let says_when =
-        options.iter().any(|option| ["--slot", "--every", "--cooldown", "--keep", "--forget"].contains(option));
+        options.iter().any(|option| ["--key", "--every", "--cooldown", "--keep", "--forget"].contains(option));
     let keep: &[&str] = if says_when { &[] } else { &["--keep", "7d"] };
     [&["once"], options, keep, &["job", "--", "sh", "-c", script]].concat()
 }
@@ -30,16 +30,16 @@ fn runs(place: &Place) -> usize {
 }
 
 #[test]
-fn a_job_is_done_once_in_each_slot() {
+fn a_job_is_done_once_for_each_key() {
     let place = Place::new();
-    let ran = once(&place, &["--slot", "monday", "--owner", "night shift"], "echo >> ran");
+    let ran = once(&place, &["--key", "monday", "--owner", "night shift"], "echo >> ran");
     assert_eq!(ran.expect(0).stderr, "");
-    let again = once(&place, &["--slot", "monday"], "echo >> ran").expect(0);
+    let again = once(&place, &["--key", "monday"], "echo >> ran").expect(0);
     assert_eq!(again.stderr.lines().count(), 1, "{}", again.stderr);
     again.says("\"job@monday\": done already, by night shift, token ");
-    once(&place, &["--slot", "monday", "--done-status", "9"], "echo >> ran").expect(9).says("done already");
+    once(&place, &["--key", "monday", "--done-status", "9"], "echo >> ran").expect(9).says("done already");
     assert_eq!(runs(&place), 1);
-    once(&place, &["--slot", "tuesday"], "echo >> ran").expect(0);
+    once(&place, &["--key", "tuesday"], "echo >> ran").expect(0);
     once(&place, &[], "echo >> ran").expect(0);
     once(&place, &[], "echo >> ran").expect(0).says("\"job@\": done already");
     assert_eq!(runs(&place), 3);
@@ -51,7 +51,7 @@ fn a_job_is_done_once_in_each_slot() {
 #[test]
 fn many_machines_do_it_once() {
     let place = Place::new();
-    let workers: Vec<_> = (0..6).map(|_| start(&place, &["--slot", "monday", "--wait", "60s"], WAITS)).collect();
+    let workers: Vec<_> = (0..6).map(|_| start(&place, &["--key", "monday", "--wait", "60s"], WAITS)).collect();
     for worker in &workers {
         wait_for("a worker's handlers", || crate::common::caught_by(worker.pid()) & 1 << 14 != 0);
     }
@@ -66,7 +66,7 @@ fn many_machines_do_it_once() {
 fn the_command_is_told_what_it_holds() {
     let place = Place::new();
     let script = "echo \"$LEASEHOLD_RESOURCE|$LEASEHOLD_TOKEN|$LEASEHOLD_STORE\"";
-    let told = once(&place, &["--slot", "a@b%"], script).expect(0).stdout;
+    let told = once(&place, &["--key", "a@b%"], script).expect(0).stdout;
     let words: Vec<&str> = told.trim().split('|').collect();
     assert_eq!((words[0], words[2]), ("job@a%40b%25", place.store().as_str()));
     assert!(words[1].parse::<u64>().unwrap() > 0);
@@ -75,15 +75,15 @@ fn the_command_is_told_what_it_holds() {
 #[test]
 fn who_comes_while_it_runs_steps_aside() {
     let place = Place::new();
-    let runner = start(&place, &["--slot", "monday", "--owner", "night shift"], WAITS);
+    let runner = start(&place, &["--key", "monday", "--owner", "night shift"], WAITS);
     place.wait_for_pid("pid");
-    let late = &["--slot", "monday"];
+    let late = &["--key", "monday"];
     once(&place, late, "touch late").expect(75).says("\"job@monday\": somebody else runs it: held by night shift");
     once(&place, &[&late[..], &["--wait", "50ms"]].concat(), "touch late").expect(75).says("night shift");
     once(&place, &[&late[..], &["--running-status", "9"]].concat(), "touch late").expect(9);
     let quiet = once(&place, &[&late[..], &["--running-status", "0"]].concat(), "touch late").expect(0);
     assert_eq!(quiet.stderr, "");
-    once(&place, &["--slot", "tuesday"], "touch other").expect(0);
+    once(&place, &["--key", "tuesday"], "touch other").expect(0);
     assert!(!place.path("late").exists() && place.path("other").exists());
     fs::write(place.path("done"), "").unwrap();
     runner.wait().expect(0);
@@ -93,9 +93,9 @@ fn who_comes_while_it_runs_steps_aside() {
 #[test]
 fn who_waits_learns_that_it_was_done() {
     let place = Place::new();
-    let runner = start(&place, &["--slot", "monday", "--owner", "night shift"], WAITS);
+    let runner = start(&place, &["--key", "monday", "--owner", "night shift"], WAITS);
     place.wait_for_pid("pid");
-    let waiter = start(&place, &["--slot", "monday", "--wait", "60s"], "touch late");
+    let waiter = start(&place, &["--key", "monday", "--wait", "60s"], "touch late");
     fs::write(place.path("done"), "").unwrap();
     runner.wait().expect(0);
     waiter.wait().expect(0).says("done already, by night shift");
@@ -105,7 +105,7 @@ fn who_waits_learns_that_it_was_done() {
 #[test]
 fn who_waits_takes_over_with_a_higher_token_when_the_runner_is_killed() {
     let place = Place::new();
-    let options = ["--slot", "monday", "--ttl", "1500ms", "--wait", "60s"];
+    let options = ["--key", "monday", "--ttl", "1500ms", "--wait", "60s"];
     let mut runner = start(&place, &options, WAITS);
     let command = place.wait_for_pid("pid");
     let waiter = start(&place, &options, "echo $LEASEHOLD_TOKEN >> ran");
@@ -121,11 +121,11 @@ fn who_waits_takes_over_with_a_higher_token_when_the_runner_is_killed() {
 #[test]
 fn a_command_that_fails_leaves_the_work_to_the_next() {
     let place = Place::new();
-    let on_monday = ["--slot", "monday", "--ttl", "1h"];
+    let on_monday = ["--key", "monday", "--ttl", "1h"];
     for (script, status) in [("exit 7", 7), ("kill -KILL $$", 137), ("kill -TERM $$", 143)] {
         once(&place, &on_monday, &format!("echo >> ran; {script}")).expect(status);
     }
-    let missing = place.run(&["once", "--slot", "monday", "--keep-failures", "job", "--", "no-such-command"]);
+    let missing = place.run(&["once", "--key", "monday", "--keep-failures", "job", "--", "no-such-command"]);
     missing.expect(127).says("command not found");
     assert_eq!(runs(&place), 3);
     once(&place, &on_monday, "echo >> ran").expect(0);
@@ -136,9 +136,9 @@ fn a_command_that_fails_leaves_the_work_to_the_next() {
 #[test]
 fn with_keep_failures_a_failure_counts_as_done() {
     let place = Place::new();
-    for (slot, script, status) in [("monday", "exit 7", 7), ("tuesday", "kill -KILL $$", 137)] {
-        once(&place, &["--slot", slot, "--keep-failures"], script).expect(status);
-        once(&place, &["--slot", slot], "touch again").expect(0).says("done already");
+    for (key, script, status) in [("monday", "exit 7", 7), ("tuesday", "kill -KILL $$", 137)] {
+        once(&place, &["--key", key, "--keep-failures"], script).expect(status);
+        once(&place, &["--key", key], "touch again").expect(0).says("done already");
     }
     assert!(!place.path("again").exists());
 }
@@ -146,7 +146,7 @@ fn with_keep_failures_a_failure_counts_as_done() {
 #[test]
 fn a_signal_ends_the_command_or_the_wait_and_nothing_is_marked() {
     let place = Place::new();
-    let options = ["--slot", "monday", "--ttl", "1h", "--wait", "60s"];
+    let options = ["--key", "monday", "--ttl", "1h", "--wait", "60s"];
     let runner = start(&place, &options, "echo $$ > pid; exec sleep 1000");
     place.wait_for_pid("pid");
     let waiter = start(&place, &options, "touch late");
@@ -162,7 +162,7 @@ fn a_signal_ends_the_command_or_the_wait_and_nothing_is_marked() {
 #[test]
 fn a_run_that_lost_its_lease_is_not_marked() {
     let place = Place::new();
-    let options = ["--slot", "monday", "--ttl", "1500ms", "--wait", "60s"];
+    let options = ["--key", "monday", "--ttl", "1500ms", "--wait", "60s"];
     let runner = start(&place, &options, WAITS);
     let command = place.wait_for_pid("pid");
     runner.signal(Signal::STOP);
@@ -180,7 +180,7 @@ fn a_run_that_lost_its_lease_is_not_marked() {
 fn a_lock_broken_since_the_last_renewal_leaves_no_mark() {
     let place = Place::new();
     let run = |options: &[&str]| {
-        let options = [&["--slot", "monday", "--ttl", "1h"], options].concat();
+        let options = [&["--key", "monday", "--ttl", "1h"], options].concat();
         let mut command = place.leasehold(&arguments(&options, "$L break job@monday --yes > broken"));
         Ran::from(command.env("L", env!("CARGO_BIN_EXE_leasehold")).output().unwrap())
     };
@@ -194,7 +194,7 @@ fn a_lock_broken_since_the_last_renewal_leaves_no_mark() {
 fn a_mark_that_cannot_be_written_is_told() {
     let place = Place::new();
     // The folder is the database's only home: without it nothing can be confirmed.
-    let options = ["--slot", "monday", "--ttl", "2s"];
+    let options = ["--key", "monday", "--ttl", "2s"];
     let ran = once(&place, &options, "rm -f locks.db*; mkdir locks.db");
     assert!([73, 76, 77].contains(&ran.status), "{ran:?}");
     ran.says("may be run again");
@@ -203,7 +203,7 @@ fn a_mark_that_cannot_be_written_is_told() {
 #[test]
 fn the_wait_for_a_mark_ends_with_the_second_signal() {
     let place = Place::new();
-    let options = ["--slot", "monday", "--ttl", "1h"];
+    let options = ["--key", "monday", "--ttl", "1h"];
     let script =
         "trap '' TERM; echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; rm -f locks.db*; mkdir locks.db";
     let runner = start(&place, &options, script);
@@ -224,7 +224,7 @@ fn the_wait_for_a_mark_ends_with_the_second_signal() {
 #[test]
 fn a_mark_stands_as_long_as_it_is_kept() {
     let place = Place::new();
-    let options = ["--ttl", "2s", "--keep", "2s", "--slot", "monday"];
+    let options = ["--ttl", "2s", "--keep", "2s", "--key", "monday"];
     once(&place, &options, "echo >> ran").expect(0);
     wait_for("the end of the mark", || once(&place, &options, "echo >> ran").expect(0).stderr.is_empty());
     assert_eq!(runs(&place), 2);
@@ -251,11 +251,11 @@ fn every_period_has_a_run() {
 fn a_mark_can_be_forgotten() {
     let place = Place::new();
     let forget = |arguments: &[&str]| place.run(&[&["once", "--forget"], arguments].concat());
-    assert_eq!(forget(&["job", "--slot", "monday"]).expect(1).stdout, "job@monday has no mark\n");
-    for slot in [&["--slot", "monday"][..], &[]] {
-        let options = [slot, &["--owner", "night shift"]].concat();
+    assert_eq!(forget(&["job", "--key", "monday"]).expect(1).stdout, "job@monday has no mark\n");
+    for key in [&["--key", "monday"][..], &[]] {
+        let options = [key, &["--owner", "night shift"]].concat();
         once(&place, &options, "echo >> ran").expect(0);
-        let told = forget(&[&["job"], slot].concat()).expect(0).stdout;
+        let told = forget(&[&["job"], key].concat()).expect(0).stdout;
         assert!(told.contains("may be done again; it was done by night shift, token "), "{told}");
         let again = once(&place, &options, "echo >> ran").expect(0);
         assert_eq!(again.stderr, "", "at once");
@@ -266,7 +266,7 @@ fn a_mark_can_be_forgotten() {
 #[test]
 fn what_was_done_can_be_repeated_by_hand() {
     let place = Place::new();
-    for options in [&["--slot", "monday"][..], &["--slot", "monday", "--even-if-done"], &["--slot", "monday"]] {
+    for options in [&["--key", "monday"][..], &["--key", "monday", "--even-if-done"], &["--key", "monday"]] {
         once(&place, options, "echo >> ran").expect(0);
     }
     assert_eq!(runs(&place), 2);
@@ -289,7 +289,7 @@ fn the_present_period_is_shown_and_forgotten() {
     inspect(&every).expect(1);
     for (bad, wrong) in [
         (&["--offset", "1d"][..], "--every"),
-        (&["--every", "1d", "--slot", "a"], "--slot"),
+        (&["--every", "1d", "--key", "a"], "--key"),
         (&["--every", "0s"], "below the smallest"),
         (&["--every", "1d", "--offset", "1d"], "offset"),
     ] {
@@ -301,14 +301,14 @@ fn the_present_period_is_shown_and_forgotten() {
 #[test]
 fn inspect_shows_the_mark() {
     let place = Place::new();
-    let by_slot = ["inspect", "job", "--slot", "monday"];
-    let inspect = |more: &[&str]| place.run(&[&by_slot, more].concat());
+    let by_key = ["inspect", "job", "--key", "monday"];
+    let inspect = |more: &[&str]| place.run(&[&by_key, more].concat());
     let nothing = inspect(&[]).expect(1).stdout;
     assert_eq!(nothing, format!("job@monday is not done, and nobody runs it\n  store      {}\n", place.store()));
     let nothing = json!({ "resource": "job@monday", "held": false, "done": null, "store": place.store() });
     assert_eq!(inspect(&["--json"]).expect(1).json(), nothing);
 
-    let runner = start(&place, &["--slot", "monday", "--owner", "night shift"], WAITS);
+    let runner = start(&place, &["--key", "monday", "--owner", "night shift"], WAITS);
     let token = place.wait_for_file("ran");
     place.wait_for_pid("pid");
     assert!(inspect(&[]).expect(0).stdout.contains("job@monday is held\n  owner      night shift"));
@@ -340,11 +340,11 @@ fn wrong_arguments_say_what_would_be_right() {
     let place = Place::new();
     let long = "s".repeat(1_025);
     for (options, wrong) in [
-        (&["--slot", ""][..], "slot is empty"),
-        (&["--slot", "a\nb"], "slot has the control character U+000A"),
-        (&["--slot", &long], "slot has 1025 bytes"),
-        (&["--slot", "s", "--every", "1d"], "--every"),
-        (&["--slot", "s", "--cooldown", "1h"], "--cooldown"),
+        (&["--key", ""][..], "key is empty"),
+        (&["--key", "a\nb"], "key has the control character U+000A"),
+        (&["--key", &long], "key has 1025 bytes"),
+        (&["--key", "s", "--every", "1d"], "--every"),
+        (&["--key", "s", "--cooldown", "1h"], "--cooldown"),
         (&["--every", "1d", "--cooldown", "1h"], "--cooldown"),
         (&["--cooldown", "1h", "--keep", "1d"], "--keep"),
         (&["--offset", "1h"], "--every"),
@@ -362,14 +362,14 @@ fn wrong_arguments_say_what_would_be_right() {
         once(&place, options, "touch ran").expect(64).says(wrong);
     }
     place.run(&["once", "", "--", "touch", "ran"]).expect(64).says("no name");
-    place.run(&["once", "job", "--", "touch", "ran"]).expect(64).says("say when the work is to be done again: slot");
+    place.run(&["once", "job", "--", "touch", "ran"]).expect(64).says("say when the work is to be done again: key");
     place.run(&["once", "job"]).expect(64).says("<COMMAND>");
     place.run(&["once", "--forget"]).expect(64).says("<NAME>");
     place.run(&["once", "--forget", "--keep", "1d", "job"]).expect(64).says("--keep");
-    place.run(&["once", "--forget", "--slot", "", "job"]).expect(64).says("slot is empty");
-    place.run(&["inspect", "job", "--slot", ""]).expect(64).says("slot is empty");
+    place.run(&["once", "--forget", "--key", "", "job"]).expect(64).says("key is empty");
+    place.run(&["inspect", "job", "--key", ""]).expect(64).says("key is empty");
     place
-        .run(&["once", "--store", "memory:", "--slot", "monday", "job", "--", "touch", "ran"])
+        .run(&["once", "--store", "memory:", "--key", "monday", "job", "--", "touch", "ran"])
         .expect(64)
         .says("locks out nobody else");
     assert!(!place.path("ran").exists());

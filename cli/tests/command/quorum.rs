@@ -196,7 +196,7 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     rig.run(&["quorum", "init"]).expect(0);
     let once = |options: &[&str], script: &str| {
         let job = ["job", "--", "sh", "-c", script];
-        rig.run(&[&["once", "--ttl", "2s", "--slot"], options, &job].concat())
+        rig.run(&[&["once", "--ttl", "2s", "--key"], options, &job].concat())
     };
     once(&["monday"], "exit 0").expect(0);
     rig.servers[1].restart(Data::Lost);
@@ -204,7 +204,7 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     rig.servers[0].restart(Data::Lost);
     rig.run(&["quorum", "join"]).expect(0);
     // One node remembers the mark, which is enough to say so, if it answers before the others have said that they cannot
-    // tell; of another slot a majority cannot.
+    // tell; of another key a majority cannot.
     leasehold_servers::wait_until("the node that remembers is heard", || once(&["monday"], "touch again").status == 0);
     assert!(!rig.place.path("again").exists());
     once(&["tuesday"], "touch again").expect(69).says("may have lost marks").says("leasehold once --trust-quorum");
@@ -213,8 +213,8 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     once(&["tuesday", "--trust-quorum"], "touch again").expect(0);
     assert!(rig.place.path("again").exists());
     once(&["tuesday", "--trust-quorum"], "exit 9").expect(0).says("done already");
-    assert!(rig.run(&["inspect", "job", "--slot", "tuesday"]).expect(0).stdout.contains("job@tuesday is done"));
-    rig.run(&["once", "--forget", "--slot", "tuesday", "job"]).expect(0);
+    assert!(rig.run(&["inspect", "job", "--key", "tuesday"]).expect(0).stdout.contains("job@tuesday is done"));
+    rig.run(&["once", "--forget", "--key", "tuesday", "job"]).expect(0);
     once(&["tuesday", "--trust-quorum"], "exit 9").expect(9);
     once(&["wednesday", "--keep", "8d"], "exit 0").expect(64).says("604800 s");
 }

@@ -86,14 +86,13 @@ fn once_is_done_once_by_all_who_share_a_server() {
     let place = Place::new();
     let server = Server::start();
     let url = server.url();
-    let once =
-        |script: &str| place.run(&["once", "--store", &url, "--slot", "monday", "job", "--", "sh", "-c", script]);
+    let once = |script: &str| place.run(&["once", "--store", &url, "--key", "monday", "job", "--", "sh", "-c", script]);
     once("exit 7").expect(7);
     once("echo $LEASEHOLD_TOKEN").expect(0);
     once("touch again").expect(0).says("\"job@monday\": done already");
-    let shown = place.run(&["inspect", "--store", &url, "job", "--slot", "monday"]).expect(0).stdout;
+    let shown = place.run(&["inspect", "--store", &url, "job", "--key", "monday"]).expect(0).stdout;
     assert!(shown.contains("job@monday is done") && shown.contains("not again  for "), "{shown}");
-    let forget = ["once", "--store", &url, "--forget", "--slot", "monday", "job"];
+    let forget = ["once", "--store", &url, "--forget", "--key", "monday", "job"];
     assert!(place.run(&forget).expect(0).stdout.contains("may be done again"));
     place.run(&forget).expect(1);
     assert!(!place.path("again").exists());
@@ -107,7 +106,7 @@ fn a_server_that_is_gone_when_the_command_has_ended_leaves_the_mark_unconfirmed(
     let server = Server::start();
     let url = server.url();
     let script = "echo > begun; while [ ! -e done ]; do sleep 0.01; done";
-    let once = ["once", "--store", &url, "--slot", "monday", "--ttl", "6s", "job", "--", "sh", "-c", script];
+    let once = ["once", "--store", &url, "--key", "monday", "--ttl", "6s", "job", "--", "sh", "-c", script];
     let runner = place.start(&once);
     place.wait_for_file_exists("begun");
     server.kill();

@@ -102,7 +102,7 @@ fn a_holder_learns_that_its_lock_was_broken() {
 fn work_is_done_once() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
-    let once = || daemon.post("/v1/once", &json!({ "name": "report", "slot": "monday" })).expect(200);
+    let once = || daemon.post("/v1/once", &json!({ "name": "report", "key": "monday" })).expect(200);
     let run = once();
     assert_eq!((run["state"].as_str(), run["resource"].as_str()), (Some("run"), Some("report@monday")));
     assert_eq!(once()["state"], "running");

@@ -273,12 +273,12 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
         check("post", path, answer(roomy.send(&text)))
     };
     let lock = json!({ "resource": "a", "ttl_ms": 15_000 });
-    let run = json!({ "name": "a", "slot": "b", "ttl_ms": 15_000 });
+    let run = json!({ "name": "a", "key": "b", "ttl_ms": 15_000 });
     let taken = ["c", "d"].map(|name| {
         let body = json!({ "resource": name, "ttl_ms": 15_000 });
         check("post", "/v1/acquire", answer(roomy.send(&posted("/v1/acquire", &body.to_string(), ""))))
     });
-    let unfinished = roomy.post("/v1/once", &json!({ "name": "e", "slot": "f", "ttl_ms": 15_000 })).expect(200);
+    let unfinished = roomy.post("/v1/once", &json!({ "name": "e", "key": "f", "ttl_ms": 15_000 })).expect(200);
     keyed("/v1/acquire", &lock);
     keyed("/v1/once", &run);
     for name in ["a", "a@b", "c", "d", "e@f"] {
@@ -296,10 +296,10 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
 
     // As many leases as a client may have.
     for name in ["one", "two", "three"] {
-        check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": name, "slot": "x", "ttl_ms": 60_000 })));
+        check("post", "/v1/once", daemon.post("/v1/once", &json!({ "name": name, "key": "x", "ttl_ms": 60_000 })));
     }
     acquire(json!({ "resource": "four" }));
-    for (path, body) in [("/v1/hold", json!({ "resource": "four" })), ("/v1/once", json!({ "name": "4", "slot": "x" }))]
+    for (path, body) in [("/v1/hold", json!({ "resource": "four" })), ("/v1/once", json!({ "name": "4", "key": "x" }))]
     {
         check("post", path, daemon.post(path, &body));
     }
@@ -311,7 +311,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
     // A release is waited for in 2 s, and a finish for as long as its lease lasts.
     let hold_two = |names: [&str; 2]| {
         [(names[0], 60_000), (names[1], 2_000)]
-            .map(|(name, ttl)| roomy.post("/v1/once", &json!({ "name": name, "slot": "x", "ttl_ms": ttl })).expect(200))
+            .map(|(name, ttl)| roomy.post("/v1/once", &json!({ "name": name, "key": "x", "ttl_ms": ttl })).expect(200))
     };
     let ask_all = |held: &[Value]| {
         let id = |lease: &Value, what: &str| format!("/v1/leases/{}/{what}", lease["id"].as_str().unwrap());
@@ -321,7 +321,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
             ("/v1/leases/{id}/finish", posted(&id(&held[1], "finish"), "{}", "")),
             ("/v1/acquire", posted("/v1/acquire", lock, "")),
             ("/v1/hold", posted("/v1/hold", &lock.replace("four", "five"), "")),
-            ("/v1/once", posted("/v1/once", r#"{"name":"4","slot":"x","ttl_ms":2000}"#, "")),
+            ("/v1/once", posted("/v1/once", r#"{"name":"4","key":"x","ttl_ms":2000}"#, "")),
             ("/v1/inspect", got("/v1/inspect?resource=a")),
             ("/v1/list", got("/v1/list")),
         ];

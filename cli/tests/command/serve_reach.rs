@@ -34,7 +34,7 @@ fn tokens_tell_clients_apart_and_keep_others_out() {
         let body = json!({ "resource": "other", "owner": owner }).to_string();
         for path in ["/v1/acquire", "/v1/hold", "/v1/once"] {
             let body = if path == "/v1/once" {
-                json!({ "name": "other", "slot": "x", "owner": owner }).to_string()
+                json!({ "name": "other", "key": "x", "owner": owner }).to_string()
             } else {
                 body.clone()
             };

@@ -118,7 +118,7 @@ fn fields_that_do_nothing_are_refused() {
 fn a_finish_that_is_asked_for_again_gets_the_same_answer() {
     let place = Place::new();
     let daemon = Daemon::start(&place, &[]);
-    let run = daemon.post("/v1/once", &json!({ "name": "report", "slot": "monday" })).expect(200);
+    let run = daemon.post("/v1/once", &json!({ "name": "report", "key": "monday" })).expect(200);
     let first = daemon.lease(&run, "finish").expect(200);
     assert_eq!((&first["finished"], &first["repeated"]), (&json!(true), &json!(false)));
     let again = daemon.lease(&run, "finish").expect(200);
@@ -132,7 +132,7 @@ fn a_finish_that_is_asked_for_again_gets_the_same_answer() {
     }
     assert_eq!(daemon.metric("leasehold_serve_released_total"), 2);
     // A failure is repeated as well.
-    let lost = daemon.post("/v1/once", &json!({ "name": "report", "slot": "tuesday" })).expect(200);
+    let lost = daemon.post("/v1/once", &json!({ "name": "report", "key": "tuesday" })).expect(200);
     place.run(&["break", "--yes", "report@tuesday"]).expect(0);
     for _ in 0..2 {
         assert_eq!(daemon.lease(&lost, "finish").expect(410)["error"]["kind"], "lost");
@@ -178,7 +178,7 @@ fn an_acquisition_whose_answer_was_lost_is_asked_for_again() {
     let granted = keyed(&daemon, "/v1/acquire", "k-2", &job, "").expect(200);
     assert_eq!(granted["repeated"], false);
     daemon.lease(&granted, "release").expect(200);
-    let run = json!({ "name": "report", "slot": "monday" });
+    let run = json!({ "name": "report", "key": "monday" });
     let first = keyed(&daemon, "/v1/once", "k-1", &run, "").expect(200);
     let again = keyed(&daemon, "/v1/once", "k-1", &run, "").expect(200);
     assert_eq!((&first["id"], &again["state"], &again["repeated"]), (&again["id"], &json!("run"), &json!(true)));

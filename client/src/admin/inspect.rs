@@ -15,20 +15,20 @@ use crate::locks::lease::Lease;
 use crate::quorum::nodes::Nodes;
 use crate::runs::mark::Mark;
 
-/// The clients that stand in line for a lock.
+/// The clients in the queue for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiters {
     /// How many.
     pub count: u64,
     /// When the first of them joined, in milliseconds since 1970 by the store's clock.
     pub since_unix_ms: u64,
-    /// The place of this client's own acquisition when it was last told, counted from 1; `None` if it does not wait.
+    /// The place of this client's own acquisition as it was last reported, counted from 1; `None` if it does not wait.
     pub own_place: Option<u64>,
 }
 
 impl Client {
-    /// The clients that stand in line for a lock; `None` if there are none, and where the store keeps no line. Of the waiters
-    /// of one client only the first stands in line.
+    /// The clients in the queue for a lock; `None` if there are none, and where the store keeps no queue. The waiters of one
+    /// client share a place.
     ///
     /// The answer is old when it arrives: use it to look, never to decide.
     ///

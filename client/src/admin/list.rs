@@ -165,7 +165,7 @@ impl Listing {
     }
 
     /// # Errors
-    /// All nodes were tried, and too few of them could be listed. The next page begins anew.
+    /// All nodes were tried, and too few of them could be listed. The next page begins again.
     fn check_nodes(&mut self) -> Result<(), Error> {
         if self.place.is_over || self.place.node < self.client.driver().transports().len() {
             return Ok(());

@@ -33,7 +33,7 @@ pub enum Change {
     Held(LockInfo),
     /// Nobody holds it any more.
     Free,
-    /// The store cannot be reached, or refuses. When it answers again, the state is told anew.
+    /// The store cannot be reached, or refuses. When it answers again, the state is told again.
     Unreadable(Error),
 }
 

@@ -84,7 +84,7 @@ impl Driver {
         caller_requests: &mut CallerRequests,
     ) -> Option<Transmit> {
         let transport = &self.transports[transmit.node.index()];
-        // Renewals that are due when the last answer comes would keep the caller here for ever.
+        // Renewals that are due when the last answer comes would keep the caller here forever.
         let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own && !matches!(op.op, Op::Renew(_))));
         let route = Route::choose(caller, own.is_some(), Reach::of(&**transport), self.is_quorum());
         match (route, own, transport.network()) {
@@ -113,7 +113,7 @@ impl Driver {
 
     /// Hands the answer to a request to the core, on the thread that has it.
     fn done(self: &Arc<Self>, transmit: &Transmit) -> Done {
-        // A thread that held the driver would keep it alive for ever.
+        // A thread that held the driver would keep it alive forever.
         let driver = Arc::downgrade(self);
         let (request, stopwatch) = (Sent::of(transmit), Stopwatch::start(transmit));
         Box::new(move |answer| {

@@ -50,7 +50,7 @@ use crate::error::{Error, ErrorKind};
 ///
 /// # Never delete a guarded item
 /// The mark goes with it. A late write is refused all the same, since a check needs the mark to exist; a late claim is
-/// not, and the item would begin anew. Write that it is deleted instead, and do not let DynamoDB's time to live remove
+/// not, and the item would begin again. Write that it is deleted instead, and do not let DynamoDB's time to live remove
 /// it. Nothing but the guard may write the attribute; `PutItem` replaces the whole item, so it has to carry the mark.
 ///
 /// # Global tables

@@ -136,7 +136,7 @@ impl Guards {
     /// Drops the mark of an item that nobody will write again, and gives its room back.
     ///
     /// A late write is still refused, since the item counts as never claimed. A late *claim* is not: after this, the
-    /// first claim starts anew, with any token. It waits for a write that is under way.
+    /// first claim starts again, with any token. It waits for a write that is under way.
     pub fn forget(&self, item: &str) {
         let Some(shared) = self.slot(item) else { return };
         let mut slot = shared.idle();

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind};
 /// | Azure Blob Storage | `ETag` | `If-Match: ETAG` | `If-None-Match: *` | 412, 409 |
 /// | Google Cloud Storage | generation | `ifGenerationMatch=GENERATION` | `ifGenerationMatch=0` | 412 |
 ///
-/// When somebody else wrote, read again and **make the body anew**: the guard compares the marks each time. Never repeat
+/// When somebody else wrote, read again and **make the body again**: the guard compares the marks each time. Never repeat
 /// a write with a new ETag alone. After a lost answer do the same: a body that is yours already may be written again.
 ///
 /// ```
@@ -42,7 +42,7 @@ use crate::error::{Error, ErrorKind};
 /// [`cas`](crate::cas) has such a loop for every store, and its items may have these bodies as their values.
 ///
 /// # Never delete a guarded object
-/// The mark goes with it: a late claim would begin anew. Write data that says *deleted*. The mark has to stand in the
+/// The mark goes with it: a late claim would begin again. Write data that says *deleted*. The mark has to stand in the
 /// body, since an ETag may depend on the body alone, and a claim has to change it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

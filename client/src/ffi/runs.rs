@@ -74,8 +74,8 @@ pub fn run_left(was_lost: bool, finished: Result<(), Error>) -> Result<(), Error
 ///
 /// # Errors
 /// As there.
-pub fn inspect_run(client: &Client, name: &str, slot: Option<&str>) -> Result<RunInfo, Error> {
-    exec::block_on(client.inspect_run_by(name, slot, Caller::Blocking))
+pub fn inspect_run(client: &Client, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
+    exec::block_on(client.inspect_run_by(name, key, Caller::Blocking))
 }
 
 /// See [`Client::forget_run`]. Gives up once `interrupted` returns `true`.
@@ -85,9 +85,9 @@ pub fn inspect_run(client: &Client, name: &str, slot: Option<&str>) -> Result<Ru
 pub fn forget_run(
     client: &Client,
     name: &str,
-    slot: Option<&str>,
+    key: Option<&str>,
     interrupted: impl FnMut() -> bool,
 ) -> Result<Option<Mark>, Error> {
-    exec::block_on_until(client.forget_run_by(name, slot, Caller::Blocking), asking(interrupted))
+    exec::block_on_until(client.forget_run_by(name, key, Caller::Blocking), asking(interrupted))
         .unwrap_or_else(|| Err(super::given_up()))
 }

@@ -261,12 +261,12 @@ impl Election {
 
     /// The failure of a callback that stands: `on_start` has not returned in a later term.
     pub(crate) fn failure(&self) -> Option<Error> {
-        // In a forked child the mutex may be locked for ever, and the failure is the parent's.
+        // In a forked child the mutex may be locked forever, and the failure is the parent's.
         (self.generation == fork::generation()).then(|| self.shared.state.lock().failure.clone()).flatten()
     }
 
     fn end(&mut self) {
-        // In a forked child there is no such thread, and the mutex may be locked for ever.
+        // In a forked child there is no such thread, and the mutex may be locked forever.
         if self.generation != fork::generation() {
             std::mem::forget(self.thread.take());
             return;

@@ -78,7 +78,7 @@ impl Client {
 
     /// Asks the holders of all sessions of this name to let go of all of their locks, as [`Client::revoke`] does for one: those
     /// that are shown as `NAME/2` and so on, too. `*` in the name stands for any characters. Answers the sessions that were revoked; those whose client takes locks again begin
-    /// anew.
+    /// again.
     ///
     /// Where the session is a record of its own, that record is revoked, in one write; otherwise, and in a quorum, each
     /// lock is. If it fails halfway, some locks are revoked: ask again.

@@ -24,7 +24,7 @@ pub struct LockAllRequest {
 
 impl Client {
     /// Asks for several locks at once, all or nothing. They are taken in sorted order, so that two callers who want the
-    /// same ones cannot block each other for ever.
+    /// same ones cannot block each other forever.
     pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
         LockAllRequest::new(self, resources.into_iter().map(Into::into).collect())
     }
@@ -40,7 +40,7 @@ impl LockAllRequest {
         Self { request: self.request.ttl(ttl), ..self }
     }
 
-    /// How long to try for all of them together. Default: for ever. Zero tries each once.
+    /// How long to try for all of them together. Default: forever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         Self { request: self.request.wait(wait), ..self }
     }

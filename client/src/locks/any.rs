@@ -48,7 +48,7 @@ impl LockAnyRequest {
         Self { resources, request }
     }
 
-    /// How long to try for any of them. Default: for ever. Zero tries each once.
+    /// How long to try for any of them. Default: forever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }

@@ -68,7 +68,7 @@ impl SemaphoreRequest {
         Self { size: Size::of_permits(name, permits), request }
     }
 
-    /// How long to try for a permit. Default: for ever. Zero tries each once.
+    /// How long to try for a permit. Default: forever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }

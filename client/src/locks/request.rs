@@ -53,7 +53,7 @@ impl LockRequest {
         self.map(|options| options.ttl(ttl))
     }
 
-    /// How long to try. Default: for ever. Zero tries once.
+    /// How long to try. Default: forever. Zero tries once.
     pub fn wait(self, wait: Duration) -> Self {
         let wait = if wait.is_zero() { Wait::Once } else { Wait::For(wait) };
         self.map(|options| options.wait(wait))
@@ -85,14 +85,14 @@ impl LockRequest {
         self.map(|options| options.lock_delay(lock_delay))
     }
 
-    /// Ends automatic renewal this long after the grant, so that a wedged worker cannot hold for ever. Off by default;
+    /// Ends automatic renewal this long after the grant, so that a wedged worker cannot hold forever. Off by default;
     /// at least the ttl.
     pub fn max_hold(self, max_hold: Duration) -> Self {
         self.map(|options| options.max_hold(max_hold))
     }
 
-    /// Stands in line from the first attempt on, where the store keeps a line of waiters: the default. Without it, the first
-    /// attempt tries without a place, and only a later one joins. Of one store on Redis, over a socket.
+    /// Queues from the first attempt on, where the store keeps a queue of waiters: the default. Without it, the first attempt
+    /// tries to take the lock ahead of the queue, and only a later one joins.
     pub fn fair(self, fair: bool) -> Self {
         self.map(|options| options.fair(fair))
     }
@@ -323,7 +323,7 @@ impl Pending {
         if driver.is_queued(lease) && driver.is_held_by(lease.resource(), task) {
             let who = if task.is_some() { "task" } else { "thread" };
             return Err(Error::config(format!(
-                "this {who} took the lock and holds it still, so it would wait for itself for ever: locks are not \
+                "this {who} took the lock and holds it still, so it would wait for itself forever: locks are not \
                  reentrant. Release it first; if another {who} is going to, set a wait",
             ))
             .on(lease.resource().as_str()));

@@ -63,7 +63,7 @@ impl RwLockRequest {
         Self { size: self.size.with_count(readers), ..self }
     }
 
-    /// How long to try. Default: for ever. Zero tries each lock once.
+    /// How long to try. Default: forever. Zero tries each lock once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }
@@ -82,7 +82,7 @@ impl RwLockRequest {
     /// valid only while all other locks are held as well. Its fencing token is above those of all readers and writers before.
     ///
     /// # Errors
-    /// As [`RwLockRequest::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) where this thread or task reads and would wait for itself for ever:
+    /// As [`RwLockRequest::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) where this thread or task reads and would wait for itself forever:
     /// release the read first.
     pub async fn write(self) -> Result<Lease, Error> {
         self.write_by(Caller::Async).await
@@ -154,7 +154,7 @@ impl RwLockRequest {
         for resource in resources {
             if self.request.is_held_by_caller(resource, caller)? {
                 let message =
-                    "a reader cannot become a writer, since it would wait for itself for ever: release the read first";
+                    "a reader cannot become a writer, since it would wait for itself forever: release the read first";
                 return Err(Error::config(message).on(self.size.name()));
             }
         }

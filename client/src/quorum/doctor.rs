@@ -49,7 +49,11 @@ impl Nodes {
             findings.extend(of_node.map(|finding| finding.of_node(name)));
         }
         findings.extend(even(self.names.len()).map(|what| {
-            Finding::warning("quorum.size", what, "add or take away a node: stop all clients, then mark the nodes anew")
+            Finding::warning(
+                "quorum.size",
+                what,
+                "add or take away a node: stop all clients, then mark the nodes again",
+            )
         }));
         findings.push(self.votes(&statuses));
         findings.extend(self.runs(&statuses, &examined));

@@ -125,7 +125,7 @@ impl Nodes {
                     } else {
                         format!(
                             "votes; it lost its memory, and until {:.1} days from now its counter for a lock is believed \
-                             only once that lock was granted anew, and it does not count for runs",
+                             only once that lock was granted again, and it does not count for runs",
                             left.as_secs_f64() / 86_400.0
                         )
                     }
@@ -148,7 +148,7 @@ impl Nodes {
             ),
             Standing::Stranger => self.stranger(marker),
             Standing::Unreadable => "refuses: its marker is written in a form that this version does not know; update \
-                                     leasehold, or mark the nodes anew with `leasehold quorum init --force` while nobody \
+                                     leasehold, or mark the nodes again with `leasehold quorum init --force` while nobody \
                                      holds a lock"
                 .to_owned(),
             Standing::Unreachable | Standing::Refused => {
@@ -167,14 +167,14 @@ impl Nodes {
             return format!(
                 "belongs to the quorum {}, and these nodes are the quorum {ours}: two lists of nodes do not exclude each \
                  other, so that both could grant the same lock. Name the same nodes everywhere, by the same names \
-                 (`localhost` and `127.0.0.1` are two), or give the old id as quorum_id if only names have changed; after a change of nodes, mark them anew with \
+                 (`localhost` and `127.0.0.1` are two), or give the old id as quorum_id if only names have changed; after a change of nodes, mark them again with \
                  `leasehold quorum init --force` while nobody holds a lock",
                 marker.quorum
             );
         }
         format!(
             "has a max_ttl of {}, and this client one of {}: a node that has lost its data does not vote for so long, \
-             so all clients must have the same. Leave max_ttl out, or set it to what the nodes have; to change it, mark all nodes anew with \
+             so all clients must have the same. Leave max_ttl out, or set it to what the nodes have; to change it, mark all nodes again with \
              `leasehold quorum init --force --max-ttl` while nobody holds a lock",
             Span(Duration::from_millis(marker.max_ttl_ms)),
             Span(self.agreed.max_ttl())

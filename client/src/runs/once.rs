@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::{MAX_KEEP, RunOptions, Span};
-use leasehold_core::{Resource, period_slot};
+use leasehold_core::{Resource, period_key};
 
 use crate::admin::inspect::listed;
 use crate::client::Client;
@@ -69,7 +69,7 @@ impl Run {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let locks = Client::connect("postgres://app@db/shop")?;
     /// let mut db = postgres::Client::connect("host=db user=app dbname=shop", postgres::NoTls)?;
-    /// if let Once::Run(run) = locks.once("bill").slot("2026-11").begin()? {
+    /// if let Once::Run(run) = locks.once("bill").key("2026-11").begin()? {
     ///     let mut work = db.transaction()?;
     ///     work.execute("INSERT INTO bills SELECT * FROM due", &[])?;
     ///     let mark = run.mark_in()?;
@@ -116,7 +116,7 @@ enum Occurrence {
     /// The job as a whole: once done, it is done until its mark ends.
     #[default]
     All,
-    Slot(String),
+    Key(String),
     Every(Duration),
 }
 
@@ -138,7 +138,7 @@ pub struct RunRequest {
 }
 
 impl Client {
-    /// Asks to do a job once. Give it a [slot](RunRequest::slot), a [period](RunRequest::every), a
+    /// Asks to do a job once. Give it a [key](RunRequest::key), a [period](RunRequest::every), a
     /// [cooldown](RunRequest::cooldown) or the time to [keep](RunRequest::keep) its mark: without any, nothing says when the job
     /// is to be done again, which is an error of the kind [`ErrorKind::Config`].
     ///
@@ -147,7 +147,7 @@ impl Client {
     /// use leasehold::Once;
     ///
     /// let client = leasehold::Client::connect("memory:").await?;
-    /// match client.once("nightly-report").slot("2026-11-24").await? {
+    /// match client.once("nightly-report").key("2026-11-24").await? {
     ///     Once::Run(run) => {
     ///         println!("write the report, with the fencing token {}", run.token());
     ///         run.finish().await?;
@@ -177,17 +177,12 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::inspect`].
-    pub async fn inspect_run(&self, name: &str, slot: Option<&str>) -> Result<RunInfo, Error> {
-        self.inspect_run_by(name, slot, Caller::Async).await
+    pub async fn inspect_run(&self, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
+        self.inspect_run_by(name, key, Caller::Async).await
     }
 
-    pub(crate) async fn inspect_run_by(
-        &self,
-        name: &str,
-        slot: Option<&str>,
-        caller: Caller,
-    ) -> Result<RunInfo, Error> {
-        let resource = resource(name, slot)?;
+    pub(crate) async fn inspect_run_by(&self, name: &str, key: Option<&str>, caller: Caller) -> Result<RunInfo, Error> {
+        let resource = resource(name, key)?;
         let (holder, done) = self.inspect_marked(resource.as_str(), caller).await?;
         Ok(RunInfo { resource: resource.as_str().to_owned(), holder, done })
     }
@@ -198,17 +193,17 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the mark or do
     /// not answer, with their names, and as [`Run::finish`].
-    pub async fn forget_run(&self, name: &str, slot: Option<&str>) -> Result<Option<Mark>, Error> {
-        self.forget_run_by(name, slot, Caller::Async).await
+    pub async fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Mark>, Error> {
+        self.forget_run_by(name, key, Caller::Async).await
     }
 
     pub(crate) async fn forget_run_by(
         &self,
         name: &str,
-        slot: Option<&str>,
+        key: Option<&str>,
         caller: Caller,
     ) -> Result<Option<Mark>, Error> {
-        let resource = resource(name, slot)?;
+        let resource = resource(name, key)?;
         let (_, done) = self.inspect_marked(resource.as_str(), caller).await?;
         let Some(mark) = &done else { return Ok(None) };
         let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
@@ -245,7 +240,7 @@ impl Client {
 }
 
 /// Without any of these, work would be done once and not again for seven days, and nobody would have said so.
-const UNSPOKEN: &str = "say when the work is to be done again: slot (never for this one, such as a date), every (in the next \
+const UNSPOKEN: &str = "say when the work is to be done again: key (never for this one, such as a date), every (in the next \
      period), cooldown (after so long), or keep (after so long, and the name says which work it is)";
 
 /// Further tries reach a node whose answer was late.
@@ -259,8 +254,8 @@ pub(crate) fn is_just_missed(cooldown: Duration, mark: &Mark) -> bool {
     mark.left <= cooldown / 20
 }
 
-fn resource(name: &str, slot: Option<&str>) -> Result<Resource, Error> {
-    Resource::of_run(name, slot).map_err(|error| Error::config(error.to_string()).on(name))
+fn resource(name: &str, key: Option<&str>) -> Result<Resource, Error> {
+    Resource::of_run(name, key).map_err(|error| Error::config(error.to_string()).on(name))
 }
 
 /// The state of one occurrence of a job.
@@ -288,14 +283,14 @@ settings! { RunRequest:
 impl RunRequest {
     /// The occurrence of the job: a date, an invoice, a batch. Each is done once. 1 byte or more, at most 1,024 together
     /// with the name.
-    pub fn slot(mut self, slot: impl Into<String>) -> Self {
-        self.occurrence = Occurrence::Slot(slot.into());
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.occurrence = Occurrence::Key(key.into());
         self
     }
 
-    /// One occurrence in each period, 1 s or longer (7 days at most on a quorum), by this machine's clock: the slot is the start of the period in UTC.
+    /// One occurrence in each period, 1 s or longer (7 days at most on a quorum), by this machine's clock: the key is the start of the period in UTC.
     /// Machines whose clocks differ agree on all but the moments in which a period begins, where one may still be in the
-    /// old period; each slot is done once at most all the same.
+    /// old period; each key is done once at most all the same.
     pub fn every(mut self, period: Duration) -> Self {
         self.occurrence = Occurrence::Every(period);
         self
@@ -307,7 +302,7 @@ impl RunRequest {
         self
     }
 
-    /// Once done, the job is not done again for this long. In place of a slot or period.
+    /// Once done, the job is not done again for this long. In place of a key or period.
     pub fn cooldown(mut self, cooldown: Duration) -> Self {
         self.cooldown = Some(cooldown);
         self
@@ -349,21 +344,21 @@ impl RunRequest {
     /// The resource that stands for the run in the store.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a name, slot or period that cannot be.
+    /// [`ErrorKind::Config`] for a name, key or period that cannot be.
     pub fn resource(&self) -> Result<String, Error> {
         self.named().map(|resource| resource.as_str().to_owned())
     }
 
     fn named(&self) -> Result<Resource, Error> {
-        let slot = match &self.occurrence {
+        let key = match &self.occurrence {
             Occurrence::All => None,
-            Occurrence::Slot(slot) => Some(slot.clone()),
+            Occurrence::Key(key) => Some(key.clone()),
             Occurrence::Every(period) => Some(
-                period_slot(clock::unix_ms(), *period, self.offset)
+                period_key(clock::unix_ms(), *period, self.offset)
                     .map_err(|error| Error::config(error.to_string()).on(&self.name))?,
             ),
         };
-        resource(&self.name, slot.as_deref())
+        resource(&self.name, key.as_deref())
     }
 
     /// The request of the lock.
@@ -374,7 +369,7 @@ impl RunRequest {
             return misfit(UNSPOKEN);
         }
         if self.cooldown.is_some() && !matches!(self.occurrence, Occurrence::All) {
-            return misfit("a run has a slot or a cooldown, not both");
+            return misfit("a run has a key or a cooldown, not both");
         }
         if self.cooldown.is_some() && self.keep.is_some() {
             return misfit("the cooldown is how long the mark stands, so keep says nothing more");

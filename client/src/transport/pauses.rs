@@ -14,7 +14,7 @@ use tokio::sync::watch;
 #[cfg(feature = "network")]
 use crate::host::clock;
 
-/// The pauses after consecutive failures; a success starts them anew.
+/// The pauses after consecutive failures; a success starts them again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     longest: Duration,

@@ -96,7 +96,7 @@ pub enum StoreUrl {
     #[cfg(feature = "objects")]
     Objects(ObjectsUrl),
     /// `postgres://user:password@host[:5432]/database` or `postgresql://`: the table `leasehold` of a PostgreSQL server,
-    /// directly or by way of PgBouncer in any mode; `leasehold store create` makes it. Parameters:
+    /// directly or through PgBouncer in any mode; `leasehold store create` makes it. Parameters:
     ///
     /// - `schema`, where the table is (default `public`); `host=/run/postgresql`, the folder of a socket;
     /// - `sslmode`: `verify-full`, which is the default beyond loopback, or `disable`; `ca` or `sslrootcert`, a PEM file

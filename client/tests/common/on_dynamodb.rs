@@ -35,7 +35,7 @@ pub(crate) fn new_table(server: &Server) -> String {
     url
 }
 
-/// The same table by way of another address.
+/// The same table through another address.
 pub(crate) fn through(url: &str, address: std::net::SocketAddr) -> String {
     let (table, _) = url.split_once('?').unwrap();
     format!("{table}?region={REGION}&endpoint=http://{address}")

@@ -3,7 +3,7 @@
 use leasehold::schema;
 use leasehold_servers::postgres::Server;
 
-/// The url of a new table, by way of a port of the server, its pooler or a proxy. Nothing that is answered may be lost in it.
+/// The url of a new table, through a port of the server, its pooler or a proxy. Nothing that is answered may be lost in it.
 pub(crate) fn new_table(server: &Server, port: u16) -> String {
     let url = bare_table(server, port);
     server.insist_on_durability(schema_of(&url));

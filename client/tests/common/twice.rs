@@ -28,11 +28,11 @@ pub(crate) fn whatever_is_sent_twice_counts_once(proxy: &Proxy, url: &str, write
     client.revoke("a", third.token()).unwrap();
     eventually("it is revoked", || third.is_lost());
 
-    let Once::Run(run) = client.once("report").slot("monday").wait(PATIENCE).begin().unwrap() else {
+    let Once::Run(run) = client.once("report").key("monday").wait(PATIENCE).begin().unwrap() else {
         panic!("it is new")
     };
     run.finish().unwrap_or_else(|error| panic!("{url}: it is done: {error}"));
-    assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)), "{url}");
+    assert!(matches!(client.once("report").key("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)), "{url}");
 
     let items = Items::connect(url).unwrap();
     for written in 1..=3 {

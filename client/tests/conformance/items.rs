@@ -120,7 +120,7 @@ pub(crate) fn no_update_of_several_writers_is_lost(store: &Store) {
     assert_eq!((number(Some(&item.value)), item.version), (WRITERS * EACH, WRITERS * EACH));
 }
 
-/// Counts for ever, and says how far it is.
+/// Counts forever, and says how far it is.
 #[test]
 #[ignore = "the part of another process"]
 fn role_counter() {

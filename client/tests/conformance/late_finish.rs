@@ -1,4 +1,4 @@
-//! A finish that arrives late, when a copy of its own begin has been granted anew.
+//! A finish that arrives late, when a copy of its own begin has been granted again.
 
 use crate::Store;
 

@@ -266,7 +266,7 @@ impl Store {
         Self { url: format!("{url}&listen=yes"), can, _behind: Box::new(()) }
     }
 
-    /// The same by way of a pooler in transaction mode, without notifications.
+    /// The same through a pooler in transaction mode, without notifications.
     #[cfg(feature = "postgres")]
     fn pgbouncer(server: &leasehold_servers::postgres::Server, port: u16) -> Self {
         let can = &[
@@ -397,7 +397,7 @@ macro_rules! behaviours {
             revoke::a_revoked_lock_of_a_holder_that_does_not_listen_runs_out
             revoke::a_revoke_races_renewals_and_a_release
             runs::finished_work_is_not_done_again
-            runs::slots_are_done_once_each
+            runs::keys_are_done_once_each
             runs::work_that_was_not_finished_is_done_by_the_next
             runs::the_run_of_another_is_left_alone
             runs::who_stands_by_learns_that_it_is_done

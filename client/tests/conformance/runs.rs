@@ -19,8 +19,8 @@ fn monday(client: &Client) -> RunRequest {
     report(client, "monday")
 }
 
-fn report(client: &Client, slot: &str) -> RunRequest {
-    client.once("report").slot(slot)
+fn report(client: &Client, key: &str) -> RunRequest {
+    client.once("report").key(key)
 }
 
 #[track_caller]
@@ -56,7 +56,7 @@ pub(crate) fn finished_work_is_not_done_again(store: &Store) {
     assert!(one.inspect("report@monday").unwrap().is_none(), "its lock is free");
 }
 
-pub(crate) fn slots_are_done_once_each(store: &Store) {
+pub(crate) fn keys_are_done_once_each(store: &Store) {
     let (one, two) = store.two_clients();
     // No period begins within two days.
     let middle = modulo(SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + DAY * 3, WEEK);
@@ -64,9 +64,9 @@ pub(crate) fn slots_are_done_once_each(store: &Store) {
         let once = |name: &str| client.once(name);
         [
             monday(client),
-            once("report").slot("tuesday"),
+            once("report").key("tuesday"),
             once("report").keep(WEEK),
-            once("other").slot("monday"),
+            once("other").key("monday"),
             once("report@monday").keep(WEEK),
             once("report").every(WEEK).offset(middle),
             once("report").every(WEEK).offset(modulo(middle + DAY, WEEK)),
@@ -142,10 +142,10 @@ pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
     // A slow node of a quorum may still have the lock, and now the mark, when the others have freed it.
     let is_left = store.is_a_quorum() && refused == ErrorKind::FinishUnconfirmed;
     assert!(refused == ErrorKind::Lost || is_left, "{refused:?}");
-    let (slot, name) = if is_left { ("tuesday", "report@tuesday") } else { ("monday", "report@monday") };
-    let rivals = begun(report(&one, slot).ttl(DAY));
+    let (key, name) = if is_left { ("tuesday", "report@tuesday") } else { ("monday", "report@monday") };
+    let rivals = begun(report(&one, key).ttl(DAY));
     two.break_lock(name).unwrap().expect("it is held");
-    let next = begun(report(&two, slot));
+    let next = begun(report(&two, key));
     let late = rivals.finish().unwrap_err().kind();
     assert!(late == ErrorKind::Lost || store.is_a_quorum() && late == ErrorKind::FinishUnconfirmed, "{late:?}");
     assert_eq!(two.inspect(name).unwrap().and_then(|info| info.token), Some(next.token()));
@@ -186,21 +186,21 @@ pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
 
 pub(crate) fn marks_are_shown_and_removed_by_people(store: &Store) {
     let (one, two) = store.two_clients();
-    let slot = Some("monday");
-    let nothing = two.inspect_run("report", slot).unwrap();
+    let key = Some("monday");
+    let nothing = two.inspect_run("report", key).unwrap();
     assert_eq!((nothing.resource.as_str(), nothing.holder, nothing.done), ("report@monday", None, None));
-    assert_eq!(two.forget_run("report", slot).unwrap(), None);
+    assert_eq!(two.forget_run("report", key).unwrap(), None);
     let run = begun(monday(&one).owner("one"));
-    let running = two.inspect_run("report", slot).unwrap();
+    let running = two.inspect_run("report", key).unwrap();
     assert_eq!((running.holder.and_then(|holder| holder.token), running.done), (Some(run.token()), None));
     run.finish().unwrap();
-    let shown = two.inspect_run("report", slot).unwrap();
+    let shown = two.inspect_run("report", key).unwrap();
     assert!(shown.holder.is_none());
     let mark = shown.done.expect("it is done");
     assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("one")));
-    assert_eq!(two.forget_run("report", slot).unwrap().map(|mark| mark.token), Some(run.token()));
+    assert_eq!(two.forget_run("report", key).unwrap().map(|mark| mark.token), Some(run.token()));
     // Redis keeps a key for a millisecond at least.
-    eventually("it is gone", || one.inspect_run("report", slot).unwrap().done.is_none());
+    eventually("it is gone", || one.inspect_run("report", key).unwrap().done.is_none());
     let again = begun(monday(&one));
     assert!(again.token() > run.token());
     again.finish().unwrap();
@@ -223,15 +223,15 @@ pub(crate) fn bad_settings_of_runs_are_refused_alike_everywhere(store: &Store) {
     let long = "s".repeat(1_025);
     for (request, words) in [
         (client.once(""), "no name"),
-        (once(), "say when the work is to be done again: slot"),
-        (once().ttl(DAY).even_if_done(), "say when the work is to be done again: slot"),
-        (once().slot(""), "slot is empty"),
-        (once().slot("a\nb"), "control character U+000A"),
-        (once().slot(long.as_str()), "1025 bytes"),
-        (once().slot("s").cooldown(DAY), "slot or a cooldown, not both"),
-        (once().every(DAY).cooldown(DAY), "slot or a cooldown, not both"),
+        (once(), "say when the work is to be done again: key"),
+        (once().ttl(DAY).even_if_done(), "say when the work is to be done again: key"),
+        (once().key(""), "key is empty"),
+        (once().key("a\nb"), "control character U+000A"),
+        (once().key(long.as_str()), "1025 bytes"),
+        (once().key("s").cooldown(DAY), "key or a cooldown, not both"),
+        (once().every(DAY).cooldown(DAY), "key or a cooldown, not both"),
         (once().cooldown(DAY).keep(DAY), "keep says nothing more"),
-        (once().slot("s").offset(ms(1)), "offset moves the start of a period"),
+        (once().key("s").offset(ms(1)), "offset moves the start of a period"),
         (once().every(Duration::ZERO), "below the smallest, 1 s"),
         (once().every(DAY).offset(DAY), "below the period"),
         (once().keep(ms(29_999)), "less than the ttl of 30 s"),

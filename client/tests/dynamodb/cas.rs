@@ -154,7 +154,7 @@ fn a_server_that_does_not_answer_the_greeting_has_written_nothing(server: &Serve
     let meanwhile = |old: Option<&[u8]>| {
         proxy.refuse();
         proxy.cut_all();
-        // Which finds out, so that the write meets the server anew.
+        // Which finds out, so that the write meets the server again.
         assert_eq!(items.read("counter").unwrap_err().kind(), ErrorKind::StoreUnavailable);
         one_more(old)
     };

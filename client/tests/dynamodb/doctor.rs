@@ -294,7 +294,7 @@ fn a_foreign_row_with_a_name_of_a_run_is_reported() {
     let url = new_table(&server);
     let client = Client::connect(&url).unwrap();
     let marks = || one(&client.doctor().unwrap(), "dynamodb.marks").clone();
-    let Once::Run(run) = client.once("report").slot("monday").begin().unwrap() else { panic!("it is to be done") };
+    let Once::Run(run) = client.once("report").key("monday").begin().unwrap() else { panic!("it is to be done") };
     run.finish().unwrap();
     client.lock("plain").acquire().unwrap().release().unwrap();
     let ours = marks();
@@ -318,7 +318,7 @@ fn a_foreign_row_with_a_name_of_a_run_is_reported() {
     assert!(client.inspect_run("report", Some("monday")).unwrap().done.is_none(), "the mark is gone");
     let wiped = marks();
     assert_eq!(wiped.severity, Severity::Warning);
-    assert!(wiped.what.contains("\"report@monday\"") && wiped.advice.contains("NAME@SLOT"), "{wiped:?}");
+    assert!(wiped.what.contains("\"report@monday\"") && wiped.advice.contains("NAME@KEY"), "{wiped:?}");
 }
 
 #[test]

@@ -380,7 +380,7 @@ fn a_mark_stands_in_the_row_until_java_puts_it_anew() {
     let server = server();
     let url = new_table(&server);
     let (client, java) = (Client::connect(&url).unwrap(), Java { server: &server, table: table_of(&url) });
-    let begin = || match client.once("job").slot("monday").owner("worker 7").ttl(ms(20_000)).begin().unwrap() {
+    let begin = || match client.once("job").key("monday").owner("worker 7").ttl(ms(20_000)).begin().unwrap() {
         Once::Run(run) => Some(run),
         Once::Done(_) | Once::Running(_) => None,
     };

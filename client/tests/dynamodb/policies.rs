@@ -104,7 +104,7 @@ fn work(urls: &[&str]) -> Result<(), Error> {
     assert!(two.break_lock(NAME)?.is_some_and(|broken| broken.token == Some(next.token())));
     drop(next);
     two.lock(NAME).wait(PATIENCE).acquire()?.release()?;
-    let run = || one.once(NAME).slot("1").ttl(ms(60_000)).begin();
+    let run = || one.once(NAME).key("1").ttl(ms(60_000)).begin();
     if let Once::Run(run) = run()? {
         run.finish()?;
     }

@@ -107,7 +107,7 @@ fn tables_and_a_redis_are_one_quorum() {
     assert_eq!((info.token, info.votes, info.nodes), (Some(lease.token()), 3, 3));
     lease.release().unwrap();
     eventually("nothing is left behind", || nodes.taken("job") == [false; 3]);
-    // Each of them away once, and the next caller by way of the others.
+    // Each of them away once, and the next caller through the others.
     let mut token = lease.token();
     for away in 0..3 {
         nodes.set_away(away);

@@ -36,34 +36,34 @@ impl Rig {
         Self { server, proxy, url, client, other }
     }
 
-    fn run(&self, slot: &str, ttl: Duration) -> Run {
-        match self.client.once("job").slot(slot).ttl(ttl).wait(PATIENCE).begin().unwrap() {
+    fn run(&self, key: &str, ttl: Duration) -> Run {
+        match self.client.once("job").key(key).ttl(ttl).wait(PATIENCE).begin().unwrap() {
             Once::Run(run) => run,
             other => panic!("it is to be done: {other:?}"),
         }
     }
 
-    fn asked(&self, slot: &str, wait: Duration) -> Once {
-        self.other.once("job").slot(slot).wait(wait).begin().unwrap()
+    fn asked(&self, key: &str, wait: Duration) -> Once {
+        self.other.once("job").key(key).wait(wait).begin().unwrap()
     }
 }
 
 #[test]
 fn a_finish_whose_answer_is_lost_is_confirmed_by_repetition() {
     let rig = Rig::new();
-    for (slot, lose) in [
+    for (key, lose) in [
         ("reset afterwards", Proxy::reset_after_forwarding as fn(&Proxy, Request) -> _),
         ("silence", Proxy::lose_replies),
         ("never arrives", Proxy::reset_before_forwarding),
     ] {
         rig.proxy.pass();
-        let run = rig.run(slot, ms(20_000));
+        let run = rig.run(key, ms(20_000));
         let lost = lose(&rig.proxy, Request::containing(FINISH));
         run.finish().unwrap();
-        assert_eq!(lost.hits(), 1, "{slot}");
-        assert!(!is_held(&row(&rig.server, &rig.url, &format!("job@{slot}"))), "{slot}");
-        let Once::Done(mark) = rig.asked(slot, Duration::ZERO) else { panic!("{slot}: it is done") };
-        assert_eq!(mark.token, run.token(), "{slot}");
+        assert_eq!(lost.hits(), 1, "{key}");
+        assert!(!is_held(&row(&rig.server, &rig.url, &format!("job@{key}"))), "{key}");
+        let Once::Done(mark) = rig.asked(key, Duration::ZERO) else { panic!("{key}: it is done") };
+        assert_eq!(mark.token, run.token(), "{key}");
     }
 }
 
@@ -97,7 +97,7 @@ fn nothing_brings_forward_the_end_of_a_row_with_a_mark() {
     let with = |url: &str| Client::connect(format!("{url}&expires=expires")).unwrap();
     (rig.client, rig.other) = (with(&rig.url), with(&rig.url));
     let year = Duration::from_secs(365 * 86_400);
-    let run = match rig.client.once("job").slot("monday").keep(year).begin().unwrap() {
+    let run = match rig.client.once("job").key("monday").keep(year).begin().unwrap() {
         Once::Run(run) => run,
         other => panic!("it is to be done: {other:?}"),
     };
@@ -126,7 +126,7 @@ fn nothing_brings_forward_the_end_of_a_row_with_a_mark() {
     stands("a release by another");
     drop(lease);
     // One that is done again has the end of its own mark.
-    let Once::Run(again) = rig.other.once("job").slot("monday").even_if_done().begin().unwrap() else { panic!() };
+    let Once::Run(again) = rig.other.once("job").key("monday").even_if_done().begin().unwrap() else { panic!() };
     assert_eq!(end(&rig), kept, "an acquire of a run");
     again.release().unwrap();
     stands("a run that was given up");
@@ -154,7 +154,7 @@ fn a_mark_that_makes_no_sense_is_never_taken_for_none() {
         let mut bad = good.clone();
         bad[name] = value;
         put(&rig.server, &rig.url, &bad);
-        let error = rig.other.once("job").slot("monday").begin().unwrap_err();
+        let error = rig.other.once("job").key("monday").begin().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreRefused, "{name}: {error}");
         // A lock has nothing to do with it.
         rig.other.lock("job@monday").acquire().unwrap().release().unwrap();

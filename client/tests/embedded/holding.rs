@@ -228,7 +228,7 @@ fn bad_settings_say_what_is_wrong_and_what_would_be_right() {
     assert!(refused(client.lock("a").max_hold(ms(10))).contains("max_hold"));
     assert!(refused(client.lock("a").owner("x".repeat(257))).contains("257"));
     assert!(refused(client.lock("a").data([0; 4_097])).contains("4097"));
-    assert!(client.lock("a").wait(Duration::MAX).acquire().is_ok(), "a wait beyond all clocks is for ever");
+    assert!(client.lock("a").wait(Duration::MAX).acquire().is_ok(), "a wait beyond all clocks is forever");
     for (url, part) in [("consul://host", "unknown scheme"), ("sqlite:", "no path"), ("locks.db", "no scheme")] {
         let error = Client::connect(url).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);

@@ -31,10 +31,10 @@ async fn begun(request: RunRequest) -> Run {
 fn a_run_awaited_is_done_once() {
     stores(async |store| {
         let (client, other) = (Client::connect(store).await.unwrap(), Client::connect(store).await.unwrap());
-        let run = begun(client.once("job").slot("monday").owner("one")).await;
-        let Once::Running(holder) = other.once("job").slot("monday").await.unwrap() else { panic!("it runs") };
+        let run = begun(client.once("job").key("monday").owner("one")).await;
+        let Once::Running(holder) = other.once("job").key("monday").await.unwrap() else { panic!("it runs") };
         assert_eq!(holder.and_then(|holder| holder.token), Some(run.token()));
-        let standing_by = other.once("job").slot("monday").wait(PATIENCE).into_future();
+        let standing_by = other.once("job").key("monday").wait(PATIENCE).into_future();
         let (answer, finished) = tokio::join!(standing_by, run.finish());
         finished.unwrap();
         let Once::Done(mark) = answer.unwrap() else { panic!("it is done") };
@@ -46,7 +46,7 @@ fn a_run_awaited_is_done_once() {
         assert_eq!((seen.holder, seen.done.map(|mark| mark.token)), (None, Some(run.token())));
         assert!(other.forget_run("job", Some("monday")).await.unwrap().is_some());
         assert!(other.forget_run("job", Some("monday")).await.unwrap().is_none());
-        begun(client.once("job").slot("monday")).await.release().await.unwrap();
+        begun(client.once("job").key("monday")).await.release().await.unwrap();
     });
 }
 
@@ -54,19 +54,19 @@ fn a_run_awaited_is_done_once() {
 fn a_run_that_asks_for_no_mark_replaces_it() {
     stores(async |store| {
         let client = Client::connect(store).await.unwrap();
-        let finished = begun(client.once("job").slot("monday")).await;
+        let finished = begun(client.once("job").key("monday")).await;
         finished.finish().await.unwrap();
-        let again = || client.once("job").slot("monday").no_renewal().even_if_done();
+        let again = || client.once("job").key("monday").no_renewal().even_if_done();
         let run = begun(again().owner("again")).await;
         assert!(run.token() > finished.token());
         assert!(matches!(again().await.unwrap(), Once::Running(_)), "one at a time");
         run.finish().await.unwrap();
-        let Once::Done(mark) = client.once("job").slot("monday").await.unwrap() else { panic!("it is done") };
+        let Once::Done(mark) = client.once("job").key("monday").await.unwrap() else { panic!("it is done") };
         assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("again")));
         begun(again()).await.release().await.unwrap();
-        assert!(matches!(client.once("job").slot("monday").await.unwrap(), Once::Done(_)), "the mark stands");
+        assert!(matches!(client.once("job").key("monday").await.unwrap(), Once::Done(_)), "the mark stands");
         begun(again().keep(Duration::ZERO)).await.finish().await.unwrap();
-        begun(client.once("job").slot("monday").wait(PATIENCE)).await.release().await.unwrap();
+        begun(client.once("job").key("monday").wait(PATIENCE)).await.release().await.unwrap();
     });
 }
 
@@ -75,7 +75,7 @@ fn what_is_dropped_leaves_the_work_to_others() {
     stores(async |store| {
         let client = Client::connect(store).await.unwrap();
         for times in 0..6 {
-            let mut request = pin!(client.once("job").slot("monday").into_future());
+            let mut request = pin!(client.once("job").key("monday").into_future());
             for _ in 0..times {
                 if request.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
                     break;
@@ -83,8 +83,8 @@ fn what_is_dropped_leaves_the_work_to_others() {
                 tokio::task::yield_now().await;
             }
         }
-        drop(begun(client.once("job").slot("monday").wait(PATIENCE)).await);
-        begun(client.once("job").slot("monday").wait(PATIENCE)).await.release().await.unwrap();
+        drop(begun(client.once("job").key("monday").wait(PATIENCE)).await);
+        begun(client.once("job").key("monday").wait(PATIENCE)).await.release().await.unwrap();
     });
 }
 
@@ -92,12 +92,12 @@ fn what_is_dropped_leaves_the_work_to_others() {
 fn a_finish_that_is_not_awaited_to_its_end_is_sent_all_the_same() {
     stores(async |store| {
         let client = Client::connect(store).await.unwrap();
-        let run = begun(client.once("job").slot("monday")).await;
+        let run = begun(client.once("job").key("monday")).await;
         {
             let mut finish = pin!(run.finish());
             let _ = finish.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }
-        let answer = client.once("job").slot("monday").wait(PATIENCE).await.unwrap();
+        let answer = client.once("job").key("monday").wait(PATIENCE).await.unwrap();
         assert!(matches!(answer, Once::Done(_)), "{answer:?}");
     });
 }
@@ -120,7 +120,7 @@ fn role_runner() {
     let Some(arguments) = role_args() else { return };
     let (store, finishes) = arguments.split_once(' ').unwrap();
     let client = blocking::Client::connect(store).unwrap();
-    let blocking::Once::Run(run) = client.once("job").slot("monday").ttl(ms(2_000)).begin().unwrap() else {
+    let blocking::Once::Run(run) = client.once("job").key("monday").ttl(ms(2_000)).begin().unwrap() else {
         panic!("it is to be done")
     };
     if finishes == "true" {
@@ -140,7 +140,7 @@ fn a_runner_that_is_killed_before_its_finish_is_replaced_and_after_it_is_not() {
         let client = blocking::Client::connect(&store).unwrap();
         runner.kill();
         runner.wait();
-        let answer = client.once("job").slot("monday").wait(PATIENCE).begin().unwrap();
+        let answer = client.once("job").key("monday").wait(PATIENCE).begin().unwrap();
         match answer {
             blocking::Once::Run(run) => assert!(!finishes && run.token() > token),
             blocking::Once::Done(mark) => assert!(finishes && mark.token == token),
@@ -162,8 +162,8 @@ fn many_threads_run_each_slot_once() {
             let (store, finished, tried) = (&store, &finished, &tried);
             scope.spawn(move || {
                 let client = blocking::Client::connect(store).unwrap();
-                for (slot, finished) in finished.iter().enumerate() {
-                    let request = client.once("job").slot(format!("slot-{slot}")).wait(PATIENCE);
+                for (key, finished) in finished.iter().enumerate() {
+                    let request = client.once("job").key(format!("key-{key}")).wait(PATIENCE);
                     if let blocking::Once::Run(run) = request.begin().unwrap() {
                         // Every third attempt fails.
                         if tried.fetch_add(1, Ordering::SeqCst) % 3 == 2 && thread != 0 {
@@ -183,16 +183,16 @@ fn many_threads_run_each_slot_once() {
 fn periods_follow_the_clock_of_this_machine() {
     let client = blocking::Client::connect("memory:").unwrap();
     let every = || client.once("job").every(Duration::from_secs(1)).keep(Duration::from_secs(3_600));
-    let mut slots = Vec::new();
+    let mut keys = Vec::new();
     eventually("three periods have had their run", || {
         if let blocking::Once::Run(run) = every().begin().unwrap() {
-            slots.push(run.resource().to_owned());
+            keys.push(run.resource().to_owned());
             run.finish().unwrap();
         }
-        slots.len() == 3
+        keys.len() == 3
     });
-    assert!(slots.is_sorted() && slots[0] != slots[1] && slots[1] != slots[2], "{slots:?}");
-    assert!(slots[0].starts_with("job@20") && slots[0].ends_with('Z'), "{slots:?}");
+    assert!(keys.is_sorted() && keys[0] != keys[1] && keys[1] != keys[2], "{keys:?}");
+    assert!(keys[0].starts_with("job@20") && keys[0].ends_with('Z'), "{keys:?}");
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn the_mark_of_a_period_outlasts_it() {
 fn role_out_of_space() {
     let Some(store) = role_args() else { return };
     let client = blocking::Client::connect(store).unwrap();
-    let blocking::Once::Run(run) = client.once("job").slot("monday").ttl(ms(2_000)).begin().unwrap() else { return };
+    let blocking::Once::Run(run) = client.once("job").key("monday").ttl(ms(2_000)).begin().unwrap() else { return };
     let limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
     // SAFETY: `limit` is valid, and ignoring a signal installs no handler.
     unsafe {

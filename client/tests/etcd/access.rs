@@ -38,7 +38,7 @@ fn make_app(server: &Server) {
 fn all(url: &str) -> Result<(), leasehold::Error> {
     let client = Client::connect(url)?;
     client.lock("a").ttl(ms(10_000)).wait(ms(500)).acquire()?.release()?;
-    if let Once::Run(run) = client.once("report").slot("monday").wait(ms(500)).begin()? {
+    if let Once::Run(run) = client.once("report").key("monday").wait(ms(500)).begin()? {
         run.finish()?;
     }
     client.inspect("a").map(drop)

@@ -35,13 +35,13 @@ fn operations_whose_answer_is_lost_count_once() {
         // One grant, whatever was sent again.
         assert!(server.get(KEY).contains(&format!("\"counter\":{},", second.token())), "{}", server.get(KEY));
         second.release().unwrap();
-        let Once::Run(run) = client.once("report").slot("monday").wait(PATIENCE).begin().unwrap() else {
+        let Once::Run(run) = client.once("report").key("monday").wait(PATIENCE).begin().unwrap() else {
             panic!("it is new")
         };
         let fault = proxy.lose(loss, write());
         run.finish().unwrap();
         assert_eq!(fault.hits(), 1, "{loss:?}");
-        assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
+        assert!(matches!(client.once("report").key("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
     }
 }
 

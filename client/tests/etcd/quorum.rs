@@ -82,7 +82,7 @@ fn a_lease_outlives_any_one_of_its_nodes() {
 fn a_run_that_a_majority_marked_is_done() {
     let mixed = Mixed::new();
     let (one, two) = (mixed.client(), mixed.client());
-    let begun = |client: &Client| client.once("report").slot("monday").ttl(ms(20_000)).begin().unwrap();
+    let begun = |client: &Client| client.once("report").key("monday").ttl(ms(20_000)).begin().unwrap();
     let Once::Run(run) = begun(&one) else { panic!("it is new") };
     run.finish().unwrap();
     assert!(matches!(begun(&two), Once::Done(_)));

@@ -42,13 +42,13 @@ fn operations_whose_answer_is_lost_count_once() {
             let second = lease(&client, "a");
             assert!(fault.hits() == 1 && second.token() > first.token(), "{api:?}, {loss:?}");
             second.release().unwrap();
-            let Once::Run(run) = client.once("report").slot("monday").wait(PATIENCE).begin().unwrap() else {
+            let Once::Run(run) = client.once("report").key("monday").wait(PATIENCE).begin().unwrap() else {
                 panic!("it is new")
             };
             let fault = proxy.lose(loss, write());
             run.finish().unwrap();
             assert_eq!(fault.hits(), 1, "{api:?}, {loss:?}");
-            assert!(matches!(client.once("report").slot("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
+            assert!(matches!(client.once("report").key("monday").wait(PATIENCE).begin().unwrap(), Once::Done(_)));
         }
     }
 }

@@ -25,7 +25,7 @@ fn a_connection_in_the_runtime_of_a_caller_ends_with_it() {
         let mut pairs = 0;
         while connections() == behind {
             pairs += 1;
-            assert!(pairs < 100, "requests go by way of the background");
+            assert!(pairs < 100, "requests go through the background");
             runtime.block_on(pair());
         }
         runtime.block_on(pair());

@@ -29,7 +29,7 @@ fn a_missing_table_a_missing_right_and_rows_of_others_are_told_apart() {
     rig.server.run(&format!("UPDATE {table} SET write_ids = 'mine'"));
     refused("writeIds");
     assert_eq!(items.read("counter").unwrap_err().kind(), ErrorKind::StoreRefused);
-    // Deleted in between, it begins anew.
+    // Deleted in between, it begins again.
     rig.server.run(&format!("UPDATE {table} SET write_ids = ''"));
     let mut asked = 0;
     let meddle = |old: Option<&[u8]>| {

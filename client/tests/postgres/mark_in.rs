@@ -8,7 +8,7 @@ use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use crate::{Rig, patient};
 
 fn job(client: &Client) -> RunRequest {
-    client.once("bill").slot("monday").ttl(ms(20_000)).renew_every(ms(200))
+    client.once("bill").key("monday").ttl(ms(20_000)).renew_every(ms(200))
 }
 
 #[track_caller]
@@ -32,7 +32,7 @@ fn mark(run: &Run, change: &mut Transaction<'_>) -> Result<(), postgres::Error> 
 
 fn with_bills() -> Rig {
     let rig = Rig::new();
-    rig.server.run(&format!("CREATE TABLE {}.bills (slot text)", rig.schema()));
+    rig.server.run(&format!("CREATE TABLE {}.bills (key text)", rig.schema()));
     rig
 }
 
@@ -113,7 +113,7 @@ fn a_lost_lease_fails_the_transaction() {
 fn an_expired_lease_fails_the_transaction() {
     let rig = with_bills();
     let one = patient(&rig.url);
-    let run = begun(one.once("bill").slot("monday").ttl(ms(500)).no_renewal());
+    let run = begun(one.once("bill").key("monday").ttl(ms(500)).no_renewal());
     let late = run.mark_in().unwrap();
     eventually("it has expired", || rig.column::<bool>("expires_at < clock_timestamp()", "bill@monday"));
     let mut db = rig.server.connect();
@@ -128,7 +128,7 @@ fn a_transaction_that_outlasts_the_lease_excludes_others_and_decides() {
     for commits in [true, false] {
         let rig = with_bills();
         let (one, two) = (patient(&rig.url), patient(&rig.url));
-        let run = begun(one.once("bill").slot("monday").ttl(ms(3_000)));
+        let run = begun(one.once("bill").key("monday").ttl(ms(3_000)));
         let mut db = rig.server.connect();
         let mut change = db.transaction().unwrap();
         work(&rig, &mut change);
@@ -196,7 +196,7 @@ fn stricter_transactions_mark_first() {
 fn a_finish_before_the_commit_is_no_success() {
     let rig = with_bills();
     let one = Client::connect_with(leasehold::Client::builder().request_timeout(ms(300)), &rig.url).unwrap();
-    let run = begun(one.once("bill").slot("monday").ttl(ms(2_000)));
+    let run = begun(one.once("bill").key("monday").ttl(ms(2_000)));
     let mut db = rig.server.connect();
     let mut change = db.transaction().unwrap();
     mark(&run, &mut change).unwrap();
@@ -231,7 +231,7 @@ fn role_biller() {
     let Some(args) = role_args() else { return };
     let [url, address, schema, stop] = args.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let client = patient(url);
-    let run = begun(client.once("bill").slot("monday").ttl(ms(2_000)).wait(PATIENCE));
+    let run = begun(client.once("bill").key("monday").ttl(ms(2_000)).wait(PATIENCE));
     let mut db = postgres::Client::connect(address, postgres::NoTls).unwrap();
     let mut change = db.transaction().unwrap();
     change.execute(&format!("INSERT INTO {schema}.bills VALUES ('monday')"), &[]).unwrap();

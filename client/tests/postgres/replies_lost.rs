@@ -87,7 +87,7 @@ fn a_server_that_is_cut_off_costs_the_lease_by_the_clock() {
 }
 
 fn begun(client: &Client, name: &str) -> Option<Run> {
-    match client.once(name).slot("monday").begin().unwrap() {
+    match client.once(name).key("monday").begin().unwrap() {
         Once::Run(run) => Some(run),
         _ => None,
     }

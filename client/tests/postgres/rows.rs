@@ -73,7 +73,7 @@ fn rows_that_nobody_used_for_a_week_are_forgotten_beside_new_ones() {
         lease(&client, &format!("job {at}")).release().unwrap();
     }
     let held = lease(&client, "job 3");
-    let marked = client.once("job 4").slot("monday").wait(PATIENCE).begin().unwrap();
+    let marked = client.once("job 4").key("monday").wait(PATIENCE).begin().unwrap();
     let leasehold::blocking::Once::Run(run) = marked else { panic!("it is new") };
     run.finish().unwrap();
     rig.server.run(&format!(

@@ -11,7 +11,7 @@ use crate::{Rig, client, patient};
 
 #[track_caller]
 fn begun(client: &Client) -> Run {
-    match client.once("job").slot("monday").ttl(ms(3_000)).wait(PATIENCE).begin().unwrap() {
+    match client.once("job").key("monday").ttl(ms(3_000)).wait(PATIENCE).begin().unwrap() {
         Once::Run(run) => run,
         other => panic!("it is to be done: {other:?}"),
     }
@@ -60,7 +60,7 @@ fn a_process_that_is_killed_during_its_finish_leaves_a_mark_or_the_work() {
         }
         finisher.kill();
         finisher.wait();
-        match rig.client().once("job").slot("monday").ttl(ms(3_000)).wait(PATIENCE).begin().unwrap() {
+        match rig.client().once("job").key("monday").ttl(ms(3_000)).wait(PATIENCE).begin().unwrap() {
             Once::Done(mark) if is_carried_out => assert_eq!(mark.token, token),
             Once::Run(next) if !is_carried_out => assert!(next.token() > token),
             other => panic!("carried out: {is_carried_out}, and then {other:?}"),

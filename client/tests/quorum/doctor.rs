@@ -84,7 +84,7 @@ fn durable_is_untrue_where_a_replica_may_be_promoted() {
     assert_eq!(of(&servers[1], &findings, "redis.durable").severity, Severity::Good);
 }
 
-/// Makes the user of the sample anew, with some rules left out and others added.
+/// Makes the user of the sample again, with some rules left out and others added.
 fn set_sample(server: &Server, without: &str, more: &[&str]) {
     let rules = SAMPLE.split_whitespace().skip(2).filter(|rule| *rule != without);
     let words: Vec<&str> = ["ACL", "SETUSER", "leasehold", "reset"].into_iter().chain(rules).collect();
@@ -176,7 +176,7 @@ fn each_right_that_votes_lack_is_named() {
     assert!(named(&client, "~{jobs/*"), "{:#?}", client.doctor());
     set_sample(&servers[0], "+info", &more(&[]));
     let durable = connect(&sample_urls(&servers, "?durable=yes")).unwrap();
-    assert!(named(&durable, "+info"), "a marker that is written anew names the run");
+    assert!(named(&durable, "+info"), "a marker that is written again names the run");
     set_sample(&servers[0], "", &more(&[]));
     let findings = client.doctor().unwrap();
     assert!(problems(&findings).is_empty(), "{findings:#?}");

@@ -61,7 +61,7 @@ fn a_client_takes_the_max_ttl_that_most_nodes_remember() {
     lease.release().unwrap();
     let quorum = Quorum::connect(&silent(), nodes.direct()).unwrap();
     assert_eq!((quorum.max_ttl(), quorum.init(Force::Yes).is_ok()), (MAX_TTL, true));
-    assert_eq!(nodes.standings()[1..], [Standing::Member; 2], "marked anew with what they had");
+    assert_eq!(nodes.standings()[1..], [Standing::Member; 2], "marked again with what they had");
 
     // One of three is no majority, whatever it says.
     nodes.servers[1].command(&["FLUSHALL"]);

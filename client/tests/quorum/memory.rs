@@ -38,7 +38,7 @@ fn survives(what: impl Fn(&Nodes), afterwards: Standing) {
     assert!(tells("quorum.node", "does not vote"), "{findings:#?}");
     assert!(other.lock("job").ttl(TTL).try_acquire().unwrap().is_none(), "it is held");
     eventually("it votes again", || {
-        // Where the record is still there, the holder has no need to ask for it anew; a waiter has.
+        // Where the record is still there, the holder has no need to ask for it again; a waiter has.
         if afterwards == Standing::Restarted {
             assert!(other.lock("job").ttl(TTL).try_acquire().unwrap().is_none());
         }

@@ -10,8 +10,8 @@ use leasehold::quorum::Standing;
 use leasehold::{ErrorKind, Finding, Severity};
 use leasehold_servers::redis::{Data, Server};
 
-fn on(client: &Client, slot: &str) -> RunRequest {
-    client.once("job").slot(slot).ttl(TTL)
+fn on(client: &Client, key: &str) -> RunRequest {
+    client.once("job").key(key).ttl(TTL)
 }
 
 #[track_caller]

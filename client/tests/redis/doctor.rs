@@ -43,7 +43,7 @@ fn sample_url(server: &Server) -> String {
     format!("redis://leasehold:change-me@127.0.0.1:{}/", server.port())
 }
 
-/// Makes the user of the sample anew, with some rules left out and others added.
+/// Makes the user of the sample again, with some rules left out and others added.
 fn set_sample(server: &Server, without: Option<&str>, more: &[&str]) {
     let rules = SAMPLE.split_whitespace().skip(2).filter(|rule| Some(*rule) != without);
     let words: Vec<&str> = ["ACL", "SETUSER", "leasehold", "reset"].into_iter().chain(rules).collect();

@@ -31,7 +31,7 @@ fn values_of_others_are_left_alone_and_a_deleted_item_begins_anew() {
         assert_eq!(server.command(&["DUMP", KEY]), before, "{foreign:?}");
         server.command(&["DEL", KEY]);
     }
-    // One that another program keeps needs no ids, and one that disappears between is made anew.
+    // One that another program keeps needs no ids, and one that disappears between is made again.
     server.command(&["HSET", KEY, "version", "7", "value", "Y291bnQ9Nw=="]);
     assert_eq!(items.update("counter", one_more).unwrap().unwrap().version, 8);
     let mut asked = 0;

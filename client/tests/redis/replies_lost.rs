@@ -85,7 +85,7 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
         let asked = rig.client.lock("job").ttl(ms(600_000)).wait(ms(700)).acquire();
         assert_eq!(asked.unwrap_err().kind(), ErrorKind::StoreUnavailable, "{loss:?}");
         assert!(lost.hits() >= 1, "{loss:?}");
-        // Once, or several times if the time was enough to give up, release, and try anew.
+        // Once, or several times if the time was enough to give up, release, and try again.
         assert!(counter(&rig.server, "job") > HIGH, "{loss:?}: it had been taken");
         eventually("what was taken is released", || !is_taken(&rig.server, "job"));
     }

@@ -12,7 +12,7 @@ use leasehold_servers::redis::Server;
 
 impl Rig {
     fn run(&self, ttl: Duration) -> Run {
-        begun(self.client.once("job").slot("monday").ttl(ttl))
+        begun(self.client.once("job").key("monday").ttl(ttl))
     }
 
     fn past_the_proxy(&self) -> Client {
@@ -20,7 +20,7 @@ impl Rig {
     }
 
     fn asked(&self, wait: Duration) -> Once {
-        self.past_the_proxy().once("job").slot("monday").wait(wait).begin().unwrap()
+        self.past_the_proxy().once("job").key("monday").wait(wait).begin().unwrap()
     }
 
     fn finish() -> Request {
@@ -94,15 +94,15 @@ fn a_runner_that_was_away_past_its_lease_has_lost_it() {
 fn a_full_server_still_takes_the_mark_of_finished_work() {
     let server = Server::builder().maxmemory(100 << 20).start();
     let client = Client::connect(server.url()).unwrap();
-    let run = begun(client.once("job").slot("monday"));
+    let run = begun(client.once("job").key("monday"));
     assert!(!server.command(&["CONFIG", "SET", "maxmemory", "1"]).is_error());
     run.finish().unwrap();
     assert!(!is_taken(&server, "job@monday"));
     assert!(client.inspect_run("job", Some("monday")).unwrap().done.is_some());
-    let error = client.once("job").slot("tuesday").begin().unwrap_err();
+    let error = client.once("job").key("tuesday").begin().unwrap_err();
     assert!(error.kind() == ErrorKind::StoreUnavailable && error.to_string().contains("maxmemory"), "{error}");
     assert!(!server.command(&["CONFIG", "SET", "maxmemory", "0"]).is_error());
-    let Once::Done(mark) = client.once("job").slot("monday").begin().unwrap() else { panic!("it is done") };
+    let Once::Done(mark) = client.once("job").key("monday").begin().unwrap() else { panic!("it is done") };
     assert_eq!(mark.token, run.token());
 }
 
@@ -110,7 +110,7 @@ fn a_full_server_still_takes_the_mark_of_finished_work() {
 fn the_mark_is_a_key_beside_the_lock_that_expires_with_it() {
     let server = Server::start();
     let client = Client::connect(server.url()).unwrap();
-    let run = begun(client.once("job").slot("monday").owner("one").keep(ms(3_600_000)));
+    let run = begun(client.once("job").key("monday").owner("one").keep(ms(3_600_000)));
     run.finish().unwrap();
     let key = "{job@monday}\u{1f}done of name";
     let left = server.command(&["PTTL", key]).integer();
@@ -118,9 +118,9 @@ fn the_mark_is_a_key_beside_the_lock_that_expires_with_it() {
     let kept = server.command(&["PTTL", &crate::common::on_redis::fence_key("job@monday")]).integer();
     assert!(kept == -1 || kept >= left, "the counter outlives it: {kept}");
     server.command(&["DEL", key]);
-    assert!(begun(client.once("job").slot("monday")).token() > run.token());
+    assert!(begun(client.once("job").key("monday")).token() > run.token());
     // What is no mark is never taken for none.
     server.command(&["SET", key, "nonsense"]);
-    let error = client.once("job").slot("monday").wait(PATIENCE).begin().unwrap_err();
+    let error = client.once("job").key("monday").wait(PATIENCE).begin().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
 }

@@ -1,4 +1,4 @@
-//! Secrets that must not leave: nonces and passwords in output, and requests by way of somebody else.
+//! Secrets that must not leave: nonces and passwords in output, and requests through somebody else.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;

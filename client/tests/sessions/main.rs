@@ -37,7 +37,7 @@ impl Store<'_> {
         }
     }
 
-    /// The url of the same store by way of another address.
+    /// The url of the same store through another address.
     fn url_at(&self, address: SocketAddr) -> String {
         match self {
             Self::Dynamodb { url, .. } => on_dynamodb::through(url, address),

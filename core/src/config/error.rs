@@ -12,8 +12,8 @@ use super::span::Span;
 pub enum ConfigError {
     /// A resource without a name.
     EmptyResource,
-    /// A slot of a run without a name.
-    EmptySlot,
+    /// A key of a run without a name.
+    EmptyKey,
     /// A text or payload above its bound.
     TooLong {
         /// Which setting.
@@ -89,7 +89,7 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyResource => f.write_str("the resource has no name; give it 1 to 1024 bytes"),
-            Self::EmptySlot => f.write_str("the slot is empty; name the occurrence of the job, such as its date"),
+            Self::EmptyKey => f.write_str("the key is empty; name the occurrence of the job, such as its date"),
             Self::TooLong { what, bytes, max } => write!(f, "{what} has {bytes} bytes, the most is {max}"),
             Self::ControlCharacter { what, at, code } => {
                 write!(f, "{what} has the control character U+{code:04X} at byte {at}; names hold printable text only")

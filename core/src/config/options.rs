@@ -72,7 +72,7 @@ impl Default for RunOptions {
 }
 
 impl LockOptions {
-    /// Starts from the defaults: ttl 30 s, wait for ever, renewal every ttl/3, no lock delay, no bound on holding.
+    /// Starts from the defaults: ttl 30 s, wait forever, renewal every ttl/3, no lock delay, no bound on holding.
     pub fn builder() -> LockOptionsBuilder {
         LockOptionsBuilder::default()
     }
@@ -170,7 +170,7 @@ impl LockOptionsBuilder {
         self
     }
 
-    /// How long to try. Default for ever.
+    /// How long to try. Default forever.
     #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.wait = wait;
@@ -193,7 +193,7 @@ impl LockOptionsBuilder {
         self
     }
 
-    /// Stops automatic renewal this long after the grant, so that a wedged worker cannot hold for ever. Off by default.
+    /// Stops automatic renewal this long after the grant, so that a wedged worker cannot hold forever. Off by default.
     #[must_use]
     pub fn max_hold(mut self, max_hold: Duration) -> Self {
         self.max_hold = Some(max_hold);

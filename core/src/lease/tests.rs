@@ -95,7 +95,7 @@ impl Bench {
         while self.machine.wake_at().is_some_and(|at| at <= self.now.monotonic) {
             let before = taken.len();
             self.handle(Input::Timeout, &mut taken);
-            assert!(taken.len() > before && before < 20, "a timer that is due does something, and not for ever");
+            assert!(taken.len() > before && before < 20, "a timer that is due does something, and not forever");
         }
         self.disturb();
         taken

@@ -128,7 +128,7 @@ impl Waiting {
     ///
     /// It does so only if a record was in the way, so that enough nodes can grant, and if the hint does not come from a
     /// release of our own. Otherwise a store that fails, but carries out what it is asked, would wake us with the release
-    /// of each attempt, and keep us and itself busy for ever.
+    /// of each attempt, and keep us and itself busy forever.
     pub(crate) fn wake(&mut self, at: Monotonic) -> bool {
         let is_useless = |node: &&NodeWait| matches!(node.health, NodeHealth::Unusable | NodeHealth::NeedsCredentials);
         let useless = self.nodes.iter().filter(is_useless).count();

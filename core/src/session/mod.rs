@@ -29,7 +29,7 @@
 //! - A session that its node has forgotten, or that was revoked, is never renewed again, and a new one has another nonce.
 //! - A row that nobody here believes in any more does not run out while the session lives, so it is released.
 //! - For those who know of no sessions, and as a last resort, a row is an observed record with a long ttl of its own
-//!   ([`row_ttl`]): it is written anew every third of that, and a deadline is never later than that of the row.
+//!   ([`row_ttl`]): it is written again every third of that, and a deadline is never later than that of the row.
 
 mod own;
 mod rival;
@@ -474,7 +474,7 @@ impl<T: Copy> Sessions<T> {
         let believed = |row: &OwnRow| row.until > moment.now;
         let is_left_behind =
             is_of_ours && holding.nonce().is_some_and(|nonce| !node.rows.get(&nonce).is_some_and(believed));
-        // However long its session lives: a row that is held is written anew before that.
+        // However long its session lives: a row that is held is written again before that.
         let stood_still =
             node.seen.note(at, &work.resource, holding, moment.now, moment.drift).is_some_and(|at| moment.now >= at);
         if is_left_behind || stood_still {
@@ -542,7 +542,7 @@ impl<T: Copy> Sessions<T> {
     fn freed(&mut self, at: NodeId, nonce: Nonce, outcome: &Outcome) {
         let Some(row) = self.nodes[at.index()].rows.get_mut(&nonce) else { return };
         match outcome {
-            // It stays known while another release of it may land: it must not be acquired anew then. What it leaves behind
+            // It stays known while another release of it may land: it must not be acquired again then. What it leaves behind
             // still later is left to the patience of rivals.
             Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_))
                 if row.may_be_freed || row.in_flight > 0 =>

@@ -306,7 +306,7 @@ impl<T: Copy> Sessions<T> {
         self.nodes.iter().all(|node| node.own.is_none()) && self.jobs.is_empty()
     }
 
-    /// Begins anew: this client may be one of two copies.
+    /// Begins again: this client may be one of two copies.
     pub(crate) fn forget(&mut self) {
         for node in &mut self.nodes {
             node.own = None;
@@ -314,7 +314,7 @@ impl<T: Copy> Sessions<T> {
         }
     }
 
-    /// Releases the sessions that were revoked and have no rows left, so that they do not stand for ever.
+    /// Releases the sessions that were revoked and have no rows left, so that they do not stand forever.
     pub(super) fn end_revoked(&mut self, at: NodeId, out: &mut Vec<Step<T>>) {
         let Node { revoked, rows, .. } = &mut self.nodes[at.index()];
         let is_over = |nonce: &Nonce| rows.values().all(|row| row.session != *nonce);

@@ -469,7 +469,7 @@ impl World {
     /// Time passes, with the network down, until the host sends something.
     pub(crate) fn pass_until_sent(&mut self, host: usize) {
         while self.hosts[host].wire.is_empty() {
-            assert!(self.hosts[host].wake_at < Monotonic::FAR, "the host would sleep for ever");
+            assert!(self.hosts[host].wake_at < Monotonic::FAR, "the host would sleep forever");
             let at = self.hosts[host].true_time_of(self.hosts[host].wake_at);
             self.pass_cut_off(at.saturating_sub(self.time));
         }

@@ -6,7 +6,7 @@ use crate::common::*;
 use crate::quorum_memory::{born, refuse_connection, rejoin};
 use leasehold_core::config::RunOptions;
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal};
-use leasehold_core::{Error, Event, Failure, LockOptions, LostReason, NodeId, Resource, Token, Wait, period_slot};
+use leasehold_core::{Error, Event, Failure, LockOptions, LostReason, NodeId, Resource, Token, Wait, period_key};
 
 const KEEP: Duration = secs(3_600);
 const RUN: RunOptions = RunOptions { keep: KEEP, trust_quorum: false, even_if_done: false };
@@ -131,12 +131,12 @@ fn a_clock_that_jumps_over_the_start_of_a_period_repeats_no_period() {
     let today = EPOCH_UNIX_MS;
     let tomorrow = today + 86_400_000;
     for (id, (clock, runs)) in (1..).zip([(today, true), (tomorrow, true), (today, false), (tomorrow, false)]) {
-        let slot = period_slot(clock, DAY, Duration::ZERO).unwrap();
-        world.acquire(0, id, Resource::of_run("job", Some(&slot)).unwrap().as_str(), run());
+        let key = period_key(clock, DAY, Duration::ZERO).unwrap();
+        world.acquire(0, id, Resource::of_run("job", Some(&key)).unwrap().as_str(), run());
         world.deliver_all();
         let events = world.take_events(0);
         if !runs {
-            assert!(is_done(&failure(&events)), "{slot}: {events:?}");
+            assert!(is_done(&failure(&events)), "{key}: {events:?}");
             continue;
         }
         token(&events);

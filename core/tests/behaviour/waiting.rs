@@ -471,7 +471,7 @@ fn a_wake_up_during_an_attempt_leads_to_another_one_at_once() {
 }
 
 /// A store that carries out attempts but loses its answers sends a wake-up for the release of each of them. That would keep
-/// its waiters running for ever.
+/// its waiters running forever.
 #[test]
 fn wake_up_from_a_failing_store_is_ignored() {
     let fault = || Fault::of(FaultKind::Server);

@@ -160,8 +160,8 @@ export interface LockOptions {
 export type SettingError =
   /** A resource without a name. */
   | { type: "empty-resource" }
-  /** A slot of a run without a name. */
-  | { type: "empty-slot" }
+  /** A key of a run without a name. */
+  | { type: "empty-key" }
   /** A text or payload above its bound. */
   | {
       type: "too-long";

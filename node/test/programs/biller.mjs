@@ -14,7 +14,7 @@ async function pause(at) {
   await new Promise((resolve) => process.stdin.on("end", resolve).resume());
 }
 
-const { ran } = await locks.once("bill", { slot: "2026-11", ttl: 2_000, wait: 60_000 }, async (run) => {
+const { ran } = await locks.once("bill", { key: "2026-11", ttl: 2_000, wait: 60_000 }, async (run) => {
   await db.query("BEGIN");
   await db.query("INSERT INTO bills VALUES ('2026-11')");
   await pause("at work");

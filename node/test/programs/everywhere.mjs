@@ -52,7 +52,7 @@ await assert.rejects(waiting, /enough/);
 await blocker.release();
 console.log("aborts");
 
-const outcomes = await Promise.all([a, b].map((client) => client.once("job", { slot: "1", wait: 10_000 }, () => "made")));
+const outcomes = await Promise.all([a, b].map((client) => client.once("job", { key: "1", wait: 10_000 }, () => "made")));
 assert.deepEqual(outcomes.map(({ ran }) => ran).sort(), [false, true]);
 console.log("runs once");
 

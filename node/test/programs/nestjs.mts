@@ -21,7 +21,7 @@ class Reports {
     await this.below();
   }
 
-  @Once((which: string) => `report-${which}`, { slot: (which) => which, ttl: 1_000, wait: 60_000 })
+  @Once((which: string) => `report-${which}`, { key: (which) => which, ttl: 1_000, wait: 60_000 })
   async above(which: string): Promise<string | undefined> {
     const isFirst = !readFileSync(file, "utf8").includes("begun");
     this.say(isFirst ? "begun" : "done", which);

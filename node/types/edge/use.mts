@@ -22,13 +22,13 @@ export async function all(): Promise<string | undefined> {
   same<typeof result, number>();
   same<LockInfo["data"], Uint8Array | undefined>();
 
-  const outcome = await client.once("a", { slot: "s", keep: 30_000 }, (run) => run.token);
+  const outcome = await client.once("a", { key: "s", keep: 30_000 }, (run) => run.token);
   same<typeof outcome, OnceOutcome<number>>();
   await using run = (await client.beginRun("a", { every: 60_000 })).run;
   same<typeof run, Run | null>();
   await run?.finish();
-  // @ts-expect-error: the slot is a string
-  await client.once("a", { slot: 5 }, () => 0);
+  // @ts-expect-error: the key is a string
+  await client.once("a", { key: 5 }, () => 0);
 
   // @ts-expect-error: trying once waits for nothing
   await client.tryAcquire("a", { wait: 5 });

@@ -18,11 +18,11 @@ export function scheduled(client: Client): void {
   cron.schedule("0 2 * * *", report, { name: "report", distributed: true, runCoordinator: coordinator });
   cron.schedule("0 2 * * *", coordinator.job(({ date }) => same<typeof date, Date>()));
   // @ts-expect-error: the schedule names the runs
-  new RunCoordinator(client, { slot: "s" });
+  new RunCoordinator(client, { key: "s" });
 }
 
 export class Invoices {
-  @Once("mail", { slot: (id: string) => id })
+  @Once("mail", { key: (id: string) => id })
   async mail(id: string): Promise<void> {
     same<ReturnType<typeof currentRun>, Run | null>();
     void id;
@@ -47,8 +47,8 @@ export class Invoices {
   @Once("vague", { wait: 5 })
   async vague(): Promise<void> {}
 
-  // @ts-expect-error: the slot is made of the arguments
-  @Once("other", { slot: (id: number) => String(id) })
+  // @ts-expect-error: the key is made of the arguments
+  @Once("other", { key: (id: number) => String(id) })
   async other(id: string): Promise<void> {
     void id;
   }

@@ -5,7 +5,7 @@
 >>> scheduler = BackgroundScheduler(executors={"default": OnceExecutor("memory:")})
 >>> job = scheduler.add_job(print, "cron", hour=2, id="nightly-report")
 
-Each scheduler has its own store of jobs, and the same jobs with the same ids. The slot of a run is the time for which the job
+Each scheduler has its own store of jobs, and the same jobs with the same ids. The key of a run is the time for which the job
 was scheduled; with an interval trigger, whose times begin with each scheduler, it is the period of that length.
 """
 
@@ -27,7 +27,7 @@ from leasehold._errors import ConfigError
 from leasehold._options import UNNAMED, Unnamed
 from leasehold._runs import AlreadyDone
 from leasehold.contrib._clients import shows_options
-from leasehold.protocol import period_slot
+from leasehold.protocol import period_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
         which ``wait`` is an hour by default: so long a scheduler stands by while another one runs the job, on a thread of
         the pool.
         """
-        if fixed := sorted({"slot", "every", "offset", "cooldown"} & options.keys()):
+        if fixed := sorted({"key", "every", "offset", "cooldown"} & options.keys()):
             raise ConfigError(f"the schedule of a job names its runs: leave out {', '.join(fixed)}")
         super().__init__(max_workers, pool_kwargs)
         self._stores = stores
@@ -160,11 +160,11 @@ def _occurrence(job: Any, run_time: datetime) -> OnceOptions:
     if getattr(job.trigger, "jitter", None):
         raise ConfigError(f"job {job.id} has a jitter, so that its times differ between schedulers: leave it out")
     if not isinstance(job.trigger, IntervalTrigger):
-        return {"slot": run_time.astimezone(timezone.utc).isoformat()}
+        return {"key": run_time.astimezone(timezone.utc).isoformat()}
     interval = job.trigger.interval
-    slot = period_slot(round(run_time.timestamp() * 1000), interval)
+    key = period_key(round(run_time.timestamp() * 1000), interval)
     # A scheduler that began later runs the job later in the same period.
-    return {"slot": slot, "keep": min(2 * interval, _MAX_KEEP)} if interval > _KEEP else {"slot": slot}
+    return {"key": key, "keep": min(2 * interval, _MAX_KEEP)} if interval > _KEEP else {"key": key}
 
 
 _hints.resolve(globals())

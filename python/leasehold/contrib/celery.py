@@ -62,14 +62,14 @@ def once(
     seconds, without limit, since that worker may die; these count as its retries.
 
     name: as that of :meth:`leasehold.Client.once`, with fields for the arguments of the call; by default that of the task.
-    options: those of :meth:`leasehold.Client.once`. Without a name, slot, period and cooldown, each message is done once: the slot
+    options: those of :meth:`leasehold.Client.once`. Without a name, key, period and cooldown, each message is done once: the key
         is its id, and a plain call of the function is not a run.
 
     A plain call of a named one raises LockBusyError while another worker is at it. One without a name, called inside of another
     task, raises ConfigError: the message is that task's.
     """
 
-    is_named = name is not None or not options.keys().isdisjoint(("slot", "every", "cooldown"))
+    is_named = name is not None or not options.keys().isdisjoint(("key", "every", "cooldown"))
 
     def decorate(function: Callable[P, R]) -> Callable[P, R | None]:
         # Refuses unknown fields now.
@@ -82,7 +82,7 @@ def once(
                 return function(*args, **kwargs)
             if not is_named and not _is_body_of(called, ran):
                 raise ConfigError(f"{ran.__qualname__} is called inside of the task {called.name}: name the run, as in @once(...)")
-            of_call = options if is_named else {**options, "slot": called.request.id}
+            of_call = options if is_named else {**options, "key": called.request.id}
             outcome = runs_once(_stores, name or _literal(called.name), of_call)(function)(*args, **kwargs)
             if isinstance(outcome, RunningElsewhere):
                 busy = LockBusyError(f"another worker is at it: {outcome.holder or 'of an unknown label'}")
@@ -144,7 +144,7 @@ def _occurrence(entry: Any) -> OnceOptions:
     if isinstance(schedule, crontab):
         begun, left, _ = schedule.remaining_delta(entry.last_run_at)
         due: datetime = begun + left
-        return {"slot": due.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%MZ")}
+        return {"key": due.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%MZ")}
     every: timedelta = getattr(schedule, "run_every", timedelta(minutes=1))
     # Not the default of 7 days, which would pile up marks, nor more than that, which no quorum keeps, without need.
     keep = max(min(2 * every, timedelta(days=7)), every, timedelta(seconds=_TTL))

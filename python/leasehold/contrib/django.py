@@ -63,7 +63,7 @@ class OnceMixin:
     """
 
     once: ClassVar[OnceOptions] = {}
-    """The options of :meth:`leasehold.Client.once`: one of slot, every, cooldown and keep has to be there."""
+    """The options of :meth:`leasehold.Client.once`: one of key, every, cooldown and keep has to be there."""
     once_name: ClassVar[str | None] = None
     """The name of the job; by default that of the command's module."""
     run: Run

@@ -15,7 +15,7 @@ from __future__ import annotations
 from leasehold import _hints
 from leasehold._native import clocks
 from leasehold.protocol import _values
-from leasehold.protocol._client import Client, Guard, Reader, channel, encode, period_slot, released_by, run_resource
+from leasehold.protocol._client import Client, Guard, Reader, channel, encode, period_key, released_by, run_resource
 from leasehold.protocol._errors import CommandRejectedError
 from leasehold.protocol._values import *  # noqa: F403
 from leasehold.protocol._values import Now
@@ -28,7 +28,7 @@ __all__ = [
     "channel",
     "encode",
     "now",
-    "period_slot",
+    "period_key",
     "released_by",
     "run_resource",
     *_values.__all__,

@@ -229,18 +229,18 @@ def released_by(channel: bytes, message: bytes) -> str | None:
     return resource
 
 
-def run_resource(name: str, slot: str | None = None) -> str:
-    """The resource of one occurrence of a job: ``name@slot``. Raises ConfigError for names and slots that cannot be."""
-    resource: str = protocol_runs("run-resource", name, slot)
+def run_resource(name: str, key: str | None = None) -> str:
+    """The resource of one occurrence of a job: ``name@key``. Raises ConfigError for names and keys that cannot be."""
+    resource: str = protocol_runs("run-resource", name, key)
     return resource
 
 
-def period_slot(unix_ms: int, every: Seconds, offset: Seconds = 0) -> str:
-    """The slot of a job that runs once in every period: the start of the period in UTC, such as ``2026-11-24T00:00:00Z``.
+def period_key(unix_ms: int, every: Seconds, offset: Seconds = 0) -> str:
+    """The key of a job that runs once in every period: the start of the period in UTC, such as ``2026-11-24T00:00:00Z``.
     Raises ConfigError for a period below 1 s or above 100 years, and for an offset that is not below the period.
     """
-    slot: str = protocol_runs("period-slot", unix_ms, _ms(every), _ms(offset))
-    return slot
+    key: str = protocol_runs("period-key", unix_ms, _ms(every), _ms(offset))
+    return key
 
 
 def _ms(length: Seconds) -> int:

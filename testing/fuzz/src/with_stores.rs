@@ -343,7 +343,7 @@ impl Story {
                 assert!(self.ledger.is_empty());
                 return;
             }
-            assert!(self.wake_at < Monotonic::FAR, "asleep for ever, and not at rest: {:?}", self.client.stats());
+            assert!(self.wake_at < Monotonic::FAR, "asleep forever, and not at rest: {:?}", self.client.stats());
             self.now.monotonic = self.wake_at;
         }
         panic!("a closed client that never comes to rest: {:?}", self.client.stats());

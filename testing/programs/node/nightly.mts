@@ -7,7 +7,7 @@ const [day = ""] = process.argv.slice(2);
 const client = await connect();
 
 // Stands by, and takes over from the dead. When the function has ended well, the day is marked as done.
-const outcome = await client.once("nightly-report", { slot: day, ttl: 4_000, wait: 3_600_000 }, (run) =>
+const outcome = await client.once("nightly-report", { key: day, ttl: 4_000, wait: 3_600_000 }, (run) =>
   Ledger.using(run, async (ledger) => {
     for (const part of ["sales", "stock"]) await ledger.write(`${day}/${part}`);
   }),

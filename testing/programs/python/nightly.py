@@ -8,7 +8,7 @@ from ledger import Ledger
 day = sys.argv[1]
 
 with leasehold.connect() as client:
-    nightly = client.once("nightly-report", slot=day, ttl=4, wait=3600)    # stands by, and takes over from the dead
+    nightly = client.once("nightly-report", key=day, ttl=4, wait=3600)    # stands by, and takes over from the dead
     with nightly as run:
         if run:                                                            # leaving the block marks the day as done
             with Ledger(run) as ledger:

@@ -101,7 +101,7 @@ impl Server {
         self.url_at(self.address(), prefix)
     }
 
-    /// The same by way of a proxy.
+    /// The same through a proxy.
     pub fn url_at(&self, address: SocketAddr, prefix: &str) -> String {
         match self.api {
             Api::AzureBlob => {

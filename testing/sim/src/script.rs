@@ -198,7 +198,7 @@ pub struct Job {
     pub resource: usize,
     /// The ttl.
     pub ttl_ns: u64,
-    /// The time to try: absent for ever, 0 once.
+    /// The time to try: absent forever, 0 once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
     /// It watches a record that only observers can declare dead beyond the end of its `wait_ns`.

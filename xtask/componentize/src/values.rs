@@ -67,7 +67,7 @@ pub(crate) fn check(wit: &Path, root: &Path) -> Result {
     Ok(())
 }
 
-const ANEW: &str = "write it anew: cargo xtask component --bless";
+const ANEW: &str = "write it again: cargo xtask component --bless";
 
 fn files(model: &Model, writer: Writer) -> Result<Vec<File>> {
     let files = writer(model);

@@ -52,7 +52,7 @@ const ABOUT: [About; 13] = [
     },
     About {
         benchmark: "serve",
-        title: "By way of the daemon",
+        title: "Through the daemon",
         what: "Acquire and release over HTTP from `leasehold serve`, beside the client in the same process.",
     },
     About {

@@ -262,7 +262,7 @@ suite!(a);
         let stores = read("store a A\nstore b The b\nlack b Share refused it is alone\n").expect("it fits");
         assert_eq!(stores.tests(), ["a::one", "a::two", "on_tables::b"]);
         assert_eq!(stores.abilities[0], Ability { name: "Wake".into(), what: "Wakes those who wait.".into() });
-        assert_eq!(stores.behaviours[0].asks, ["Share"], "by way of a method");
+        assert_eq!(stores.behaviours[0].asks, ["Share"], "through a method");
         assert_eq!(stores.behaviours[1].asks, ["Share"]);
         let lack = Lack { is_refused: true, why: "it is alone".into() };
         assert_eq!(stores.stores[1].lacks, BTreeMap::from([("Share".to_owned(), lack)]));

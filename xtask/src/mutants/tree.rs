@@ -24,7 +24,7 @@ const QUICKLY: [(&str, &str); 2] = [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("
 /// Seconds of a processor after which a run counts as one that never ends: on a machine that is busy with other things, time
 /// would pass for a catch.
 const PROCESSOR: u32 = 600;
-/// The same for one that waits for ever. Nothing here does so but by mistake.
+/// The same for one that waits forever. Nothing here does so but by mistake.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub struct Tree {

@@ -258,8 +258,8 @@ pub struct OtherError {
 pub enum ConfigError {
     /// A resource without a name.
     EmptyResource,
-    /// A slot of a run without a name.
-    EmptySlot,
+    /// A key of a run without a name.
+    EmptyKey,
     /// A text or payload above its bound.
     TooLong(TooLong),
     /// A NUL, newline or other control character in a name or label.

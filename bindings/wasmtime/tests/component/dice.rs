@@ -118,7 +118,7 @@ impl Dice {
     /// Mostly forwards.
     pub(crate) fn now(&mut self) -> Now {
         match self.below(60) {
-            // A clock that jumps ahead is believed for ever, so rarely.
+            // A clock that jumps ahead is believed forever, so rarely.
             0 if self.is_one_in(8) => return Now { monotonic_ns: self.number(), unix_ms: self.number() },
             1 => self.at = self.at.saturating_sub(1_000_000_000),
             2 => self.at = self.at.saturating_add(3_600_000_000_000),

@@ -81,8 +81,8 @@ fn runs_have_names() {
     let mut runs = Runs::new(component(), Limits::default()).expect("an instance");
     assert_eq!(runs.run_resource("a@b", Some("c")).as_deref(), Ok("a%40b@c"));
     assert_eq!(runs.run_resource("nightly", None).as_deref(), Ok("nightly@"));
-    assert_eq!(runs.run_resource("nightly", Some("")), Err(CallError::Refused(ConfigError::EmptySlot)));
-    assert_eq!(runs.period_slot(1_795_608_000_000, DAY_MS, 0).as_deref(), Ok("2026-11-25T00:00:00Z"));
-    let refused = runs.period_slot(0, DAY_MS, DAY_MS);
+    assert_eq!(runs.run_resource("nightly", Some("")), Err(CallError::Refused(ConfigError::EmptyKey)));
+    assert_eq!(runs.period_key(1_795_608_000_000, DAY_MS, 0).as_deref(), Ok("2026-11-25T00:00:00Z"));
+    let refused = runs.period_key(0, DAY_MS, DAY_MS);
     assert!(matches!(refused, Err(CallError::Refused(ConfigError::TooFar(_)))), "{refused:?}");
 }

@@ -28,7 +28,7 @@ use crate::locks::request::{LockRequest, Until};
 use crate::reports;
 use crate::sizes::{self, Size};
 
-/// How often the number of shards is compared with the record, which quorums do not keep for ever.
+/// How often the number of shards is compared with the record, which quorums do not keep forever.
 const AGREE_EVERY: Duration = Duration::from_secs(3_600);
 
 type Acquiring<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;

@@ -57,7 +57,7 @@ unsafe extern "C" fn in_parent() {
     }
 }
 
-/// The other threads are gone and their mutexes may be locked for ever, so this touches atomics only.
+/// The other threads are gone and their mutexes may be locked forever, so this touches atomics only.
 unsafe extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
     if leave() {

@@ -2,7 +2,7 @@
 //!
 //! The formats of messages are in `leasehold_wire::dynamodb`; this module signs them ([`credentials`]) and sends
 //! them. The core alone decides on retries: this module repeats no request, except that a request whose signature was
-//! refused is signed anew, once, with fresh keys or by the server's clock. DynamoDB sends no notifications of releases,
+//! refused is signed again, once, with fresh keys or by the server's clock. DynamoDB sends no notifications of releases,
 //! so waiters poll by reads.
 
 mod access;

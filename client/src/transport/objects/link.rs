@@ -189,7 +189,7 @@ impl ObjectsLink {
         Ok(answers.iter().filter(|answer| race.is_made(answer.as_ref().map_err(Clone::clone))).count())
     }
 
-    /// Sends a request. One that was refused for its keys or for its time is signed anew, and sent once more.
+    /// Sends a request. One that was refused for its keys or for its time is signed again, and sent once more.
     async fn untried(&self, request: &Request, deadline: Monotonic) -> Asked {
         let (response, used) = self.send(request, deadline).await?;
         match repeat(&self.session, &response) {

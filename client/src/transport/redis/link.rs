@@ -71,7 +71,7 @@ pub(super) enum Spares {
     ForWaits,
 }
 
-/// Tells if a request of which nothing has left begins anew.
+/// Tells if a request of which nothing has left begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Retry {
     OnNewConnection,

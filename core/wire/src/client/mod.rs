@@ -47,7 +47,7 @@
 //! ```
 //!
 //! One request of the core may take several to the server: a script that it does not know is sent whole, a row of DynamoDB
-//! is read before it is written, a signature is made anew with other credentials or by the server's clock. All of them
+//! is read before it is written, a signature is made again with other credentials or by the server's clock. All of them
 //! keep the deadline of the first. Each has an id of its own, never used again, so that a late answer to an earlier one is
 //! told apart. A request is written and signed when it is handed out; one that waits for credentials until its deadline
 //! was never sent.

@@ -9,7 +9,7 @@
 //! | raise | the lock; once more in the other form where only the trust is to be written |
 //! | revoke, read | the lock |
 //!
-//! A form that is refused ends the send: a rival could otherwise keep it busy for ever by changing the counter to and
+//! A form that is refused ends the send: a rival could otherwise keep it busy forever by changing the counter to and
 //! fro. The row is free then, so the next attempt follows soon.
 //!
 //! A lock is freed again only where it still shows this very send. That request may be late, and meanwhile a later send of

@@ -1,7 +1,7 @@
 //! The table's record of the quorum that it is a node of: one row, read after the lock was written.
 //!
 //! There is no call that reads the marker and writes the lock at once. A marker that is read *after* a write was answered
-//! stood when the write took effect, or the table was marked anew since, under another stamp.
+//! stood when the write took effect, or the table was marked again since, under another stamp.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

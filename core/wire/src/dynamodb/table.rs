@@ -190,7 +190,7 @@ pub struct Description {
     pub witnesses: Vec<String>,
     /// Its ARN.
     pub arn: Option<String>,
-    /// Its id, which a table that was created anew under the same name does not share.
+    /// Its id, which a table that was created again under the same name does not share.
     pub id: Option<String>,
 }
 

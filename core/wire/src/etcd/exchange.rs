@@ -20,7 +20,7 @@ use super::{Request, Response, Session};
 
 /// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
 const CLOCK_MARGIN: Duration = Duration::from_secs(60);
-/// How often an operation is decided anew because others write the same key.
+/// How often an operation is decided again because others write the same key.
 const MOST_WRITES: u32 = 8;
 
 /// One request of the client. Drop it and its operations are [`Outcome::Unknown`], unless only requests that write nothing

@@ -1,7 +1,7 @@
 //! The guard of an object: the mark stands in front of the data, as `34 data`.
 //!
 //! Each write is made on the condition that nobody has written since the read. The marks are compared in between, and
-//! anew after every write that was refused.
+//! again after every write that was refused.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -193,7 +193,7 @@ impl Session {
         }
         if fields.get("defaultTtl").is_some_and(|ttl| !ttl.is_null() && ttl.as_i64() != Some(-1)) {
             return refused(
-                "the container deletes its documents after some time, and tokens would begin anew: turn its time to live off",
+                "the container deletes its documents after some time, and tokens would begin again: turn its time to live off",
             );
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::etcd::record::{self, NOW};
 
 /// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
 const CLOCK_MARGIN: Duration = Duration::from_secs(60);
-/// How often an operation is decided anew because others write the same objects.
+/// How often an operation is decided again because others write the same objects.
 const MOST_TRIES: u32 = 8;
 
 /// One request of the client: for each operation one request at a time. Drop it and its operations are

@@ -65,7 +65,7 @@ pub(super) fn marker_text(body: &[u8]) -> Result<String, Denial> {
     let fields = object(body).ok();
     let text = fields.as_ref().and_then(|fields| fields.get("quorum")?.as_str());
     text.map(ToString::to_string).ok_or_else(|| {
-        let detail = "the object quorum.json holds what no client writes: delete it by hand, and mark the nodes anew with \
+        let detail = "the object quorum.json holds what no client writes: delete it by hand, and mark the nodes again with \
                       `leasehold quorum init --force` while nobody holds a lock";
         Denial::new(DenialKind::CorruptRecord, detail)
     })

@@ -45,7 +45,7 @@ pub enum Harm {
     /// Objects cannot be written over, so that no lock can be renewed or released; or only with headers that are not sent
     /// here. The name of the setting.
     Retains(&'static str),
-    /// This rule deletes objects, and their tokens begin anew.
+    /// This rule deletes objects, and their tokens begin again.
     Deletes(String),
     /// This rule moves objects to where they cannot be read at once.
     Archives(String),

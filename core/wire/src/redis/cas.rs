@@ -22,7 +22,7 @@ if not item[1] and redis.call('EXISTS', KEYS[1]) == 1 then return {'foreign', AR
 return {'item', item[1] or '', item[2] or '', item[3] or '', ARGV[1]}";
 
 /// Writes an item if it is as it was seen. A write that is sent again and has come through is answered the same, and is
-/// written anew, so that a `WAIT` behind it counts the replicas that have it.
+/// written again, so that a `WAIT` behind it counts the replicas that have it.
 const WRITE: &str = r"local seen = redis.call('HMGET', KEYS[1], 'version', 'writeIds')
 if not seen[1] and redis.call('EXISTS', KEYS[1]) == 1 then return {'foreign', ARGV[3]} end
 local writes = seen[2] or ''

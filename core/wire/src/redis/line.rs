@@ -50,7 +50,7 @@ impl ClientId {
 pub struct Subscription {
     /// The client.
     pub client: ClientId,
-    /// Which of its subscriptions this is: a new one has to be tested by each connection anew.
+    /// Which of its subscriptions this is: a new one has to be tested by each connection again.
     pub generation: u64,
 }
 

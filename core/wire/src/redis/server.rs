@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::Command;
 use crate::resp::Value;
 
-/// `INFO` by way of a script, for servers that take the plain reply to pieces, such as Webdis. Without a section, the
+/// `INFO` through a script, for servers that take the plain reply to pieces, such as Webdis. Without a section, the
 /// default ones. `section` must be a word of letters, as all of them are.
 pub fn info_by_script(section: Option<&str>) -> Command {
     let section = section.filter(|section| section.bytes().all(|byte| byte.is_ascii_lowercase()));

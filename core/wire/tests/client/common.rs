@@ -132,7 +132,7 @@ impl Host {
 
     /// Sleeps for as long as it was told.
     pub(crate) fn sleep(&mut self) {
-        assert!(self.wake_at < Monotonic::FAR, "it would sleep for ever");
+        assert!(self.wake_at < Monotonic::FAR, "it would sleep forever");
         self.pass(self.wake_at.since(self.now.monotonic).max(Duration::from_nanos(1)));
     }
 

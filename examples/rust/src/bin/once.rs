@@ -10,7 +10,7 @@ fn main() -> Result<(), Error> {
     let client = Client::connect("memory:")?;
     for worker in 1..=3 {
         // It stands by for a minute while another worker is at it.
-        match client.once("report").slot("monday").wait(Duration::from_secs(60)).begin()? {
+        match client.once("report").key("monday").wait(Duration::from_secs(60)).begin()? {
             Once::Run(run) if worker == 1 => {
                 println!("worker 1 fails");
                 // Without a finish there is no mark, and the next worker may do the work.

@@ -213,10 +213,10 @@ class SettingError:
         _of: ClassVar[str] = "config-error.empty-resource"
 
     @dataclass(frozen=True, slots=True)
-    class EmptySlot:
-        """A slot of a run without a name."""
+    class EmptyKey:
+        """A key of a run without a name."""
 
-        _of: ClassVar[str] = "config-error.empty-slot"
+        _of: ClassVar[str] = "config-error.empty-key"
 
     @dataclass(frozen=True, slots=True)
     class TooLong:
@@ -356,7 +356,7 @@ class SettingError:
 
     Case: TypeAlias = (
         EmptyResource
-        | EmptySlot
+        | EmptyKey
         | TooLong
         | ControlCharacter
         | SessionLabel
@@ -388,7 +388,7 @@ CLASSES: dict[str, type] = {
     "renewal.every": Renewal.Every,
     "lock-options": LockOptions,
     "config-error.empty-resource": SettingError.EmptyResource,
-    "config-error.empty-slot": SettingError.EmptySlot,
+    "config-error.empty-key": SettingError.EmptyKey,
     "config-error.too-long": SettingError.TooLong,
     "config-error.control-character": SettingError.ControlCharacter,
     "config-error.session-label": SettingError.SessionLabel,

@@ -29,7 +29,7 @@ const LONG_ENOUGH_FOR_ALL: Duration = Duration::from_secs(300);
 const VALUES: [&str; 5] = ["--minutes", "--seconds", "--seed", "--json", "--html"];
 /// The first word for the other play, and its options.
 const CRON: &str = "cron";
-const VALUES_OF_CRON: [&str; 2] = ["--slots", "--seed"];
+const VALUES_OF_CRON: [&str; 2] = ["--keys", "--seed"];
 const SLOTS: u64 = 200;
 /// The first word for the third play.
 const SEMAPHORE: &str = "permits";
@@ -113,7 +113,7 @@ fn chaos() -> Result {
     }
     match play {
         Some(CRON) => {
-            return cron::show(&stores, args.value("--slots")?.unwrap_or(SLOTS), seed, temporary.path());
+            return cron::show(&stores, args.value("--keys")?.unwrap_or(SLOTS), seed, temporary.path());
         }
         Some(SEMAPHORE) => return permits::show(&stores, each, seed, temporary.path()),
         Some(SHARDS) => return shards::show(&stores, each, seed, temporary.path()),

@@ -23,7 +23,7 @@ pub enum StoreKind {
     Quorum,
     /// DynamoDB Local.
     Dynamodb,
-    /// PostgreSQL, for one group of workers by way of PgBouncer.
+    /// PostgreSQL, for one group of workers through PgBouncer.
     Postgres,
     /// An etcd of three members.
     Etcd,

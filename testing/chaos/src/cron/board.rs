@@ -2,9 +2,9 @@
 
 use leasehold::fence::Guards;
 
-/// The resource and the journal of all slots.
+/// The resource and the journal of all keys.
 pub struct Board {
-    slots: Vec<Slot>,
+    keys: Vec<Key>,
     guards: Guards,
     pub(super) kills: u64,
     pub(super) stops: u64,
@@ -13,7 +13,7 @@ pub struct Board {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct Key {
     begun: u64,
     written: u64,
     refused: u64,
@@ -22,24 +22,24 @@ struct Slot {
     lost: u64,
 }
 
-/// The slots by what became of them.
+/// The keys by what became of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    pub slots: u64,
-    /// Slots whose finish (of a lock: release) was confirmed once, and more often.
+    pub keys: u64,
+    /// Keys whose finish (of a lock: release) was confirmed once, and more often.
     pub finished_once: u64,
     pub finished_again: u64,
-    /// Slots that nobody began.
+    /// Keys that nobody began.
     pub skipped: u64,
-    /// Slots that were begun more than once.
+    /// Keys that were begun more than once.
     pub begun_again: u64,
-    /// Slots that the resource shows written more than once.
+    /// Keys that the resource shows written more than once.
     pub written_again: u64,
     /// Writes that the guard refused.
     pub refused: u64,
     pub unconfirmed: u64,
     pub lost: u64,
-    /// Slots with a mark in the store.
+    /// Keys with a mark in the store.
     pub marked: u64,
     pub kills: u64,
     pub stops: u64,
@@ -48,53 +48,53 @@ pub struct Counts {
 }
 
 impl Board {
-    /// A board of that many slots.
-    pub fn new(slots: u64) -> Self {
-        let slots = vec![Slot::default(); usize::try_from(slots).unwrap_or_default()];
-        Self { guards: Guards::new(slots.len()), slots, kills: 0, stops: 0, faults: Vec::new() }
+    /// A board of that many keys.
+    pub fn new(keys: u64) -> Self {
+        let keys = vec![Key::default(); usize::try_from(keys).unwrap_or_default()];
+        Self { guards: Guards::new(keys.len()), keys, kills: 0, stops: 0, faults: Vec::new() }
     }
 
-    /// Takes a line of a machine: what, slot, token.
+    /// Takes a line of a machine: what, key, token.
     pub fn hear(&mut self, line: &str) {
         let mut words = line.split(' ');
         let what = words.next().unwrap_or_default();
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
         let (Some(name), Some(token)) = (number(), number()) else { return self.faults.push(line.to_owned()) };
-        let Some(slot) = usize::try_from(name).ok().and_then(|slot| self.slots.get_mut(slot)) else {
+        let Some(key) = usize::try_from(name).ok().and_then(|key| self.keys.get_mut(key)) else {
             return self.faults.push(line.to_owned());
         };
         let item = name.to_string();
         match what {
             "begun" => {
-                slot.begun += 1;
-                slot.refused += u64::from(self.guards.claim(&item, token).is_err());
+                key.begun += 1;
+                key.refused += u64::from(self.guards.claim(&item, token).is_err());
             }
             "written" => match self.guards.check(&item, token) {
-                Ok(()) => slot.written += 1,
-                Err(_) => slot.refused += 1,
+                Ok(()) => key.written += 1,
+                Err(_) => key.refused += 1,
             },
-            "finished" => slot.finished += 1,
-            "unconfirmed" => slot.unconfirmed += 1,
-            "lost" => slot.lost += 1,
+            "finished" => key.finished += 1,
+            "unconfirmed" => key.unconfirmed += 1,
+            "lost" => key.lost += 1,
             "skipped" => {}
             _ => self.faults.push(line.to_owned()),
         }
     }
 
-    /// Counts the slots.
+    /// Counts the keys.
     pub fn counts(&self) -> Counts {
-        let many = |is: fn(&Slot) -> bool| self.slots.iter().filter(|slot| is(slot)).count() as u64;
-        let sum = |of: fn(&Slot) -> u64| self.slots.iter().map(of).sum();
+        let many = |is: fn(&Key) -> bool| self.keys.iter().filter(|key| is(key)).count() as u64;
+        let sum = |of: fn(&Key) -> u64| self.keys.iter().map(of).sum();
         Counts {
-            slots: self.slots.len() as u64,
-            finished_once: many(|slot| slot.finished == 1),
-            finished_again: many(|slot| slot.finished > 1),
-            skipped: many(|slot| slot.begun == 0),
-            begun_again: many(|slot| slot.begun > 1),
-            written_again: many(|slot| slot.written > 1),
-            refused: sum(|slot| slot.refused),
-            unconfirmed: sum(|slot| slot.unconfirmed),
-            lost: sum(|slot| slot.lost),
+            keys: self.keys.len() as u64,
+            finished_once: many(|key| key.finished == 1),
+            finished_again: many(|key| key.finished > 1),
+            skipped: many(|key| key.begun == 0),
+            begun_again: many(|key| key.begun > 1),
+            written_again: many(|key| key.written > 1),
+            refused: sum(|key| key.refused),
+            unconfirmed: sum(|key| key.unconfirmed),
+            lost: sum(|key| key.lost),
             marked: 0,
             kills: self.kills,
             stops: self.stops,
@@ -104,13 +104,13 @@ impl Board {
 }
 
 impl Counts {
-    /// Tells why these cannot be of runs: a slot that is not done, or that was finished twice.
+    /// Tells why these cannot be of runs: a key that is not done, or that was finished twice.
     pub fn broken(&self) -> Option<String> {
-        let wrong = |what: &str, count: u64| Some(format!("{count} of {} slots {what}", self.slots));
+        let wrong = |what: &str, count: u64| Some(format!("{count} of {} keys {what}", self.keys));
         match self {
             Self { finished_again: 1.., .. } => wrong("were finished more than once", self.finished_again),
             Self { skipped: 1.., .. } => wrong("were never begun", self.skipped),
-            _ if self.marked < self.slots => wrong("have no mark", self.slots - self.marked),
+            _ if self.marked < self.keys => wrong("have no mark", self.keys - self.marked),
             _ => self.faults.first().map(|line| format!("a machine told: {line}")),
         }
     }

@@ -1,6 +1,6 @@
 //! A job that several machines start at each of its times, as runs and, for comparison, under plain locks.
 //!
-//! Eight processes, whose clocks are up to 3 s apart, start the job in each slot. Some are killed in the midst of it, and
+//! Eight processes, whose clocks are up to 3 s apart, start the job in each key. Some are killed in the midst of it, and
 //! some stand still for longer than a lease. The work is a write to a resource that a guard protects; the resource is the
 //! parent process, to which every process writes a line before it works, after its work, and for each answer of the store.
 
@@ -27,19 +27,19 @@ pub use worker::{MACHINE, Manner, Task, work};
 const PROCESSES: usize = 8;
 /// The clocks of the first and the last process differ by this.
 const CLOCKS: Duration = Duration::from_secs(3);
-/// The time between two slots.
+/// The time between two keys.
 const PERIOD: Duration = Duration::from_millis(200);
 /// The ttl of leases, unless a quorum sets a shorter bound.
 const TTL: Duration = Duration::from_secs(2);
 /// The time in which processes start.
 const START: Duration = Duration::from_secs(3);
-/// A process that starts anew makes up for the slots of this time, as anacron does.
+/// A process that starts again makes up for the keys of this time, as anacron does.
 const CATCH_UP: Duration = Duration::from_secs(5);
 /// The shortest and the longest time between two blows to processes.
 const BLOWS: [Duration; 2] = [Duration::from_millis(100), Duration::from_millis(500)];
 /// A process that is stopped may take up to this many ttls to go on.
 const LONGEST_STOP: u32 = 3;
-/// The time in which all processes must have ended behind the last slot.
+/// The time in which all processes must have ended behind the last key.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A machine: a process with a clock of its own.
@@ -50,16 +50,16 @@ struct Machine {
     has_ended: Arc<Mutex<bool>>,
 }
 
-/// Plays all slots on one kind of store.
+/// Plays all keys on one kind of store.
 ///
 /// # Errors
 /// When the store or a process cannot be started, or processes do not end.
-pub fn play(store: StoreKind, manner: Manner, slots: u64, seed: u64, folder: &Path) -> Result<Counts> {
+pub fn play(store: StoreKind, manner: Manner, keys: u64, seed: u64, folder: &Path) -> Result<Counts> {
     std::fs::create_dir_all(folder)?;
     let environment = Environment::open(store, folder)?;
     let urls = environment.urls(0);
     let ttl = store.max_ttl().unwrap_or(TTL).min(TTL);
-    let board = Arc::new(Mutex::new(Board::new(slots)));
+    let board = Arc::new(Mutex::new(Board::new(keys)));
     let mut rng = Rng::new(seed, 0);
     let begin = worker::unix_ms() + START.as_millis() as u64;
     let task = |offset: Duration, first: u64, delay: u64| Task {
@@ -68,7 +68,7 @@ pub fn play(store: StoreKind, manner: Manner, slots: u64, seed: u64, folder: &Pa
         begin,
         period: PERIOD,
         offset,
-        slots: first..slots,
+        keys: first..keys,
         seed: delay,
         urls: urls.clone(),
     };
@@ -77,7 +77,7 @@ pub fn play(store: StoreKind, manner: Manner, slots: u64, seed: u64, folder: &Pa
         let offset = CLOCKS * index as u32 / (PROCESSES as u32 - 1);
         machines.push(Machine::start(&task(offset, 0, rng.draw()), &board)?);
     }
-    let last = begin + (PERIOD * slots as u32).as_millis() as u64;
+    let last = begin + (PERIOD * keys as u32).as_millis() as u64;
     let end = Instant::now() + Duration::from_millis(last - worker::unix_ms()) + PATIENCE;
     let mut next = Instant::now() + START;
     while machines.iter().any(|machine| !machine.has_ended()) {
@@ -104,23 +104,23 @@ pub fn play(store: StoreKind, manner: Manner, slots: u64, seed: u64, folder: &Pa
             lock(&board).kills += 1;
             let since = worker::unix_ms() + machine.offset.as_millis() as u64;
             let first = since.saturating_sub(begin + CATCH_UP.as_millis() as u64) / PERIOD.as_millis() as u64;
-            *machine = Machine::start(&task(machine.offset, first.min(slots), rng.draw()), &board)?;
+            *machine = Machine::start(&task(machine.offset, first.min(keys), rng.draw()), &board)?;
         }
     }
     drop(machines);
     let mut counts = lock(&board).counts();
     if manner == Manner::Runs {
-        counts.marked = marked(&urls, slots)?;
+        counts.marked = marked(&urls, keys)?;
     }
     Ok(counts)
 }
 
-/// How many slots the store shows as done.
-fn marked(urls: &[String], slots: u64) -> Result<u64> {
+/// How many keys the store shows as done.
+fn marked(urls: &[String], keys: u64) -> Result<u64> {
     let client = Client::connect_with(builder(urls.len()), urls)?;
     let mut marked = 0;
-    for slot in 0..slots {
-        marked += u64::from(client.inspect_run(worker::JOB, Some(&slot.to_string()))?.done.is_some());
+    for key in 0..keys {
+        marked += u64::from(client.inspect_run(worker::JOB, Some(&key.to_string()))?.done.is_some());
     }
     Ok(marked)
 }

@@ -21,18 +21,18 @@ const COLUMNS: [&str; 12] = [
     "marked",
 ];
 
-/// Plays the slots on each store, as runs and under locks, and prints what became of them.
+/// Plays the keys on each store, as runs and under locks, and prints what became of them.
 ///
 /// # Errors
-/// When a slot was not done, or finished twice as a run.
-pub fn show(stores: &[StoreKind], slots: u64, seed: u64, folder: &Path) -> Result {
-    println!("Eight processes, with clocks up to 3 s apart, start a job in each of {slots} slots; seed {seed}.\n");
+/// When a key was not done, or finished twice as a run.
+pub fn show(stores: &[StoreKind], keys: u64, seed: u64, folder: &Path) -> Result {
+    println!("Eight processes, with clocks up to 3 s apart, start a job in each of {keys} keys; seed {seed}.\n");
     println!("| {} |\n|---|---|{}", COLUMNS.join(" | "), "---:|".repeat(COLUMNS.len() - 2));
     let mut broken = Vec::new();
     for store in stores {
         for manner in [Manner::Runs, Manner::Locks] {
             let folder = folder.join(format!("{}-{}", store.name(), manner.name()));
-            let counts = play(*store, manner, slots, seed, &folder)?;
+            let counts = play(*store, manner, keys, seed, &folder)?;
             println!("| {} | {} | {} |", store.name(), manner.name(), numbers(&counts, manner));
             if manner == Manner::Runs {
                 broken.extend(counts.broken().map(|why| format!("{}: {why}", store.name())));

@@ -1,4 +1,4 @@
-//! One machine: starts the job in each slot, by its own clock.
+//! One machine: starts the job in each key, by its own clock.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,7 +25,7 @@ const WORK_TIME: [Duration; 2] = [Duration::from_millis(10), Duration::from_mill
 pub enum Manner {
     /// As runs.
     Runs,
-    /// Under a lock of the slot's own.
+    /// Under a lock of the key's own.
     Locks,
 }
 
@@ -43,11 +43,11 @@ impl Manner {
 pub struct Task {
     pub(super) manner: Manner,
     pub(super) ttl: Duration,
-    /// The start of slot 0, in milliseconds since 1970.
+    /// The start of key 0, in milliseconds since 1970.
     pub(super) begin: u64,
     pub(super) period: Duration,
     pub(super) offset: Duration,
-    pub(super) slots: Range<u64>,
+    pub(super) keys: Range<u64>,
     pub(super) seed: u64,
     pub(super) urls: Vec<String>,
 }
@@ -66,8 +66,8 @@ impl Task {
             self.begin,
             ms(self.period),
             ms(self.offset),
-            self.slots.start,
-            self.slots.end,
+            self.keys.start,
+            self.keys.end,
             self.seed,
             self.urls.join(" ")
         )
@@ -81,10 +81,10 @@ impl Task {
         let begin = number()?;
         let period = Duration::from_millis(number()?);
         let offset = Duration::from_millis(number()?);
-        let slots = number()?..number()?;
+        let keys = number()?..number()?;
         let seed = number()?;
         let urls = words.map(str::to_owned).collect();
-        Some(Self { manner, ttl, begin, period, offset, slots, seed, urls })
+        Some(Self { manner, ttl, begin, period, offset, keys, seed, urls })
     }
 }
 
@@ -98,22 +98,22 @@ pub fn work(text: &str) -> Result {
         let client = builder(task.urls.len()).connect(task.urls.as_slice()).await?;
         let mut jobs = Vec::new();
         let mut rng = Rng::new(task.seed, 1);
-        for slot in task.slots.clone() {
-            let due = task.begin + slot * task.period.as_millis() as u64;
+        for key in task.keys.clone() {
+            let due = task.begin + key * task.period.as_millis() as u64;
             let now = unix_ms() + task.offset.as_millis() as u64;
             tokio::time::sleep(Duration::from_millis(due.saturating_sub(now))).await;
             let (client, work) = (client.clone(), rng.between(WORK_TIME[0], WORK_TIME[1]));
             let (manner, ttl) = (task.manner, task.ttl);
             jobs.push(tokio::spawn(async move {
                 let answer = match manner {
-                    Manner::Runs => as_run(&client, slot, ttl, work).await,
-                    Manner::Locks => under_lock(&client, slot, ttl, work).await,
+                    Manner::Runs => as_run(&client, key, ttl, work).await,
+                    Manner::Locks => under_lock(&client, key, ttl, work).await,
                 };
                 match answer {
-                    Ok(what) => say(&format!("{what} {slot} 0")),
-                    Err(error) if error.kind() == ErrorKind::Lost => say(&format!("lost {slot} 0")),
-                    Err(error) if error.kind() == ErrorKind::FinishUnconfirmed => say(&format!("unconfirmed {slot} 0")),
-                    Err(error) => say(&format!("failed {slot} 0 {error}")),
+                    Ok(what) => say(&format!("{what} {key} 0")),
+                    Err(error) if error.kind() == ErrorKind::Lost => say(&format!("lost {key} 0")),
+                    Err(error) if error.kind() == ErrorKind::FinishUnconfirmed => say(&format!("unconfirmed {key} 0")),
+                    Err(error) => say(&format!("failed {key} 0 {error}")),
                 }
             }));
         }
@@ -124,10 +124,10 @@ pub fn work(text: &str) -> Result {
     })
 }
 
-async fn as_run(client: &Client, slot: u64, ttl: Duration, work: Duration) -> std::result::Result<&'static str, Error> {
-    match client.once(JOB).slot(slot.to_string()).ttl(ttl).wait(WAIT).await? {
+async fn as_run(client: &Client, key: u64, ttl: Duration, work: Duration) -> std::result::Result<&'static str, Error> {
+    match client.once(JOB).key(key.to_string()).ttl(ttl).wait(WAIT).await? {
         Once::Run(run) => {
-            body(&run, slot, work).await;
+            body(&run, key, work).await;
             run.finish().await?;
             Ok("finished")
         }
@@ -138,20 +138,20 @@ async fn as_run(client: &Client, slot: u64, ttl: Duration, work: Duration) -> st
 
 async fn under_lock(
     client: &Client,
-    slot: u64,
+    key: u64,
     ttl: Duration,
     work: Duration,
 ) -> std::result::Result<&'static str, Error> {
-    let lease = client.lock(format!("{JOB}-{slot}")).ttl(ttl).wait(WAIT).await?;
-    body(&lease, slot, work).await;
+    let lease = client.lock(format!("{JOB}-{key}")).ttl(ttl).wait(WAIT).await?;
+    body(&lease, key, work).await;
     lease.release().await?;
     Ok("finished")
 }
 
 /// The work, of a program that does not look if it still has the lease: the guard does.
-async fn body(lease: &Lease, slot: u64, work: Duration) {
+async fn body(lease: &Lease, key: u64, work: Duration) {
     let token = lease.token();
-    say(&format!("begun {slot} {token}"));
+    say(&format!("begun {key} {token}"));
     tokio::time::sleep(work).await;
-    say(&format!("written {slot} {token}"));
+    say(&format!("written {key} {token}"));
 }

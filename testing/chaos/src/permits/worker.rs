@@ -1,4 +1,4 @@
-//! One process: asks for a permit, keeps it for a while, and lets it go, for ever.
+//! One process: asks for a permit, keeps it for a while, and lets it go, forever.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -9,23 +9,23 @@ fn counts(lines: &[&str]) -> Counts {
 }
 
 #[test]
-fn a_slot_that_is_done_once_breaks_nothing() {
+fn a_key_that_is_done_once_breaks_nothing() {
     let counts = counts(&["begun 0 7", "written 0 7", "finished 0 0", "skipped 0 0"]);
     assert_eq!((counts.finished_once, counts.written_again, counts.broken()), (1, 0, None));
 }
 
 #[test]
-fn a_slot_that_is_done_twice_is_found() {
+fn a_key_that_is_done_twice_is_found() {
     let counts = counts(&["begun 0 7", "written 0 7", "finished 0 0", "begun 0 8", "written 0 8", "finished 0 0"]);
     assert_eq!((counts.begun_again, counts.written_again), (1, 1));
-    assert_eq!(counts.broken().unwrap(), "1 of 1 slots were finished more than once");
+    assert_eq!(counts.broken().unwrap(), "1 of 1 keys were finished more than once");
 }
 
 #[test]
-fn a_slot_that_nobody_begins_or_marks_is_found() {
-    assert_eq!(counts(&["skipped 0 0"]).broken().unwrap(), "1 of 1 slots were never begun");
+fn a_key_that_nobody_begins_or_marks_is_found() {
+    assert_eq!(counts(&["skipped 0 0"]).broken().unwrap(), "1 of 1 keys were never begun");
     let unmarked = Counts { marked: 0, ..counts(&["begun 0 7", "written 0 7", "finished 0 0"]) };
-    assert_eq!(unmarked.broken().unwrap(), "1 of 1 slots have no mark");
+    assert_eq!(unmarked.broken().unwrap(), "1 of 1 keys have no mark");
 }
 
 #[test]

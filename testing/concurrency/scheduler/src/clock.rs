@@ -121,7 +121,7 @@ impl Drop for Timer {
     }
 }
 
-/// From now on a thread that waits for that moment, or a later one, waits for ever.
+/// From now on a thread that waits for that moment, or a later one, waits forever.
 pub fn stop_before(end: Monotonic) {
     clock().timers().end = Some(end.ns());
 }

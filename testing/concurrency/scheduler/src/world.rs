@@ -29,9 +29,9 @@ const STACK: usize = 256 * 1024;
 /// The passing of time in a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Time {
-    /// It does not pass, but by [`clock::advance`]: a thread that sleeps by the clock sleeps for ever.
+    /// It does not pass, but by [`clock::advance`]: a thread that sleeps by the clock sleeps forever.
     Stands,
-    /// From timer to timer, at any moment. A test that has not ended after so long has a thread that sleeps for ever.
+    /// From timer to timer, at any moment. A test that has not ended after so long has a thread that sleeps forever.
     Passes(Duration),
     /// The same, and sometimes all threads stand still for up to 20 s.
     Leaps(Duration),
@@ -88,7 +88,7 @@ pub fn seen(what: &'static str) {
 /// Runs a test under many schedules, some of which must have [`seen`] each of the things named.
 ///
 /// # Panics
-/// One of them breaks it, or a thread panics, or sleeps for ever. The seed has been printed then.
+/// One of them breaks it, or a thread panics, or sleeps forever. The seed has been printed then.
 pub fn explore(time: Time, sometimes: &[&'static str], test: impl Fn() + Send + Sync + 'static) {
     explore_test(time, sometimes, &(Arc::new(test) as Test));
 }

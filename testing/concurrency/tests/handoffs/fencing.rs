@@ -10,7 +10,7 @@ use super::Count;
 
 #[test]
 fn a_claim_that_meets_a_forgotten_mark_is_refused_or_seen_by_all() {
-    explore(Time::Stands, &["claimed anew", "refused"], || {
+    explore(Time::Stands, &["claimed again", "refused"], || {
         let guards = Arc::new(Guards::new(1));
         guards.claim("a", 9).unwrap();
         let forgetting = Arc::clone(&guards);
@@ -25,7 +25,7 @@ fn a_claim_that_meets_a_forgotten_mark_is_refused_or_seen_by_all() {
         match claimed.into_iter().max() {
             // It was claimed after the mark was forgotten, so that nothing can have forgotten it since.
             Some(highest) => {
-                seen("claimed anew");
+                seen("claimed again");
                 assert_eq!(guards.high_water("a"), Some(highest), "a mark was raised that no reader sees");
                 guards.check("a", highest).unwrap();
                 guards.check("a", highest - 1).unwrap_err();

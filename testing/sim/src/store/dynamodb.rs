@@ -458,7 +458,7 @@ mod tests {
         assert_eq!((seen.left, seen.record_ttl, seen.released), (None, Some(TTL), false));
         assert_eq!(bench.ask(&renew_for(1, 2, 5_000)), renewed(), "nobody else has come");
         let written = holding(&bench.ask(&acquire(2, 1))).record_ttl;
-        assert_eq!(written, Some(Duration::from_secs(5)), "a heartbeat says anew how long to wait");
+        assert_eq!(written, Some(Duration::from_secs(5)), "a heartbeat says again how long to wait");
     }
 
     #[test]

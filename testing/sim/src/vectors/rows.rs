@@ -8,7 +8,7 @@ use leasehold_core::trace;
 /// The counts belong to the process, so only one reader may run at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Rows taken from one moment on. No other thread counts meanwhile; a thread that asks for a second one waits for ever.
+/// Rows taken from one moment on. No other thread counts meanwhile; a thread that asks for a second one waits forever.
 pub(super) struct Counted {
     before: Vec<(&'static str, u64)>,
     _alone: MutexGuard<'static, ()>,

@@ -143,7 +143,7 @@ impl Scenario {
 
     /// The host sleeps until its wake time.
     pub(super) fn wake(&mut self) -> &mut Self {
-        assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep for ever", self.vector.name);
+        assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep forever", self.vector.name);
         self.set(self.wake_at.max(self.now.monotonic));
         self.call(None)
     }

@@ -197,7 +197,7 @@ impl World<'_> {
             ) => {
                 self.ledger.landed(self.now, &nonce, node);
                 let is_renewal = matches!(applied, Applied::Renewed | Applied::RenewedTold { .. });
-                // The record that was revoked has run out, and the same attempt is granted anew.
+                // The record that was revoked has run out, and the same attempt is granted again.
                 if !is_renewal && !was_ours {
                     self.revoked.remove(&(nonce, node));
                 }

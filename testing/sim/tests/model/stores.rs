@@ -39,7 +39,7 @@ pub(crate) enum Bug {
     ReleasesForAnyone,
     /// Renews the record for any client.
     RenewsForAnyone,
-    /// Writes a record anew for a renewal that finds none.
+    /// Writes a record again for a renewal that finds none.
     RenewsWhatIsGone,
     /// Lets a delayed renewal undo a newer one.
     RenewsOutOfOrder,

@@ -1,4 +1,4 @@
-//! A client: what it makes of an answer, by way of the real tally.
+//! A client: what it makes of an answer, through the real tally.
 
 use leasehold_core::NodeId;
 use leasehold_core::quorum::{Tally, Trust, Verdict, majority};

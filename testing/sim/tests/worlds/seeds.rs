@@ -38,8 +38,8 @@ fn quorum_seeds_that_broke_promises_keep_them() {
     // A table that did not vote was to free a lock, late, and freed it from a later send that counted on it: it must
     // only free what its own send has written.
     const FREED_LATE: &[u64] = &[13_968];
-    // A session was renewed for ever on nodes that had forgotten it, and abstain until they are asked for an acquire: it
-    // must be begun anew.
+    // A session was renewed forever on nodes that had forgotten it, and abstain until they are asked for an acquire: it
+    // must be begun again.
     const RENEWED_IN_VAIN: &[u64] = &[106, 120, 391, 479, 847];
     for seed in BROKE.iter().chain(JUDGED_WRONGLY).chain(FREED_LATE).chain(RENEWED_IN_VAIN).copied() {
         let trial = trial::seed(seed, Lot::Kept(Family::Quorum));

@@ -102,7 +102,7 @@ impl Host {
             if self.events.len() > before {
                 return self.events.last().unwrap();
             }
-            assert!(self.wake_at < Monotonic::FAR, "it would sleep for ever: {:?}", self.events);
+            assert!(self.wake_at < Monotonic::FAR, "it would sleep forever: {:?}", self.events);
             self.now.monotonic = self.wake_at.max(self.now.monotonic);
             let fresh = self.fresh();
             self.client.handle_timeout(&fresh, self.now);

@@ -277,7 +277,7 @@ impl Write for ConfigError {
     fn write<W: Sink>(self, to: &W) -> W::Value {
         match self {
             Self::EmptyResource => to.case("config-error", "empty-resource", Vec::new()),
-            Self::EmptySlot => to.case("config-error", "empty-slot", Vec::new()),
+            Self::EmptyKey => to.case("config-error", "empty-key", Vec::new()),
             Self::TooLong(payload) => to.case("config-error", "too-long", payload.fields(to)),
             Self::ControlCharacter(payload) => to.case("config-error", "control-character", payload.fields(to)),
             Self::SessionLabel(payload) => to.case("config-error", "session-label", payload.fields(to)),

@@ -188,7 +188,7 @@ impl Cluster {
                 Err(NoConnection::Refused(refusal)) => refused = refused.or(Some(refusal)),
             }
         }
-        // There is no newer map: nodes with one are unreachable, or the cluster was created anew.
+        // There is no newer map: nodes with one are unreachable, or the cluster was created again.
         if let Some(view) = behind {
             self.learn(view);
             return Ok(());

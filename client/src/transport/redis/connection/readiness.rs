@@ -94,7 +94,7 @@ mod windows {
     }
 
     impl Ready<'_> {
-        /// It is no longer, as a call has found. The system is asked anew, and tells also what has come meanwhile.
+        /// It is no longer, as a call has found. The system is asked again, and tells also what has come meanwhile.
         pub(in super::super) fn clear(&mut self) {
             let _ = self.0.try_io(self.1, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
         }

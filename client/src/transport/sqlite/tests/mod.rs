@@ -22,7 +22,7 @@ use crate::host::clock;
 use crate::transport::{Pool, Transport};
 
 const TTL: Duration = Duration::from_secs(3600);
-/// So that a store that waits for ever fails its test.
+/// So that a store that waits forever fails its test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A folder of its own for one test.

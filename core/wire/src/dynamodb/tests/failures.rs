@@ -221,7 +221,7 @@ fn the_clock_is_set_once_and_credentials_after_it() {
     assert_eq!(second, &before[1]);
     let (then, now) = (body(&before[0]), body(first));
     assert_eq!(then["ExpressionAttributeValues"][":ga"], json!({ "N": "1700000000123" }));
-    assert_eq!(now["ExpressionAttributeValues"][":ga"], json!({ "N": "1700000000000" }), "it says the time anew");
+    assert_eq!(now["ExpressionAttributeValues"][":ga"], json!({ "N": "1700000000000" }), "it says the time again");
     assert_eq!(then["ConditionExpression"], now["ConditionExpression"]);
     let progress = exchange.answers(vec![late(), expired()]);
     assert_eq!(progress, Progress::Repeat(Repeat::FreshCredentials), "each has its turn");

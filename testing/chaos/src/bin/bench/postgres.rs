@@ -54,7 +54,7 @@ fn measure() -> Result {
     server.run(TABLE);
     let at = |url: &str, names: &[&'static str]| names.iter().map(|name| (*name, url.to_owned())).collect::<Vec<_>>();
     turns::one_client::<Way>("one client, async", &at(&direct, &[BARE, OURS, UNNAMED, ADVISORY]), &plan)?;
-    turns::one_client::<Way>("one client, by way of PgBouncer", &at(&pooled, &[UNNAMED, OURS]), &plan)?;
+    turns::one_client::<Way>("one client, through PgBouncer", &at(&pooled, &[UNNAMED, OURS]), &plan)?;
     turns::many_tasks::<Way>(&at(&direct, &[BARE, OURS, ADVISORY]), &plan)?;
     turns::contended(&at(&direct, &[ADVISORY, LISTENING, OURS]), &plan)?;
     turns::holding("statements", &server.url_at(proxy.port()), &proxy, &plan)

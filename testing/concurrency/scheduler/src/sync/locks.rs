@@ -33,7 +33,7 @@ impl<T> Mutex<T> {
     /// A thread panicked while it held it.
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         if self.generation != fork::generation() {
-            world::fault("a forked child locks a mutex of its parent's, which may be locked for ever");
+            world::fault("a forked child locks a mutex of its parent's, which may be locked forever");
         }
         match self.inner.lock() {
             Ok(inner) => Ok(MutexGuard { mutex: self, inner }),

@@ -65,7 +65,7 @@ fn etcd_requests() -> WireVector {
     let mut s = Scenario::new(
         "etcd_requests",
         "A lock is read, and written where nobody has written since. What was written last needs no read: the next write \
-         compares it, and is decided anew by what the answer shows where that fails.",
+         compares it, and is decided again by what the answer shows where that fails.",
         &[etcd(Access::Anonymous)],
     );
     s.acquire(1, "invoice/42", Wait::Once).succeeds(Some(range(None))).succeeds(None);

@@ -115,7 +115,7 @@ fn objects_hmac() -> WireVector {
 fn objects_cosmos() -> WireVector {
     let mut s = Scenario::new(
         "objects_cosmos",
-        "A document of Cosmos DB is created by a request of its own. A read begins anew where it was created meanwhile.",
+        "A document of Cosmos DB is created by a request of its own. A read begins again where it was created meanwhile.",
         &[objects(ObjectsService::CosmosDb, "https://acme.documents.azure.com", "db/locks", "")],
     );
     s.acquire(1, "invoice/42", Wait::Once).give(0, account_key());

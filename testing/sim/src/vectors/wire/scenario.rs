@@ -68,7 +68,7 @@ impl Scenario {
     /// The host sleeps until its wake times, until there is a request.
     pub(super) fn wake_until_sent(&mut self) -> &mut Self {
         while self.open.is_empty() {
-            assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep for ever", self.vector.name);
+            assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep forever", self.vector.name);
             self.set(self.wake_at.max(self.now.monotonic));
             self.call(None);
         }

@@ -35,11 +35,11 @@ impl Peer {
                 if taken && freed { Ok(()) } else { Err("somebody else was there".into()) }
             }
             Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
-            Self::Run(client, slot) => {
-                *slot += 1;
-                match client.once(key).slot(slot.to_string()).keep(TTL).ttl(TTL).await? {
+            Self::Run(client, run) => {
+                *run += 1;
+                match client.once(key).key(run.to_string()).keep(TTL).ttl(TTL).await? {
                     leasehold::Once::Run(run) => Ok(run.finish().await?),
-                    other => Err(format!("a fresh slot is {other:?}").into()),
+                    other => Err(format!("a fresh key is {other:?}").into()),
                 }
             }
             Self::Rslock(manager) => {
