@@ -279,14 +279,14 @@ fn a_user_who_may_not_write_marks_can_lock_and_not_run() {
     expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released");
     let client = Client::connect(sample_url(&server)).unwrap();
     client.lock("jobs/a").acquire().unwrap().release().unwrap();
-    let error = client.once("jobs/a").slot("monday").begin().unwrap_err();
+    let error = client.once("jobs/a").key("monday").begin().unwrap_err();
     assert!(error.kind() == ErrorKind::StoreRefused && error.to_string().contains("NOPERM"), "{error}");
     assert!(server.command(&["KEYS", "*doctor*"]).array().is_empty());
 
     set_sample(&server, None, &narrow);
-    let Once::Run(run) = client.once("jobs/a").slot("monday").begin().unwrap() else { panic!("it is to be done") };
+    let Once::Run(run) = client.once("jobs/a").key("monday").begin().unwrap() else { panic!("it is to be done") };
     run.finish().unwrap();
-    assert!(matches!(client.once("jobs/a").slot("monday").begin().unwrap(), Once::Done(_)));
+    assert!(matches!(client.once("jobs/a").key("monday").begin().unwrap(), Once::Done(_)));
 }
 
 #[test]

@@ -96,7 +96,7 @@ mirrored! { mirrors:
     // May grow, so its variants are also read from the source.
     enum ConfigError {
         EmptyResource,
-        EmptySlot,
+        EmptyKey,
         TooLong { what, bytes, max },
         ControlCharacter { what, at, code },
         SessionLabel { given },

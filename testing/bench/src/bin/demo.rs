@@ -331,7 +331,7 @@ fn job(folder: &Path, name: &str) -> Result {
     tell("ready", "", Tone::Plain, "");
     child::listen();
     tell("asks", "", Tone::Plain, "asks for the run");
-    let run = match client.once(JOB).slot(MONTH).ttl(TTL).wait(WAIT).begin()? {
+    let run = match client.once(JOB).key(MONTH).ttl(TTL).wait(WAIT).begin()? {
         Once::Run(run) => run,
         Once::Done(mark) => {
             let owner = mark.owner.as_deref().unwrap_or("somebody");
