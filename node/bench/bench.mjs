@@ -5,7 +5,7 @@ import { appendFileSync, readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { startRedis } from "../test/helpers/redis.mjs";
+import { startRedis } from "../test/helpers/servers.mjs";
 
 const require = createRequire(import.meta.url);
 const quick = process.argv.includes("--quick");

@@ -10,8 +10,7 @@ import { ConfigError, StoreUnavailableError, TooManyConflictsError } from "lease
 import * as cas from "leasehold/cas";
 import { sqlite } from "./helpers/folder.mjs";
 import { startProxy } from "./helpers/proxy.mjs";
-import { startRedis } from "./helpers/redis.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
+import { startRedis, startWebdis } from "./helpers/servers.mjs";
 
 const { connect } = cas;
 const PATIENT = { tries: 1_000 };

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import { ClosedError, connect } from "leasehold";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { until } from "./helpers/until.mjs";
 
 const open = () => ["fd", "task"].map((of) => readdirSync(`/proc/self/${of}`).length);

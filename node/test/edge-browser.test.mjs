@@ -5,10 +5,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { told } from "./helpers/chromium.mjs";
 import { folder } from "./helpers/edge.mjs";
-import { startAzure } from "./helpers/objects.mjs";
+import { startAzure, startRedis, startWebdis } from "./helpers/servers.mjs";
 import { startProxy } from "./helpers/proxy.mjs";
-import { startRedis } from "./helpers/redis.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
 import { checkWork, sources } from "./helpers/worker.mjs";
 
 test("a worker in a browser holds a lock, loses one, and is seen by native code", async (t) => {

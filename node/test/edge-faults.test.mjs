@@ -7,10 +7,9 @@ import { connect as connectNative } from "leasehold";
 import { connect, ClosedError, LeaseLostError, NotOwnedError, StoreUnavailableError } from "leasehold/edge";
 import { start } from "./helpers/child.mjs";
 import { FAULT_NAMES, startProxy } from "./helpers/proxy.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis, startWebdis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { until } from "./helpers/until.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
 
 // Every server listens for the end of the process.
 process.setMaxListeners(50);

@@ -5,8 +5,7 @@ import { createHmac } from "node:crypto";
 import { after, describe, test } from "node:test";
 import { connect as connectNative } from "leasehold";
 import { connect, LeaseLostError, StoreRefusedError, StoreUnavailableError } from "leasehold/edge";
-import { CREDENTIALS, startDynamodb } from "./helpers/dynamodb.mjs";
-import { startAzure, startCosmos, startGcs, startS3 } from "./helpers/objects.mjs";
+import { startAzure, startCosmos, startDynamodb, startGcs, startS3 } from "./helpers/servers.mjs";
 import { FAULT_NAMES, startProxy } from "./helpers/proxy.mjs";
 import { aborted } from "./helpers/signals.mjs";
 
@@ -23,8 +22,7 @@ const [azure, gcs, s3, cosmos, dynamodb] = await Promise.all(
 );
 const STORES = { "Azure Blob Storage": azure, "Google Cloud Storage": gcs, S3: s3, "Cosmos DB": cosmos };
 for (const { env } of Object.values(STORES)) Object.assign(process.env, env);
-process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.accessKeyId;
-process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secretAccessKey;
+Object.assign(process.env, dynamodb.env);
 
 /** A signature for the container, as the portal makes one. */
 function signature(minutes) {
@@ -74,7 +72,7 @@ test("a quorum of three clouds is shared with native code, and one of them may g
   const quorumId = "00112233445566778899aabbccddeeff";
   const away = await startGcs(t);
   const urls = [dynamodb.url, azure.url.replace("/tests?", "/quorum?"), away.url.replace("/tests?", "/quorum?")];
-  const credentials = (store) => (store.startsWith("dynamodb") ? CREDENTIALS : store.startsWith("azblob") ? azure.credentials : undefined);
+  const credentials = (store) => (store.startsWith("dynamodb") ? dynamodb.credentials : store.startsWith("azblob") ? azure.credentials : undefined);
   const other = await connectNative(urls, { ...SLOW, quorumId, createQuorum: true });
   const client = await connect(urls, { ...SLOW, quorumId, credentials });
   const lease = await client.acquire("a", LONG);

@@ -6,10 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { folder as edge } from "./helpers/edge.mjs";
 import { folder } from "./helpers/folder.mjs";
-import { startAzure } from "./helpers/objects.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startAzure, startRedis, startWebdis } from "./helpers/servers.mjs";
 import { startServer } from "./helpers/server.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
 import { checkWork, sources } from "./helpers/worker.mjs";
 
 const WORKER = "workerd.mjs";

@@ -15,16 +15,11 @@ import {
   Run,
   StoreRefusedError,
 } from "leasehold/edge";
-import { CREDENTIALS, startDynamodb } from "./helpers/dynamodb.mjs";
-import { startEtcd } from "./helpers/etcd.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startDynamodb, startEtcd, startRedis, startWebdis } from "./helpers/servers.mjs";
 import { startRest } from "./helpers/rest.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { until } from "./helpers/until.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
 
-process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.accessKeyId;
-process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secretAccessKey;
 /** For leases that must not be lost on a busy machine. */
 const SLOW = { requestTimeout: 5_000 };
 const LONG = { ttl: 30_000 };
@@ -32,6 +27,7 @@ const DAY = 86_400_000;
 
 /** It takes seconds to start, and each test uses other names. */
 const dynamodb = await startDynamodb({ after });
+Object.assign(process.env, dynamodb.env);
 
 const STORES = {
   async Webdis(t) {
@@ -49,7 +45,7 @@ const STORES = {
     return { url, native: url };
   },
   async "DynamoDB Local"() {
-    return { url: dynamodb.url, native: dynamodb.url, credentials: CREDENTIALS };
+    return { url: dynamodb.url, native: dynamodb.url, credentials: dynamodb.credentials };
   },
 };
 
@@ -276,7 +272,7 @@ test("keys of AWS may come late, and errors have the reason for missing ones", a
   let has = false;
   const credentials = async () => {
     if (!has) throw trouble;
-    return { ...CREDENTIALS, sessionToken: null, expiration: new Date(Date.now() + 3_600_000) };
+    return { ...dynamodb.credentials, sessionToken: null, expiration: new Date(Date.now() + 3_600_000) };
   };
   const client = await connect(dynamodb.url, { ...SLOW, requestTimeout: 500, credentials });
   await assert.rejects(client.acquire("late", { wait: 0 }), (error) => {

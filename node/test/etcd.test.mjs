@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect, StoreRefusedError } from "leasehold";
-import { startEtcd } from "./helpers/etcd.mjs";
+import { startEtcd } from "./helpers/servers.mjs";
 
 const SLOW = { requestTimeout: 5_000 };
 const LONG = { ttl: 30_000 };

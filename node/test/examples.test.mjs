@@ -6,8 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { startRedis } from "./helpers/redis.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
+import { startRedis, startWebdis } from "./helpers/servers.mjs";
 
 const folder = new URL("../examples/", import.meta.url);
 const examples = readdirSync(folder).filter((name) => name.endsWith(".mjs"));

@@ -10,7 +10,7 @@ import { Redis } from "ioredis";
 import * as leasehold from "leasehold";
 import { run } from "./helpers/child.mjs";
 import { sqlite } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
 
@@ -202,9 +202,9 @@ test("a server that is down, at each step", async (t) => {
   await assert.rejects(lease.release(), LeaseLostError);
   await election.resign();
 
-  const again = await startRedis(t, Number(new URL(server.url).port));
+  await server.restart();
   const late = await client.acquire("held", { ttl: 20_000, wait: 20_000 });
-  await again.stop();
+  await server.stop();
   await unavailable(late.release());
   await client.close().catch((error) => assert.ok(error instanceof StoreUnavailableError));
 });

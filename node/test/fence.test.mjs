@@ -4,7 +4,7 @@ import { connect as open } from "node:net";
 import { test } from "node:test";
 import { ConfigError, StaleTokenError, StoreRefusedError } from "leasehold";
 import * as fence from "leasehold/fence";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 
 const { CosmosGuard, DynamodbGuard, Guards, ObjectGuard, PostgresGuard, PostgresRowGuard, RedisGuard } = fence;
 

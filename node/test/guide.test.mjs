@@ -7,8 +7,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, w
 import { delimiter, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { startRedis } from "./helpers/redis.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
+import { startRedis, startWebdis } from "./helpers/servers.mjs";
 
 // The tests run below the target folder; the runner says where the source is.
 const docs = join(process.env.LEASEHOLD_SOURCE, "docs");

@@ -6,7 +6,7 @@ import { Redlock } from "leasehold/compat/redlock";
 import { connect } from "leasehold";
 import * as edge from "leasehold/edge";
 import * as testing from "leasehold/testing";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 
 const warnings = [];
 process.on("warning", (warning) => warnings.push(warning));

@@ -7,7 +7,7 @@ import { test } from "node:test";
 
 import { connect, ClosedError, ConfigError, StoreUnavailableError } from "leasehold";
 import { sqlite } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { undo } from "./helpers/undo.mjs";
 
 /** For leases that must not be lost. */

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 
 import * as leasehold from "leasehold";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { sqlite } from "./helpers/folder.mjs";
 import { aborted } from "./helpers/signals.mjs";
 

@@ -4,7 +4,7 @@ import { Redis } from "ioredis";
 import { connect, LeaseLostError } from "leasehold";
 import { start } from "./helpers/child.mjs";
 import { sqlite } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
 

@@ -7,7 +7,7 @@ import { connect, ConfigError, LeaseLostError, NotOwnedError } from "leasehold";
 import * as testing from "leasehold/testing";
 import pg from "pg";
 import { start } from "./helpers/child.mjs";
-import { lockTable, startPostgres } from "./helpers/postgres.mjs";
+import { lockTable, startPostgres } from "./helpers/servers.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { LockBusyError, connect } from "leasehold";
 import { createClient } from "redis";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { undo } from "./helpers/undo.mjs";
 
 /** The modules of the page, written beside the package, which they import by name. */

@@ -15,7 +15,7 @@ import { LeaseholdModule, Once, currentRun } from "leasehold/nestjs";
 import * as testing from "leasehold/testing";
 import { start } from "./helpers/child.mjs";
 import { folder } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
 

@@ -11,7 +11,7 @@ import * as leasehold from "leasehold";
 import * as protocol from "leasehold/protocol";
 import { run as runProgram, start } from "./helpers/child.mjs";
 import { folder, sqlite } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import * as leasehold from "leasehold";
 import { start } from "./helpers/child.mjs";
 import { sqlite } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { until } from "./helpers/until.mjs";
 
 const { connect, ConfigError, LeaseLostError, LockBusyError, LockTimeoutError, NotOwnedError } = leasehold;

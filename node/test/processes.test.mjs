@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { connect } from "leasehold";
 import { run, start } from "./helpers/child.mjs";
 import { sqlite } from "./helpers/folder.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { COMMAND } from "./helpers/windows.mjs";
 
 async function counted(url, program, ...extra) {

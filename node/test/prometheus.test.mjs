@@ -8,7 +8,7 @@ import { connect } from "leasehold";
 import { collect } from "leasehold/prometheus";
 import prom from "prom-client";
 import { start } from "./helpers/child.mjs";
-import { freePort } from "./helpers/redis.mjs";
+import { freePort } from "./helpers/server.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { until } from "./helpers/until.mjs";
 

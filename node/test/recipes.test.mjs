@@ -13,8 +13,7 @@ import { StaleTokenError, connect } from "leasehold";
 import pg from "pg";
 import { start } from "./helpers/child.mjs";
 import { folderOf } from "./helpers/others.mjs";
-import { lockTable, startPostgres } from "./helpers/postgres.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { lockTable, startPostgres, startRedis } from "./helpers/servers.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
 

@@ -8,7 +8,7 @@ import { Cluster, Redis } from "ioredis";
 import { connect, LeaseLostError } from "leasehold";
 import Redlock, { ExecutionError, ResourceLockedError } from "leasehold/compat/redlock";
 import * as testing from "leasehold/testing";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { faces, makers, ONCE, PATIENT } from "./helpers/redlock.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
@@ -278,7 +278,7 @@ describe("redlock 5 and its replacement", { concurrency: 4 }, () => {
     assert.equal(error.code, "store_unavailable");
     const waiting = new Redlock([server.url], PATIENT);
     const lock = waiting.acquire(["a"], LONG);
-    const again = await startRedis(t, Number(new URL(server.url).port));
+    const again = await server.restart();
     assert.equal(again.url, server.url);
     await (await lock).release();
     await waiting.quit();

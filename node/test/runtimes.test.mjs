@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { sqlite } from "./helpers/folder.mjs";
 import { binary, installed } from "./helpers/others.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 
 const RUNTIMES = {
   node: [process.execPath],

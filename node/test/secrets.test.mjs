@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 
 import { connect } from "leasehold";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 
 const PASSWORD = "hunter2-of-this-test";
 

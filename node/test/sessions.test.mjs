@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { connect, ConfigError, LeaseLostError } from "leasehold";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
 
 /** For leases that must not be lost by themselves. */

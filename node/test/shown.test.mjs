@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 import { connect } from "leasehold";
 import Redlock from "leasehold/compat/redlock";
 import { connect as connectEdge } from "leasehold/edge";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 import { startRest } from "./helpers/rest.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";

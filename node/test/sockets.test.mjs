@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { connect } from "leasehold";
 import { run } from "./helpers/child.mjs";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis } from "./helpers/servers.mjs";
 
 const PATIENT = { requestTimeout: 15_000 };
 

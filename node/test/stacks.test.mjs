@@ -4,9 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as native from "leasehold";
 import * as edge from "leasehold/edge";
-import { startRedis } from "./helpers/redis.mjs";
+import { startRedis, startWebdis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
-import { startWebdis } from "./helpers/webdis.mjs";
 
 const LONG = { ttl: 600_000 };
 /** Long enough for a busy machine. */

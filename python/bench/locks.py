@@ -15,7 +15,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable
@@ -38,7 +37,7 @@ from leasehold.compat.redis_py.asyncio import Lock as CompatAsyncLock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from servers import start_redis  # noqa: E402
+from servers import Server  # noqa: E402
 
 TTL = 30
 FLOOR = "socket, by hand"
@@ -399,31 +398,27 @@ def main() -> None:
     # Heartbeats come every ten seconds.
     rounds, times, seconds = (2, 50, 12.0) if quick else (10, 500, 30.0)
     tell_versions()
-    with tempfile.TemporaryDirectory() as folder:
-        server, port = start_redis(Path(folder))
-        try:
-            show("acquire and release, without asyncio", measure(port, rounds, times))
-            for tasks in (1, 64):
-                title = f"acquire and release, asyncio, {tasks} task{'s' if tasks > 1 else ''}"
-                show(title, asyncio.run(measure_async(port, tasks, rounds, times)))
-            for processes in (1, 4):
-                case = f"8 workers want one lock, in {processes} process{'es' if processes > 1 else ''}"
-                each = handovers(port, processes, 2 if quick else 10)
-                show_ratios(f"commands to Redis, {case}", each, "")
-                tell(case, "commands", "1", each, "python-redis-lock")
-            locks = 100 if quick else 1_000
-            title = f"processor while {locks} locks are held for {seconds:.0f} s"
-            held = holding(port, locks, seconds)
-            cpu = {library: cpu * 1e3 for library, (cpu, _) in held.items()}
-            lost = {library: float(lost) for library, (_, lost) in held.items()}
-            show_ratios(title, cpu, "ms")
-            print("  lost meanwhile:", ", ".join(f"{library} {count:.0f}" for library, count in lost.items()))
-            case = f"{locks} locks held for {seconds:.0f} s"
-            tell(case, "CPU", "ms", cpu, "redis-py Lock, one thread that reacquires")
-            tell(case, "lost", "1", lost)
-        finally:
-            server.terminate()
-            server.wait()
+    with Server("redis") as server:
+        port = server.port
+        show("acquire and release, without asyncio", measure(port, rounds, times))
+        for tasks in (1, 64):
+            title = f"acquire and release, asyncio, {tasks} task{'s' if tasks > 1 else ''}"
+            show(title, asyncio.run(measure_async(port, tasks, rounds, times)))
+        for processes in (1, 4):
+            case = f"8 workers want one lock, in {processes} process{'es' if processes > 1 else ''}"
+            each = handovers(port, processes, 2 if quick else 10)
+            show_ratios(f"commands to Redis, {case}", each, "")
+            tell(case, "commands", "1", each, "python-redis-lock")
+        locks = 100 if quick else 1_000
+        title = f"processor while {locks} locks are held for {seconds:.0f} s"
+        held = holding(port, locks, seconds)
+        cpu = {library: cpu * 1e3 for library, (cpu, _) in held.items()}
+        lost = {library: float(lost) for library, (_, lost) in held.items()}
+        show_ratios(title, cpu, "ms")
+        print("  lost meanwhile:", ", ".join(f"{library} {count:.0f}" for library, count in lost.items()))
+        case = f"{locks} locks held for {seconds:.0f} s"
+        tell(case, "CPU", "ms", cpu, "redis-py Lock, one thread that reacquires")
+        tell(case, "lost", "1", lost)
     took = {statement: seconds * 1e3 for statement, seconds in imports(5 if quick else 30).items()}
     show_ratios("import, over the bare interpreter", took, "ms")
     # On a busy machine the bare interpreter may happen to be slower.

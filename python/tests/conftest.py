@@ -13,10 +13,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 from servers import PATIENCE as PATIENCE
+from servers import Server as Server
 from servers import eventually as eventually
 from servers import until as until
-from servers import start_postgres, start_webdis
-from servers import start_redis as start_redis
 
 import leasehold
 
@@ -49,38 +48,24 @@ def connect(store: str) -> leasehold.Client:
 
 
 @pytest.fixture(scope="session")
-def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def redis() -> Iterator[str]:
     """The url of a server that is stopped when the tests are over."""
-    server, port = start_redis(tmp_path_factory.mktemp("redis"))
-    try:
-        yield f"redis://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(PATIENCE)
+    with Server("redis") as server:
+        yield server.url
 
 
 @pytest.fixture(scope="session")
-def webdis(redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def webdis(redis: str) -> Iterator[str]:
     """The url of a Webdis in front of the Redis; it is stopped when the tests are over."""
-    server, port = start_webdis(tmp_path_factory.mktemp("webdis"), int(redis.rpartition(":")[2]))
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(PATIENCE)
+    with Server("webdis", redis.rpartition(":")[2]) as server:
+        yield server.url.removeprefix("webdis+")
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The socket folder of a PostgreSQL that is stopped when the tests are over."""
-    # Only the user of pytest can read its folders.
-    with tempfile.TemporaryDirectory() as folder:
-        server = start_postgres(Path(folder))
-        try:
-            yield f"host={folder} user=postgres dbname=postgres"
-        finally:
-            server.send_signal(signal.SIGQUIT)
-            server.wait(PATIENCE)
+    """The url of a PostgreSQL that is stopped when the tests are over."""
+    with Server("postgres") as server:
+        yield server.url
 
 
 @pytest.fixture

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 PATIENCE = 60.0
@@ -34,105 +31,52 @@ def eventually(what: str, holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def start_redis(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    for _ in range(10):
-        port = free_port()
-        args = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-        server = subprocess.Popen(args, stdout=subprocess.DEVNULL)
-        if answers(server, port, b"PING\r\n", b"+PONG"):
-            return server, port
-        server.kill()
-        server.wait()
-    raise RuntimeError("redis-server does not start")
+class Server:
+    """A server of the repository's ``leasehold-servers``, on a free port of 127.0.0.1, until it is closed.
 
+    It is one of ``redis``, ``webdis`` with the port of a Redis, ``etcd``, ``postgres``, and those of cloud services.
+    """
 
-def start_webdis(folder: Path, redis_port: int) -> tuple[subprocess.Popen[bytes], int]:
-    for _ in range(10):
-        port = free_port()
-        where = {"redis_host": "127.0.0.1", "redis_port": redis_port, "http_host": "127.0.0.1", "http_port": port}
-        quiet = {"threads": 1, "daemonize": False, "verbosity": 0, "logfile": str(folder / "log")}
-        config = folder / "webdis.json"
-        config.write_text(json.dumps({**where, **quiet}))
-        server = subprocess.Popen(["webdis", str(config)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if answers(server, port, b"GET /PING HTTP/1.0\r\n\r\n", b"HTTP/"):
-            return server, port
-        server.kill()
-        server.wait()
-    raise RuntimeError("webdis does not start")
+    def __init__(self, *words: object) -> None:
+        program = os.environ.get("LEASEHOLD_SERVERS")
+        assert program, "LEASEHOLD_SERVERS is not set: cargo xtask python starts these tests"
+        command = [program, *map(str, words)]
+        # Its input ends with this process, and it ends with its input.
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.facts: dict[str, Any] = self._hear()
+        self.port: int = self.facts["port"]
+        self.url: str = self.facts["url"]
 
+    def freeze(self) -> None:
+        """Stops it where it is: connections stay open, and there are no answers."""
+        self._obey("freeze")
 
-def start_etcd(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """One member, without users."""
-    for number in range(10):
-        port = free_port()
-        client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
-        settings = {
-            "name": "one",
-            "data-dir": folder / str(number),
-            "listen-client-urls": client,
-            "advertise-client-urls": client,
-            "listen-peer-urls": peer,
-            "initial-advertise-peer-urls": peer,
-            "initial-cluster": f"one={peer}",
-            "logger": "zap",
-            "log-outputs": "/dev/null",
-        }
-        args = ["etcd", "--unsafe-no-fsync", *(f"--{name}={value}" for name, value in settings.items())]
-        server = subprocess.Popen(args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if answers(server, port, b"GET /health HTTP/1.0\r\n\r\n", b"HTTP/1.0 200"):
-            return server, port
-        server.kill()
-        server.wait()
-    raise RuntimeError("etcd does not start")
+    def go_on(self) -> None:
+        """Ends what :meth:`freeze` has begun."""
+        self._obey("continue")
 
+    def kill(self) -> None:
+        """Ends it as a crash would."""
+        self._obey("kill")
 
-def start_postgres(folder: Path) -> subprocess.Popen[bytes]:
-    """Listens on a socket in the folder alone. It is ended by SIGQUIT: a kill would leave its shared memory behind."""
-    # Debian does not put the programs on the path.
-    versions = {int(path.parts[-3]): path for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")}
-    programs = (versions[max(versions)] if versions else Path(shutil.which("postgres") or "postgres")).parent
-    options: dict[str, Any] = {}
-    if sys.platform != "win32" and os.getuid() == 0:
-        import pwd
+    def close(self) -> None:
+        """Stops it, and waits for its end."""
+        self._process.communicate(timeout=PATIENCE)
 
-        # It refuses to run as root, and its user needs a name.
-        user = pwd.getpwnam("postgres")
-        os.chown(folder, user.pw_uid, user.pw_gid)
-        options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder}
-    data, log = str(folder / "data"), folder / "log"
-    made = ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D", data]
-    quick = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
-    with log.open("wb") as said:
-        options |= {"stdout": said, "stderr": said}
-        subprocess.run([str(programs / "initdb"), *made], check=True, **options)
-        server = subprocess.Popen([str(programs / "postgres"), "-D", data, "-k", str(folder), *quick], **options)
-    ready = [str(programs / "pg_isready"), "--quiet", "-h", str(folder)]
-    eventually("PostgreSQL answers", lambda: server.poll() is not None or subprocess.run(ready).returncode == 0)
-    assert server.poll() is None, log.read_text()
-    return server
+    def _obey(self, order: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{order}\n")
+        self._process.stdin.flush()
+        self._hear()
 
+    def _hear(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"{self._process.args!r} has failed; stderr says why"
+        return json.loads(line)
 
-def free_port() -> int:
-    # Another process may take the port between its choice and the server's start.
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port: int = chosen.getsockname()[1]
-        return port
+    def __enter__(self) -> Server:
+        return self
 
-
-def answers(server: subprocess.Popen[bytes], port: int, question: bytes, answer: bytes) -> bool:
-    """True if the server listens before it exits."""
-
-    def is_up() -> bool:
-        try:
-            with socket.create_connection(("127.0.0.1", port), 1) as connection:
-                connection.sendall(question)
-                return connection.recv(16).startswith(answer)
-        except OSError:
-            return False
-
-    try:
-        eventually(f"the server on port {port} answers", lambda: server.poll() is not None or is_up())
-    except AssertionError:
-        return False
-    return server.poll() is None
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()

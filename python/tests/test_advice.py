@@ -12,11 +12,10 @@ import traceback
 import warnings
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 import redis as redis_py
-from conftest import PATIENCE, TTL, start_redis
+from conftest import PATIENCE, TTL, Server
 
 import leasehold
 import leasehold.aio as aio
@@ -234,15 +233,14 @@ def test_an_absent_server_is_reported_once_with_advice() -> None:
         assert said.count("Connection refused") == said.count("127.0.0.1:1") == 1 and "is the server running" in said
 
 
-def test_a_server_without_tls_is_reported(tmp_path: Path) -> None:
-    server, port = start_redis(tmp_path)
+def test_a_server_without_tls_is_reported() -> None:
+    server = Server("redis")
     try:
         # A Redis waits for the rest of an incomplete command.
         with pytest.raises(leasehold.StoreUnavailableError, match="does not answer in TLS.*redis://"):
-            leasehold.connect(f"rediss://127.0.0.1:{port}")
+            leasehold.connect(f"rediss://127.0.0.1:{server.port}")
     finally:
-        server.kill()
-        server.wait()
+        server.close()
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

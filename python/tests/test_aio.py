@@ -11,11 +11,10 @@ import selectors
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import LOOPS, PATIENCE, REQUEST_TIMEOUT, TTL, start_redis, unix
+from conftest import LOOPS, PATIENCE, REQUEST_TIMEOUT, TTL, Server, unix
 
 import leasehold
 import leasehold.aio as aio
@@ -463,13 +462,13 @@ def test_closing_a_coroutine_cancels_its_operation(memory: str, name: str) -> No
     asyncio.run(body())
 
 
-def test_three_stores_are_a_quorum(run: Run, tmp_path: Path, name: str) -> None:
-    nodes = [start_redis(tmp_path) for _ in range(3)]
+def test_three_stores_are_a_quorum(run: Run, name: str) -> None:
+    nodes = [Server("redis") for _ in range(3)]
 
     async def body() -> None:
-        urls = [f"redis://127.0.0.1:{port}" for _, port in nodes]
+        urls = [node.url for node in nodes]
         client = await aio.connect(urls, create_quorum=True, request_timeout=REQUEST_TIMEOUT)
-        nodes[0][0].kill()
+        nodes[0].kill()
         async with client.lock(name, ttl=TTL) as lease:
             info = await client.inspect(name)
             assert info is not None and (info.token, info.nodes) == (lease.token, 3) and info.votes >= 2
@@ -480,9 +479,8 @@ def test_three_stores_are_a_quorum(run: Run, tmp_path: Path, name: str) -> None:
     try:
         run(body())
     finally:
-        for server, _ in nodes:
-            server.kill()
-            server.wait()
+        for node in nodes:
+            node.close()
 
 
 def test_acquire_with_a_wait_of_0_returns_false_when_busy(run: Run, store: str, name: str) -> None:

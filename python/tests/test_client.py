@@ -13,10 +13,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually, start_redis, until
+from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, Server, connect, eventually, until
 
 import leasehold
 import leasehold.aio as aio
@@ -380,12 +379,12 @@ def test_a_dropped_election_steps_down_without_waiting(memory: str, name: str) -
     client.close()
 
 
-def test_three_stores_are_a_quorum(tmp_path: Path, name: str) -> None:
-    nodes = [start_redis(tmp_path) for _ in range(3)]
+def test_three_stores_are_a_quorum(name: str) -> None:
+    nodes = [Server("redis") for _ in range(3)]
     try:
-        urls = [f"redis://127.0.0.1:{port}" for _, port in nodes]
+        urls = [node.url for node in nodes]
         client = leasehold.connect(urls, create_quorum=True, request_timeout=REQUEST_TIMEOUT)
-        nodes[0][0].kill()
+        nodes[0].kill()
         with client.lock(name, ttl=TTL) as lease:
             info = client.inspect(name)
             assert info is not None and (info.token, info.nodes) == (lease.token, 3) and info.votes >= 2
@@ -394,6 +393,5 @@ def test_three_stores_are_a_quorum(tmp_path: Path, name: str) -> None:
         with contextlib.suppress(leasehold.StoreUnavailableError):
             client.close()
     finally:
-        for server, _ in nodes:
-            server.kill()
-            server.wait()
+        for node in nodes:
+            node.close()

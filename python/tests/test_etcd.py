@@ -8,18 +8,14 @@ from collections.abc import Iterator
 import leasehold
 import leasehold.aio
 import pytest
-from servers import PATIENCE, start_etcd
+from servers import PATIENCE, Server
 
 
 @pytest.fixture(scope="module")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def etcd() -> Iterator[str]:
     """The url of a server that is stopped when these tests are over."""
-    server, port = start_etcd(tmp_path_factory.mktemp("etcd"))
-    try:
-        yield f"etcd://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait(PATIENCE)
+    with Server("etcd") as server:
+        yield server.url
 
 
 def connect(url: str) -> leasehold.Client:

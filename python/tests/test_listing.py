@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from conftest import PATIENCE, connect, start_redis
+from conftest import PATIENCE, Server, connect
 
 import leasehold
 
@@ -85,15 +85,14 @@ def test_a_watch_ends_with_its_client(client: leasehold.Client, name: str) -> No
             waiting.result(PATIENCE)
 
 
-def test_a_watch_tells_that_the_store_is_gone(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
-    server, port = start_redis(tmp_path_factory.mktemp("redis"))
+def test_a_watch_tells_that_the_store_is_gone(name: str) -> None:
+    server = Server("redis")
     try:
-        client = connect(f"redis://127.0.0.1:{port}")
+        client = connect(server.url)
         changes = client.watch(name, every=0.1)
         assert next(changes).kind == "free"
     finally:
-        server.kill()
-        server.wait(PATIENCE)
+        server.close()
     change = next(changes)
     assert change.kind == "unreadable" and isinstance(change.error, leasehold.StoreUnavailableError)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -28,13 +29,13 @@ _schemas = itertools.count()
 class Database:
     """A schema with the table of locks, the user's data, and marks of a guard."""
 
-    def __init__(self, conninfo: str) -> None:
-        self.folder = conninfo.split()[0].removeprefix("host=")
+    def __init__(self, server: str) -> None:
+        self.server = server
         self.schema = f"shop_{next(_schemas)}"
-        self.store = f"postgres://postgres@/postgres?host={self.folder}&schema={self.schema}"
+        self.store = f"{server}?schema={self.schema}"
         create = [sys.executable, "-m", "leasehold", "store", "create", "--store", self.store]
         subprocess.run(create, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
-        self.conninfo = f"{conninfo} options='-c search_path={self.schema}'"
+        self.conninfo = f"{server}?options=-csearch_path%3D{self.schema}"
         with psycopg.connect(self.conninfo) as db:
             db.execute("CREATE TABLE bills (month text)")
             db.execute("CREATE TABLE invoices (id bigint PRIMARY KEY, total bigint)")
@@ -203,7 +204,8 @@ def test_django(database: Database) -> None:
     script = f"""
         import django
         from django.conf import settings
-        postgres = {{"ENGINE": "django.db.backends.postgresql", "NAME": "postgres", "USER": "postgres", "HOST": sys.argv[1]}}
+        postgres = {{"ENGINE": "django.db.backends.postgresql", "NAME": "postgres", "USER": "postgres", "HOST": "127.0.0.1"}}
+        postgres["PORT"] = sys.argv[1]
         postgres["OPTIONS"] = {{"options": "-c search_path=" + sys.argv[2]}}
         settings.configure(DATABASES={{"default": postgres}})
         django.setup()
@@ -216,7 +218,7 @@ def test_django(database: Database) -> None:
                 print(type(error).__name__, flush=True)
         locks.close()
 """
-    process = start(script, database.folder, database.schema)
+    process = start(script, str(urlsplit(database.server).port), database.schema)
 
     def asked(what: str) -> None:
         assert process.stdin is not None
@@ -235,7 +237,7 @@ def test_django(database: Database) -> None:
 def test_asyncpg(database: Database) -> None:
     pytest.importorskip("asyncpg")
     names = run(blocks(SECTION)[3], SECTION)
-    dsn = f"postgres://postgres@/postgres?host={database.folder}&search_path={database.schema}"
+    dsn = f"{database.server}?search_path={database.schema}"
 
     def asked(function: Callable[..., Any], *args: object) -> Callable[[], None]:
         async def main() -> None:

@@ -11,11 +11,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually, start_redis, unix
+from conftest import PATIENCE, TTL, Server, connect, eventually, unix
 from test_processes import run as run_script
 from test_processes import says, start
 
@@ -194,25 +193,24 @@ def test_a_run_of_a_closed_client_writes_no_mark(store: str, name: str) -> None:
 
 
 @unix
-def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(tmp_path: Path) -> None:
-    server, port = start_redis(tmp_path)
-    client = leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=0.2)
+def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed() -> None:
+    server = Server("redis")
+    client = leasehold.connect(server.url, request_timeout=0.2)
     try:
         with pytest.raises(leasehold.FinishUnconfirmedError) as unconfirmed, client.once("job", keep=604_800, ttl=1):
-            server.send_signal(signal.SIGSTOP)
+            server.freeze()
         assert (unconfirmed.value.code, unconfirmed.value.temporary) == ("finish_unconfirmed", False)
         assert unconfirmed.value.resource == "job@"
         assert not isinstance(unconfirmed.value, OSError), "what retries on those must not do the work again"
     finally:
-        server.kill()
-        server.wait()
+        server.close()
         with contextlib.suppress(leasehold.StoreUnavailableError):
             client.close()
 
 
 @unix
-def test_an_interrupt_ends_the_wait_for_a_finish(tmp_path: Path) -> None:
-    server, port = start_redis(tmp_path)
+def test_an_interrupt_ends_the_wait_for_a_finish() -> None:
+    server = Server("redis")
     try:
         runner = start(
             """
@@ -226,15 +224,14 @@ def test_an_interrupt_ends_the_wait_for_a_finish(tmp_path: Path) -> None:
                 print("interrupted", flush=True)
                 os._exit(0)
             """,
-            f"redis://127.0.0.1:{port}",
+            server.url,
         )
         assert says(runner) == "runs"
-        server.send_signal(signal.SIGSTOP)
+        server.freeze()
         said, _ = runner.communicate("go on\n", timeout=PATIENCE)
         assert said.strip() == "interrupted"
     finally:
-        server.kill()
-        server.wait()
+        server.close()
 
 
 def test_a_decorated_function_is_called_once(client: leasehold.Client, name: str) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import signal
-from pathlib import Path
 
 import pytest
-from conftest import TTL, start_redis, unix
+from conftest import TTL, Server, unix
 from test_aio import Run as Runner
 from test_aio import connect, eventually
 from test_aio import run as run
@@ -177,22 +175,21 @@ def test_a_lost_run_writes_no_mark(run: Runner, store: str, name: str) -> None:
 
 
 @unix
-def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(run: Runner, tmp_path: Path) -> None:
-    server, port = start_redis(tmp_path)
+def test_a_store_that_does_not_answer_leaves_a_finish_unconfirmed(run: Runner) -> None:
+    server = Server("redis")
 
     async def body() -> None:
-        client = await aio.connect(f"redis://127.0.0.1:{port}", request_timeout=0.2)
+        client = await aio.connect(server.url, request_timeout=0.2)
         with pytest.raises(leasehold.FinishUnconfirmedError):
             async with client.once("job", keep=604_800, ttl=1):
-                server.send_signal(signal.SIGSTOP)
+                server.freeze()
         with contextlib.suppress(leasehold.StoreUnavailableError):
             await client.close()
 
     try:
         run(body())
     finally:
-        server.kill()
-        server.wait()
+        server.close()
 
 
 def test_a_cancelled_finish_goes_on(run: Runner, store: str, name: str) -> None:

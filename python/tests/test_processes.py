@@ -11,11 +11,10 @@ import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually, start_redis, unix
+from conftest import PATIENCE, TTL, Server, connect, eventually, unix
 
 import leasehold
 
@@ -345,8 +344,8 @@ def test_running_python_code_does_not_delay_the_exit(ending: str) -> None:
 
 
 @unix
-def test_a_store_that_is_gone_does_not_delay_the_exit(tmp_path: Path) -> None:
-    server, port = start_redis(tmp_path)
+def test_a_store_that_is_gone_does_not_delay_the_exit() -> None:
+    server = Server("redis")
     try:
         holder = start(
             """
@@ -355,16 +354,15 @@ def test_a_store_that_is_gone_does_not_delay_the_exit(tmp_path: Path) -> None:
             print("holds", flush=True)
             sys.stdin.readline()
             """,
-            f"redis://127.0.0.1:{port}",
+            server.url,
         )
         assert says(holder) == "holds"
         # It accepts connections, and answers nothing.
-        server.send_signal(signal.SIGSTOP)
+        server.freeze()
         holder.communicate("end\n", timeout=PATIENCE)
         assert holder.returncode == 0
     finally:
-        server.kill()
-        server.wait()
+        server.close()
 
 
 @unix
@@ -418,14 +416,14 @@ def test_threads_come_and_go(memory: str) -> None:
     client.close()
 
 
-def hung_redis(folder: Path) -> tuple[subprocess.Popen[bytes], leasehold.Client]:
-    server, port = start_redis(folder)
-    return server, leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=3)
+def hung_redis() -> tuple[Server, leasehold.Client]:
+    server = Server("redis")
+    return server, leasehold.connect(server.url, request_timeout=3)
 
 
 @unix
-def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> None:
-    server, client = hung_redis(tmp_path)
+def test_other_threads_run_while_a_hung_store_is_waited_for() -> None:
+    server, client = hung_redis()
     counted, stop = [0], threading.Event()
 
     def count() -> None:
@@ -436,7 +434,7 @@ def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> N
     try:
         lease, _kept = client.acquire("released", ttl=3600), client.acquire("closed", ttl=3600)
         counting.start()
-        server.send_signal(signal.SIGSTOP)
+        server.freeze()
         for wait in (lease.release, client.close):
             before = counted[0]
             with pytest.raises(leasehold.StoreUnavailableError):
@@ -446,27 +444,25 @@ def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> N
     finally:
         stop.set()
         counting.join()
-        server.kill()
-        server.wait()
+        server.close()
 
 
 @unix
-def test_an_unconfirmed_release_does_not_change_the_result_of_the_body(tmp_path: Path) -> None:
-    server, client = hung_redis(tmp_path)
+def test_an_unconfirmed_release_does_not_change_the_result_of_the_body() -> None:
+    server, client = hung_redis()
     try:
         with contextlib.suppress(leasehold.StoreUnavailableError), client:
             stopped = client.lock("stopped", ttl=3600)
             # The work was done under the lock.
             with stopped:
-                server.send_signal(signal.SIGSTOP)
+                server.freeze()
             with pytest.raises(ZeroDivisionError):
-                server.send_signal(signal.SIGCONT)
+                server.go_on()
                 with client.lock("other", ttl=3600):
-                    server.send_signal(signal.SIGSTOP)
+                    server.freeze()
                     _ = 1 / 0
     finally:
-        server.kill()
-        server.wait()
+        server.close()
 
 
 def end_with_a_thread(store: str, says: Any) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, eventually
 from prometheus_client import CollectorRegistry, generate_latest
-from servers import free_port
 from test_processes import run
 
 import leasehold
@@ -78,7 +78,8 @@ def test_a_registry_has_one_exporter_and_buckets_can_be_chosen() -> None:
 def test_the_example_of_the_guide_serves_metrics() -> None:
     page = (ROOT / "docs/monitoring/README.md").read_text()
     [example] = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
-    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
     example = example.replace("9464", str(port)).replace("redis://locks", "memory:")
     script = f"""{example}
 import urllib.request

@@ -9,7 +9,7 @@ use crate::interop::{self, Peers};
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use crate::test::Suite;
-use crate::{dynamodb, setup};
+use crate::{servers, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -208,7 +208,7 @@ pub fn make_all(steps: &mut Steps, peers: &Peers) -> Result<Made> {
 }
 
 /// Runs the components in every host that there is.
-pub fn test(steps: &mut Steps, made: &Made, peers: &Peers, dynamodb: Option<&dynamodb::Server>) -> Result {
+pub fn test(steps: &mut Steps, made: &Made, peers: &Peers, dynamodb: Option<&servers::Dynamodb>) -> Result {
     let mut tests = Suite::COMPONENT.command();
     tests.env("LEASEHOLD_COMPONENT", &made.precompiled);
     let for_python = precompile_for_python(steps, peers.python(), &made.component)?;

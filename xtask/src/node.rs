@@ -6,7 +6,7 @@ use crate::interop::{self, Peers};
 use crate::release::Native;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{component, setup};
+use crate::{component, servers, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,8 +27,6 @@ const EXAMPLES: &str = "examples/node";
 const ADDON: &str = "leasehold.node";
 /// Adds the component to `leasehold/edge`, and what this shares with the rest of the package.
 const EDGE: &str = "tools/edge.mjs";
-/// Keeps DynamoDB Local to this machine.
-const LOOPBACK: &str = "testing/servers/src/dynamodb/loopback.c";
 
 pub fn node(args: &[String]) -> Result {
     let mut steps = Steps::default();
@@ -46,7 +44,7 @@ fn test(steps: &mut Steps) -> Result {
     let component = component::build(steps)?;
     let transpiled = component::transpile(steps, &component)?;
     let peers = interop::install(steps)?;
-    run_all(steps, &transpiled, &peers)?;
+    run_all(steps, &transpiled, &peers, None)?;
     println!("\nThe Node package passed.");
     Ok(())
 }
@@ -79,7 +77,7 @@ fn build(steps: &mut Steps, profile: &str) -> Result<(PathBuf, PathBuf)> {
 }
 
 /// All that the package has to pass, with the component as an ES module.
-pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
+pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers, dynamodb: Option<&servers::Dynamodb>) -> Result {
     let workerd = install_workerd(steps)?;
     let others = install_others(steps)?;
     let mut build = run::cargo_ci("build");
@@ -94,11 +92,14 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
     }
     let mut tests = Command::new("node");
     peers.tell(&mut tests);
+    servers::tell(steps, &mut tests)?;
+    if let Some(server) = dynamodb {
+        server.tell(&mut tests);
+    }
     tests
         .env("LEASEHOLD_BROWSER", setup::browser()?)
         .env("LEASEHOLD_WORKERD", &workerd)
         .env("LEASEHOLD_OTHERS", &others)
-        .env("LEASEHOLD_LOOPBACK", run::root().join(LOOPBACK))
         .current_dir(&target)
         // For what lies beside the package: golden vectors, and the guide.
         .env("LEASEHOLD_SOURCE", run::root())
@@ -124,6 +125,7 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     let target = install(steps, &built, &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
+    servers::tell(steps, &mut bench)?;
     steps.run("node, benchmark", bench)
 }
 

@@ -6,7 +6,7 @@ use crate::interop::Environment;
 use crate::release::Native;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{setup, test};
+use crate::{servers, setup, test};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,6 +68,7 @@ pub fn test(steps: &mut Steps, Installed { python, wheel }: &Installed) -> Resul
     let mut module = |name: &str, args: &[&str], rest: &[&Path]| {
         let mut command = Command::new(python);
         command.current_dir(&tests).arg("-m").args(args).args(rest);
+        servers::tell(steps, &mut command)?;
         command.env("MYPY_CACHE_DIR", target.join("mypy")).env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("HYPOTHESIS_STORAGE_DIRECTORY", target.join("hypothesis"));
         steps.run(name, command)
@@ -133,6 +134,7 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     steps.run("python, installation", pip_install(&tools, &python, &wheel))?;
     let mut command = Command::new(&python);
     command.arg(run::root().join(BENCHMARK)).args(args).env("PYTHONDONTWRITEBYTECODE", "1");
+    servers::tell(steps, &mut command)?;
     steps.run("python, benchmark", command)
 }
 

@@ -5,7 +5,7 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result};
 use crate::steps::{Later, Steps};
 use crate::{
-    chaos, component, conformance, deny, dynamodb, flaky, interop, node, openapi, playground, python, setup, sim, tidy,
+    chaos, component, conformance, deny, flaky, interop, node, openapi, playground, python, servers, setup, sim, tidy,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -60,7 +60,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
         tracks.start(&dynamodb, |steps| {
             let peers = peers.wait(steps)?;
             built.wait(steps)?;
-            steps.timed("start DynamoDB Local", || dynamodb::Server::start(peers))
+            steps.timed("start DynamoDB Local", || servers::Dynamodb::start(peers))
         });
         tracks.run("tests", |steps| {
             let mut tests = Suite::waiting();
@@ -99,8 +99,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
             playground::run_all(steps, &made.transpiled)
         });
         tracks.run("Node", |steps| {
-            let (made, peers) = (made.wait(steps)?, peers.wait(steps)?);
-            node::run_all(steps, &made.transpiled, peers)?;
+            let (made, peers, dynamodb) = (made.wait(steps)?, peers.wait(steps)?, dynamodb.wait(steps)?);
+            node::run_all(steps, &made.transpiled, peers, Some(dynamodb))?;
             let wheel = wheel.wait(steps)?;
             chaos::run_short(steps, peers, wheel)
         });

@@ -2,10 +2,19 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { freePort } from "./redis.mjs";
+import { createServer } from "node:net";
 import { until } from "./until.mjs";
 
 const TRIES = 5;
+
+export async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
 
 /** If a test ends without stopping them. */
 const running = new Set();

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { folder } from "../helpers/folder.mjs";
 import { installed } from "../helpers/others.mjs";
-import { freePort } from "../helpers/redis.mjs";
+import { freePort } from "../helpers/server.mjs";
 import { undo } from "../helpers/undo.mjs";
 import { until } from "../helpers/until.mjs";
 

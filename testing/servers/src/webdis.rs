@@ -42,11 +42,25 @@ impl Server {
     /// Starts Webdis in front of `redis`, which it reaches through a [`Proxy`](crate::proxy::Proxy) on `redis_port`.
     #[track_caller]
     pub fn start_at(redis: &redis::Server, redis_port: u16) -> Self {
+        Self::launch(redis.info("run_id"), redis_port, &redis.credentials())
+    }
+
+    /// Starts Webdis in front of the Redis on a port, which another process has started without passwords.
+    #[track_caller]
+    pub fn in_front_of(redis_port: u16) -> Self {
+        let nobody = Credentials::default();
+        let info = redis::connect(redis_port, &nobody).and_then(|mut redis| redis.command(&["INFO"]));
+        let info = info.unwrap_or_else(|error| panic!("no Redis on port {redis_port}: {error}")).text();
+        Self::launch(redis::info_field(&info, "run_id").map(str::to_owned), redis_port, &nobody)
+    }
+
+    #[track_caller]
+    fn launch(run_id: Option<String>, redis_port: u16, redis: &Credentials) -> Self {
         let folder = crate::process::folder();
-        let run_id = redis.info("run_id").unwrap_or_else(|| panic!("the Redis server has no run_id"));
+        let run_id = run_id.unwrap_or_else(|| panic!("the Redis server has no run_id"));
         for _ in 0..10 {
             let port = ports::free();
-            let config = config(port, redis_port, &redis.credentials(), &folder.path().join("log"));
+            let config = config(port, redis_port, redis, &folder.path().join("log"));
             write_file(folder.path(), "webdis.json", config.to_string());
             let mut daemon = spawn(folder.path());
             if daemon.wait_until_ready(|| look(port, &run_id)).is_ok() {

@@ -6,15 +6,13 @@
 use super::{COMPILER, Launcher, TARGET, Wine, cargo};
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{interop, node};
+use crate::{interop, node, servers};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 const SOURCES: &str = "testing/wine";
-/// Servers that tests start, and programs of that name that start them on this machine.
-const SERVERS: [&str; 2] = ["redis-server", "webdis"];
 /// Tests of Node without what is Unix's, and without what needs other servers or packages.
 const NODE_TESTS: &str = "\
 election fence listing locks observe once permits processes protocol secrets sessions shards
@@ -47,11 +45,11 @@ pub fn run(steps: &mut Steps, wine: &Wine, launcher: &Launcher) -> Result {
     make(&linked)?;
     compile(&[&EMPTY[..], &["-x", "c", "/dev/null"]].concat(), &linked.join("libnode.dll"))?;
     let mut build = cargo("build")?;
-    build.args(["-p", "leasehold-node", "-p", "leasehold-python"]).env("LIBNODE_PATH", &linked);
+    build.args(["-p", "leasehold-node", "-p", "leasehold-python", "-p", servers::PACKAGE]).env("LIBNODE_PATH", &linked);
     steps.run("Windows, addons", build)?;
     let built = run::target()?.join("windows").join(TARGET).join("ci");
-    let servers = folder.join("servers");
-    steps.timed("Windows, servers", || compile_servers(&servers))?;
+    // It has the launcher start the servers on this machine.
+    let servers = built.join(format!("{}.exe", servers::PACKAGE));
 
     let addon = built.join("leasehold_node.dll");
     check_imports(&addon, &[])?;
@@ -81,16 +79,11 @@ pub fn run(steps: &mut Steps, wine: &Wine, launcher: &Launcher) -> Result {
     steps.run("Windows, tests of Python", tests)
 }
 
-/// A command whose programs find servers.
-fn beside(wine: &Wine, launcher: &Launcher, servers: &Path, mut command: Command) -> Command {
+/// A command whose programs find the one that starts servers.
+fn beside(wine: &Wine, launcher: &Launcher, program: &Path, mut command: Command) -> Command {
     wine.settings(&mut command);
-    command.env("LEASEHOLD_LAUNCHER", &launcher.address).env("WINEPATH", of_wine(servers));
+    command.env("LEASEHOLD_LAUNCHER", &launcher.address).env(servers::PROGRAM, of_wine(program));
     command
-}
-
-fn compile_servers(folder: &Path) -> Result {
-    make(folder)?;
-    SERVERS.iter().try_for_each(|name| compile(&["launched.c", "-lws2_32"], &folder.join(format!("{name}.exe"))))
 }
 
 /// Python's library, its modules, a program for it, and the package with its native module.

@@ -293,7 +293,7 @@ fn look(port: u16, admin: &Credentials, pid: u32) -> Sight {
     if info_field(&info, "loading") == Some("0") { Sight::Ready } else { Sight::NotYet }
 }
 
-fn info_field<'a>(info: &'a str, field: &str) -> Option<&'a str> {
+pub(crate) fn info_field<'a>(info: &'a str, field: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).map(str::trim_end)
 }
 
