@@ -4,15 +4,11 @@ mod tracks;
 
 use crate::logs::Logs;
 use crate::run::{self, Children, Failure, Result};
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use tracks::Later;
-
-/// The file to which programs that measure write their figures.
-const FIGURES: &str = "LEASEHOLD_FIGURES";
 
 /// The steps of one chore, in one track or in several side by side. The first that fails ends all of them.
 #[derive(Clone, Default)]
@@ -29,7 +25,6 @@ pub struct Steps {
 struct Shared {
     began: Instant,
     logs: Option<Logs>,
-    figures: Option<PathBuf>,
     /// Of all tracks.
     children: Children,
     state: Mutex<State>,
@@ -65,13 +60,7 @@ struct Start {
 
 impl Default for Shared {
     fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            logs: None,
-            figures: None,
-            children: Children::default(),
-            state: Mutex::default(),
-        }
+        Self { began: Instant::now(), logs: None, children: Children::default(), state: Mutex::default() }
     }
 }
 
@@ -79,11 +68,6 @@ impl Steps {
     /// Steps whose output is kept for checks at the end.
     pub fn logged() -> Result<Self> {
         Ok(Self::new(Shared { logs: Some(Logs::new()?), ..Shared::default() }))
-    }
-
-    /// Steps that write their figures to this file.
-    pub fn telling(figures: PathBuf) -> Self {
-        Self::new(Shared { figures: Some(figures), ..Shared::default() })
     }
 
     /// No steps yet, with the output that an earlier run has left.
@@ -108,9 +92,6 @@ impl Steps {
 
     /// Runs a command. Its output is shown, or in a track beside others kept in a file.
     pub fn run(&mut self, name: &str, mut command: Command) -> Result {
-        if let Some(figures) = &self.shared.figures {
-            command.env(FIGURES, figures);
-        }
         if self.shared.logs.is_none() && command.get_args().any(|arg| arg == "nextest") {
             // Without logs nobody checks why a first try has failed, so there must not be a second one.
             command.env("NEXTEST_RETRIES", "0");
@@ -314,18 +295,6 @@ mod tests {
         build(&mut steps).expect_err("a failed build has built nothing");
         steps.build_all(Command::new("true")).expect("it does nothing");
         build(&mut steps).expect("there is nothing to do");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn programs_are_told_where_to_write_their_figures() {
-        let path = std::env::temp_dir().join(format!("leasehold-figures-{}", std::process::id()));
-        let mut command = Command::new("sh");
-        command.args(["-c", "echo told >\"$LEASEHOLD_FIGURES\""]);
-        Steps::telling(path.clone()).run("measure", command).expect("it writes a file");
-        let told = std::fs::read_to_string(&path);
-        let _ = std::fs::remove_file(&path);
-        assert_eq!(told.expect("the file is there"), "told\n");
     }
 
     #[test]

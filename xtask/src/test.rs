@@ -219,7 +219,15 @@ impl Suite {
     /// Tests that wait for nothing but the processor.
     pub const COMPUTING: Suite = Suite {
         profile: "computing",
-        packages: &["leasehold-core", "leasehold-wire", "leasehold-sim", "leasehold-fuzz", RACES, "xtask"],
+        packages: &[
+            "leasehold-core",
+            "leasehold-wire",
+            "leasehold-sim",
+            "leasehold-fuzz",
+            RACES,
+            "leasehold-reports",
+            "xtask",
+        ],
         tests_per_core: 1,
     };
     pub const COMPONENT: Suite = Suite { profile: "component", packages: &component::PACKAGES, tests_per_core: 2 };

@@ -5,6 +5,8 @@ pub mod bare;
 pub mod child;
 pub mod database;
 pub mod figures;
+#[cfg(feature = "peers")]
+pub mod peers;
 pub mod protected;
 pub mod records;
 pub mod rng;

@@ -5,7 +5,7 @@ use crate::run::{self, Result};
 use std::path::Path;
 
 /// The crates of this workspace that each crate may import. A crate that is not here has no place in the house yet.
-const IMPORTS: [(&str, &[&str]); 21] = [
+const IMPORTS: [(&str, &[&str]); 22] = [
     ("leasehold-core", &[]),
     ("leasehold-wire", &["leasehold-core"]),
     ("leasehold", &["leasehold-core", "leasehold-wire"]),
@@ -22,7 +22,8 @@ const IMPORTS: [(&str, &[&str]); 21] = [
     ("leasehold-concurrency", &["leasehold-core", "leasehold-scheduler", "leasehold-wire"]),
     ("leasehold-scheduler", &["leasehold-core"]),
     ("leasehold-fuzz", &["leasehold", "leasehold-core", "leasehold-protocol", "leasehold-wire"]),
-    ("leasehold-bench", &["leasehold", "leasehold-core"]),
+    ("leasehold-bench", &["leasehold", "leasehold-core", "leasehold-servers", "leasehold-wire"]),
+    ("leasehold-reports", &[]),
     (
         "leasehold-differential",
         &["leasehold", "leasehold-core", "leasehold-servers", "leasehold-sim", "leasehold-wire"],

@@ -2,7 +2,7 @@
 //!
 //! Nothing is measured in a font, so widths are guessed, and rather too wide than too narrow.
 
-use super::record::significant;
+use crate::record::significant;
 use std::fmt::Write;
 
 pub const WIDTH: f64 = 760.0;

@@ -1,7 +1,7 @@
 //! The conditions that a figure depends on: the machine, how busy it was, and the versions of what took part.
 
-use super::record::Facts;
-use crate::run;
+use crate::record::Facts;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -69,7 +69,7 @@ pub fn facts(command: String, is_quick: bool, start: Ticks) -> Facts {
 fn commit() -> String {
     let head = said("git", &["rev-parse", "--short=7", "HEAD"]);
     let mut status = Command::new("git");
-    status.args(["status", "--porcelain", "--", ".", &format!(":!{KEPT}")]).current_dir(run::root());
+    status.args(["status", "--porcelain", "--", ".", &format!(":!{KEPT}")]).current_dir(crate::root());
     match status.output() {
         Ok(output) if output.status.success() && !output.stdout.is_empty() => format!("{head}, changed"),
         Ok(_) | Err(_) => head,
@@ -87,26 +87,24 @@ pub fn versions(benchmark: &str) -> BTreeMap<String, String> {
         add("redis-server", said.split("v=").nth(1).map_or_else(|| UNKNOWN.to_owned(), |rest| word(rest, 0)));
     }
     if ["redis", "quorum"].contains(&benchmark) {
-        let lock = fs::read_to_string(run::root().join(LOCK)).unwrap_or_default();
+        let lock = fs::read_to_string(crate::root().join(LOCK)).unwrap_or_default();
+        let lock = lock.parse().unwrap_or_default();
         ["redis", "rslock"].iter().for_each(|name| add(&format!("{name} for Rust"), locked(&lock, name)));
     }
     if benchmark == "dynamodb" {
         let (path, package) = DYNAMODB_LOCAL;
-        let text = fs::read_to_string(run::root().join(path)).unwrap_or_default();
-        add(package, after(&text, &format!("\"{package}\": \"")));
+        let text = fs::read_to_string(crate::root().join(path)).unwrap_or_default();
+        let json: Value = serde_json::from_str(&text).unwrap_or_default();
+        add(package, json["dependencies"][package].as_str().map_or_else(|| UNKNOWN.to_owned(), cell));
     }
     versions
 }
 
 /// The version of a crate in the lock file.
-fn locked(lock: &str, name: &str) -> String {
-    after(lock, &format!("name = \"{name}\"\nversion = \""))
-}
-
-/// The text between this and the next quote.
-fn after(text: &str, start: &str) -> String {
-    let rest = text.split_once(start).and_then(|(_, rest)| rest.split_once('"'));
-    rest.map_or_else(|| UNKNOWN.to_owned(), |(version, _)| cell(version))
+fn locked(lock: &toml::Table, name: &str) -> String {
+    let packages = lock.get("package").and_then(toml::Value::as_array);
+    let package = packages.into_iter().flatten().find(|package| package["name"].as_str() == Some(name));
+    package.and_then(|package| package["version"].as_str()).map_or_else(|| UNKNOWN.to_owned(), cell)
 }
 
 fn word(text: &str, at: usize) -> String {
@@ -115,7 +113,7 @@ fn word(text: &str, at: usize) -> String {
 
 /// The output of a command.
 fn said(program: &str, args: &[&str]) -> String {
-    let output = Command::new(program).args(args).current_dir(run::root()).stderr(Stdio::null()).output();
+    let output = Command::new(program).args(args).current_dir(crate::root()).stderr(Stdio::null()).output();
     match output {
         Ok(output) if output.status.success() => cell(&String::from_utf8_lossy(&output.stdout)),
         Ok(_) | Err(_) => UNKNOWN.to_owned(),
@@ -144,8 +142,9 @@ mod tests {
 
     #[test]
     fn versions_are_found_where_they_are_locked() {
-        let lock = "name = \"redis\"\nversion = \"1.8.1\"\n\n[[package]]\nname = \"rslock\"\nversion = \"0.7.1\"\n";
-        assert_eq!(["redis", "rslock", "tokio"].map(|name| locked(lock, name)), ["1.8.1", "0.7.1", "unknown"]);
+        let lock = "[[package]]\nname = \"redis\"\nversion = \"1.8.1\"\n\n[[package]]\nname = \"rslock\"\nversion = \"0.7.1\"\n";
+        let lock = lock.parse().expect("a lock file");
+        assert_eq!(["redis", "rslock", "tokio"].map(|name| locked(&lock, name)), ["1.8.1", "0.7.1", "unknown"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use leasehold_bench::args::Args;
 use leasehold_bench::child;
-use leasehold_chaos::{Result, surroundings};
+use leasehold_bench::peers::{Result, surroundings};
 use leasehold_servers::redis::Server;
 use tokio::runtime::{Builder, Runtime};
 

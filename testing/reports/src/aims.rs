@@ -1,8 +1,8 @@
 //! The limits of what a lock may cost, beside what the last runs have measured.
 
-use super::pictures::amount;
-use super::record::{Figure, Record, significant};
-use super::svg::times;
+use crate::pictures::amount;
+use crate::record::{Figure, Record, significant};
+use crate::svg::times;
 use std::fmt::Write;
 
 const OURS: &str = "leasehold";
@@ -183,8 +183,8 @@ fn cost(ours: &Figure, theirs: &Figure) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::tests::SAMPLE;
     use super::*;
+    use crate::record::tests::SAMPLE;
 
     fn row(figures: &str, title: &str) -> String {
         let text = SAMPLE.replace("| one client |", "| one client, async |") + figures;
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn every_aim_names_a_benchmark_that_exists() {
-        let known: Vec<_> = crate::bench::all().collect();
+        let known = crate::benchmarks::ALL;
         assert!(AIMS.iter().all(|Aim(_, [benchmark, ..], ..)| known.contains(benchmark)));
     }
 }

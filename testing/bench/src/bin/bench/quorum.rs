@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::table;
+use leasehold_bench::peers::bare::Bare;
+use leasehold_bench::peers::cost::Meter;
+use leasehold_bench::peers::samples::{self, Samples};
+use leasehold_bench::peers::{Result, surroundings};
 use leasehold_bench::records::Case;
-use leasehold_chaos::bare::Bare;
-use leasehold_chaos::cost::Meter;
-use leasehold_chaos::samples::{self, Samples};
-use leasehold_chaos::{Result, surroundings};
 use leasehold_servers::redis::Server;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;

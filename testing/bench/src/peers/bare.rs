@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 
-use crate::Result;
+use super::Result;
 
 /// The value of the lock.
 pub const VALUE: &str = "0123456789abcdef0123456789abcdef";

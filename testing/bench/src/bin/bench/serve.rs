@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use leasehold_chaos::turns::{self, Held, Peer, Plan, TTL, held};
-use leasehold_chaos::{Result, surroundings};
+use leasehold_bench::peers::turns::{self, Held, Peer, Plan, TTL, held};
+use leasehold_bench::peers::{Result, surroundings};
 use leasehold_servers::redis::Server;
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};

@@ -1,12 +1,12 @@
 //! `cargo xtask bench`: runs benchmarks, and shows what they tell beside the aims; with `--plot` keeps and draws it.
 
-use super::machine::{self, Ticks};
-use super::record::{Beside, Figure, Record, Run, read_told};
-use super::{aims, all, page, pictures, run_one, selected};
-use crate::run::{self, Failure, Result};
-use crate::steps::Steps;
+use crate::benchmarks::{ALL, selected};
+use crate::machine::{self, Ticks};
+use crate::record::{Beside, Figure, Record, Run, read_told};
+use crate::{Failure, Result, aims, page, pictures, root};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const FOLDER: &str = "docs/benchmarks";
 const FIGURES: &str = "figures.txt";
@@ -16,7 +16,15 @@ const DRAW: &str = "--draw";
 /// Each host of the component has a process of its own: this is the one that the others are held against.
 const ACROSS: (&str, &str) = ("component", "wasmtime, in Rust");
 
-pub fn plot(args: &[String]) -> Result {
+/// Keep the figures, and draw them.
+const PLOT: &str = "--plot";
+
+pub fn bench(args: &[String]) -> Result {
+    let (plots, args): (Vec<String>, Vec<String>) = args.iter().cloned().partition(|arg| arg == PLOT);
+    if plots.is_empty() { measure_all(&args, false) } else { plot(&args) }
+}
+
+fn plot(args: &[String]) -> Result {
     if args == [DRAW] {
         return draw(&read()?);
     }
@@ -27,18 +35,17 @@ pub fn plot(args: &[String]) -> Result {
 }
 
 /// Runs benchmarks one after the other, and prints the aims beside what was measured last.
-pub fn measure_all(args: &[String], is_kept: bool) -> Result {
+fn measure_all(args: &[String], is_kept: bool) -> Result {
     let (names, rest) = selected(args)?;
     let mut record = read()?;
-    let kept_as = run::target()?.join("figures.txt");
+    let kept_as = told("LEASEHOLD_TARGET")?.join("figures.txt");
     for name in names {
         let start = Ticks::now();
         // What an earlier run has told is not to be taken for this one's.
         if kept_as.exists() {
             fs::remove_file(&kept_as).map_err(|error| failed("remove", &kept_as, &error))?;
         }
-        let mut steps = Steps::telling(kept_as.clone());
-        run_one(&mut steps, name, rest)?;
+        run_one(name, rest, &kept_as)?;
         let told = fs::read_to_string(&kept_as)
             .map_err(|_| Failure::new(format!("`{name}` has run, but has told no figures")))?;
         let (versions, mut figures) = read_told(&told)?;
@@ -50,7 +57,7 @@ pub fn measure_all(args: &[String], is_kept: bool) -> Result {
         let command = machine::cell(&words.collect::<Vec<_>>().join(" "));
         let facts = machine::facts(command, rest.iter().any(|arg| arg == "--quick"), start);
         let versions = machine::versions(name).into_iter().chain(versions).collect();
-        record.keep(Run { benchmark: name.to_owned(), facts, versions, figures }, &all().collect::<Vec<_>>());
+        record.keep(Run { benchmark: name.to_owned(), facts, versions, figures }, &ALL);
         // After each, so that a failure loses nothing that was measured before.
         if is_kept {
             write(FIGURES, &record.to_string())?;
@@ -60,6 +67,23 @@ pub fn measure_all(args: &[String], is_kept: bool) -> Result {
     }
     println!("\n{}", aims::table(&record));
     Ok(())
+}
+
+/// Builds and runs a benchmark, which tells its figures to a file.
+fn run_one(name: &str, rest: &[String], figures: &Path) -> Result {
+    let mut xtask = Command::new(told("LEASEHOLD_XTASK")?);
+    xtask.args(["bench", "--run", name]).args(rest).env("LEASEHOLD_FIGURES", figures);
+    match xtask.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(format!("the benchmark `{name}` failed: {status}"))),
+        Err(error) => Err(Failure::new(format!("the benchmark `{name}` cannot be run: {error}"))),
+    }
+}
+
+/// The path that xtask passes by a variable.
+fn told(variable: &str) -> Result<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    path.ok_or_else(|| Failure::new(format!("{variable} is not set: cargo xtask bench starts this program")))
 }
 
 /// Holds all figures of a case against those of `base`, which were measured one after the other.
@@ -94,7 +118,7 @@ fn drawn(record: &Record) -> Vec<(String, String)> {
 }
 
 fn folder() -> PathBuf {
-    run::root().join(FOLDER)
+    root().join(FOLDER)
 }
 
 fn write(name: &str, text: &str) -> Result {
@@ -103,7 +127,7 @@ fn write(name: &str, text: &str) -> Result {
     written.map_err(|error| failed("write", &path, &error))
 }
 
-fn failed(what: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot {what} {}: {error}", path.display()))
 }
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use leasehold::blocking::Client;
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::median;
+use leasehold_bench::peers::Result;
 use leasehold_bench::records::Case;
-use leasehold_chaos::Result;
 use leasehold_servers::redis::Server;
 
 use super::Plan;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::table;
+use leasehold_bench::peers::Result;
+use leasehold_bench::peers::cost::Meter;
 use leasehold_bench::records::Case;
-use leasehold_chaos::Result;
-use leasehold_chaos::cost::Meter;
 use leasehold_servers::redis::Server;
 use rustix::time::{ClockId, clock_gettime};
 

@@ -1,9 +1,9 @@
 //! The samples of the rounds of a benchmark, kept for each peer.
 
-use leasehold_bench::figures::{median, percentile};
-use leasehold_bench::records::Case;
+use crate::figures::{median, percentile};
+use crate::records::Case;
 
-use crate::cost::{Cost, us_each};
+use super::cost::{Cost, us_each};
 
 /// The pairs of acquire and release of one peer.
 #[derive(Default)]

@@ -3,18 +3,18 @@
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use leasehold_bench::args::Args;
-use leasehold_bench::child::{Child, say};
-use leasehold_bench::database::now_ns;
-use leasehold_bench::figures::{median, percentile, table};
-use leasehold_bench::records::Case;
+use crate::args::Args;
+use crate::child::{Child, say};
+use crate::database::now_ns;
+use crate::figures::{median, percentile, table};
+use crate::records::Case;
 use leasehold_servers::proxy::Proxy;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::Result;
-use crate::cost::{Cost, Meter, us_each};
-use crate::samples::{self, Samples};
+use super::Result;
+use super::cost::{Cost, Meter, us_each};
+use super::samples::{self, Samples};
 
 /// The default of leasehold.
 pub const TTL: Duration = Duration::from_secs(30);

@@ -3,7 +3,7 @@
 //! Programs tell their figures in these lines to the file that `LEASEHOLD_FIGURES` names; `docs/benchmarks/figures.txt` keeps
 //! them, below what is known of the run.
 
-use crate::run::{Failure, Result};
+use crate::{Failure, Result};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 

@@ -9,9 +9,9 @@ use leasehold::blocking;
 use leasehold_bench::args::Args;
 use leasehold_bench::child::{self, Child, say};
 use leasehold_bench::figures::{median, table};
+use leasehold_bench::peers::{Result, surroundings};
 use leasehold_bench::records::Case;
 use leasehold_bench::rng::Rng;
-use leasehold_chaos::{Result, surroundings};
 use leasehold_servers::redis::Server;
 
 /// Longer than any run.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::child::say;
 use leasehold_bench::database::now_ns;
-use leasehold_chaos::Result;
+use leasehold_bench::peers::Result;
 use redis::aio::MultiplexedConnection;
 
 use super::runtime;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_bench::child;
-use leasehold_chaos::turns::{self, Held, Peer, Plan, TTL, held};
-use leasehold_chaos::{Result, surroundings};
+use leasehold_bench::peers::turns::{self, Held, Peer, Plan, TTL, held};
+use leasehold_bench::peers::{Result, surroundings};
 use leasehold_servers::postgres::{Pooler, Server};
 use leasehold_servers::proxy::Proxy;
 use tokio_postgres::types::{ToSql, Type};

@@ -4,11 +4,11 @@ use std::slice;
 use std::time::{Duration, Instant};
 
 use leasehold_bench::figures::{median, table};
+use leasehold_bench::peers::Result;
+use leasehold_bench::peers::bare::{Bare, RELEASE, VALUE};
+use leasehold_bench::peers::cost::{Cost, Meter, us_each};
+use leasehold_bench::peers::samples::{self, Samples};
 use leasehold_bench::records::Case;
-use leasehold_chaos::Result;
-use leasehold_chaos::bare::{Bare, RELEASE, VALUE};
-use leasehold_chaos::cost::{Cost, Meter, us_each};
-use leasehold_chaos::samples::{self, Samples};
 use leasehold_servers::redis::Server;
 use tokio::runtime::{Builder, Runtime};
 

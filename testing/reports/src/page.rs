@@ -1,9 +1,9 @@
 //! `docs/benchmarks/README.md`: the pictures, with all figures, machines and versions.
 
-use super::aims;
-use super::pictures::{OVERVIEW_TITLE, about, with_unit};
-use super::record::{Figure, Record, Run, significant};
-use super::svg::{Picture, times};
+use crate::aims;
+use crate::pictures::{OVERVIEW_TITLE, about, with_unit};
+use crate::record::{Figure, Record, Run, significant};
+use crate::svg::{Picture, times};
 use std::fmt::Write;
 
 const HEAD: &str = "\
@@ -68,9 +68,9 @@ fn details(run: &Run, page: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pictures;
-    use super::super::record::tests::SAMPLE;
     use super::*;
+    use crate::pictures;
+    use crate::record::tests::SAMPLE;
 
     #[test]
     fn every_figure_has_a_row_and_every_picture_is_shown_with_words() {
