@@ -40,6 +40,9 @@ def test_the_command_comes_with_the_package(sqlite: str) -> None:
         assert command("exec", "--store", sqlite, "--no-wait", "job", "--", "true").returncode == 75
         assert '"token":' in command("inspect", "--store", sqlite, "--json", "job").stdout
     assert command("nonsense").returncode == 64
+    for whole in ("serve", "top"):
+        told = command(whole, "--help")
+        assert (told.returncode, f"leasehold {whole}" in told.stdout) == (0, True), told.stderr
     module = [sys.executable, "-m", "leasehold", "--help"]
     assert "exec" in subprocess.run(module, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
 

@@ -6,7 +6,7 @@ use crate::interop::{self, Peers};
 use crate::release::Native;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{component, servers, setup};
+use crate::{component, python, servers, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -177,9 +177,11 @@ fn works_alone(folder: &Path, empty: &Path) -> Result {
     let mut uses = Command::new("node");
     uses.current_dir(empty).arg(program);
     run::quietly("packages alone", uses)?;
-    let mut command = Command::new("npx");
-    command.current_dir(empty).args(["--no", "--", "leasehold", "--help"]);
-    run::quietly("their command", command)
+    python::WHOLE.iter().try_for_each(|part| {
+        let mut command = Command::new("npx");
+        command.current_dir(empty).args(["--no", "--", "leasehold", part, "--help"]);
+        run::quietly(&format!("leasehold {part}"), command)
+    })
 }
 
 /// Installs what builds and tests the package.

@@ -20,6 +20,9 @@ const PROGRAMS: &str = "testing/programs";
 const BENCHMARK: &str = "python/bench/locks.py";
 const PEERS: &str = "python/bench/requirements.txt";
 
+/// Parts of the command that a build of the package alone could be without.
+pub const WHOLE: [&str; 2] = ["serve", "top"];
+
 const HAS_LICENSES: &str = "\
 import importlib.metadata
 files = importlib.metadata.files('leasehold')
@@ -261,6 +264,9 @@ fn works_alone(pip: &Path, wheel: &Path, folder: &Path) -> Result {
     };
     run::quietly("example of the README", alone("python", &["-I", "-W", "error", "-c", example]))?;
     run::quietly("texts of the licences", alone("python", &["-I", "-c", HAS_LICENSES]))?;
+    for command in WHOLE {
+        run::quietly(&format!("leasehold {command}"), alone("leasehold", &[command, "--help"]))?;
+    }
     run::quietly("leasehold --version", alone("leasehold", &["--version"]))
 }
 

@@ -13,6 +13,10 @@ const run = (...args) => spawnSync(process.execPath, [command, ...args], { encod
 const help = run("--help");
 assert.equal(help.status, 0, help.stderr);
 assert.match(help.stdout, /inspect/);
+for (const whole of ["serve", "top"]) {
+  const { status, stdout, stderr } = run(whole, "--help");
+  assert.deepEqual([status, stdout.includes(`leasehold ${whole}`)], [0, true], stderr);
+}
 assert.equal(run("no-such-command").status, 64);
 const program = "process.exit(process.env.LEASEHOLD_TOKEN ? 7 : 1)";
 const exec = run("exec", "--store", process.argv[2], "a", "--", process.execPath, "-e", program);
