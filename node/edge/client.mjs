@@ -54,7 +54,7 @@ function sourceOf({ kinds }, all, given) {
   return typeof given === "object" && !isOf({ kinds }) && all.some(isOf) ? undefined : given;
 }
 
-/** A node of the machine: the contents of the url, with the credentials of the url or of the option. */
+/** A node of the machine: the contents of the url, with the credentials of the url or of the option. @param {Record<string, any>} store */
 async function node({ url, name, store, durability, credentials: own, needsCredentials, isDecidedByKind, kinds, login }, given, fetch) {
   const made = (access, credentials, source) => ({ name, durability, store: store(access, credentials?.tag), credentials, source });
   const fixed = own ?? (typeof given === "function" ? undefined : given);
@@ -161,6 +161,7 @@ export class Client {
     return { stores: this.stores };
   }
 
+  /** @param {string} name @param {Record<string, any>} settings */
   async #acquire(name, { signal, owner = this.#owner, ...settings }) {
     const slot = await this.#begun(name, owner, lockOptions(settings, owner), signal);
     if (slot.phase === "failed") throw this.#explained(slot.failure);

@@ -21,7 +21,7 @@ export async function perform(fetch, { url, method, headers, body }, patienceMs)
   const cut = new AbortController();
   const timer = after(patienceMs, () => cut.abort());
   // The caller that awaits the response keeps the process alive.
-  timer.unref?.();
+  /** @type {any} */ (timer).unref?.();
   try {
     const response = await orCut(cut.signal, () =>
       fetch(url, {

@@ -18,8 +18,9 @@ export async function load() {
 }
 
 async function compile() {
-  const each = Object.entries(packed).map(async ([name, text]) => [name, await WebAssembly.compile(await unpacked(text))]);
-  return new Map(await Promise.all(each));
+  const names = Object.keys(packed);
+  const modules = await Promise.all(names.map(async (name) => WebAssembly.compile(await unpacked(packed[name]))));
+  return new Map(names.map((name, at) => [name, modules[at]]));
 }
 
 /** Decodes compressed base64. */

@@ -112,7 +112,7 @@ export class Lease {
   #over() {
     const { failure } = this.#slot;
     if (failure === undefined) return messages.notOwned(this.resource);
-    if (!this.#isHeard) Error.captureStackTrace?.(failure);
+    if (!this.#isHeard) /** @type {any} */ (Error).captureStackTrace?.(failure);
     this.#isHeard = true;
     return failure;
   }

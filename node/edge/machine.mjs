@@ -199,7 +199,7 @@ export class Machine {
         // A later request fetches them again.
         if (!this.#isIdle()) this.#renew(node);
       }, PAUSE_MS);
-      again.unref?.();
+      /** @type {any} */ (again).unref?.();
       return;
     }
     this.#troubles.delete(node);

@@ -106,8 +106,8 @@ export function lost(resource, reason, trouble) {
   const advice = "the work under the lock must stop, since another worker may have the lock";
   const message = `the lease is lost: ${why}${because(trouble)}; ${advice}`;
   const error = new LeaseLostError(on(resource, message), { resource });
-  if (reason.tag !== "other") error.reason = reason.tag.replaceAll("-", "_");
-  return error;
+  if (reason.tag === "other") return error;
+  return Object.assign(error, { reason: reason.tag.replaceAll("-", "_") });
 }
 
 /** The error of a lease that is still held, but not for long enough. */

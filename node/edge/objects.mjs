@@ -68,6 +68,7 @@ function serviceOf(scheme, kind) {
   return { s3: "s3", azblob: "azure-blob", cosmos: "cosmos-db" }[scheme];
 }
 
+/** @param {string} scheme @param {string[]} parts @param {Record<string, any>} given */
 function inTheCloud(scheme, parts, { region }) {
   const [first, ...rest] = parts;
   switch (scheme) {

@@ -3,6 +3,7 @@
 /** URL parsers silently drop some of these, and read the last one as a slash. */
 export const UNFIT = /[\u0000-\u001f\u007f\\]/;
 
+/** @returns {Record<string, any>} */
 export function named(search, known, wrong) {
   const given = {};
   for (const [name, value] of new URLSearchParams(search)) {
@@ -15,6 +16,7 @@ export function named(search, known, wrong) {
   return given;
 }
 
+/** @param {Record<string, any>} parameters */
 export function allowed({ plaintext }, protocol, wrong) {
   if (plaintext === undefined) return undefined;
   if (plaintext !== "allow") throw wrong("write plaintext=allow, or leave plaintext out");

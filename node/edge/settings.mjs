@@ -61,7 +61,7 @@ export function runKey({ key, every, offset = 0 }, unixMs, runs) {
   return every === undefined ? key : runs.periodKey(unixMs, whole("every", every), whole("offset", offset));
 }
 
-/** Settings of a client of these nodes. */
+/** Settings of a client of these nodes. @param {Record<string, any>} settings @param {any[]} nodes */
 export function config({ driftPpm, requestTimeout, maxTtl, quorumId }, nodes) {
   if (driftPpm !== undefined && !(Number.isSafeInteger(driftPpm) && driftPpm >= 0)) {
     throw new ConfigError(`driftPpm: ${driftPpm} is not a safe integer of 0 or more`);

@@ -4,13 +4,14 @@
 
 const { errorOf } = require("./errors.cjs");
 
-/** Fake clients have errors, native code has failures. */
+/** Fake clients have errors, native code has failures. @returns {any} */
 const asError = (failure) => (failure instanceof Error ? failure : errorOf(failure));
 const isOfCallback = (error) => error.code === "callback_failed";
 
 /** Warns of what a callback has thrown. Returns it for native code. */
 function warn(what, callback, thrown) {
-  let [text, stack] = ["a value without a text"];
+  let text = "a value without a text";
+  let stack;
   try {
     text = `${thrown}`;
     stack = `${thrown?.stack ?? text}`;
@@ -31,8 +32,7 @@ function lastError(failure, thrown) {
 
 /** Waits for the end, and throws what a callback has thrown where that is why it failed. */
 async function ended(end, over, thrown) {
-  let failure;
-  await end.catch((error) => (failure = error));
+  const failure = await end.then(() => undefined, (error) => error);
   await over;
   if (failure === undefined) return;
   const cause = isOfCallback(failure) && thrown.get(failure.resource);

@@ -5,9 +5,10 @@
 // It requires no other module, since it is also used without native code.
 
 class LeaseholdError extends Error {
+  /** @param {string} message @param {Record<string, any>} details */
   constructor(message, details = {}) {
     super(message);
-    this.code = details.code ?? this.constructor.code;
+    this.code = details.code ?? /** @type {any} */ (this.constructor).code;
     this.resource = details.resource;
     this.holder = details.holder;
     this.temporary = details.temporary ?? false;
@@ -52,8 +53,8 @@ function errorOf(failure) {
   if (code === "type") return new TypeError(message);
   const Class = byCode.get(code) ?? LeaseholdError;
   const error = new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
-  if (Class === CommandRejectedError) error.reason = failure.reason;
-  if (failure.lostReason) error.reason = failure.lostReason;
+  if (Class === CommandRejectedError) Object.assign(error, { reason: failure.reason });
+  if (failure.lostReason) Object.assign(error, { reason: failure.lostReason });
   if (failure.fate) Object.assign(error, { tries: failure.tries, fate: failure.fate });
   return error;
 }

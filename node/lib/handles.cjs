@@ -2,7 +2,7 @@
 
 // Clients and leases of native code, as lib/client.cjs and lib/lease.cjs use them. testing.cjs has others.
 
-const { alreadyReleased } = require("./native.cjs");
+const { alreadyReleased } = /** @type {any} */ (require("./native.cjs"));
 const { LeaseLostError, errorOf } = require("./errors.cjs");
 const { lose } = require("./lease.cjs");
 const { Call, leases, native, reactor, run } = require("./loop.cjs");
@@ -193,7 +193,10 @@ class AcquireComposed extends Acquire {
 class Begin extends Call {
   constructor(resolve, reject, client, name, settings, wrap) {
     super(resolve, reject);
-    Object.assign(this, { client, name, settings, wrap });
+    this.client = client;
+    this.name = name;
+    this.settings = settings;
+    this.wrap = wrap;
   }
 
   begin(slot, generation) {

@@ -3,7 +3,7 @@
 // Calls of native code on this event loop. A call that is awaited keeps the process alive, like a request of Node itself; a held
 // lease does not.
 
-const { Failure, Reactor } = require("./native.cjs");
+const { Failure, Reactor } = /** @type {any} */ (require("./native.cjs"));
 const { errorOf } = require("./errors.cjs");
 
 /** Results that fit into the memory shared with native code: more arrive in several parts. */
@@ -28,7 +28,9 @@ class Call {
   id = 0;
   resolve;
   reject;
+  /** @type {AbortSignal | undefined} */
   signal = undefined;
+  /** @type {any} */
   abort = undefined;
 
   constructor(resolve, reject) {
@@ -51,13 +53,18 @@ class Call {
     this.#begun(answer, signal);
   }
 
+  /** Subclasses answer what native code does. @returns {unknown} */
+  begin(_slot, _generation) {
+    throw new Error("a subclass begins");
+  }
+
   settle(value) {
     if (this.signal !== undefined) this.signal.removeEventListener("abort", this.abort);
     this.resolve(value instanceof Failure ? this.#failed(value) : value);
   }
 
   /** Subclasses take the error of a failed call before its caller does. */
-  failing() {}
+  failing(_error) {}
 
   /**
    * Rejects. Two turns of the queue later the caller's promise depends on this one, so that V8 finds the code that awaits it for

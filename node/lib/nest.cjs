@@ -31,6 +31,7 @@ function adapter({ Inject, Module }) {
       return LeaseholdModule.forRootAsync({ useFactory: () => connect(stores, given) });
     }
 
+    /** @param {Record<string, any>} given */
     static forRootAsync({ imports, inject, useFactory }) {
       const providers = [{ provide: Client, inject: inject ?? [], useFactory }];
       return { module: LeaseholdModule, global: true, imports: imports ?? [], providers, exports: [Client] };
@@ -44,6 +45,7 @@ function adapter({ Inject, Module }) {
   Inject(Client)(LeaseholdModule, undefined, 0);
   Module({})(LeaseholdModule);
 
+  /** @param {unknown} name @param {Record<string, any>} given */
   function Once(name, { key, ...given } = {}) {
     if (typeof name !== "string" && typeof name !== "function") throw new TypeError("@Once needs the name of the job");
     if (key !== undefined && typeof key !== "string" && typeof key !== "function") {

@@ -7,7 +7,7 @@ const DAY = 86_400_000;
 const DEFAULT_KEEP = 7 * DAY;
 const MAX_KEEP = 36_500 * DAY;
 
-/** What is missing in the settings, for people: without it, work would be done once and not again for seven days. */
+/** What is missing in the settings, for people: without it, work would be done once and not again for seven days. @param {Record<string, any>} settings */
 function unspoken({ key, every, cooldown, keep }) {
   if ((key ?? every ?? cooldown ?? keep) !== undefined) return undefined;
   return (
@@ -16,7 +16,7 @@ function unspoken({ key, every, cooldown, keep }) {
   );
 }
 
-/** What contradicts itself in the settings, for people; `undefined` if nothing does. */
+/** What contradicts itself in the settings, for people; `undefined` if nothing does. @param {Record<string, any>} settings */
 function contradiction({ key, every, offset, cooldown, keep, evenIfDone }) {
   if (key !== undefined && every !== undefined) return "a run has a key or a period, not both: leave out key or every";
   if (cooldown !== undefined && (key ?? every) !== undefined) return "a run has a key or a cooldown, not both";
@@ -28,7 +28,7 @@ function contradiction({ key, every, offset, cooldown, keep, evenIfDone }) {
   return undefined;
 }
 
-/** How many ms the mark stands; `undefined` is the default of the protocol. */
+/** How many ms the mark stands; `undefined` is the default of the protocol. @param {Record<string, any>} settings */
 function kept({ every, cooldown, keep }) {
   // The next period may begin later by the clock of another machine.
   return cooldown ?? keep ?? (every === undefined ? undefined : Math.max(DEFAULT_KEEP, Math.min(2 * every, MAX_KEEP)));

@@ -55,10 +55,11 @@ const SHARDS = { count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH,
 /** Numbers without a unit. */
 const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries"]);
 
-/** A copy of the given options, which must all be known. */
+/** A copy of the given options, which must all be known. @returns {Record<string, any>} */
 function options(given, known) {
   if (given === undefined || given === null) return {};
   if (typeof given !== "object") throw new TypeError(`options must be an object, not ${typeof given}`);
+  /** @type {Record<string, any>} */
   const taken = {};
   for (const name of Object.keys(given)) {
     const value = given[name];

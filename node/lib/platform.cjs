@@ -4,7 +4,7 @@
 function platform() {
   const { platform: os, arch, report } = process;
   if (os !== "linux") return `${os}-${arch}`;
-  return `${os}-${arch}-${report.getReport().header.glibcVersionRuntime ? "gnu" : "musl"}`;
+  return `${os}-${arch}-${/** @type {any} */ (report.getReport()).header.glibcVersionRuntime ? "gnu" : "musl"}`;
 }
 
 module.exports = { platform };

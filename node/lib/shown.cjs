@@ -9,6 +9,7 @@ function shows(...classes) {
   for (const { prototype } of classes) Object.defineProperty(prototype, INSPECT, { value: show, configurable: true });
 }
 
+/** @this {any} */
 function show(depth, options, inspect) {
   const { name } = this.constructor;
   return depth < 0 ? `[${name}]` : `${name} ${inspect(this.toJSON(), options)}`;

@@ -1,7 +1,7 @@
 "use strict";
 
 const { errorOf } = require("./errors.cjs");
-const { Failure } = require("./native.cjs");
+const { Failure } = /** @type {any} */ (require("./native.cjs"));
 
 /** The result of native code; throws if it is a failure. */
 function told(answer) {

@@ -85,7 +85,7 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers, dynamodb: Op
     steps.build("node, addon", build)?;
     let target = install(steps, &run::built()?, transpiled)?;
 
-    for project in ["types", "types/edge", "types/nestjs"] {
+    for project in ["types", "types/edge", "types/nestjs", "types/lib", "types/edge-lib"] {
         let mut types = Command::new("node");
         types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", project]);
         steps.run(&format!("node, {project}"), types)?;

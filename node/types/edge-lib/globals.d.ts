@@ -1,0 +1,5 @@
+// A host that imports WebAssembly as a module.
+declare module "*.wasm" {
+  const module: WebAssembly.Module;
+  export default module;
+}
