@@ -58,7 +58,24 @@ pub fn plain_cargo(subcommand: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).arg(subcommand);
     forget_package(&mut command);
+    add_programs(&mut command);
     command
+}
+
+/// A folder with subcommands of Cargo that were installed for these chores.
+static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on Cargo finds subcommands in this folder too, where the path has none.
+pub fn find_programs_in(folder: PathBuf) {
+    let _ = PROGRAMS.set(folder);
+}
+
+fn add_programs(command: &mut Command) {
+    let Some(folder) = PROGRAMS.get() else { return };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if let Ok(path) = std::env::join_paths(std::env::split_paths(&path).chain([folder.clone()])) {
+        command.env("PATH", path);
+    }
 }
 
 /// Hides what Cargo tells of this package from the next Cargo: build scripts that look at it would run again whenever

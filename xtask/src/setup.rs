@@ -1,6 +1,7 @@
 //! The programs that a machine needs before anything can be built and tested.
 
 use crate::component;
+use crate::interop::Environment;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
 use crate::windows;
@@ -38,6 +39,8 @@ const BROWSERS: [&str; 5] = [
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 /// Compile the component where rustup cannot fetch what is missing.
 pub const WASM_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+/// Subcommands of Cargo that tests and checks want.
+const PROGRAMS: [&str; 2] = ["nextest", "deny"];
 const PYTHON_PACKAGE: &str = "python3-venv";
 /// Debian packages of compilers, which macOS has in Xcode's command line tools.
 const XCODE: [&str; 3] = ["gcc", "libc6-dev", CXX_PACKAGE];
@@ -86,7 +89,31 @@ pub fn install_to_test(steps: &mut Steps) -> Result {
     install_packages(steps, &missing.concat())?;
     servers()?;
     languages()?;
+    install_programs(steps)?;
     browser().map(drop)
+}
+
+/// Installs subcommands of Cargo as other people have compiled them: Cargo would take minutes for each. Where that is not
+/// possible, the step that wants one says that it is missing.
+fn install_programs(steps: &mut Steps) -> Result {
+    if PROGRAMS.iter().all(|name| has_subcommand(name)) {
+        return Ok(());
+    }
+    let folder = run::target()?.join("programs");
+    let programs = Environment {
+        folder: folder.clone(),
+        requirements: vec![run::root().join("xtask/programs.txt")],
+        imports: "pip",
+    };
+    let names = PROGRAMS.map(|name| format!("cargo-{name}")).join(" and ");
+    steps.timed(&format!("install {names}"), || {
+        if let Err(failure) = programs.install() {
+            println!("{names} cannot be installed: {failure}");
+        }
+        Ok(())
+    })?;
+    run::find_programs_in(folder.join("bin"));
+    Ok(())
 }
 
 /// Installs all that `cargo xtask test` needs.

@@ -37,6 +37,10 @@ pub fn run_all(steps: &mut Steps) -> Result {
     let (wheel, made, dynamodb) = (Later::new("wheel"), Later::new("component"), Later::new("DynamoDB Local"));
     steps.beside(|tracks| {
         tracks.run("checks", checks);
+        tracks.run("dependencies", |steps| {
+            packages.wait(steps)?;
+            deny::deny(steps)
+        });
         tracks.start(&built, build);
         tracks.start(&packages, setup::install_to_test);
         tracks.start(&peers, |steps| {
@@ -105,6 +109,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
             chaos::run_short(steps, peers, wheel)
         });
         tracks.run_patiently("computing", |steps| {
+            packages.wait(steps)?;
             built.wait(steps)?;
             examples_and_docs(steps)?;
             let mut tests = Suite::COMPUTING.command();
@@ -122,7 +127,6 @@ pub fn run_all(steps: &mut Steps) -> Result {
 fn checks(steps: &mut Steps) -> Result {
     steps.timed("tidy", tidy::tidy)?;
     steps.timed("what is tested where", || conformance::conformance(&[]))?;
-    deny::deny(steps)?;
     let mut fmt = run::plain_cargo("fmt");
     fmt.args(["--all", "--check"]);
     steps.run("format", fmt)
