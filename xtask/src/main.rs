@@ -100,7 +100,7 @@ Usage: cargo xtask <command> [arguments]
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
                            of its parts: test, deny, alerts, docs, stores, valkey, next, release, chaos, programs, sim,
-                           fuzz, search, mutants, races, properties, handovers, shell-mutants, windows
+                           fuzz, search, mutants, races, properties, handovers, long, shell-mutants, windows
   help                     this text
 
 Arguments after the command go to the program it runs.

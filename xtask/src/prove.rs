@@ -21,7 +21,7 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 20] = [
+const PARTS: [Part; 21] = [
     TEST,
     ("deny", agreed_on),
     ("alerts", promtool::check_alerts),
@@ -41,6 +41,7 @@ const PARTS: [Part; 20] = [
     ("races", many_schedules),
     ("properties", long_property_tests),
     ("handovers", many_handovers),
+    ("long", in_full),
     ("shell-mutants", shell_mutants::run),
 ];
 
@@ -116,6 +117,25 @@ fn many_handovers(steps: &mut Steps) -> Result {
     handovers.args(["-p", "leasehold", "--features", "metrics", "--test", "redis", "every_hand_over_wakes_its_waiter"]);
     handovers.env("LEASEHOLD_HANDOVERS", HANDOVERS).env("NEXTEST_RETRIES", "0");
     steps.run("hand-overs, many", handovers)
+}
+
+/// The tests of which `cargo xtask test` runs a part: every behaviour on every dialect of object stores, many random calls
+/// of the component, many acquisitions in Node.
+fn in_full(steps: &mut Steps) -> Result {
+    const LONG: (&str, &str) = ("LEASEHOLD_LONG", "1");
+    let peers = interop::install(steps)?;
+    let mut behaviours = test::with_servers();
+    peers.tell(&mut behaviours);
+    behaviours.args(["-p", "leasehold", "--features", "metrics", "--test", "conformance", "on_tables::"]);
+    behaviours.envs([LONG]);
+    steps.run("every behaviour on every store, long", behaviours)?;
+    for (name, args) in [("component", &["component", "--test"][..]), ("Node", &["node"])] {
+        // By way of Cargo, as the deliberate bugs are.
+        let mut tests = run::plain_cargo("xtask");
+        tests.args(args).envs([LONG]);
+        steps.run(&format!("tests of {name}, long"), tests)?;
+    }
+    Ok(())
 }
 
 fn site(steps: &mut Steps) -> Result {

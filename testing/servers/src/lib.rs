@@ -70,6 +70,11 @@ pub use slow::{is_an_echo, is_for_want_of_time};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+/// Tells if `cargo xtask prove long` runs the test, which then does all that it can instead of what shows a mistake soonest.
+pub fn is_long() -> bool {
+    std::env::var_os("LEASEHOLD_LONG").is_some()
+}
+
 /// Long enough for a machine that is busy with other things; only a failure takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -8,7 +8,8 @@ use crate::component;
 use crate::dice::Dice;
 
 /// Sequences of calls; each takes about a millisecond.
-const SEQUENCES: u64 = 3_000;
+const SEQUENCES: u64 = 300;
+const MANY_SEQUENCES: u64 = 3_000;
 const CALLS: u64 = 60;
 
 /// Counts of the results of the calls, so that it shows when all of them are refused.
@@ -26,15 +27,16 @@ struct Met {
 #[test]
 fn random_calls_never_trap() {
     let mut met = Met::default();
-    for seed in 0..SEQUENCES {
+    let sequences = if leasehold_servers::is_long() { MANY_SEQUENCES } else { SEQUENCES };
+    for seed in 0..sequences {
         if let Err(error) = sequence(&mut Dice::new(seed), &mut met) {
             panic!("sequence {seed}: {error}");
         }
     }
-    println!("{SEQUENCES} sequences of random calls, none of which trapped: {met:?}");
-    assert!(met.clients > SEQUENCES / 4 && met.refused > 1_000, "{met:?}");
-    assert!(met.accepted > 1_000 && met.requests > 1_000 && met.grants > 200, "{met:?}");
-    assert!(met.http_requests > 100 && met.redis_requests > 100, "{met:?}");
+    println!("{sequences} sequences of random calls, none of which trapped: {met:?}");
+    assert!(met.clients > sequences / 4 && met.refused > sequences / 3, "{met:?}");
+    assert!(met.accepted > sequences / 3 && met.requests > sequences / 3 && met.grants > sequences / 15, "{met:?}");
+    assert!(met.http_requests > sequences / 30 && met.redis_requests > sequences / 30, "{met:?}");
 }
 
 /// A refusal is an answer like any other; what must not happen is that there is none.

@@ -63,16 +63,16 @@ fn a_request_under_way_takes_no_more_memory_than_said() {
 
 /// All of them in one call.
 #[test]
-fn a_hundred_thousand_locks_can_be_closed() {
-    const LOCKS: u64 = 100_000;
+fn all_locks_can_be_closed() {
+    let locks = if leasehold_servers::is_long() { 100_000 } else { 10_000 };
     let mut client = client(Limits::default());
-    acquire(&mut client, LOCKS).expect("they fit");
+    acquire(&mut client, locks).expect("they fit");
     assert_eq!(client.close(at(0)), Ok(()));
     let cancelled = std::iter::from_fn(|| match client.poll_output(at(0)).expect("a call") {
         Output::Event(told) if matches!(told.event, Event::Failed(_)) => Some(()),
         _ => None,
     });
-    assert_eq!(cancelled.count() as u64, LOCKS);
+    assert_eq!(cancelled.count() as u64, locks);
 }
 
 #[test]
