@@ -46,13 +46,13 @@ function adapter({ Inject, Module }) {
   Module({})(LeaseholdModule);
 
   /** @param {unknown} name @param {Record<string, any>} given */
-  function Once(name, { key, ...given } = {}) {
+  function Once(name, { key: occurrence, ...given } = {}) {
     if (typeof name !== "string" && typeof name !== "function") throw new TypeError("@Once needs the name of the job");
-    if (key !== undefined && typeof key !== "string" && typeof key !== "function") {
+    if (occurrence !== undefined && typeof occurrence !== "string" && typeof occurrence !== "function") {
       throw new TypeError("key must be a string, or a function of the arguments of the call");
     }
     const settings = options(given, SETTINGS);
-    const missing = unspoken({ key, ...settings });
+    const missing = unspoken({ key: occurrence, ...settings });
     if (missing !== undefined) throw new ConfigError(`@Once: ${missing}`);
     return (target, key, descriptor) => {
       const method = descriptor?.value;
@@ -64,7 +64,7 @@ function adapter({ Inject, Module }) {
         async [key](...args) {
           const client = this[CLIENT];
           if (client === undefined) throw new ConfigError("@Once needs LeaseholdModule, and an instance that Nest has made");
-          const named = { ...settings, key: ofCall(key, args) };
+          const named = { ...settings, key: ofCall(occurrence, args) };
           const body = (run) => within.run(run, () => method.apply(this, args));
           const outcome = await client.once(ofCall(name, args), named, body);
           return outcome.ran ? outcome.value : undefined;
