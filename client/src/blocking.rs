@@ -3,9 +3,9 @@
 //! A call sends its requests on the calling thread, so that the caller does not wait for another thread. Only the nodes of a
 //! quorum are asked on the client's threads, all at once. Everything else, renewals above all, happens on the client's own
 //! threads.
-
-mod permits;
-mod sessions;
+//!
+//! [`leasehold::Client::blocking`](crate::Client::blocking) and [`leasehold::Lease::blocking`](crate::Lease::blocking) give a
+//! client or a lease that async code has to a thread.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -16,24 +16,19 @@ use crate::admin::list;
 use crate::admin::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::admin::revoke::RevokeOutcome;
 use crate::admin::watch::{self, Change};
-use crate::client::{self, confirm_closed};
+use crate::client;
 use crate::connect::ClientBuilder;
 use crate::driver::Caller;
 use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
-use crate::forward::settings;
 use crate::groups::elect::ElectionRequest;
+use crate::groups::sessions::SessionInfo;
 use crate::groups::shards::ShardsRequest;
-use crate::host::sync::{Arc, atomic::Ordering};
-use crate::locks::all;
-use crate::locks::lease;
-use crate::locks::request::{self, none_if_busy};
+use crate::locks::{all, any, lease, permits, request, rw_lock};
 use crate::runs::mark::Mark;
 use crate::runs::once::{self, RunInfo};
 use crate::stores::Stores;
 use crate::url::StoreUrl;
-
-pub use permits::{LockAnyRequest, Permit, RwLockRequest, SemaphoreRequest};
 
 /// See [`leasehold::Client`](crate::Client).
 ///
@@ -49,6 +44,64 @@ pub use permits::{LockAnyRequest, Permit, RwLockRequest, SemaphoreRequest};
 #[derive(Clone, Debug)]
 pub struct Client(client::Client);
 
+impl client::Client {
+    /// The same client for threads.
+    pub fn blocking(&self) -> Client {
+        Client(self.by(Caller::Blocking))
+    }
+}
+
+/// Methods of the client that ask for something, and those that wait for the end of a future.
+macro_rules! methods {
+    (asks { $($ask:ident($($given:ident: $type:ty),*) -> $request:ident;)* }
+     waits { $($wait:ident($($argument:ident: $of:ty),*) -> $answer:ty;)* }) => {
+        impl Client {
+            $(
+                #[doc = concat!("See [`leasehold::Client::", stringify!($ask), "`](crate::Client::", stringify!($ask), ").")]
+                pub fn $ask(&self, $($given: $type),*) -> $request {
+                    $request(self.0.$ask($($given),*))
+                }
+            )*
+            $(
+                #[doc = concat!("See [`leasehold::Client::", stringify!($wait), "`](crate::Client::", stringify!($wait), ").")]
+                ///
+                /// # Errors
+                /// As there.
+                pub fn $wait(&self, $($argument: $of),*) -> Result<$answer, Error> {
+                    block_on(self.0.$wait($($argument),*))
+                }
+            )*
+        }
+    };
+}
+
+methods! {
+    asks {
+        lock(resource: impl Into<String>) -> LockRequest;
+        lock_all(resources: impl IntoIterator<Item = impl Into<String>>) -> LockAllRequest;
+        lock_any(resources: impl IntoIterator<Item = impl Into<String>>) -> LockAnyRequest;
+        semaphore(name: impl Into<String>, permits: usize) -> SemaphoreRequest;
+        rw_lock(name: impl Into<String>) -> RwLockRequest;
+        once(name: impl Into<String>) -> RunRequest;
+        watch(resource: impl Into<String>) -> Watch;
+    }
+    waits {
+        inspect(resource: impl AsRef<str>) -> Option<LockInfo>;
+        waiters(resource: impl AsRef<str>) -> Option<Waiters>;
+        inspect_run(name: &str, key: Option<&str>) -> RunInfo;
+        forget_run(name: &str, key: Option<&str>) -> Option<Mark>;
+        break_lock(resource: impl AsRef<str>) -> Option<LockInfo>;
+        release_if(resource: impl AsRef<str>, holder: HolderMatch) -> ReleaseIfOutcome;
+        revoke(resource: impl AsRef<str>, holder: impl Into<HolderMatch>) -> RevokeOutcome;
+        sessions() -> Vec<SessionInfo>;
+        revoke_session(label: impl AsRef<str>) -> Vec<SessionInfo>;
+        set_permits(name: impl Into<String>, permits: usize) -> ();
+        set_readers(name: impl Into<String>, readers: usize) -> ();
+        set_shards(name: impl Into<String>, count: usize) -> ();
+        doctor() -> Vec<Finding>;
+    }
+}
+
 impl Client {
     /// See [`leasehold::Client::connect`](crate::Client::connect).
     ///
@@ -63,38 +116,7 @@ impl Client {
     /// # Errors
     /// As [`ClientBuilder::connect`].
     pub fn connect_with(builder: ClientBuilder, stores: impl Stores) -> Result<Self, Error> {
-        builder.open(stores.urls()?).map(Self)
-    }
-
-    /// See [`leasehold::Client::lock`](crate::Client::lock).
-    pub fn lock(&self, resource: impl Into<String>) -> LockRequest {
-        LockRequest(self.0.lock(resource))
-    }
-
-    /// See [`leasehold::Client::lock_all`](crate::Client::lock_all).
-    pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
-        LockAllRequest(self.0.lock_all(resources))
-    }
-
-    /// See [`leasehold::Client::once`](crate::Client::once).
-    pub fn once(&self, name: impl Into<String>) -> RunRequest {
-        RunRequest(self.0.once(name))
-    }
-
-    /// See [`leasehold::Client::inspect_run`](crate::Client::inspect_run).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn inspect_run(&self, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
-        block_on(self.0.inspect_run_by(name, key, Caller::Blocking))
-    }
-
-    /// See [`leasehold::Client::forget_run`](crate::Client::forget_run).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Mark>, Error> {
-        block_on(self.0.forget_run_by(name, key, Caller::Blocking))
+        builder.open(stores.urls()?).map(|client| client.blocking())
     }
 
     /// See [`leasehold::Client::elect`](crate::Client::elect).
@@ -107,72 +129,10 @@ impl Client {
         self.0.shards(name)
     }
 
-    /// See [`leasehold::Client::set_shards`](crate::Client::set_shards).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn set_shards(&self, name: impl Into<String>, count: usize) -> Result<(), Error> {
-        block_on(self.0.set_shards(name, count))
-    }
-
-    /// See [`leasehold::Client::waiters`](crate::Client::waiters).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn waiters(&self, resource: impl AsRef<str>) -> Result<Option<Waiters>, Error> {
-        block_on(self.0.waiters(resource))
-    }
-
-    /// See [`leasehold::Client::inspect`](crate::Client::inspect).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn inspect(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
-        block_on(self.0.inspect_by(resource.as_ref(), Caller::Blocking))
-    }
-
     /// The held locks whose names begin with `prefix`: see [`leasehold::Client::list`](crate::Client::list). An error ends
     /// the iterator.
     pub fn list(&self, prefix: impl Into<String>) -> Listing {
         Listing { inner: self.0.list(prefix), has_failed: false }
-    }
-
-    /// The changes of a lock's holder, without end: see [`leasehold::Client::watch`](crate::Client::watch). Each waits.
-    pub fn watch(&self, resource: impl Into<String>) -> Watch {
-        Watch(self.0.watch(resource))
-    }
-
-    /// See [`leasehold::Client::break_lock`](crate::Client::break_lock).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
-        block_on(self.0.break_by(resource.as_ref(), Caller::Blocking))
-    }
-
-    /// See [`leasehold::Client::release_if`](crate::Client::release_if).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
-        block_on(self.0.release_if_by(resource.as_ref(), &holder, Caller::Blocking))
-    }
-
-    /// See [`leasehold::Client::revoke`](crate::Client::revoke).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn revoke(&self, resource: impl AsRef<str>, holder: impl Into<HolderMatch>) -> Result<RevokeOutcome, Error> {
-        block_on(self.0.revoke_by(resource.as_ref(), &holder.into(), Caller::Blocking))
-    }
-
-    /// See [`leasehold::Client::doctor`](crate::Client::doctor).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn doctor(&self) -> Result<Vec<Finding>, Error> {
-        self.0.driver().check_open()?;
-        Ok((self.0.diagnosis())())
     }
 
     /// See [`leasehold::Client::close`](crate::Client::close).
@@ -180,11 +140,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn close(self) -> Result<(), Error> {
-        let driver = Arc::clone(self.0.driver());
-        driver.check_process()?;
-        driver.close();
-        self.0.shared.closed.store(true, Ordering::Relaxed);
-        confirm_closed(driver.wait_closed())
+        block_on(self.0.close())
     }
 
     /// See [`leasehold::Client::store`](crate::Client::store).
@@ -229,7 +185,7 @@ impl Iterator for Listing {
     }
 }
 
-/// Iterates over the changes of a lock: see [`leasehold::Watch`](crate::Watch).
+/// Iterates over the changes of a lock, without end, and waits for each: see [`leasehold::Watch`](crate::Watch).
 #[derive(Debug)]
 #[must_use = "nothing is read before the first change is asked for"]
 pub struct Watch(watch::Watch);
@@ -252,20 +208,7 @@ impl Iterator for Watch {
 /// A lock that is asked for: see [`leasehold::LockRequest`](crate::LockRequest).
 #[must_use = "nothing is acquired until `acquire` or `try_acquire` is called"]
 #[derive(Clone)]
-pub struct LockRequest(request::LockRequest);
-
-settings! { LockRequest(request::LockRequest):
-    LockRequest::ttl(ttl: Duration);
-    LockRequest::wait(wait: Duration);
-    LockRequest::watch_holder();
-    LockRequest::owner(owner: impl AsRef<str>);
-    LockRequest::data(data: impl AsRef<[u8]>);
-    LockRequest::lock_delay(lock_delay: Duration);
-    LockRequest::max_hold(max_hold: Duration);
-    LockRequest::fair(fair: bool);
-    LockRequest::renew_every(every: Duration);
-    LockRequest::no_renewal();
-}
+pub struct LockRequest(pub(crate) request::LockRequest);
 
 impl LockRequest {
     /// Acquires the lock, waiting as long as [`LockRequest::wait`] says.
@@ -274,7 +217,7 @@ impl LockRequest {
     /// As awaiting [`leasehold::LockRequest`](crate::LockRequest); [`ErrorKind::Config`](crate::ErrorKind::Config) when
     /// this thread holds the lock through this client and would wait for itself forever.
     pub fn acquire(self) -> Result<Lease, Error> {
-        block_on(self.0.acquire(Caller::Blocking)).map(Lease)
+        block_on(self.0.acquire()).map(Lease)
     }
 
     /// See [`leasehold::LockRequest::try_acquire`](crate::LockRequest::try_acquire).
@@ -282,34 +225,97 @@ impl LockRequest {
     /// # Errors
     /// As there.
     pub fn try_acquire(self) -> Result<Option<Lease>, Error> {
-        let lease = none_if_busy(block_on(self.0.once().acquire(Caller::Blocking)))?;
-        Ok(lease.map(Lease))
+        Ok(block_on(self.0.try_acquire())?.map(Lease))
+    }
+}
+
+/// Several locks that are asked for at once: see [`leasehold::LockAllRequest`](crate::LockAllRequest).
+#[must_use = "nothing is acquired until `acquire` is called"]
+pub struct LockAllRequest(pub(crate) all::LockAllRequest);
+
+impl LockAllRequest {
+    /// Acquires all of them, or none.
+    ///
+    /// # Errors
+    /// As [`LockRequest::acquire`], of the first lock that could not be acquired.
+    pub fn acquire(self) -> Result<Leases, Error> {
+        block_on(self.0.acquire()).map(Leases)
+    }
+}
+
+/// One lock of several that is asked for: see [`leasehold::LockAnyRequest`](crate::LockAnyRequest).
+#[must_use = "nothing is acquired until `acquire` or `try_acquire` is called"]
+#[derive(Clone)]
+pub struct LockAnyRequest(pub(crate) any::LockAnyRequest);
+
+impl LockAnyRequest {
+    /// Acquires the first that is free, waiting as long as [`LockAnyRequest::wait`] says.
+    ///
+    /// # Errors
+    /// As awaiting [`leasehold::LockAnyRequest`](crate::LockAnyRequest).
+    pub fn acquire(self) -> Result<Lease, Error> {
+        block_on(self.0.acquire()).map(Lease)
+    }
+
+    /// See [`leasehold::LockAnyRequest::try_acquire`](crate::LockAnyRequest::try_acquire).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_acquire(self) -> Result<Option<Lease>, Error> {
+        Ok(block_on(self.0.try_acquire())?.map(Lease))
+    }
+}
+
+/// A permit that is asked for: see [`leasehold::SemaphoreRequest`](crate::SemaphoreRequest).
+#[must_use = "nothing is acquired until `acquire` or `try_acquire` is called"]
+#[derive(Clone)]
+pub struct SemaphoreRequest(pub(crate) permits::SemaphoreRequest);
+
+impl SemaphoreRequest {
+    /// Acquires a permit, waiting as long as [`SemaphoreRequest::wait`] says.
+    ///
+    /// # Errors
+    /// As awaiting [`leasehold::SemaphoreRequest`](crate::SemaphoreRequest).
+    pub fn acquire(self) -> Result<Permit, Error> {
+        block_on(self.0.acquire()).map(Permit)
+    }
+
+    /// See [`leasehold::SemaphoreRequest::try_acquire`](crate::SemaphoreRequest::try_acquire).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_acquire(self) -> Result<Option<Permit>, Error> {
+        Ok(block_on(self.0.try_acquire())?.map(Permit))
+    }
+}
+
+/// A lock for readers and writers that is asked for: see [`leasehold::RwLockRequest`](crate::RwLockRequest).
+#[must_use = "nothing is acquired until `read` or `write` is called"]
+#[derive(Clone)]
+pub struct RwLockRequest(pub(crate) rw_lock::RwLockRequest);
+
+impl RwLockRequest {
+    /// See [`leasehold::RwLockRequest::read`](crate::RwLockRequest::read).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read(self) -> Result<Lease, Error> {
+        block_on(self.0.read()).map(Lease)
+    }
+
+    /// See [`leasehold::RwLockRequest::write`](crate::RwLockRequest::write).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write(self) -> Result<Lease, Error> {
+        block_on(self.0.write()).map(Lease)
     }
 }
 
 /// A run that is asked for: see [`leasehold::RunRequest`](crate::RunRequest).
 #[must_use = "nothing runs until `begin` is called"]
 #[derive(Clone)]
-pub struct RunRequest(once::RunRequest);
-
-settings! { RunRequest(once::RunRequest):
-    RunRequest::key(key: impl Into<String>);
-    RunRequest::every(period: Duration);
-    RunRequest::offset(offset: Duration);
-    RunRequest::cooldown(cooldown: Duration);
-    RunRequest::keep(keep: Duration);
-    RunRequest::wait(wait: Duration);
-    RunRequest::watch_holder();
-    LockRequest::ttl(ttl: Duration);
-    LockRequest::owner(owner: impl AsRef<str>);
-    LockRequest::data(data: impl AsRef<[u8]>);
-    LockRequest::lock_delay(lock_delay: Duration);
-    LockRequest::max_hold(max_hold: Duration);
-    LockRequest::renew_every(every: Duration);
-    LockRequest::no_renewal();
-    RunRequest::even_if_done();
-    RunRequest::trust_quorum();
-}
+pub struct RunRequest(pub(crate) once::RunRequest);
 
 impl RunRequest {
     /// See [`leasehold::RunRequest::resource`](crate::RunRequest::resource).
@@ -325,8 +331,8 @@ impl RunRequest {
     /// # Errors
     /// As awaiting [`leasehold::RunRequest`](crate::RunRequest).
     pub fn begin(self) -> Result<Once, Error> {
-        Ok(match block_on(self.0.begin(Caller::Blocking))? {
-            once::Once::Run(run) => Once::Run(Run(Lease(run.into_lease()))),
+        Ok(match block_on(self.0.begin())? {
+            once::Once::Run(run) => Once::Run(Run(run)),
             once::Once::Done(mark) => Once::Done(mark),
             once::Once::Running(holder) => Once::Running(holder),
         })
@@ -348,7 +354,7 @@ pub enum Once {
 /// A run: see [`leasehold::Run`](crate::Run).
 #[derive(Debug)]
 #[must_use = "dropping a run releases it at once, so that another worker may do the work"]
-pub struct Run(Lease);
+pub struct Run(once::Run);
 
 impl Run {
     /// See [`leasehold::Run::finish`](crate::Run::finish).
@@ -356,7 +362,7 @@ impl Run {
     /// # Errors
     /// As there.
     pub fn finish(&self) -> Result<(), Error> {
-        block_on(self.0.0.finish_by(Caller::Blocking))
+        block_on(self.0.finish_by(Caller::Blocking))
     }
 
     /// See [`leasehold::Run::mark_in`](crate::Run::mark_in).
@@ -365,7 +371,7 @@ impl Run {
     /// As there.
     #[cfg(feature = "postgres")]
     pub fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
-        self.0.0.mark_in()
+        self.0.mark_in()
     }
 }
 
@@ -373,106 +379,51 @@ impl Deref for Run {
     type Target = Lease;
 
     fn deref(&self) -> &Lease {
-        &self.0
+        self.0.blocking()
     }
 }
 
-/// Several locks that are asked for at once: see [`leasehold::LockAllRequest`](crate::LockAllRequest).
-#[must_use = "nothing is acquired until `acquire` is called"]
-pub struct LockAllRequest(all::LockAllRequest);
-
-settings! { LockAllRequest(all::LockAllRequest):
-    LockAllRequest::ttl(ttl: Duration);
-    LockAllRequest::wait(wait: Duration);
-    LockAllRequest::owner(owner: impl Into<String>);
-    LockAllRequest::max_hold(max_hold: Duration);
-}
-
-impl LockAllRequest {
-    /// Acquires all of them, or none.
-    ///
-    /// # Errors
-    /// As [`LockRequest::acquire`], of the first lock that could not be acquired.
-    pub fn acquire(self) -> Result<Leases, Error> {
-        let leases = block_on(self.0.acquire(Caller::Blocking))?;
-        Ok(Leases(leases.0.into_iter().map(Lease).collect()))
-    }
-}
-
-/// Several leases that were taken together: see [`leasehold::Leases`](crate::Leases).
-#[must_use = "dropping the leases releases the locks at once"]
+/// A held permit: see [`leasehold::Permit`](crate::Permit).
 #[derive(Debug)]
-pub struct Leases(Vec<Lease>);
+#[must_use = "dropping a permit releases it at once"]
+pub struct Permit(permits::Permit);
 
-impl Leases {
-    /// See [`leasehold::Leases::check`](crate::Leases::check).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn check(&self, min: Duration) -> Result<(), Error> {
-        self.0.iter().try_for_each(|lease| lease.check(min))
-    }
-
-    /// See [`leasehold::Leases::release`](crate::Leases::release).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn release(self) -> Result<(), Error> {
-        let leases = all::Leases(self.0.into_iter().map(|lease| lease.0).collect());
-        block_on(leases.release_each())
+impl Permit {
+    /// See [`leasehold::Permit::index`](crate::Permit::index).
+    pub fn index(&self) -> usize {
+        self.0.index()
     }
 }
 
-impl Deref for Leases {
-    type Target = [Lease];
+impl Deref for Permit {
+    type Target = Lease;
 
-    fn deref(&self) -> &[Lease] {
-        &self.0
+    fn deref(&self) -> &Lease {
+        self.0.blocking()
     }
 }
 
-/// A held lock: see [`leasehold::Lease`](crate::Lease).
+/// A held lock. All that a [`leasehold::Lease`](crate::Lease) can do, it can do as well; what that awaits, it waits for.
 #[must_use = "dropping a lease releases the lock at once: write `let _lease = `, since `let _ = ` drops it too"]
 #[derive(Debug)]
+#[repr(transparent)]
 pub struct Lease(lease::Lease);
 
+impl lease::Lease {
+    /// The same lease for a thread.
+    pub const fn blocking(&self) -> &Lease {
+        // SAFETY: the type is a transparent wrapper of this one, and has no invariants of its own.
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+}
+
 impl Lease {
-    /// See [`leasehold::Lease::token`](crate::Lease::token).
-    pub fn token(&self) -> u64 {
-        self.0.token()
-    }
-
-    /// See [`leasehold::Lease::resource`](crate::Lease::resource).
-    pub fn resource(&self) -> &str {
-        self.0.resource()
-    }
-
-    /// See [`leasehold::Lease::owner`](crate::Lease::owner).
-    pub fn owner(&self) -> &str {
-        self.0.owner()
-    }
-
-    /// See [`leasehold::Lease::remaining`](crate::Lease::remaining).
-    pub fn remaining(&self) -> Duration {
-        self.0.remaining()
-    }
-
-    /// See [`leasehold::Lease::protected_for`](crate::Lease::protected_for).
-    pub fn protected_for(&self) -> Duration {
-        self.0.protected_for()
-    }
-
-    /// See [`leasehold::Lease::check`](crate::Lease::check).
+    /// See [`leasehold::Lease::release`](crate::Lease::release).
     ///
     /// # Errors
     /// As there.
-    pub fn check(&self, min: Duration) -> Result<(), Error> {
-        self.0.check(min)
-    }
-
-    /// See [`leasehold::Lease::is_lost`](crate::Lease::is_lost).
-    pub fn is_lost(&self) -> bool {
-        self.0.is_lost()
+    pub fn release(&self) -> Result<(), Error> {
+        block_on(self.0.release_by(Caller::Blocking))
     }
 
     /// Waits until the lease is over, and says why; [`ErrorKind::NotOwned`](crate::ErrorKind::NotOwned) when it was
@@ -480,22 +431,54 @@ impl Lease {
     pub fn lost(&self) -> Error {
         block_on(self.0.ended()).unwrap_or_else(|| self.0.not_owned())
     }
+}
 
-    /// See [`leasehold::Lease::on_lost`](crate::Lease::on_lost).
-    pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
-        self.0.on_lost(callback);
+impl Deref for Lease {
+    type Target = lease::Lease;
+
+    fn deref(&self) -> &lease::Lease {
+        &self.0
+    }
+}
+
+/// Several leases that were taken together: see [`leasehold::Leases`](crate::Leases).
+#[must_use = "dropping the leases releases the locks at once"]
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Leases(all::Leases);
+
+impl all::Leases {
+    /// The same leases for a thread.
+    pub const fn blocking(&self) -> &Leases {
+        // SAFETY: the type is a transparent wrapper of this one, and has no invariants of its own.
+        unsafe { &*std::ptr::from_ref(self).cast() }
+    }
+}
+
+impl Leases {
+    /// See [`leasehold::Leases::check`](crate::Leases::check).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, min: Duration) -> Result<(), Error> {
+        self.0.check(min)
     }
 
-    /// See [`leasehold::Lease::on_expiring`](crate::Lease::on_expiring).
-    pub fn on_expiring(&self, callback: impl FnOnce() + Send + 'static) {
-        self.0.on_expiring(callback);
-    }
-
-    /// See [`leasehold::Lease::release`](crate::Lease::release).
+    /// See [`leasehold::Leases::release`](crate::Leases::release).
     ///
     /// # Errors
     /// As there.
     pub fn release(&self) -> Result<(), Error> {
-        block_on(self.0.release_by(Caller::Blocking))
+        block_on(self.0.release())
+    }
+}
+
+impl Deref for Leases {
+    type Target = [Lease];
+
+    fn deref(&self) -> &[Lease] {
+        let leases: *const [lease::Lease] = &raw const *self.0.0;
+        // SAFETY: the elements are transparent wrappers, as above.
+        unsafe { &*(leases as *const [Lease]) }
     }
 }

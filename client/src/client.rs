@@ -6,7 +6,7 @@ use leasehold_core::Failure;
 use leasehold_core::op::Fault;
 
 use crate::admin::doctor::Finding;
-use crate::driver::Driver;
+use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::host::host_clock;
@@ -35,6 +35,8 @@ use crate::url::StoreUrl;
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
+    /// Who makes the calls of this handle: a future, unless it is one of [`blocking`](crate::blocking).
+    pub(crate) caller: Caller,
 }
 
 /// Shared by the clones of a client and its leases; dropping the last one closes the driver.
@@ -55,7 +57,13 @@ pub(crate) enum Backend {
 impl Client {
     pub(crate) fn new(driver: Arc<Driver>, owner: Option<String>, backend: Backend) -> Self {
         let driver = ManuallyDrop::new(driver);
-        Self { shared: Arc::new(Shared { driver, closed: AtomicBool::new(false), owner, backend }) }
+        let shared = Shared { driver, closed: AtomicBool::new(false), owner, backend };
+        Self { shared: Arc::new(shared), caller: Caller::Async }
+    }
+
+    /// The same client for another caller.
+    pub(crate) fn by(&self, caller: Caller) -> Self {
+        Self { shared: Arc::clone(&self.shared), caller }
     }
 
     /// Checks the store for what could make locks fail.
@@ -64,11 +72,19 @@ impl Client {
     /// [`ErrorKind::Config`] in a forked child, [`ErrorKind::Closed`] after the client was closed.
     pub async fn doctor(&self) -> Result<Vec<Finding>, Error> {
         self.driver().check_open()?;
-        exec::offload(self.diagnosis()).await
+        self.offload(self.diagnosis()).await
+    }
+
+    /// Does blocking work where the caller is not held up: on its own thread, if it waits there anyway.
+    pub(crate) async fn offload<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        if self.caller == Caller::Blocking { Ok(work()) } else { exec::offload(work).await }
     }
 
     /// Without the client itself, which must not end on the thread that does this.
-    pub(crate) fn diagnosis(&self) -> impl FnOnce() -> Vec<Finding> + Send + 'static {
+    fn diagnosis(&self) -> impl FnOnce() -> Vec<Finding> + Send + 'static {
         let (transports, quorum) = (self.driver().transports().to_vec(), self.shared.quorum().cloned());
         let drift = self.driver().drift;
         move || {
@@ -94,7 +110,7 @@ impl Client {
         driver.check_process()?;
         driver.close();
         self.shared.closed.store(true, Ordering::Relaxed);
-        exec::offload(move || confirm_closed(driver.wait_closed())).await?
+        self.offload(move || confirm_closed(driver.wait_closed())).await?
     }
 
     /// The url of the store; of a quorum, that of its first node.

@@ -1,30 +1,40 @@
-//! Settings of requests that are those of another request inside.
+//! Settings of requests, each declared once for both faces of the client.
 
-/// Methods that pass a setting on to the request inside, and say so: each is named as a setting of the crate's async requests. A
-/// request that is nothing but another one, as `Request(another::Request)`, gets the way to it as well; the others have `map`.
+/// Methods that change a setting of a request, for the request itself and for its twin of the same name in
+/// [`blocking`](crate::blocking).
 macro_rules! settings {
-    ($request:ident($inner:ty): $($rest:tt)*) => {
-        impl $request {
-            fn map(self, change: impl FnOnce($inner) -> $inner) -> Self {
-                Self(change(self.0))
-            }
-        }
-
-        settings! { $request: $($rest)* }
-    };
-    ($request:ident: $($of:ident::$setting:ident($($value:ident: $type:ty)?);)*) => {
+    ($request:ident: $(
+        $(#[$doc:meta])*
+        pub fn $setting:ident($this:ident $(, $value:ident: $type:ty)?) -> Self $change:block
+    )*) => {
         impl $request {
             $(
-                #[doc = concat!(
-                    "See [`leasehold::", stringify!($of), "::", stringify!($setting), "`](crate::", stringify!($of), "::",
-                    stringify!($setting), ")."
-                )]
-                pub fn $setting(self, $($value: $type)?) -> Self {
-                    self.map(|request| request.$setting($($value)?))
+                $(#[$doc])*
+                pub fn $setting($this $(, $value: $type)?) -> Self $change
+            )*
+        }
+
+        impl crate::blocking::$request {
+            $(
+                $(#[$doc])*
+                pub fn $setting(self $(, $value: $type)?) -> Self {
+                    Self(self.0.$setting($($value)?))
                 }
             )*
         }
     };
 }
 
-pub(crate) use settings;
+/// Settings that a request passes on to the request of a lock inside, by its `map`.
+macro_rules! settings_of_locks {
+    ($request:ident: $($setting:ident($($value:ident: $type:ty)?);)*) => {
+        $crate::forward::settings! { $request: $(
+            #[doc = concat!("See [`LockRequest::", stringify!($setting), "`](crate::LockRequest::", stringify!($setting), ").")]
+            pub fn $setting(self $(, $value: $type)?) -> Self {
+                self.map(|request| request.$setting($($value)?))
+            }
+        )* }
+    };
+}
+
+pub(crate) use {settings, settings_of_locks};

@@ -11,7 +11,6 @@ use leasehold_core::op::{Holder, Holding, Seen};
 use leasehold_core::quorum::majority;
 
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::locks::all::Leases;
 use crate::locks::lease::Lease;
@@ -212,41 +211,41 @@ fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
 ///
 /// # Errors
 /// [`ErrorKind::Config`] where they differ, and as a run.
-pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease], caller: Caller) -> Result<(), Error> {
+pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease]) -> Result<(), Error> {
     for _ in 0..ROUNDS {
-        let begun = match look(client, size, None, caller).await? {
+        let begun = match look(client, size, None).await? {
             Shown::Settled { mark, lacks } => {
                 size.check(&mark)?;
                 if lacks {
                     // The number counts without it, and the next client tries again.
-                    let _ = write_again(client, size, held, Duration::ZERO, caller).await;
+                    let _ = write_again(client, size, held, Duration::ZERO).await;
                 }
                 return Ok(());
             }
             Shown::None { left: Some(mark) } => {
                 size.check(&mark)?;
-                if write_again(client, size, held, PATIENCE, caller).await? {
+                if write_again(client, size, held, PATIENCE).await? {
                     return Ok(());
                 }
                 continue;
             }
             Shown::None { left: None } => {
-                let begun = writing(client, size).wait(RECORD_TTL).begin(caller).await;
+                let begun = writing(client, size).wait(RECORD_TTL).begin().await;
                 if let Once::Run(run) = begun.map_err(|error| unvouched(client, size, error))? {
-                    return finish(run, held, caller).await;
+                    return finish(client, run, held).await;
                 }
                 continue;
             }
             // To wait for the record is to wait for its writer, and to take over from the dead.
-            Shown::Unsettled => writing(client, size).even_if_done().begin(caller).await?,
+            Shown::Unsettled => writing(client, size).even_if_done().begin().await?,
         };
         match begun {
-            Once::Run(run) => run.release_by(caller).await?,
+            Once::Run(run) => run.release_by(client.caller).await?,
             Once::Done(_) => {}
             Once::Running(_) => break,
         }
     }
-    if let Shown::Settled { mark, .. } = look(client, size, None, caller).await? {
+    if let Shown::Settled { mark, .. } = look(client, size, None).await? {
         return size.check(&mark);
     }
     let (word, record) = (size.kind.word(), size.resource()?);
@@ -272,50 +271,44 @@ fn unvouched(client: &Client, size: &Size, error: Error) -> Error {
 }
 
 /// Writes the number that stands once more, on the nodes that lack it. `false` where somebody else writes, or has written another.
-async fn write_again(
-    client: &Client,
-    size: &Size,
-    held: &[Lease],
-    wait: Duration,
-    caller: Caller,
-) -> Result<bool, Error> {
+async fn write_again(client: &Client, size: &Size, held: &[Lease], wait: Duration) -> Result<bool, Error> {
     let request = writing(client, size).even_if_done().wait(wait);
-    let Once::Run(run) = request.begin(caller).await? else { return Ok(false) };
-    let looked = look(client, size, Some(&run), caller).await;
+    let Once::Run(run) = request.begin().await? else { return Ok(false) };
+    let looked = look(client, size, Some(&run)).await;
     if let Ok(Shown::Settled { mark, .. } | Shown::None { left: Some(mark) }) = &looked
         && size.check(mark).is_ok()
     {
-        return finish(run, held, caller).await.map(|()| true);
+        return finish(client, run, held).await.map(|()| true);
     }
     // The caller is told of the look that failed, and not of this release.
-    let _ = run.release_by(caller).await;
+    let _ = run.release_by(client.caller).await;
     looked.map(|_| false)
 }
 
 /// Writes the number, if the locks are held *after* the record was taken. Checked before, they could be lost while the request for
 /// the record is on its way, and others could count the old number before it arrives.
-async fn finish(run: Run, held: &[Lease], caller: Caller) -> Result<(), Error> {
+async fn finish(client: &Client, run: Run, held: &[Lease]) -> Result<(), Error> {
     if let Err(lost) = held.iter().try_for_each(|lease| lease.check(Duration::ZERO)) {
         // The caller is told of the loss, and not of this release.
-        let _ = run.release_by(caller).await;
+        let _ = run.release_by(client.caller).await;
         return Err(lost);
     }
-    run.finish_by(caller).await
+    run.finish_by(client.caller).await
 }
 
 /// Changes the number.
 ///
 /// # Errors
 /// [`ErrorKind::Busy`] while somebody holds one of the locks.
-pub(crate) async fn set(client: &Client, size: &Size, caller: Caller) -> Result<(), Error> {
+pub(crate) async fn set(client: &Client, size: &Size) -> Result<(), Error> {
     size.resources()?;
     // Those of the old number, since only they are held, and the new ones in case the record was lost.
-    let mut in_use = largest(client, size, None, caller).await?;
+    let mut in_use = largest(client, size, None).await?;
     for _ in 0..ROUNDS {
         let locked = size.clone().with_count(in_use.max(size.count));
-        let leases = hold_all(client, &locked, caller).await?;
-        let changed = change(client, size, &locked, &leases, caller).await;
-        let released = leases.release_each().await;
+        let leases = hold_all(client, &locked).await?;
+        let changed = change(client, size, &locked, &leases).await;
+        let released = leases.release().await;
         match changed? {
             Changed::Written => return released,
             Changed::MoreInUse(more) => in_use = more,
@@ -326,9 +319,9 @@ pub(crate) async fn set(client: &Client, size: &Size, caller: Caller) -> Result<
     Err(Error::new(ErrorKind::Busy, message).on(&size.name))
 }
 
-async fn hold_all(client: &Client, size: &Size, caller: Caller) -> Result<Leases, Error> {
+async fn hold_all(client: &Client, size: &Size) -> Result<Leases, Error> {
     let locks = client.lock_all(size.all_resources()?).ttl(ttl(client, LOCKS_TTL)).wait(Duration::ZERO);
-    locks.acquire(caller).await
+    locks.acquire().await
 }
 
 /// The result of a change.
@@ -339,32 +332,26 @@ enum Changed {
     MoreInUse(usize),
 }
 
-async fn change(
-    client: &Client,
-    size: &Size,
-    locked: &Size,
-    leases: &Leases,
-    caller: Caller,
-) -> Result<Changed, Error> {
+async fn change(client: &Client, size: &Size, locked: &Size, leases: &Leases) -> Result<Changed, Error> {
     let request = writing(client, size).even_if_done();
-    let Once::Run(run) = request.begin(caller).await? else {
+    let Once::Run(run) = request.begin().await? else {
         let message = format!("somebody else is writing the number of {}; try again", size.kind.word());
         return Err(Error::new(ErrorKind::Busy, message).on(&size.name));
     };
     // Nobody else writes from here on, until the number is written or the record is lost, and with it the right to write.
-    match largest(client, size, Some(&run), caller).await {
-        Ok(largest) if largest <= locked.count => finish(run, leases, caller).await.map(|()| Changed::Written),
+    match largest(client, size, Some(&run)).await {
+        Ok(largest) if largest <= locked.count => finish(client, run, leases).await.map(|()| Changed::Written),
         looked => {
             // The caller is told of what was seen, and not of this release.
-            let _ = run.release_by(caller).await;
+            let _ = run.release_by(client.caller).await;
             looked.map(Changed::MoreInUse)
         }
     }
 }
 
 /// The largest number that may be in use, 0 where there is none.
-async fn largest(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<usize, Error> {
-    let nodes = nodes(client, size, own, caller).await?;
+async fn largest(client: &Client, size: &Size, own: Option<&Run>) -> Result<usize, Error> {
+    let nodes = nodes(client, size, own).await?;
     // Nodes that are silent or were emptied may have had any.
     if nodes.len() > 1 && !matches!(shown(&nodes, Duration::ZERO), Shown::Settled { .. }) {
         return Ok(MAX_PERMITS);
@@ -373,19 +360,19 @@ async fn largest(client: &Client, size: &Size, own: Option<&Run>, caller: Caller
     Ok(marks.filter_map(|mark| size.recorded(mark)).max().unwrap_or(0).min(MAX_PERMITS))
 }
 
-async fn look(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<Shown, Error> {
-    Ok(shown(&nodes(client, size, own, caller).await?, keep(client) / 2))
+async fn look(client: &Client, size: &Size, own: Option<&Run>) -> Result<Shown, Error> {
+    Ok(shown(&nodes(client, size, own).await?, keep(client) / 2))
 }
 
 /// The nodes as they answer; a record that `own` holds is held by nobody else.
 ///
 /// # Errors
 /// The only store does not show that `own` holds the record: what it shows is from before.
-async fn nodes(client: &Client, size: &Size, own: Option<&Run>, caller: Caller) -> Result<Vec<Option<Node>>, Error> {
+async fn nodes(client: &Client, size: &Size, own: Option<&Run>) -> Result<Vec<Option<Node>>, Error> {
     let own = own.and_then(|run| run.nonce());
     let is_own = |holding: &Holding| matches!(holding.holder, Holder::Lease { nonce, .. } if Some(nonce) == own);
     for _ in 0..ROUNDS {
-        let seen = client.inspect_nodes(size.resource()?.as_str(), caller).await?;
+        let seen = client.inspect_nodes(size.resource()?.as_str()).await?;
         if let ([Some(only)], Some(_)) = (seen.as_slice(), own)
             && !only.held().is_some_and(is_own)
         {
@@ -491,20 +478,20 @@ mod tests {
     fn a_number_whose_writer_lost_its_locks_in_the_meantime_is_not_written() {
         let client = block_on(Client::connect("memory:late-number")).unwrap();
         let (two, five) = (Size::of_permits("license".to_owned(), 2), Size::of_permits("license".to_owned(), 5));
-        let set_to = |size: &Size| block_on(set(&client, size, Caller::Blocking)).unwrap();
+        let set_to = |size: &Size| block_on(set(&client, size)).unwrap();
         let stands = |size: &Size| {
             let seen = block_on(client.inspect_run(&size.record(), None)).unwrap();
             assert!(seen.holder.is_none(), "{seen:?}");
             assert_eq!(seen.done.unwrap().owner, Some(size.label()));
         };
         set_to(&five);
-        let leases = block_on(hold_all(&client, &five, Caller::Blocking)).unwrap();
-        let Once::Run(run) = block_on(writing(&client, &two).even_if_done().begin(Caller::Blocking)).unwrap() else {
+        let leases = block_on(hold_all(&client, &five)).unwrap();
+        let Once::Run(run) = block_on(writing(&client, &two).even_if_done().begin()).unwrap() else {
             panic!("nobody else writes")
         };
         // The grant of the record was late: others may have the permits by now.
-        block_on(leases.release_each()).unwrap();
-        block_on(finish(run, &leases, Caller::Blocking)).unwrap_err();
+        block_on(leases.release()).unwrap();
+        block_on(finish(&client, run, &leases)).unwrap_err();
         stands(&five);
         set_to(&two);
         stands(&two);
@@ -514,12 +501,12 @@ mod tests {
     fn a_larger_number_that_arrived_after_the_locks_were_chosen_is_not_replaced() {
         let client = block_on(Client::connect("memory:larger-number")).unwrap();
         let (two, five) = (Size::of_permits("license".to_owned(), 2), Size::of_permits("license".to_owned(), 5));
-        let leases = block_on(hold_all(&client, &two, Caller::Blocking)).unwrap();
-        let Once::Run(late) = block_on(writing(&client, &five).even_if_done().begin(Caller::Blocking)).unwrap() else {
+        let leases = block_on(hold_all(&client, &two)).unwrap();
+        let Once::Run(late) = block_on(writing(&client, &five).even_if_done().begin()).unwrap() else {
             panic!("nobody else writes")
         };
         block_on(late.finish()).unwrap();
-        let changed = block_on(change(&client, &two, &two, &leases, Caller::Blocking)).unwrap();
+        let changed = block_on(change(&client, &two, &two, &leases)).unwrap();
         assert_eq!(changed, Changed::MoreInUse(5));
         let seen = block_on(client.inspect_run(&two.record(), None)).unwrap();
         assert_eq!((seen.holder, seen.done.unwrap().owner), (None, Some(five.label())));

@@ -214,7 +214,7 @@ impl Client {
 
     fn set_permits(&self, py: Python<'_>, name: &str, permits: Count) -> PyResult<()> {
         let mut signals = Signals::default();
-        let set = py.detach(|| ffi::set_permits(&self.0, name, permits.0, || signals.interrupt()));
+        let set = py.detach(|| ffi::wait(ffi::by_thread(&self.0).set_permits(name, permits.0), || signals.interrupt()));
         signals.check()?;
         set.map_err(|error| raised(py, &error))
     }
@@ -226,7 +226,7 @@ impl Client {
 
     fn set_readers(&self, py: Python<'_>, name: &str, readers: Count) -> PyResult<()> {
         let mut signals = Signals::default();
-        let set = py.detach(|| ffi::set_readers(&self.0, name, readers.0, || signals.interrupt()));
+        let set = py.detach(|| ffi::wait(ffi::by_thread(&self.0).set_readers(name, readers.0), || signals.interrupt()));
         signals.check()?;
         set.map_err(|error| raised(py, &error))
     }
@@ -387,7 +387,7 @@ impl Client {
 
     fn set_shards(&self, py: Python<'_>, name: &str, count: Count) -> PyResult<()> {
         let mut signals = Signals::default();
-        let set = py.detach(|| ffi::shards::set_shards(&self.0, name, count.0, || signals.interrupt()));
+        let set = py.detach(|| ffi::wait(ffi::by_thread(&self.0).set_shards(name, count.0), || signals.interrupt()));
         signals.check()?;
         set.map_err(|error| raised(py, &error))
     }
@@ -398,7 +398,7 @@ impl Client {
     }
 
     fn inspect(&self, py: Python<'_>, name: &str) -> PyResult<Option<LockInfo>> {
-        let seen = py.detach(|| ffi::inspect(&self.0, name));
+        let seen = py.detach(|| self.0.blocking().inspect(name));
         seen.map(|info| info.map(LockInfo::new)).map_err(|error| raised(py, &error))
     }
 
@@ -409,7 +409,7 @@ impl Client {
 
     #[pyo3(signature = (name, key=None))]
     fn inspect_run<'py>(&self, py: Python<'py>, name: &str, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-        let seen = py.detach(|| ffi::inspect_run(&self.0, name, key));
+        let seen = py.detach(|| self.0.blocking().inspect_run(name, key));
         run::info(py, seen.map_err(|error| raised(py, &error))?)
     }
 
@@ -422,7 +422,7 @@ impl Client {
     #[pyo3(signature = (name, key=None))]
     fn forget_run<'py>(&self, py: Python<'py>, name: &str, key: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         let mut signals = Signals::default();
-        let forgotten = py.detach(|| ffi::forget_run(&self.0, name, key, || signals.interrupt()));
+        let forgotten = py.detach(|| ffi::wait(ffi::by_thread(&self.0).forget_run(name, key), || signals.interrupt()));
         signals.check()?;
         run::mark(py, forgotten.map_err(|error| raised(py, &error))?)
     }
@@ -442,7 +442,7 @@ impl Client {
         owner: Option<String>,
     ) -> PyResult<ReleaseIfOutcome> {
         let meant = info::meant(token, owner);
-        let outcome = py.detach(|| ffi::release_if(&self.0, name, &meant)).map_err(|error| raised(py, &error))?;
+        let outcome = py.detach(|| self.0.blocking().release_if(name, meant)).map_err(|error| raised(py, &error))?;
         ReleaseIfOutcome::new(py, outcome)
     }
 
@@ -454,7 +454,7 @@ impl Client {
     #[pyo3(signature = (name, token, *, owner=None))]
     fn revoke(&self, py: Python<'_>, name: &str, token: Natural, owner: Option<String>) -> PyResult<RevokeOutcome> {
         let meant = info::meant(Some(token), owner);
-        let outcome = py.detach(|| ffi::revoke(&self.0, name, &meant)).map_err(|error| raised(py, &error))?;
+        let outcome = py.detach(|| self.0.blocking().revoke(name, meant)).map_err(|error| raised(py, &error))?;
         RevokeOutcome::new(py, outcome)
     }
 
@@ -464,7 +464,7 @@ impl Client {
     }
 
     fn sessions(&self, py: Python<'_>) -> PyResult<Vec<SessionInfo>> {
-        let sessions = py.detach(|| ffi::sessions(&self.0)).map_err(|error| raised(py, &error))?;
+        let sessions = py.detach(|| self.0.blocking().sessions()).map_err(|error| raised(py, &error))?;
         Ok(info::sessions(sessions))
     }
 
@@ -474,7 +474,7 @@ impl Client {
     }
 
     fn revoke_session(&self, py: Python<'_>, label: &str) -> PyResult<Vec<SessionInfo>> {
-        let sessions = py.detach(|| ffi::revoke_session(&self.0, label)).map_err(|error| raised(py, &error))?;
+        let sessions = py.detach(|| self.0.blocking().revoke_session(label)).map_err(|error| raised(py, &error))?;
         Ok(info::sessions(sessions))
     }
 
@@ -486,7 +486,8 @@ impl Client {
     /// Tells if the store shows the lease, and makes its record last for `record_ttl` from now on.
     fn refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<bool> {
         let record_ttl = record_ttl.finite(py, "record_ttl")?;
-        let refreshed = py.detach(|| ffi::refresh_blocking(&self.0, lease.held(), record_ttl));
+        let refreshed =
+            py.detach(|| ffi::wait(ffi::refresh(&ffi::by_thread(&self.0), lease.held(), record_ttl), || false));
         refreshed.map_err(|error| raised(py, &error))
     }
 

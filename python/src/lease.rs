@@ -103,7 +103,7 @@ impl Lease {
     /// NotOwnedError if it was released before, StoreUnavailableError if the store has not confirmed: then the release
     /// goes on in the background.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| ffi::release(&self.0)).map_err(|error| raised(py, &error))
+        py.detach(|| self.0.blocking().release()).map_err(|error| raised(py, &error))
     }
 
     /// Raises ConfigError, with advice: a lease renews itself, so there is nothing to extend.
@@ -145,7 +145,7 @@ impl Lease {
     ) -> PyResult<()> {
         drop((error, traceback));
         let (lease, body): (&leasehold::Lease, _) = (&self.0, Body::of(kind.is_some()));
-        py.detach(|| leave(lease.is_lost(), body, ffi::release(lease))).map_err(|error| raised(py, &error))
+        py.detach(|| leave(lease.is_lost(), body, lease.blocking().release())).map_err(|error| raised(py, &error))
     }
 
     fn _begin_release(&self) -> Operation {
@@ -300,7 +300,7 @@ impl Leases {
 
     /// Releases all of them, the last one taken first, within 2 s together.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| ffi::release_all(&self.0)).map_err(|error| raised(py, &error))
+        py.detach(|| self.0.blocking().release()).map_err(|error| raised(py, &error))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -318,7 +318,7 @@ impl Leases {
     ) -> PyResult<()> {
         drop((error, traceback));
         let body = Body::of(kind.is_some());
-        py.detach(|| leave(self.was_lost(), body, ffi::release_all(&self.0))).map_err(|error| raised(py, &error))
+        py.detach(|| leave(self.was_lost(), body, self.0.blocking().release())).map_err(|error| raised(py, &error))
     }
 
     fn _begin_release(&self) -> Operation {

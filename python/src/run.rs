@@ -191,7 +191,7 @@ impl Run {
             Body::Raised => {
                 // The body's own exception has precedence.
                 let held = lease.held();
-                let _ = py.detach(|| ffi::release(held));
+                let _ = py.detach(|| held.blocking().release());
                 Ok(())
             }
             Body::Done => {

@@ -8,7 +8,6 @@ use leasehold_core::view::View;
 use leasehold_core::{LockId, Resource, Seq};
 
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::Arc;
 use crate::locks::lease::Lease;
@@ -39,7 +38,7 @@ impl Client {
         let resource = Resource::new(resource.as_ref())?;
         let [store] = self.driver().transports() else { return Ok(None) };
         let store = Arc::clone(store);
-        crate::exec::offload(move || {
+        self.offload(move || {
             let line = store.line(&resource)?;
             let own_place = store.place_in_line(&resource, None);
             Some(Waiters { count: line.waiting, since_unix_ms: line.since_unix_ms, own_place })
@@ -56,7 +55,7 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Config`] for a name that cannot be, [`ErrorKind::StoreUnavailable`], [`ErrorKind::StoreRefused`].
     pub async fn inspect(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
-        self.inspect_by(resource.as_ref(), Caller::Async).await
+        self.inspect_closely(resource.as_ref()).await.map(|(holder, _)| holder)
     }
 
     /// Takes a lock from its holder, and says who that was. The token counter survives, so that a guard still
@@ -67,38 +66,30 @@ impl Client {
     /// # Errors
     /// As [`Client::inspect`]; [`ErrorKind::StoreRefused`] for a lock of another library.
     pub async fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
-        self.break_by(resource.as_ref(), Caller::Async).await
-    }
-
-    pub(crate) async fn inspect_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        self.inspect_closely(resource, caller).await.map(|(holder, _)| holder)
+        let resource = resource.as_ref();
+        let sessions = self.named_sessions(resource).await?;
+        let broken = self.break_untold(resource).await;
+        self.tell_sessions(resource, sessions).await?;
+        broken
     }
 
     /// The holder of the lock, and the number of nodes that have not answered.
-    pub(crate) async fn inspect_closely(
-        &self,
-        resource: &str,
-        caller: Caller,
-    ) -> Result<(Option<LockInfo>, usize), Error> {
+    pub(crate) async fn inspect_closely(&self, resource: &str) -> Result<(Option<LockInfo>, usize), Error> {
         if let Some(quorum) = self.shared.quorum() {
             let view = self.view(quorum, resource).await?;
             return Ok((holder(&view, resource), view.silent()));
         }
-        let seen = self.read(resource, caller).await?;
+        let seen = self.read(resource).await?;
         Ok((seen.held().map(|holding| LockInfo::shown(resource, holding)), 0))
     }
 
     /// The holder of the lock, and the mark of finished work.
-    pub(crate) async fn inspect_marked(
-        &self,
-        resource: &str,
-        caller: Caller,
-    ) -> Result<(Option<LockInfo>, Option<Mark>), Error> {
+    pub(crate) async fn inspect_marked(&self, resource: &str) -> Result<(Option<LockInfo>, Option<Mark>), Error> {
         if let Some(quorum) = self.shared.quorum() {
             let view = self.view(quorum, resource).await?;
             return Ok((holder(&view, resource), view.done().map(Mark::shown)));
         }
-        let seen = self.read(resource, caller).await?;
+        let seen = self.read(resource).await?;
         let holder = seen.held().map(|holding| LockInfo::shown(resource, holding));
         Ok((holder, seen.done.as_deref().map(Mark::shown)))
     }
@@ -108,60 +99,53 @@ impl Client {
     ///
     /// # Errors
     /// No majority answers.
-    pub(crate) async fn inspect_nodes(&self, resource: &str, caller: Caller) -> Result<Vec<Option<Seen>>, Error> {
+    pub(crate) async fn inspect_nodes(&self, resource: &str) -> Result<Vec<Option<Seen>>, Error> {
         let name = Resource::new(resource)?;
         if let Some(quorum) = self.shared.quorum() {
             let nodes = self.driver().read_records(0..quorum.urls().len(), &[name]).await?;
             return shown(quorum, resource, nodes.into_iter().flatten()).map(|(shown, _)| shown);
         }
         let op = LockOp { lock: LockId::new(u64::MAX), resource: name, op: Op::Read };
-        let outcome = self.driver().request_record(op, caller).await?;
+        let outcome = self.driver().request_record(op, self.caller).await?;
         Ok(vec![Some(read(applied(resource, outcome)?, resource)?)])
     }
 
-    pub(crate) async fn break_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        let sessions = self.named_sessions(resource).await?;
-        let broken = self.break_untold(resource, caller).await;
-        self.tell_sessions(resource, sessions).await?;
-        broken
-    }
-
-    async fn break_untold(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+    async fn break_untold(&self, resource: &str) -> Result<Option<LockInfo>, Error> {
         if let Some(quorum) = self.shared.quorum() {
             return self.break_on_all(quorum, resource).await;
         }
-        let seen = self.read(resource, caller).await?;
+        let seen = self.read(resource).await?;
         let Some(holding) = seen.held() else { return Ok(None) };
         let Holder::Lease { nonce, .. } = holding.holder else { return Err(of_another_library(resource)) };
-        self.apply(resource, Op::Release(Release { nonce, quorum: None }), caller).await?;
+        self.apply(resource, Op::Release(Release { nonce, quorum: None })).await?;
         Ok(Some(LockInfo::shown(resource, holding)))
     }
 
-    async fn read(&self, resource: &str, caller: Caller) -> Result<Seen, Error> {
-        read(self.apply(resource, Op::Read, caller).await?, resource)
+    async fn read(&self, resource: &str) -> Result<Seen, Error> {
+        read(self.apply(resource, Op::Read).await?, resource)
     }
 
     /// One request to the only store.
-    pub(crate) async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Outcome, Error> {
+    pub(crate) async fn request(&self, resource: &str, op: Op) -> Result<Outcome, Error> {
         let name = Resource::new(resource)?;
-        self.driver().request(LockOp { lock: LockId::new(u64::MAX), resource: name, op }, caller).await
+        self.driver().request(LockOp { lock: LockId::new(u64::MAX), resource: name, op }, self.caller).await
     }
 
-    async fn apply(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
-        applied(resource, self.request(resource, op, caller).await?)
+    async fn apply(&self, resource: &str, op: Op) -> Result<Applied, Error> {
+        applied(resource, self.request(resource, op).await?)
     }
 
     /// See [`ffi::refresh`](crate::ffi::refresh).
-    pub(crate) async fn refresh(&self, lease: &Lease, record_ttl: Duration, caller: Caller) -> Result<bool, Error> {
+    pub(crate) async fn refresh(&self, lease: &Lease, record_ttl: Duration) -> Result<bool, Error> {
         let resource = lease.resource();
         if self.shared.quorum().is_some() {
-            let info = self.inspect_by(resource, caller).await?;
+            let info = self.inspect(resource).await?;
             return Ok(info.is_some_and(|info| lease.is_shown_by(&info)));
         }
         let Some(nonce) = lease.nonce() else { return Ok(false) };
         let renew = Renew { nonce, seq: Seq::new(0), record_ttl, quorum: None };
         let op = LockOp { lock: LockId::new(u64::MAX), resource: Resource::new(resource)?, op: Op::Renew(renew) };
-        match self.driver().request(op, caller).await? {
+        match self.driver().request(op, self.caller).await? {
             Outcome::Applied(_) => Ok(true),
             Outcome::NotApplied(Refusal::Conflict(_)) => Ok(false),
             Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),

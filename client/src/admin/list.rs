@@ -11,7 +11,6 @@ use leasehold_wire::listing::Page;
 use crate::admin::inspect::{error_of, holder, listed, unavailable};
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, LockInfo};
-use crate::exec;
 use crate::host::sync::Arc;
 
 /// The held locks of a store, asked for page by page: see [`Client::list`].
@@ -188,7 +187,7 @@ impl Listing {
             return Ok(Page::default());
         };
         let (transport, prefix, after) = (Arc::clone(transport), self.prefix.clone(), self.place.after.clone());
-        exec::offload(move || transport.list(&prefix, &after)).await?
+        self.client.offload(move || transport.list(&prefix, &after)).await?
     }
 
     /// # Errors

@@ -6,7 +6,6 @@ use leasehold_core::{Nonce, Resource};
 
 use crate::admin::inspect::{error_of, listed, of_another_library, unavailable};
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 
 /// The holder whose lock [`Client::release_if`] may release, or [`Client::revoke`] may revoke. Everything that is set must be
@@ -136,17 +135,9 @@ impl Client {
     /// another library is meant: its own tools release it. [`ErrorKind::StoreUnavailable`] also when too few nodes of a
     /// quorum answer to tell who holds the lock, or to release it; ask again then.
     pub async fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
-        self.release_if_by(resource.as_ref(), &holder, Caller::Async).await
-    }
-
-    pub(crate) async fn release_if_by(
-        &self,
-        resource: &str,
-        holder: &HolderMatch,
-        caller: Caller,
-    ) -> Result<ReleaseIfOutcome, Error> {
+        let resource = resource.as_ref();
         holder.check().map_err(|error| error.on(resource))?;
-        let (shown, silent) = self.inspect_closely(resource, caller).await?;
+        let (shown, silent) = self.inspect_closely(resource).await?;
         let Some(shown) = shown else { return Ok(ReleaseIfOutcome::Free) };
         if !holder.judge(&shown, silent)? {
             return Ok(ReleaseIfOutcome::NotMatched(shown));
@@ -154,20 +145,20 @@ impl Client {
         let Some(nonce) = shown.nonce else { return Err(of_another_library(resource)) };
         // The record that was compared, and no other: should the lock have changed hands since, no store finds it.
         let sessions = self.named_sessions(resource).await?;
-        let released = self.release_nonce(resource, nonce, caller).await;
+        let released = self.release_nonce(resource, nonce).await;
         self.tell_sessions(resource, sessions).await?;
         if released? {
             return Ok(ReleaseIfOutcome::Released(shown));
         }
-        let now = self.inspect_by(resource, caller).await?;
+        let now = self.inspect(resource).await?;
         Ok(now.map_or(ReleaseIfOutcome::Free, ReleaseIfOutcome::NotMatched))
     }
 
     /// Releases the record of this attempt; answers if there was one. Afterwards no majority has one.
-    async fn release_nonce(&self, resource: &str, nonce: Nonce, caller: Caller) -> Result<bool, Error> {
+    async fn release_nonce(&self, resource: &str, nonce: Nonce) -> Result<bool, Error> {
         let release = Op::Release(Release { nonce, quorum: None });
         let Some(quorum) = self.shared.quorum() else {
-            let outcome = self.request(resource, release, caller).await?;
+            let outcome = self.request(resource, release).await?;
             return released(outcome).map_err(|error| error.on(resource));
         };
         // Nodes that did not show it, or did not answer, may have it by now.

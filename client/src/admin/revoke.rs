@@ -7,7 +7,6 @@ use leasehold_core::{Nonce, Resource};
 use crate::admin::inspect::{error_of, listed, of_another_library, unavailable};
 use crate::admin::release_if::HolderMatch;
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 
 /// The result of [`Client::revoke`].
@@ -48,17 +47,9 @@ impl Client {
         resource: impl AsRef<str>,
         holder: impl Into<HolderMatch>,
     ) -> Result<RevokeOutcome, Error> {
-        self.revoke_by(resource.as_ref(), &holder.into(), Caller::Async).await
-    }
-
-    pub(crate) async fn revoke_by(
-        &self,
-        resource: &str,
-        holder: &HolderMatch,
-        caller: Caller,
-    ) -> Result<RevokeOutcome, Error> {
+        let (resource, holder) = (resource.as_ref(), holder.into());
         holder.check().map_err(|error| error.on(resource))?;
-        let (shown, silent) = self.inspect_closely(resource, caller).await?;
+        let (shown, silent) = self.inspect_closely(resource).await?;
         let Some(shown) = shown else { return Ok(RevokeOutcome::Free) };
         if !holder.judge(&shown, silent)? {
             return Ok(RevokeOutcome::NotMatched(shown));
@@ -66,20 +57,20 @@ impl Client {
         let Some(nonce) = shown.nonce else { return Err(of_another_library(resource)) };
         // The lease that was compared, and no other: should the lock have changed hands since, no store finds it.
         let sessions = self.named_sessions(resource).await?;
-        let revoked = self.revoke_nonce(resource, nonce, caller).await;
+        let revoked = self.revoke_nonce(resource, nonce).await;
         self.tell_sessions(resource, sessions).await?;
         if revoked? {
             return Ok(RevokeOutcome::Revoked(LockInfo { revoked: true, ..shown }));
         }
-        let now = self.inspect_by(resource, caller).await?;
+        let now = self.inspect(resource).await?;
         Ok(now.map_or(RevokeOutcome::Free, RevokeOutcome::NotMatched))
     }
 
     /// Marks the record of this attempt; answers if there was one. Afterwards fewer nodes than a majority renew it.
-    async fn revoke_nonce(&self, resource: &str, nonce: Nonce, caller: Caller) -> Result<bool, Error> {
+    async fn revoke_nonce(&self, resource: &str, nonce: Nonce) -> Result<bool, Error> {
         let revoke = Op::Revoke(Revoke { nonce });
         let Some(quorum) = self.shared.quorum() else {
-            let outcome = self.request(resource, revoke, caller).await?;
+            let outcome = self.request(resource, revoke).await?;
             return revoked(outcome).map_err(|error| error.on(resource));
         };
         // Nodes that did not show it, or did not answer, may have it by now.

@@ -6,7 +6,6 @@ use leasehold_core::Resource;
 use leasehold_core::config::Span;
 
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
 use crate::host::sync::atomic::Ordering;
@@ -89,7 +88,7 @@ impl Watch {
             if self.client.shared.closed.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Closed, "the client was closed").on(&self.resource));
             }
-            let now = match self.client.inspect_by(&self.resource, Caller::Async).await {
+            let now = match self.client.inspect(&self.resource).await {
                 Ok(Some(holder)) => Change::Held(holder),
                 Ok(None) => Change::Free,
                 Err(error) if matches!(error.kind(), ErrorKind::StoreUnavailable | ErrorKind::StoreRefused) => {

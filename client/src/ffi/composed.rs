@@ -1,23 +1,20 @@
 //! Requests for one lease of what is composed of locks.
 
-use super::{Held, asking, given_up};
-use crate::client::Client;
+use super::{Held, wait};
 use crate::driver::Caller;
 use crate::error::Error;
-use crate::exec;
 use crate::host::sync::Arc;
 use crate::locks::any::LockAnyRequest;
 use crate::locks::permits::SemaphoreRequest;
 use crate::locks::request::{LockRequest, none_if_busy};
 use crate::locks::rw_lock::RwLockRequest;
-use crate::sizes::{self, Size};
 
 /// A request for one lease of what is composed of locks. It is made of a request for a lock with its settings.
 #[derive(Clone)]
 pub enum Composed {
-    /// See [`Client::lock_any`].
+    /// See [`Client::lock_any`](crate::Client::lock_any).
     Any(LockAnyRequest),
-    /// See [`Client::semaphore`].
+    /// See [`Client::semaphore`](crate::Client::semaphore).
     Permit(SemaphoreRequest),
     /// See [`RwLockRequest::read`].
     Read(RwLockRequest),
@@ -57,7 +54,7 @@ impl Composed {
     /// # Errors
     /// As awaiting the request; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
     pub fn acquire(self, interrupted: impl FnMut() -> bool) -> Result<Held, Error> {
-        exec::block_on_until(self.held(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+        wait(self.map(|request| request.by(Caller::Blocking)).held(), interrupted)
     }
 
     /// Acquires it without waiting; `None` when others hold it.
@@ -73,7 +70,7 @@ impl Composed {
     /// # Errors
     /// As awaiting the request.
     pub async fn acquire_async(self) -> Result<Held, Error> {
-        self.held(Caller::Async).await
+        self.held().await
     }
 
     /// Acquires it without waiting; `None` when others hold it.
@@ -81,15 +78,15 @@ impl Composed {
     /// # Errors
     /// As awaiting the request.
     pub async fn try_acquire_async(self) -> Result<Option<Held>, Error> {
-        none_if_busy(self.map(LockRequest::once).held(Caller::Async).await)
+        none_if_busy(self.map(LockRequest::once).held().await)
     }
 
-    async fn held(self, caller: Caller) -> Result<Held, Error> {
+    async fn held(self) -> Result<Held, Error> {
         let lease = match self {
-            Self::Permit(request) => return request.acquire(caller).await.map(|permit| Held::Permit(Arc::new(permit))),
-            Self::Any(request) => request.acquire(caller).await,
-            Self::Read(request) => request.read_by(caller).await,
-            Self::Write(request) => request.write_by(caller).await,
+            Self::Permit(request) => return request.acquire().await.map(|permit| Held::Permit(Arc::new(permit))),
+            Self::Any(request) => request.acquire().await,
+            Self::Read(request) => request.read().await,
+            Self::Write(request) => request.write().await,
         };
         lease.map(Held::from)
     }
@@ -110,35 +107,4 @@ fn shared(request: LockRequest, name: String, readers: Option<usize>) -> RwLockR
         Some(readers) => request.readers(readers),
         None => request,
     }
-}
-
-/// See [`Client::set_permits`]. Gives up once `interrupted` returns `true`.
-///
-/// # Errors
-/// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
-pub fn set_permits(
-    client: &Client,
-    name: &str,
-    permits: usize,
-    interrupted: impl FnMut() -> bool,
-) -> Result<(), Error> {
-    set(client, &Size::of_permits(name.to_owned(), permits), interrupted)
-}
-
-/// See [`Client::set_readers`]. Gives up once `interrupted` returns `true`.
-///
-/// # Errors
-/// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
-pub fn set_readers(
-    client: &Client,
-    name: &str,
-    readers: usize,
-    interrupted: impl FnMut() -> bool,
-) -> Result<(), Error> {
-    set(client, &Size::of_readers(name.to_owned(), readers), interrupted)
-}
-
-pub(super) fn set(client: &Client, size: &Size, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
-    exec::block_on_until(sizes::set(client, size, Caller::Blocking), asking(interrupted))
-        .unwrap_or_else(|| Err(given_up()))
 }

@@ -1,9 +1,9 @@
 //! Building blocks for bindings to other languages: blocking calls, an [`Executor`] for event loops, and with the feature
 //! `metrics` a queue of events and metrics.
 //!
-//! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Callers
-//! without async use the functions of this module: as with [`blocking`](crate::blocking), a call sends its requests on the
-//! calling thread. Calls that may wait long can be **interrupted**: while a call waits, and sends no request, it asks every
+//! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Callers without
+//! async use those of [`Client::blocking`] and [`Lease::blocking`], or the functions of this module, which send the requests of a
+//! call on the calling thread as well. Calls that may wait long can be **interrupted**: while a call waits, and sends no request, it asks every
 //! 50 ms whether the caller wants to give up, because of a signal, for example.
 
 mod composed;
@@ -26,15 +26,13 @@ use std::time::Duration;
 use leasehold_core::Monotonic;
 use leasehold_core::time::wait_told_at;
 
-use crate::admin::release_if::{HolderMatch, ReleaseIfOutcome};
-use crate::admin::revoke::RevokeOutcome;
+use crate::admin::release_if::HolderMatch;
 use crate::client::{Client, Shared, confirm_closed};
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
 use crate::fence::Guards;
 use crate::groups::elect::Election;
-use crate::groups::sessions::SessionInfo;
 use crate::groups::shards::Shard;
 use crate::host::clock;
 use crate::host::fork;
@@ -52,17 +50,30 @@ pub use crate::fence::Writing;
 pub use crate::host::fork::PerProcess;
 pub use crate::host::sync::Mutex;
 pub use crate::lengths::meant as meant_length;
-pub use composed::{Composed, set_permits, set_readers};
+pub use composed::Composed;
 pub use events::{EventSubscriber, LogEvent};
 pub use executor::{Ended, Executor, Task};
 pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::mark_in;
-pub use runs::{begin_run, check_run, finish, finish_async, forget_run, inspect_run, run_lease, run_left};
+pub use runs::{begin_run, check_run, finish, finish_async, run_lease, run_left};
 pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
+
+/// The same client for calls that [`wait`] waits for: they send their requests on the calling thread.
+pub fn by_thread(client: &Client) -> Client {
+    client.by(Caller::Blocking)
+}
+
+/// Waits for a call. Gives it up once `interrupted` returns `true`.
+///
+/// # Errors
+/// As awaiting the call; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn wait<T>(call: impl Future<Output = Result<T, Error>>, interrupted: impl FnMut() -> bool) -> Result<T, Error> {
+    exec::block_on_until(call, asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+}
 
 /// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
 ///
@@ -70,7 +81,7 @@ pub use sightings::{Sighting, boot_id, seen_before, sightings};
 /// As [`blocking::LockRequest::acquire`](crate::blocking::LockRequest::acquire); [`ErrorKind::Cancelled`] when it was
 /// interrupted.
 pub fn acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Result<Lease, Error> {
-    exec::block_on_until(request.acquire(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+    wait(request.by(Caller::Blocking).acquire(), interrupted)
 }
 
 /// Awaits the request without an allocation for its future.
@@ -78,7 +89,7 @@ pub fn acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Resul
 /// # Errors
 /// As awaiting the request.
 pub fn acquire_async(request: LockRequest) -> impl Future<Output = Result<Lease, Error>> + Send {
-    request.acquire(Caller::Async)
+    request.acquire()
 }
 
 /// See [`LockRequest::try_acquire`].
@@ -94,47 +105,7 @@ pub fn try_acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> R
 /// # Errors
 /// As awaiting the request; [`ErrorKind::Cancelled`] when it was interrupted.
 pub fn acquire_all(request: LockAllRequest, interrupted: impl FnMut() -> bool) -> Result<Leases, Error> {
-    exec::block_on_until(request.acquire(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
-}
-
-/// See [`Client::inspect`].
-///
-/// # Errors
-/// As there.
-pub fn inspect(client: &Client, resource: &str) -> Result<Option<LockInfo>, Error> {
-    exec::block_on(client.inspect_by(resource, Caller::Blocking))
-}
-
-/// See [`Client::release_if`].
-///
-/// # Errors
-/// As there.
-pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Result<ReleaseIfOutcome, Error> {
-    exec::block_on(client.release_if_by(resource, holder, Caller::Blocking))
-}
-
-/// See [`Client::revoke`].
-///
-/// # Errors
-/// As there.
-pub fn revoke(client: &Client, resource: &str, holder: &HolderMatch) -> Result<RevokeOutcome, Error> {
-    exec::block_on(client.revoke_by(resource, holder, Caller::Blocking))
-}
-
-/// See [`Client::sessions`].
-///
-/// # Errors
-/// As there.
-pub fn sessions(client: &Client) -> Result<Vec<SessionInfo>, Error> {
-    exec::block_on(client.sessions())
-}
-
-/// See [`Client::revoke_session`].
-///
-/// # Errors
-/// As there.
-pub fn revoke_session(client: &Client, label: &str) -> Result<Vec<SessionInfo>, Error> {
-    exec::block_on(client.revoke_session_by(label, Caller::Blocking))
+    wait(request.map(|request| request.by(Caller::Blocking)).acquire(), interrupted)
 }
 
 /// Why the last renewal of a lease failed, if it did, for those who end its work before it is lost.
@@ -159,22 +130,6 @@ pub fn wait_told_after(told: Duration) -> Duration {
 pub fn is_meant(holder: &HolderMatch, token: Option<u64>, owner: Option<&str>) -> Result<bool, Error> {
     holder.check()?;
     Ok(holder.fits(token, owner))
-}
-
-/// See [`Lease::release`].
-///
-/// # Errors
-/// As there.
-pub fn release(lease: &Lease) -> Result<(), Error> {
-    exec::block_on(lease.release_by(Caller::Blocking))
-}
-
-/// See [`Leases::release`].
-///
-/// # Errors
-/// As there.
-pub fn release_all(leases: &Leases) -> Result<(), Error> {
-    exec::block_on(leases.release_each())
 }
 
 /// Decides if the error of a release is raised at the end of code that ran under a lock: a loss must be reported, but
@@ -257,15 +212,7 @@ pub fn is_shown_by(lease: &Lease, info: &LockInfo) -> bool {
 /// # Errors
 /// As [`Client::inspect`].
 pub async fn refresh(client: &Client, lease: &Lease, record_ttl: Duration) -> Result<bool, Error> {
-    client.refresh(lease, record_ttl, Caller::Async).await
-}
-
-/// See [`refresh`].
-///
-/// # Errors
-/// As there.
-pub fn refresh_blocking(client: &Client, lease: &Lease, record_ttl: Duration) -> Result<bool, Error> {
-    exec::block_on(client.refresh(lease, record_ttl, Caller::Blocking))
+    client.refresh(lease, record_ttl).await
 }
 
 /// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
@@ -364,7 +311,7 @@ pub fn track(client: &Client) {
 /// As [`close`].
 pub fn close_tracked() -> Result<(), Error> {
     let tracked = std::mem::take(&mut *TRACKED.get().lock());
-    close(tracked.iter().filter_map(Weak::upgrade).map(|shared| Client { shared }))
+    close(tracked.iter().filter_map(Weak::upgrade).map(|shared| Client { shared, caller: Caller::Blocking }))
 }
 
 static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex::new(Vec::new()));

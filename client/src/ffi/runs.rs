@@ -1,20 +1,18 @@
 //! Runs, for bindings.
 
-use super::asking;
-use crate::client::Client;
+use super::{asking, wait};
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::locks::lease::Lease;
-use crate::runs::mark::Mark;
-use crate::runs::once::{Once, Run, RunInfo, RunRequest};
+use crate::runs::once::{Once, Run, RunRequest};
 
 /// Begins a run, as awaiting the request does. Gives up, with nothing held, once `interrupted` returns `true`.
 ///
 /// # Errors
 /// As there; [`ErrorKind::Cancelled`] when it was interrupted.
 pub fn begin_run(request: RunRequest, interrupted: impl FnMut() -> bool) -> Result<Once, Error> {
-    exec::block_on_until(request.begin(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(super::given_up()))
+    wait(request.by(Caller::Blocking).begin(), interrupted)
 }
 
 /// Refuses at once the settings that [`begin_run`] would refuse.
@@ -68,26 +66,4 @@ pub fn run_left(was_lost: bool, finished: Result<(), Error>) -> Result<(), Error
         Err(error) if error.kind() == ErrorKind::NotOwned && !was_lost => Ok(()),
         finished => finished,
     }
-}
-
-/// See [`Client::inspect_run`].
-///
-/// # Errors
-/// As there.
-pub fn inspect_run(client: &Client, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
-    exec::block_on(client.inspect_run_by(name, key, Caller::Blocking))
-}
-
-/// See [`Client::forget_run`]. Gives up once `interrupted` returns `true`.
-///
-/// # Errors
-/// As there; [`ErrorKind::Cancelled`] when it was interrupted.
-pub fn forget_run(
-    client: &Client,
-    name: &str,
-    key: Option<&str>,
-    interrupted: impl FnMut() -> bool,
-) -> Result<Option<Mark>, Error> {
-    exec::block_on_until(client.forget_run_by(name, key, Caller::Blocking), asking(interrupted))
-        .unwrap_or_else(|| Err(super::given_up()))
 }

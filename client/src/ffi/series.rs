@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use super::{asking, given_up};
+use super::wait;
 use crate::admin::list::{Listing, Place};
 use crate::admin::watch::{Change, Watch};
 use crate::client::Client;
 use crate::error::{Error, LockInfo};
-use crate::exec;
 use crate::host::sync::{Arc, Mutex};
 
 /// A value that one caller at a time borrows, across awaits. It comes back when that one ends or gives up.
@@ -67,7 +66,7 @@ impl Pages {
     /// # Errors
     /// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
     pub fn next(&self, interrupted: impl FnMut() -> bool) -> Result<Option<Vec<LockInfo>>, Error> {
-        exec::block_on_until(self.next_async(), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+        wait(self.next_async(), interrupted)
     }
 
     /// See [`Listing::page`].
@@ -109,7 +108,7 @@ impl Changes {
     /// # Errors
     /// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
     pub fn next(&self, interrupted: impl FnMut() -> bool) -> Result<Change, Error> {
-        exec::block_on_until(self.next_async(), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+        wait(self.next_async(), interrupted)
     }
 
     /// See [`Watch::next`].

@@ -1,10 +1,8 @@
 //! Shards of callers whose threads cannot wait for callbacks.
 
-use super::{SLICE, composed};
-use crate::client::Client;
+use super::SLICE;
 use crate::error::Error;
 use crate::groups::shards::Shards;
-use crate::sizes::Size;
 
 /// See [`Shards::stop`]; waits no longer once `interrupted` answers `true`, and the shards are let go all the same.
 ///
@@ -28,12 +26,4 @@ pub fn dismiss(shards: Shards) {
 /// Tells if the worker has ended: it was stopped, or its client was closed.
 pub fn is_over(shards: &Shards) -> bool {
     shards.is_over()
-}
-
-/// See [`Client::set_shards`]. Gives up once `interrupted` returns `true`.
-///
-/// # Errors
-/// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
-pub fn set_shards(client: &Client, name: &str, count: usize, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
-    composed::set(client, &Size::of_shards(name.to_owned(), count), interrupted)
 }

@@ -39,7 +39,7 @@ pub struct ElectionRequest {
 impl Client {
     /// Asks to lead: see [`ElectionRequest`].
     pub fn elect(&self, resource: impl Into<String>) -> ElectionRequest {
-        ElectionRequest::new(self.clone(), resource.into())
+        ElectionRequest::new(self.by(Caller::Async), resource.into())
     }
 }
 
@@ -137,7 +137,7 @@ impl ElectionRequest {
         if let Some(owner) = &self.owner {
             request = request.owner(owner);
         }
-        let mut acquired = Box::pin(request.acquire(Caller::Async));
+        let mut acquired = Box::pin(request.acquire());
         exec::block_on(std::future::poll_fn(|context| {
             if shared.poll_resigned(context.waker()) {
                 return Poll::Ready(None);

@@ -8,7 +8,6 @@ use leasehold_core::session::{label_of_record, resource_of};
 use crate::admin::release_if::{HolderMatch, fits};
 use crate::admin::revoke::RevokeOutcome;
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::{Error, LockInfo};
 
 /// A session and its locks: see [`Client::sessions`].
@@ -86,10 +85,7 @@ impl Client {
     /// # Errors
     /// As [`Client::sessions`] and [`Client::revoke`]; [`ErrorKind::Config`](crate::ErrorKind::Config) for an empty name.
     pub async fn revoke_session(&self, label: impl AsRef<str>) -> Result<Vec<SessionInfo>, Error> {
-        self.revoke_session_by(label.as_ref(), Caller::Async).await
-    }
-
-    pub(crate) async fn revoke_session_by(&self, pattern: &str, caller: Caller) -> Result<Vec<SessionInfo>, Error> {
+        let pattern = label.as_ref();
         if pattern.is_empty() {
             return Err(Error::config(
                 "the name of the session is empty; write the name, or a pattern such as worker-*",
@@ -98,28 +94,28 @@ impl Client {
         let mut revoked = Vec::new();
         for session in self.sessions().await? {
             if session.is_called(pattern) {
-                revoked.extend(self.revoke_all(session, caller).await?);
+                revoked.extend(self.revoke_all(session).await?);
             }
         }
         Ok(revoked)
     }
 
     /// The session, if any of it was still there.
-    async fn revoke_all(&self, session: SessionInfo, caller: Caller) -> Result<Option<SessionInfo>, Error> {
+    async fn revoke_all(&self, session: SessionInfo) -> Result<Option<SessionInfo>, Error> {
         // In a quorum, each node has a record of its own.
         if let (Some(record), None) = (&session.record, self.shared.quorum()) {
-            return Ok(self.revoke_shown(record, caller).await?.map(|_| SessionInfo { revoked: true, ..session }));
+            return Ok(self.revoke_shown(record).await?.map(|_| SessionInfo { revoked: true, ..session }));
         }
         let mut locks = Vec::with_capacity(session.locks.len());
         for lock in &session.locks {
-            locks.extend(self.revoke_shown(lock, caller).await?);
+            locks.extend(self.revoke_shown(lock).await?);
         }
         Ok((!locks.is_empty()).then_some(SessionInfo { revoked: true, locks, ..session }))
     }
 
-    async fn revoke_shown(&self, lock: &LockInfo, caller: Caller) -> Result<Option<LockInfo>, Error> {
+    async fn revoke_shown(&self, lock: &LockInfo) -> Result<Option<LockInfo>, Error> {
         let holder = HolderMatch::default().lease(lock);
-        match self.revoke_by(&lock.resource, &holder, caller).await? {
+        match self.revoke(&lock.resource, holder).await? {
             RevokeOutcome::Revoked(lock) => Ok(Some(lock)),
             RevokeOutcome::NotMatched(_) | RevokeOutcome::Free => Ok(None),
         }

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::Error;
+use crate::forward::{settings, settings_of_locks};
 use crate::locks::lease::Lease;
 use crate::locks::request::{LockRequest, Until};
 
@@ -25,7 +25,7 @@ pub struct LockAllRequest {
 impl Client {
     /// Asks for several locks at once, all or nothing. They are taken in sorted order, so that two callers who want the
     /// same ones cannot block each other forever.
-    pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
+    pub fn lock_all(&self, resources: impl IntoIterator<Item = impl Into<String>>) -> LockAllRequest {
         LockAllRequest::new(self, resources.into_iter().map(Into::into).collect())
     }
 }
@@ -34,43 +34,46 @@ impl LockAllRequest {
     pub(crate) fn new(client: &Client, resources: BTreeSet<String>) -> Self {
         Self { resources, request: client.lock("") }
     }
+}
 
+settings_of_locks! { LockAllRequest:
+    owner(owner: impl AsRef<str>);
+    max_hold(max_hold: Duration);
+}
+
+settings! { LockAllRequest:
     /// See [`LockRequest::ttl`]. It must cover taking all the locks, though those taken first are renewed meanwhile.
     pub fn ttl(self, ttl: Duration) -> Self {
-        Self { request: self.request.ttl(ttl), ..self }
+        self.map(|request| request.ttl(ttl))
     }
 
     /// How long to try for all of them together. Default: forever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
-        Self { request: self.request.wait(wait), ..self }
+        self.map(|request| request.wait(wait))
+    }
+}
+
+impl LockAllRequest {
+    pub(crate) fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+        Self { request: change(self.request), ..self }
     }
 
-    /// See [`LockRequest::owner`].
-    pub fn owner(self, owner: impl Into<String>) -> Self {
-        Self { request: self.request.owner(owner.into()), ..self }
-    }
-
-    /// See [`LockRequest::max_hold`].
-    pub fn max_hold(self, max_hold: Duration) -> Self {
-        Self { request: self.request.max_hold(max_hold), ..self }
-    }
-
-    pub(crate) async fn acquire(self, caller: Caller) -> Result<Leases, Error> {
+    pub(crate) async fn acquire(self) -> Result<Leases, Error> {
         let until = Until::of(&self.request)?;
         let mut leases = Leases(Vec::with_capacity(self.resources.len()));
         for resource in &self.resources {
             let request = until.wait(self.request.clone().named(resource));
-            match request.acquire(caller).await {
+            match request.acquire().await {
                 Ok(lease) => leases.0.push(lease),
                 Err(error) => {
                     // The caller is told of the lock that could not be acquired, and not of these releases.
-                    let _ = leases.release_each().await;
+                    let _ = leases.release().await;
                     return Err(error);
                 }
             }
         }
         if let Err(error) = leases.check(Duration::ZERO) {
-            let _ = leases.release_each().await;
+            let _ = leases.release().await;
             return Err(error);
         }
         Ok(leases)
@@ -82,7 +85,7 @@ impl IntoFuture for LockAllRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.acquire(Caller::Async))
+        Box::pin(self.acquire())
     }
 }
 
@@ -105,11 +108,7 @@ impl Leases {
     /// # Errors
     /// As [`Lease::release`], the first one met; the others are released all the same.
     pub async fn release(&self) -> Result<(), Error> {
-        self.release_each().await
-    }
-
-    /// All releases are begun before the first one is awaited, so that they share one wait.
-    pub(crate) async fn release_each(&self) -> Result<(), Error> {
+        // All releases are begun before the first one is awaited, so that they share one wait.
         let begun: Vec<_> = self.0.iter().rev().map(|lease| (lease, lease.begin_release())).collect();
         let mut first = Ok(());
         for (lease, begun) in begun {

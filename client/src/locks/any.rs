@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::forward::settings;
+use crate::forward::{settings, settings_of_locks};
 use crate::host::entropy;
 use crate::locks::lease::Lease;
 use crate::locks::request::{LockRequest, Until, none_if_busy};
@@ -31,16 +31,23 @@ pub struct LockAnyRequest {
 
 impl Client {
     /// Asks for one lock of several, at most 64: the first that is free. See [`LockAnyRequest`].
-    pub fn lock_any<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAnyRequest {
+    pub fn lock_any(&self, resources: impl IntoIterator<Item = impl Into<String>>) -> LockAnyRequest {
         LockAnyRequest::new(self.lock(""), resources.into_iter().map(Into::into).collect())
     }
 }
 
+settings_of_locks! { LockAnyRequest:
+    ttl(ttl: Duration);
+    owner(owner: impl AsRef<str>);
+    data(data: impl AsRef<[u8]>);
+    max_hold(max_hold: Duration);
+}
+
 settings! { LockAnyRequest:
-    LockRequest::ttl(ttl: Duration);
-    LockRequest::owner(owner: impl AsRef<str>);
-    LockRequest::data(data: impl AsRef<[u8]>);
-    LockRequest::max_hold(max_hold: Duration);
+    /// How long to try for any of them. Default: forever. Zero tries each once.
+    pub fn wait(self, wait: Duration) -> Self {
+        self.map(|request| request.wait(wait))
+    }
 }
 
 impl LockAnyRequest {
@@ -48,20 +55,15 @@ impl LockAnyRequest {
         Self { resources, request }
     }
 
-    /// How long to try for any of them. Default: forever. Zero tries each once.
-    pub fn wait(self, wait: Duration) -> Self {
-        self.map(|request| request.wait(wait))
-    }
-
     /// Tries each once, whatever [`LockAnyRequest::wait`] says: `None` when other holders have all of them.
     ///
     /// # Errors
     /// As for awaiting the request, without [`ErrorKind::Busy`] and [`ErrorKind::TimedOut`].
     pub async fn try_acquire(self) -> Result<Option<Lease>, Error> {
-        none_if_busy(self.wait(Duration::ZERO).acquire(Caller::Async).await)
+        none_if_busy(self.wait(Duration::ZERO).acquire().await)
     }
 
-    pub(crate) async fn acquire(self, caller: Caller) -> Result<Lease, Error> {
+    pub(crate) async fn acquire(self) -> Result<Lease, Error> {
         if self.resources.is_empty() || self.resources.len() > MAX_NAMES {
             let message = format!(
                 "one of {} locks cannot be acquired: name at least one, and at most {MAX_NAMES}",
@@ -70,7 +72,7 @@ impl LockAnyRequest {
             return Err(Error::config(message));
         }
         let until = Until::of(&self.request)?;
-        let (_, lease) = acquire(&self.resources, &self.request, until, caller).await?;
+        let (_, lease) = acquire(&self.resources, &self.request, until).await?;
         Ok(lease)
     }
 
@@ -84,7 +86,7 @@ impl IntoFuture for LockAnyRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.acquire(Caller::Async))
+        Box::pin(self.acquire())
     }
 }
 
@@ -97,11 +99,10 @@ pub(crate) async fn acquire(
     resources: &[String],
     request: &LockRequest,
     until: Until,
-    caller: Caller,
 ) -> Result<(usize, Lease), Error> {
     let mut trouble = Trouble::default();
     for position in from_a_random_one(resources.len())? {
-        match request.clone().named(&resources[position]).only_once().acquire(caller).await {
+        match request.clone().named(&resources[position]).only_once().acquire().await {
             Ok(lease) => return Ok((position, lease)),
             Err(error) => trouble.note(error)?,
         }
@@ -122,7 +123,7 @@ async fn acquire_first(resources: &[String], request: &LockRequest, until: Until
             let request = until.wait(request.clone().named(resource));
             // The wait for the first one stands for that for all of them.
             let request = if position == 0 { request } else { request.untold() };
-            Some(Box::pin(request.acquire(Caller::Async)))
+            Some(Box::pin(request.by(Caller::Async).acquire()))
         })
         .collect();
     let mut trouble = Trouble::default();

@@ -7,9 +7,8 @@ use std::slice;
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::Error;
-use crate::forward::settings;
+use crate::forward::{settings, settings_of_locks};
 use crate::locks::any;
 use crate::locks::lease::Lease;
 use crate::locks::request::{LockRequest, Until, none_if_busy};
@@ -52,22 +51,18 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while somebody holds a permit, and as acquiring one.
     pub async fn set_permits(&self, name: impl Into<String>, permits: usize) -> Result<(), Error> {
-        sizes::set(self, &Size::of_permits(name.into(), permits), Caller::Async).await
+        sizes::set(self, &Size::of_permits(name.into(), permits)).await
     }
+}
+
+settings_of_locks! { SemaphoreRequest:
+    ttl(ttl: Duration);
+    owner(owner: impl AsRef<str>);
+    data(data: impl AsRef<[u8]>);
+    max_hold(max_hold: Duration);
 }
 
 settings! { SemaphoreRequest:
-    LockRequest::ttl(ttl: Duration);
-    LockRequest::owner(owner: impl AsRef<str>);
-    LockRequest::data(data: impl AsRef<[u8]>);
-    LockRequest::max_hold(max_hold: Duration);
-}
-
-impl SemaphoreRequest {
-    pub(crate) fn new(request: LockRequest, name: String, permits: usize) -> Self {
-        Self { size: Size::of_permits(name, permits), request }
-    }
-
     /// How long to try for a permit. Default: forever. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
@@ -77,6 +72,12 @@ impl SemaphoreRequest {
     pub fn watch_holder(self) -> Self {
         self.map(LockRequest::watch_holder)
     }
+}
+
+impl SemaphoreRequest {
+    pub(crate) fn new(request: LockRequest, name: String, permits: usize) -> Self {
+        Self { size: Size::of_permits(name, permits), request }
+    }
 
     /// Tries each permit once, whatever [`SemaphoreRequest::wait`] says: `None` when all of them are held.
     ///
@@ -84,14 +85,14 @@ impl SemaphoreRequest {
     /// As for awaiting the request, without [`ErrorKind::Busy`](crate::ErrorKind::Busy) and
     /// [`ErrorKind::TimedOut`](crate::ErrorKind::TimedOut).
     pub async fn try_acquire(self) -> Result<Option<Permit>, Error> {
-        none_if_busy(self.wait(Duration::ZERO).acquire(Caller::Async).await)
+        none_if_busy(self.wait(Duration::ZERO).acquire().await)
     }
 
-    pub(crate) async fn acquire(self, caller: Caller) -> Result<Permit, Error> {
+    pub(crate) async fn acquire(self) -> Result<Permit, Error> {
         let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
-        let (index, lease) = any::acquire(&resources, &self.request, until, caller).await?;
+        let (index, lease) = any::acquire(&resources, &self.request, until).await?;
         // Only a holder can tell that the number is not being changed. An error drops the permit, which releases it.
-        sizes::agree(&self.request.client(), &self.size, slice::from_ref(&lease), caller).await?;
+        sizes::agree(self.request.client(), &self.size, slice::from_ref(&lease)).await?;
         Ok(Permit { lease, index })
     }
 
@@ -105,7 +106,7 @@ impl IntoFuture for SemaphoreRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.acquire(Caller::Async))
+        Box::pin(self.acquire())
     }
 }
 

@@ -11,6 +11,7 @@ use tracing::Instrument;
 use crate::client::{Client, Shared};
 use crate::driver::{Caller, CallerRequests, IsTold, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind};
+use crate::forward::settings;
 use crate::host::clock;
 use crate::host::sync::Arc;
 use crate::locks::lease::Lease;
@@ -21,7 +22,7 @@ use crate::locks::lease::Lease;
 #[must_use = "nothing is acquired until the request is awaited"]
 #[derive(Clone)]
 pub struct LockRequest {
-    shared: Arc<Shared>,
+    client: Client,
     resource: String,
     options: LockOptionsBuilder,
     has_owner: bool,
@@ -31,22 +32,24 @@ pub struct LockRequest {
 
 impl LockRequest {
     pub(crate) fn is_of_quorum(&self) -> bool {
-        self.shared.quorum().is_some()
+        self.client.shared.quorum().is_some()
     }
 }
 
 impl Client {
     /// Asks for a lock; awaiting the request acquires it. See [`LockRequest`] for what can be set.
     pub fn lock(&self, resource: impl Into<String>) -> LockRequest {
-        LockRequest::new(Arc::clone(&self.shared), resource.into())
+        LockRequest::new(self.clone(), resource.into())
     }
 }
 
 impl LockRequest {
-    pub(crate) fn new(shared: Arc<Shared>, resource: String) -> Self {
-        Self { shared, resource, options: LockOptions::builder(), has_owner: false, task: None, is_told: IsTold::Yes }
+    pub(crate) fn new(client: Client, resource: String) -> Self {
+        Self { client, resource, options: LockOptions::builder(), has_owner: false, task: None, is_told: IsTold::Yes }
     }
+}
 
+settings! { LockRequest:
     /// How long the grant lasts without renewal: 100 ms to 24 h, default 30 s. If this process dies, others wait that
     /// long; if it stalls for that long, the lease is lost.
     pub fn ttl(self, ttl: Duration) -> Self {
@@ -69,9 +72,8 @@ impl LockRequest {
     }
 
     /// The label that others see. Default `host:pid:thread`; at most 256 bytes.
-    pub fn owner(mut self, owner: impl AsRef<str>) -> Self {
-        self.has_owner = true;
-        self.map(|options| options.owner(owner.as_ref()))
+    pub fn owner(self, owner: impl AsRef<str>) -> Self {
+        Self { has_owner: true, ..self.map(|options| options.owner(owner.as_ref())) }
     }
 
     /// Bytes that others can read beside the lock, at most 4 KiB. None by default.
@@ -106,14 +108,16 @@ impl LockRequest {
     pub fn no_renewal(self) -> Self {
         self.map(LockOptionsBuilder::no_renewal)
     }
+}
 
+impl LockRequest {
     /// Tries once, whatever [`LockRequest::wait`] says: `None` when another holder has the lock. With
     /// [`LockRequest::watch_holder`] it watches as well.
     ///
     /// # Errors
     /// As for awaiting the request, without [`ErrorKind::Busy`] and [`ErrorKind::TimedOut`].
     pub async fn try_acquire(self) -> Result<Option<Lease>, Error> {
-        none_if_busy(self.once().acquire(Caller::Async).await)
+        none_if_busy(self.once().acquire().await)
     }
 
     /// # Errors
@@ -132,13 +136,23 @@ impl LockRequest {
     }
 
     /// Returns true if the caller would wait for itself: its thread, or its task of an event loop, holds the lock.
-    pub(crate) fn is_held_by_caller(&self, resource: &str, caller: Caller) -> Result<bool, Error> {
-        let is_known = caller == Caller::Blocking || self.task.is_some();
-        Ok(is_known && self.shared.driver().is_held_by(&Resource::new(resource)?, self.task))
+    pub(crate) fn is_held_by_caller(&self, resource: &str) -> Result<bool, Error> {
+        let is_known = self.caller() == Caller::Blocking || self.task.is_some();
+        Ok(is_known && self.client.driver().is_held_by(&Resource::new(resource)?, self.task))
     }
 
-    pub(crate) fn client(&self) -> Client {
-        Client { shared: Arc::clone(&self.shared) }
+    pub(crate) const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    pub(crate) const fn caller(&self) -> Caller {
+        self.client.caller
+    }
+
+    /// The same request of another caller.
+    pub(crate) fn by(mut self, caller: Caller) -> Self {
+        self.client.caller = caller;
+        self
     }
 
     /// The same request for another lock.
@@ -167,13 +181,13 @@ impl LockRequest {
     }
 
     /// Not an async function: its future would keep the request twice.
-    pub(crate) fn acquire(self, caller: Caller) -> impl Future<Output = Result<Lease, Error>> + Send {
+    pub(crate) fn acquire(self) -> impl Future<Output = Result<Lease, Error>> + Send {
         let span = tracing::debug_span!(target: "leasehold", "lock.acquire", resource = self.resource);
-        self.acquire_until_usable(caller).instrument(span)
+        self.acquire_until_usable().instrument(span)
     }
 
-    async fn acquire_until_usable(self, caller: Caller) -> Result<Lease, Error> {
-        let Self { shared, resource, options, has_owner, task, is_told } = self;
+    async fn acquire_until_usable(self) -> Result<Lease, Error> {
+        let Self { client: Client { shared, caller }, resource, options, has_owner, task, is_told } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
         let options = if has_owner { options } else { shared.with_owner(|owner| options.owner(owner)) };
         let mut options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
@@ -227,7 +241,7 @@ impl IntoFuture for LockRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.acquire(Caller::Async))
+        Box::pin(self.acquire())
     }
 }
 

@@ -7,9 +7,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::driver::Caller;
 use crate::error::Error;
-use crate::forward::settings;
+use crate::forward::{settings, settings_of_locks};
 use crate::locks::all::Leases;
 use crate::locks::any;
 use crate::locks::lease::Lease;
@@ -43,21 +42,17 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while somebody reads or writes, and as acquiring it.
     pub async fn set_readers(&self, name: impl Into<String>, readers: usize) -> Result<(), Error> {
-        sizes::set(self, &Size::of_readers(name.into(), readers), Caller::Async).await
+        sizes::set(self, &Size::of_readers(name.into(), readers)).await
     }
+}
+
+settings_of_locks! { RwLockRequest:
+    ttl(ttl: Duration);
+    owner(owner: impl AsRef<str>);
+    max_hold(max_hold: Duration);
 }
 
 settings! { RwLockRequest:
-    LockRequest::ttl(ttl: Duration);
-    LockRequest::owner(owner: impl AsRef<str>);
-    LockRequest::max_hold(max_hold: Duration);
-}
-
-impl RwLockRequest {
-    pub(crate) fn new(request: LockRequest, name: String) -> Self {
-        Self { size: Size::of_readers(name, DEFAULT_READERS), request }
-    }
-
     /// The most readers at a time: 1 to 64, default 16. A write takes one lock more than this.
     pub fn readers(self, readers: usize) -> Self {
         Self { size: self.size.with_count(readers), ..self }
@@ -67,6 +62,12 @@ impl RwLockRequest {
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }
+}
+
+impl RwLockRequest {
+    pub(crate) fn new(request: LockRequest, name: String) -> Self {
+        Self { size: Size::of_readers(name, DEFAULT_READERS), request }
+    }
 
     /// Acquires it together with other readers. The fencing token of the lease is above those of all writers before, and below
     /// those of all writers after.
@@ -75,7 +76,22 @@ impl RwLockRequest {
     /// As a [`LockRequest`]; [`ErrorKind::Config`](crate::ErrorKind::Config) for a number of readers that cannot be, or that differs from that of other
     /// clients.
     pub async fn read(self) -> Result<Lease, Error> {
-        self.read_by(Caller::Async).await
+        let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
+        loop {
+            let gate = until.wait(self.request.clone().named(&self.size.gate())).acquire().await?;
+            let slot = any::acquire(&resources, &self.request, until);
+            let Some(taken) = unless_lost(&gate, slot).await else { continue };
+            let (_, slot) = taken?;
+            sizes::agree(self.request.client(), &self.size, slice::from_ref(&slot)).await?;
+            // A gate that was lost before the slot was taken may have let a writer in.
+            if gate.check(Duration::ZERO).is_err() {
+                continue;
+            }
+            let token = gate.token();
+            // The slot keeps writers out, so nothing depends on this answer.
+            let _ = gate.release_by(self.request.caller()).await;
+            return Ok(slot.with_token(token));
+        }
     }
 
     /// Acquires it alone: waits until all readers are gone, and lets no new ones in meanwhile. The lease is that of the gate, and
@@ -85,37 +101,14 @@ impl RwLockRequest {
     /// As [`RwLockRequest::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) where this thread or task reads and would wait for itself forever:
     /// release the read first.
     pub async fn write(self) -> Result<Lease, Error> {
-        self.write_by(Caller::Async).await
-    }
-
-    pub(crate) async fn read_by(self, caller: Caller) -> Result<Lease, Error> {
-        let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
-        loop {
-            let gate = until.wait(self.request.clone().named(&self.size.gate())).acquire(caller).await?;
-            let slot = any::acquire(&resources, &self.request, until, caller);
-            let Some(taken) = unless_lost(&gate, slot).await else { continue };
-            let (_, slot) = taken?;
-            sizes::agree(&self.request.client(), &self.size, slice::from_ref(&slot), caller).await?;
-            // A gate that was lost before the slot was taken may have let a writer in.
-            if gate.check(Duration::ZERO).is_err() {
-                continue;
-            }
-            let token = gate.token();
-            // The slot keeps writers out, so nothing depends on this answer.
-            let _ = gate.release_by(caller).await;
-            return Ok(slot.with_token(token));
-        }
-    }
-
-    pub(crate) async fn write_by(self, caller: Caller) -> Result<Lease, Error> {
         let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
         if let Until::Forever = until {
-            self.refuse_upgrade(&resources, caller)?;
+            self.refuse_upgrade(&resources)?;
         }
         loop {
-            let gate = until.wait(self.request.clone().named(&self.size.gate())).acquire(caller).await?;
+            let gate = until.wait(self.request.clone().named(&self.size.gate())).acquire().await?;
             let mut leases = Leases(vec![gate]);
-            let taken = self.take_all(&resources, &mut leases, until, caller).await;
+            let taken = self.take_all(&resources, &mut leases, until).await;
             let is_lost = leases.check(Duration::ZERO).is_err();
             match taken {
                 Ok(()) if !is_lost => {
@@ -124,35 +117,29 @@ impl RwLockRequest {
                 }
                 Err(error) if !is_lost => {
                     // The caller is told of the lock that could not be acquired, and not of these releases.
-                    let _ = leases.release_each().await;
+                    let _ = leases.release().await;
                     return Err(error);
                 }
                 // Without the gate readers may have come in since.
                 Ok(()) | Err(_) => {
-                    let _ = leases.release_each().await;
+                    let _ = leases.release().await;
                 }
             }
         }
     }
 
-    async fn take_all(
-        &self,
-        resources: &[String],
-        leases: &mut Leases,
-        until: Until,
-        caller: Caller,
-    ) -> Result<(), Error> {
+    async fn take_all(&self, resources: &[String], leases: &mut Leases, until: Until) -> Result<(), Error> {
         for resource in resources {
-            let slot = until.wait(self.request.clone().named(resource)).acquire(caller);
+            let slot = until.wait(self.request.clone().named(resource)).acquire();
             let Some(slot) = unless_lost(&leases[0], slot).await else { return leases.check(Duration::ZERO) };
             leases.0.push(slot?);
         }
-        sizes::agree(&self.request.client(), &self.size, leases, caller).await
+        sizes::agree(self.request.client(), &self.size, leases).await
     }
 
-    fn refuse_upgrade(&self, resources: &[String], caller: Caller) -> Result<(), Error> {
+    fn refuse_upgrade(&self, resources: &[String]) -> Result<(), Error> {
         for resource in resources {
-            if self.request.is_held_by_caller(resource, caller)? {
+            if self.request.is_held_by_caller(resource)? {
                 let message =
                     "a reader cannot become a writer, since it would wait for itself forever: release the read first";
                 return Err(Error::config(message).on(self.size.name()));

@@ -133,7 +133,7 @@ impl Joiner {
         if self.lease.is_some() {
             return;
         }
-        match block_on(self.client.lock(LOCK).ttl(ttl).once().acquire(Caller::Blocking)) {
+        match block_on(self.client.lock(LOCK).ttl(ttl).once().by(Caller::Blocking).acquire()) {
             Ok(lease) => (self.lease, self.refused) = (Some(lease), None),
             // Another holder of it asks the nodes as well; and nodes that do not answer, or do not vote, are waited for.
             Err(error) if error.kind().is_temporary() => self.refused = None,

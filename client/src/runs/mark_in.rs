@@ -76,8 +76,8 @@ pub(crate) async fn confirm(
     finished: Error,
     caller: Caller,
 ) -> Result<(), Error> {
-    let client = Client { shared: Arc::clone(shared) };
-    match client.inspect_marked(resource, caller).await {
+    let client = Client { shared: Arc::clone(shared), caller };
+    match client.inspect_marked(resource).await {
         Ok((_, Some(mark))) if mark.token == token => Ok(()),
         Ok(_) => Err(finished),
         Err(why) => {

@@ -16,7 +16,7 @@ use crate::admin::inspect::listed;
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
-use crate::forward::settings;
+use crate::forward::{settings, settings_of_locks};
 use crate::host::clock;
 use crate::lengths;
 use crate::locks::lease::Lease;
@@ -52,7 +52,7 @@ impl Run {
     /// [`ErrorKind::FinishUnconfirmed`]: the store has not answered, or only a minority of a quorum has the mark.
     /// [`ErrorKind::NotOwned`] after a release or finish.
     pub async fn finish(&self) -> Result<(), Error> {
-        self.0.finish_by(Caller::Async).await
+        self.finish_by(Caller::Async).await
     }
 
     /// A statement that writes the mark in a transaction of yours: work and mark are then committed together, or not at all,
@@ -178,12 +178,8 @@ impl Client {
     /// # Errors
     /// As [`Client::inspect`].
     pub async fn inspect_run(&self, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
-        self.inspect_run_by(name, key, Caller::Async).await
-    }
-
-    pub(crate) async fn inspect_run_by(&self, name: &str, key: Option<&str>, caller: Caller) -> Result<RunInfo, Error> {
         let resource = resource(name, key)?;
-        let (holder, done) = self.inspect_marked(resource.as_str(), caller).await?;
+        let (holder, done) = self.inspect_marked(resource.as_str()).await?;
         Ok(RunInfo { resource: resource.as_str().to_owned(), holder, done })
     }
 
@@ -194,17 +190,8 @@ impl Client {
     /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the mark or do
     /// not answer, with their names, and as [`Run::finish`].
     pub async fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Mark>, Error> {
-        self.forget_run_by(name, key, Caller::Async).await
-    }
-
-    pub(crate) async fn forget_run_by(
-        &self,
-        name: &str,
-        key: Option<&str>,
-        caller: Caller,
-    ) -> Result<Option<Mark>, Error> {
         let resource = resource(name, key)?;
-        let (_, done) = self.inspect_marked(resource.as_str(), caller).await?;
+        let (_, done) = self.inspect_marked(resource.as_str()).await?;
         let Some(mark) = &done else { return Ok(None) };
         let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
         let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
@@ -213,11 +200,11 @@ impl Client {
         // A node of a quorum that has missed the record of this run keeps the mark.
         let mut doubtful = Vec::new();
         for _ in 0..FORGET_TRIES {
-            let run = request.clone().acquire(caller).await?;
-            run.finish_by(caller).await?;
+            let run = request.clone().acquire().await?;
+            run.finish_by(self.caller).await?;
             let mut left = done.clone();
             for _ in 0..FORGET_LOOKS {
-                (_, left) = self.inspect_marked(resource.as_str(), caller).await?;
+                (_, left) = self.inspect_marked(resource.as_str()).await?;
                 // Its own mark ends at once, and hides an earlier one until then.
                 if left.as_ref().is_none_or(|left| left.token != run.token()) {
                     break;
@@ -270,49 +257,44 @@ pub struct RunInfo {
     pub done: Option<Mark>,
 }
 
-settings! { RunRequest:
-    LockRequest::ttl(ttl: Duration);
-    LockRequest::owner(owner: impl AsRef<str>);
-    LockRequest::data(data: impl AsRef<[u8]>);
-    LockRequest::lock_delay(lock_delay: Duration);
-    LockRequest::max_hold(max_hold: Duration);
-    LockRequest::renew_every(every: Duration);
-    LockRequest::no_renewal();
+settings_of_locks! { RunRequest:
+    ttl(ttl: Duration);
+    owner(owner: impl AsRef<str>);
+    data(data: impl AsRef<[u8]>);
+    lock_delay(lock_delay: Duration);
+    max_hold(max_hold: Duration);
+    renew_every(every: Duration);
+    no_renewal();
 }
 
-impl RunRequest {
+settings! { RunRequest:
     /// The occurrence of the job: a date, an invoice, a batch. Each is done once. 1 byte or more, at most 1,024 together
     /// with the name.
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.occurrence = Occurrence::Key(key.into());
-        self
+    pub fn key(self, key: impl Into<String>) -> Self {
+        Self { occurrence: Occurrence::Key(key.into()), ..self }
     }
 
     /// One occurrence in each period, 1 s or longer (7 days at most on a quorum), by this machine's clock: the key is the start of the period in UTC.
     /// Machines whose clocks differ agree on all but the moments in which a period begins, where one may still be in the
     /// old period; each key is done once at most all the same.
-    pub fn every(mut self, period: Duration) -> Self {
-        self.occurrence = Occurrence::Every(period);
-        self
+    pub fn every(self, period: Duration) -> Self {
+        Self { occurrence: Occurrence::Every(period), ..self }
     }
 
     /// How long after the start of 1970 in UTC the periods of [`RunRequest::every`] begin; less than a period, default 0.
-    pub fn offset(mut self, offset: Duration) -> Self {
-        self.offset = offset;
-        self
+    pub fn offset(self, offset: Duration) -> Self {
+        Self { offset, ..self }
     }
 
     /// Once done, the job is not done again for this long. In place of a key or period.
-    pub fn cooldown(mut self, cooldown: Duration) -> Self {
-        self.cooldown = Some(cooldown);
-        self
+    pub fn cooldown(self, cooldown: Duration) -> Self {
+        Self { cooldown: Some(cooldown), ..self }
     }
 
     /// How long the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a
     /// quorum). By default 7 days, or twice the period if that is longer than 7 days.
-    pub fn keep(mut self, keep: Duration) -> Self {
-        self.keep = Some(keep);
-        self
+    pub fn keep(self, keep: Duration) -> Self {
+        Self { keep: Some(keep), ..self }
     }
 
     /// How long to stand by while somebody else runs: the answer is [`Once::Done`] when that one finishes, and
@@ -329,18 +311,18 @@ impl RunRequest {
 
     /// Runs although the work may be done, but not while somebody else runs. Its finish replaces the mark; with a
     /// [`RunRequest::keep`] of zero it removes the mark.
-    pub fn even_if_done(mut self) -> Self {
-        self.even_if_done = true;
-        self
+    pub fn even_if_done(self) -> Self {
+        Self { even_if_done: true, ..self }
     }
 
     /// An operator's word that no mark was lost: on a quorum, nodes that have lost their data within 7 days count all the
     /// same. Without it they do not count for runs.
-    pub fn trust_quorum(mut self) -> Self {
-        self.trust_quorum = true;
-        self
+    pub fn trust_quorum(self) -> Self {
+        Self { trust_quorum: true, ..self }
     }
+}
 
+impl RunRequest {
     /// The resource that stands for the run in the store.
     ///
     /// # Errors
@@ -432,10 +414,10 @@ impl RunRequest {
         }
     }
 
-    pub(crate) async fn begin(self, caller: Caller) -> Result<Once, Error> {
+    pub(crate) async fn begin(self) -> Result<Once, Error> {
         self.doubt_lengths();
         let cooldown = self.cooldown.map(|cooldown| (self.name.clone(), cooldown));
-        match self.into_lock()?.acquire(caller).await {
+        match self.into_lock()?.acquire().await {
             Ok(lease) => Ok(Once::Run(Run(lease))),
             Err(error) => match (error.kind(), error.mark()) {
                 (ErrorKind::Done, Some(mark)) => {
@@ -450,9 +432,12 @@ impl RunRequest {
         }
     }
 
-    fn map(mut self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
-        self.lock = change(self.lock);
-        self
+    fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {
+        Self { lock: change(self.lock), ..self }
+    }
+
+    pub(crate) fn by(self, caller: Caller) -> Self {
+        self.map(|lock| lock.by(caller))
     }
 }
 
@@ -461,6 +446,6 @@ impl IntoFuture for RunRequest {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.begin(Caller::Async))
+        Box::pin(self.begin())
     }
 }

@@ -59,12 +59,12 @@ fn an_interrupted_wait_leaves_nothing_behind() {
         let error = ffi::acquire_all(client.lock_all(["a", "job"]), after(&asked, 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
         assert!(ffi::try_acquire(client.lock("job"), || false).unwrap().is_none());
-        ffi::release(&lease).unwrap();
+        lease.blocking().release().unwrap();
         for name in ["a", "job"] {
             let again = ffi::acquire(client.lock(name).wait(PATIENCE), || false).unwrap();
-            ffi::release(&again).unwrap();
+            again.blocking().release().unwrap();
         }
-        eventually("all is free", || ffi::inspect(&client, "job").unwrap().is_none());
+        eventually("all is free", || client.blocking().inspect("job").unwrap().is_none());
         ffi::close([client]).unwrap();
     }
 }
@@ -80,7 +80,7 @@ fn waiting_for_the_end_stops_at_the_timeout_or_an_interruption() {
     assert_eq!(asked.get(), 2);
     std::thread::scope(|scope| {
         let over = scope.spawn(|| ffi::wait_until_over(&lease, None, || false));
-        ffi::release(&lease).unwrap();
+        lease.blocking().release().unwrap();
         assert!(over.join().unwrap());
     });
     assert!(!lease.is_lost());
@@ -95,8 +95,8 @@ fn several_leases_are_released_and_several_clients_closed_at_once() {
     let clients: Vec<Client> = stores.iter().map(|store| connect(store)).collect();
     for client in &clients {
         let leases = ffi::acquire_all(client.lock_all(["a", "b"]), || false).unwrap();
-        ffi::release_all(&leases).unwrap();
-        assert!(ffi::inspect(client, "a").unwrap().is_none());
+        leases.blocking().release().unwrap();
+        assert!(client.blocking().inspect("a").unwrap().is_none());
     }
     let leases: Vec<_> = clients.iter().map(|client| ffi::acquire(client.lock("job"), || false).unwrap()).collect();
     for lease in &leases {
@@ -109,7 +109,7 @@ fn several_leases_are_released_and_several_clients_closed_at_once() {
         assert_eq!(told.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotOwned);
     }
     let after = connect(&stores[1]);
-    assert!(ffi::inspect(&after, "job").unwrap().is_none());
+    assert!(after.blocking().inspect("job").unwrap().is_none());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_lease_whose_client_is_gone_is_released_at_the_end_of_the_host() {
     ffi::close_tracked().unwrap();
     assert!(lease.is_lost());
     ffi::close_tracked().unwrap();
-    assert!(ffi::inspect(&connect(&stores[1]), "job").unwrap().is_none());
+    assert!(connect(&stores[1]).blocking().inspect("job").unwrap().is_none());
 }
 
 #[test]
@@ -156,15 +156,15 @@ fn a_lease_ends_at_the_given_time_and_is_free_at_once() {
         // The ttl is ten minutes: the record was taken away.
         let next = ffi::acquire(client.lock("job").wait(PATIENCE), || false).unwrap();
         assert!(lease.is_lost() && !ffi::end_after(&lease, ttl));
-        assert_eq!(ffi::release(&lease).unwrap_err().kind(), ErrorKind::Lost);
+        assert_eq!(lease.blocking().release().unwrap_err().kind(), ErrorKind::Lost);
         drop(lease);
         assert!(next.check(ms(1)).is_ok());
-        ffi::release(&next).unwrap();
+        next.blocking().release().unwrap();
         assert!(!ffi::end_after(&next, ttl));
         // Nothing is left of a time that was set for a lease that is gone.
         let brief = ffi::acquire(client.lock("job"), || false).unwrap();
         assert!(ffi::end_after(&brief, ms(50)));
-        ffi::release(&brief).unwrap();
+        brief.blocking().release().unwrap();
         let last = ffi::acquire(client.lock("job").ttl(ttl), || false).unwrap();
         assert!(!ffi::wait_until_over(&last, Some(ms(200)), || false));
         ffi::close([client]).unwrap();
@@ -188,7 +188,7 @@ fn a_dismissed_election_ends_without_a_wait_for_its_callbacks() {
         elected.recv_timeout(PATIENCE).unwrap();
         (election, may_stop)
     };
-    let leads = || ffi::inspect(&client, "leader").unwrap().is_some();
+    let leads = || client.blocking().inspect("leader").unwrap().is_some();
 
     let (election, may_stop) = stand();
     let asked = Cell::new(0);
@@ -221,11 +221,11 @@ fn a_candidacy_is_over_when_its_client_is_closed() {
 fn only_a_loss_fails_the_end_of_a_body() {
     let client = connect("memory:");
     let lease = ffi::acquire(client.lock("job"), || false).unwrap();
-    ffi::release(&lease).unwrap();
-    let not_owned = || ffi::release(&lease);
+    lease.blocking().release().unwrap();
+    let not_owned = || lease.blocking().release();
     let short = ffi::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
     assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false));
-    let lost = || ffi::release(&short);
+    let lost = || short.blocking().release();
     let kind = |was_lost, released| ffi::left(was_lost, released).map_err(|error| error.kind());
     assert_eq!(kind(false, lost()), Err(ErrorKind::Lost));
     assert_eq!(kind(true, lost()), Err(ErrorKind::Lost));

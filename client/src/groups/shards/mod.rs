@@ -10,6 +10,7 @@ use std::time::Duration;
 use leasehold_core::config::Span;
 
 use crate::client::Client;
+use crate::driver::Caller;
 use crate::error::Error;
 use crate::host::fork;
 use crate::host::sync::Arc;
@@ -47,11 +48,12 @@ pub struct ShardsRequest {
 impl Client {
     /// Asks to work on the shards of a name, 16 of them unless [`ShardsRequest::count`] says otherwise. See [`ShardsRequest`].
     pub fn shards(&self, name: impl Into<String>) -> ShardsRequest {
+        let client = self.by(Caller::Async);
         ShardsRequest {
-            client: self.clone(),
             size: Size::of_shards(name.into(), DEFAULT_COUNT),
             // A worker waits for shards that others have for as long as they live.
-            request: self.lock("").untold(),
+            request: client.lock("").untold(),
+            client,
             every: LOOK,
             callbacks: Callbacks::default(),
         }
@@ -62,7 +64,7 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Busy`](crate::ErrorKind::Busy) while a worker runs or holds a shard, and as acquiring a lock.
     pub async fn set_shards(&self, name: impl Into<String>, count: usize) -> Result<(), Error> {
-        sizes::set(self, &Size::of_shards(name.into(), count), crate::driver::Caller::Async).await
+        sizes::set(self, &Size::of_shards(name.into(), count)).await
     }
 }
 

@@ -157,7 +157,7 @@ impl Worker {
     fn agree_again(&mut self) -> Result<(), Error> {
         let now = clock::monotonic();
         let Some(seat) = self.seat.as_mut().filter(|seat| now >= seat.agree_at) else { return Ok(()) };
-        exec::block_on(sizes::agree(&self.client, &self.size, slice::from_ref(&*seat.lease), Caller::Blocking))?;
+        exec::block_on(sizes::agree(&self.client.by(Caller::Blocking), &self.size, slice::from_ref(&*seat.lease)))?;
         seat.agree_at = now.plus(AGREE_EVERY);
         Ok(())
     }
@@ -215,7 +215,7 @@ impl Worker {
                     let is_taken = sought.contains(&index) || kept.iter().any(|(kept, _)| *kept == index);
                     if !is_taken && !resting.contains(&index) {
                         let request = self.request.clone().named(&self.shards[index]);
-                        self.seeking.push((index, Box::pin(request.acquire(Caller::Async))));
+                        self.seeking.push((index, Box::pin(request.acquire())));
                     }
                 }
             }
@@ -225,9 +225,9 @@ impl Worker {
     fn join(&self) -> Acquiring<(usize, Lease)> {
         let (client, size, request) = (self.client.clone(), self.size.clone(), self.request.clone());
         Box::pin(async move {
-            let (index, lease) = any::acquire(&size.seats(), &request, Until::Forever, Caller::Async).await?;
+            let (index, lease) = any::acquire(&size.seats(), &request, Until::Forever).await?;
             // Only a member can tell that the number is not being changed. An error drops the lease, which releases it.
-            sizes::agree(&client, &size, slice::from_ref(&lease), Caller::Async).await?;
+            sizes::agree(&client, &size, slice::from_ref(&lease)).await?;
             Ok((index, lease))
         })
     }

@@ -28,7 +28,7 @@ fn a_lease_never_reads_as_held_after_its_release() {
         let (releasing, released) = (Arc::clone(&lease), Count::default());
         let told = released.clone();
         let other = thread::spawn(move || {
-            let _ = ffi::release(&releasing);
+            let _ = releasing.blocking().release();
             told.up();
             assert!(releasing.remaining().is_zero());
         });
@@ -68,7 +68,7 @@ fn the_second_of_two_releases_is_told_of_the_first() {
         let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
         let releases: Vec<_> = (0..2)
             .map(|_| Arc::clone(&lease))
-            .map(|lease| thread::spawn(move || ffi::release(&lease).map_err(|error| error.kind())))
+            .map(|lease| thread::spawn(move || lease.blocking().release().map_err(|error| error.kind())))
             .collect();
         let told: Vec<_> = releases.into_iter().map(|release| release.join().unwrap()).collect();
         let refused = told.iter().filter(|told| **told == Err(ErrorKind::NotOwned)).count();
@@ -106,7 +106,7 @@ fn a_lease_that_may_end_by_itself_ends_once() {
         ffi::end_after(&lease, Duration::from_secs(2));
         let moving = Arc::clone(&lease);
         let moving = thread::spawn(move || ffi::end_after(&moving, Duration::from_secs(4)));
-        let is_released = ffi::release(&lease).is_ok();
+        let is_released = lease.blocking().release().is_ok();
         moving.join().unwrap();
         assert!(lease.remaining().is_zero());
         drop((lease, client));

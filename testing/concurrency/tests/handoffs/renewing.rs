@@ -80,7 +80,7 @@ fn two_clients_never_hold_at_the_same_moment() {
             seen("both");
         });
         pass(Duration::from_secs(8));
-        seen(if ffi::release(&first).is_ok() { "released" } else { "lost" });
+        seen(if first.blocking().release().is_ok() { "released" } else { "lost" });
         other.join().unwrap();
         drop((first, one, two));
         settle();
