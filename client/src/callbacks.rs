@@ -2,7 +2,10 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::future::{poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tracing::Level;
@@ -14,21 +17,52 @@ use crate::{metrics, reports};
 /// The pauses of a candidate or worker after failures in a row.
 pub(crate) const RESTS: Pauses = Pauses::new(Duration::from_secs(1), Duration::from_secs(60));
 
-/// The end of a callback that another language has run: a wrapper panics with it. The text is its name with what it has
-/// raised; without one the call was cancelled, as at the end of an event loop, and nothing is reported.
+/// The failure of a callback that another language has run: a wrapper answers or panics with it. The text is its name with what it
+/// has raised; without one the call was cancelled, as at the end of an event loop, and nothing is reported.
 #[derive(Debug)]
 pub struct CallbackEnd(pub Option<String>);
+
+/// The end of a callback that may be awaited.
+pub(crate) type Ending = Pin<Box<dyn Future<Output = Result<(), CallbackEnd>> + Send>>;
+
+/// The end of a callback that has returned.
+pub(crate) fn returned() -> Ending {
+    Box::pin(ready(Ok(())))
+}
 
 /// Runs a callback for a resource.
 ///
 /// # Errors
 /// Its failure; none is to be told of where it was cancelled.
-pub(crate) fn run(resource: &str, callback: &'static str, call: impl FnOnce()) -> Result<(), Option<Error>> {
-    let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else { return Ok(()) };
+pub(crate) fn run<R>(resource: &str, callback: &'static str, call: impl FnOnce() -> R) -> Result<R, Option<Error>> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| panicked(resource, callback, panic))
+}
+
+/// The same, of one that may be awaited.
+pub(crate) async fn run_to_end(
+    resource: &str,
+    callback: &'static str,
+    call: impl FnOnce() -> Ending,
+) -> Result<(), Option<Error>> {
+    let mut ending = run(resource, callback, call)?;
+    let poll = |context: &mut Context<'_>| match run(resource, callback, || ending.as_mut().poll(context)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(Ok(()))) => Poll::Ready(Ok(())),
+        Ok(Poll::Ready(Err(CallbackEnd(text)))) => Poll::Ready(Err(text.map(|text| failed(resource, callback, text)))),
+        Err(failure) => Poll::Ready(Err(failure)),
+    };
+    poll_fn(poll).await
+}
+
+fn panicked(resource: &str, callback: &'static str, panic: Box<dyn Any + Send>) -> Option<Error> {
     let text = said(callback, &*panic);
     // The value of a panic may panic in turn when it is dropped.
     let _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-    let error = Error::new(ErrorKind::Callback, text.ok_or(None)?).on(resource);
+    text.map(|text| failed(resource, callback, text))
+}
+
+fn failed(resource: &str, callback: &'static str, text: String) -> Error {
+    let error = Error::new(ErrorKind::Callback, text).on(resource);
     let (told, resource) = (error.clone(), resource.to_owned());
     reports::queue(Level::ERROR, move || {
         metrics::callback_failed(callback);
@@ -37,7 +71,7 @@ pub(crate) fn run(resource: &str, callback: &'static str, call: impl FnOnce()) -
             "callback.failed: a function of this program ended with an error"
         );
     });
-    Err(Some(error))
+    error
 }
 
 fn said(callback: &str, panic: &(dyn Any + Send)) -> Option<String> {

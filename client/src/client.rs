@@ -35,7 +35,7 @@ use crate::url::StoreUrl;
 #[derive(Clone)]
 pub struct Client {
     pub(crate) shared: Arc<Shared>,
-    /// Who makes the calls of this handle: a future, unless it is one of [`blocking`](crate::blocking).
+    /// The one that makes the calls of this handle: a future, unless it is of [`blocking`](crate::blocking).
     pub(crate) caller: Caller,
 }
 

@@ -1,7 +1,6 @@
 //! Futures on threads: waiting for one on the calling thread, and doing blocking work away from it.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -71,37 +70,61 @@ pub(crate) const OFFLOAD: &str = "leasehold-offload";
 
 /// Does blocking work on a thread of its own; for rare work such as opening a store.
 pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
-    struct Mailbox<R> {
-        result: Option<std::thread::Result<R>>,
-        waker: Option<Waker>,
-    }
+    let (sender, result) = oneshot();
+    thread::Builder::new()
+        .name(OFFLOAD.to_owned())
+        .spawn(move || sender.send(work()))
+        .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
+    result.await.ok_or_else(|| Error::internal("a thread of leasehold has panicked; please report this"))
+}
 
-    let mailbox = Arc::new(Mutex::new(Mailbox { result: None, waker: None }));
-    let of_thread = Arc::clone(&mailbox);
-    let run = move || {
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        let mut mailbox = of_thread.lock();
-        mailbox.result = Some(result);
+/// A value that one thread waits for, and another one has.
+pub(crate) fn oneshot<T>() -> (Sender<T>, Receiver<T>) {
+    let mailbox = Arc::new(Mutex::new(Mailbox { value: None, is_closed: false, waker: None }));
+    (Sender(Arc::clone(&mailbox)), Receiver(mailbox))
+}
+
+struct Mailbox<T> {
+    value: Option<T>,
+    is_closed: bool,
+    waker: Option<Waker>,
+}
+
+/// The half that has the value. Dropping it sends none.
+pub(crate) struct Sender<T>(Arc<Mutex<Mailbox<T>>>);
+
+/// The half that waits for the value, `None` if the other half was dropped.
+pub(crate) struct Receiver<T>(Arc<Mutex<Mailbox<T>>>);
+
+impl<T> Sender<T> {
+    pub(crate) fn send(self, value: T) {
+        self.0.lock().value = Some(value);
+    }
+}
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let mut mailbox = self.0.lock();
+        mailbox.is_closed = true;
         let waker = mailbox.waker.take();
         drop(mailbox);
         if let Some(waker) = waker {
             waker.wake();
         }
-    };
-    thread::Builder::new()
-        .name(OFFLOAD.to_owned())
-        .spawn(run)
-        .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
-    let result = poll_fn(|context| {
-        let mut mailbox = mailbox.lock();
-        match mailbox.result.take() {
-            Some(result) => Poll::Ready(result),
-            None => {
+    }
+}
+
+impl<T> Future for Receiver<T> {
+    type Output = Option<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let mut mailbox = self.0.lock();
+        match mailbox.value.take() {
+            None if !mailbox.is_closed => {
                 mailbox.waker = Some(context.waker().clone());
                 Poll::Pending
             }
+            value => Poll::Ready(value),
         }
-    })
-    .await;
-    result.map_err(|_| Error::internal("a thread of leasehold has panicked; please report this"))
+    }
 }

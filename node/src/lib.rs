@@ -27,6 +27,7 @@ pub mod reactor;
 pub mod run;
 mod series;
 pub mod shards;
+mod terms;
 pub mod value;
 
 #[global_allocator]

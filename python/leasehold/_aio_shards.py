@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from leasehold._aio_lease import Lease, refuse_uncallable
-from leasehold._aio_loop import on_loop, reactor_of
+from leasehold._aio_loop import on_loop, perform, reactor_of
 from leasehold._misuse import AsyncOnly
 
 TYPE_CHECKING = False
@@ -64,8 +64,7 @@ class Shards(AsyncOnly):
 
     async def stop(self) -> None:
         """Leaves; see :meth:`leasehold.Shards.stop`. In a callback of these shards it returns at once."""
-        # The callbacks need the loop while this waits for them.
-        await asyncio.to_thread(self._native.stop)
+        await perform(self._native._begin_end(False))
 
     def __await__(self) -> Generator[None, None, Self]:
         yield from ()
@@ -77,7 +76,7 @@ class Shards(AsyncOnly):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self._native.__exit__, kind, error, traceback)
+        await perform(self._native._begin_end(kind is not None))
 
     def __repr__(self) -> str:
         return repr(self._native)

@@ -353,8 +353,7 @@ class Election(AsyncOnly):
         election it returns at once, and the term ends afterwards. If the last term has ended since a callback raised, that
         exception is raised here.
         """
-        # The callbacks need the loop while this waits for them.
-        await asyncio.to_thread(self._native.resign)
+        await perform(self._native._begin_end(False))
 
     def __await__(self) -> Generator[None, None, Self]:
         yield from ()
@@ -366,7 +365,7 @@ class Election(AsyncOnly):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self._native.__exit__, kind, error, traceback)
+        await perform(self._native._begin_end(kind is not None))
 
     def __repr__(self) -> str:
         return repr(self._native)

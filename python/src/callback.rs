@@ -2,12 +2,10 @@
 //!
 //! An interpreter that ends stops every thread that returns to it, by unwinding the thread's stack. Frames of Rust
 //! cannot be unwound so: the process would abort. Therefore no frame of Rust ever waits for Python code that may take
-//! long, exception hooks included. A thread of the client starts a daemon thread for it, and waits without the
+//! long, exception hooks included. A thread of the client starts a daemon thread for it, and waits or awaits its end without the
 //! interpreter.
 
-use std::sync::mpsc::{Sender, channel};
-
-use leasehold::ffi::{self, Mutex};
+use leasehold::ffi::{CallbackEnd, CallbackEnded, CallbackRunner, Mutex};
 use leasehold::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -15,56 +13,57 @@ use pyo3::types::PyTuple;
 use crate::errors::raised;
 use crate::outside;
 
-/// The result of a callback.
-enum Ended {
-    Returned,
-    /// The type and text of the exception, which its thread shows.
-    Raised(String),
-    /// Its event loop has ended, or the interpreter.
-    Cancelled,
-}
-
-/// The last message of a Python thread. Without one, the interpreter has ended.
+/// The end of a callback, which the Python thread reports that runs it. Without a report its event loop has ended, or the
+/// interpreter.
 #[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
+pub(crate) struct Done {
+    /// The name of the callback.
+    name: &'static str,
+    runner: Mutex<Option<CallbackRunner>>,
+}
 
 #[pymethods]
 impl Done {
     fn returned(&self) {
-        self.end(Ended::Returned);
+        self.end(Ok(()));
     }
 
-    fn raised(&self, text: String) {
-        self.end(Ended::Raised(text));
+    /// The type and text of the exception, which its thread shows.
+    fn raised(&self, text: &str) {
+        self.end(Err(CallbackEnd(Some(format!("{} has raised {text}", self.name)))));
     }
 
     fn cancelled(&self) {
-        self.end(Ended::Cancelled);
+        self.end(Err(CallbackEnd(None)));
     }
 }
 
 impl Done {
-    fn end(&self, ended: Ended) {
-        let sender = self.0.lock().take();
-        // In a process that ends there is no waiter any more.
-        let _ = sender.map(|sender| sender.send(ended));
+    fn end(&self, end: Result<(), CallbackEnd>) {
+        let runner = self.runner.lock().take();
+        if let Some(runner) = runner {
+            runner.end(end);
+        }
+    }
+}
+
+impl Drop for Done {
+    fn drop(&mut self) {
+        self.cancelled();
     }
 }
 
 /// Calls it with the result of `arguments`, and waits for its end; forever, once the interpreter has ended. The end by an
 /// exception becomes a panic, which the client tells of.
 pub(crate) fn call<'a>(
-    name: &str,
+    name: &'static str,
     callback: &'a Py<PyAny>,
     arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
 ) {
-    let text = match run(callback, arguments) {
-        Ended::Returned => return,
-        Ended::Raised(text) => Some(format!("{name} has raised {text}")),
-        Ended::Cancelled => None,
-    };
-    // Without the message of a panic: the exception is shown.
-    std::panic::resume_unwind(Box::new(ffi::CallbackEnd(text)));
+    if let Err(end) = begin(name, callback, arguments).wait() {
+        // Without the message of a panic: the exception is shown.
+        std::panic::resume_unwind(Box::new(end));
+    }
 }
 
 /// The exception for the end of what callbacks belong to: that of a callback itself, where one has failed.
@@ -112,28 +111,28 @@ pub(crate) fn check(py: Python<'_>, callback: &Py<PyAny>) -> PyResult<()> {
     py.import("leasehold._callbacks")?.getattr("check")?.call1((callback,)).map(drop)
 }
 
-fn run<'a>(
+/// Calls it with the result of `arguments`; the answer is ready when it has ended.
+pub(crate) fn begin<'a>(
+    name: &'static str,
     callback: &'a Py<PyAny>,
     arguments: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + 'a,
-) -> Ended {
-    let (sender, ended) = channel();
-    let started = outside::call(|py| {
+) -> CallbackEnded {
+    let (runner, ended) = CallbackRunner::new();
+    // Without an interpreter that could call it, the callback ends here.
+    outside::call(|py| {
+        let done = match Bound::new(py, Done { name, runner: Mutex::new(Some(runner)) }) {
+            Ok(done) => done,
+            Err(error) => return error.write_unraisable(py, Some(callback.bind(py))),
+        };
         let start = || {
-            let done = Done(Mutex::new(Some(sender)));
             let callbacks = py.import("leasehold._callbacks")?;
             let run = callbacks.getattr("Call")?.call1((callback,))?;
-            callbacks.getattr("start_new_thread")?.call1((run, (arguments(py)?, done)))
+            callbacks.getattr("start_new_thread")?.call1((run, (arguments(py)?, &done)))
         };
-        start().map(drop).map_err(|error| {
-            let text = error.to_string();
+        if let Err(error) = start() {
+            done.get().raised(&error.to_string());
             error.write_unraisable(py, Some(callback.bind(py)));
-            text
-        })
+        }
     });
-    match started {
-        Some(Ok(())) => ended.recv().unwrap_or(Ended::Cancelled),
-        Some(Err(text)) => Ended::Raised(text),
-        // There is no interpreter left to call it.
-        None => Ended::Returned,
-    }
+    ended
 }

@@ -23,7 +23,7 @@ use crate::items::{self, Items};
 use crate::lease::{Lease, Leases};
 use crate::tie::{Tie, Tied};
 use crate::wakeup::{self, Pipe};
-use crate::{permit, run, series};
+use crate::{callback, permit, run, series};
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -47,6 +47,8 @@ pub(crate) enum Outcome {
     Items(leasehold::cas::Items),
     ItemStep(Result<leasehold::cas::Step, leasehold::cas::Error>),
     Loss(Error),
+    /// A candidacy or a worker has ended with this failure of one of these callbacks.
+    Failed(Error, Py<PyAny>),
 }
 
 type End = Result<Outcome, Error>;
@@ -181,6 +183,9 @@ fn tell(waiter: &Bound<'_, PyAny>, end: End) -> PyResult<()> {
             Ok(step) => waiter.call_method1(intern!(py, "set_result"), (step,))?,
             Err(error) => waiter.call_method1(intern!(py, "set_exception"), (error,))?,
         },
+        Ok(Outcome::Failed(error, callbacks)) => {
+            waiter.call_method1(intern!(py, "set_exception"), (callback::ended(py, &callbacks, &error),))?
+        }
         Ok(outcome) => waiter.call_method1(intern!(py, "set_result"), (shown(py, outcome)?,))?,
         Err(error) => waiter.call_method1(intern!(py, "set_exception"), (raised(py, &error),))?,
     };
@@ -209,6 +214,6 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::Mark(mark) => run::mark(py, mark),
         Outcome::Items(items) => Ok(Items::new(items).into_pyobject(py)?.into_any()),
         Outcome::ItemStep(step) => items::shown(py, step),
-        Outcome::Loss(error) => Ok(raised(py, &error).into_pyobject(py)?.into_any()),
+        Outcome::Loss(error) | Outcome::Failed(error, _) => Ok(raised(py, &error).into_pyobject(py)?.into_any()),
     }
 }

@@ -9,11 +9,10 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::callback;
-use crate::convert::Kept;
 use crate::errors::raised;
 use crate::lease::{Lease, shown};
-use crate::signals::Signals;
-use crate::tie::{EndsWithLoop, Tie};
+use crate::reactor::Operation;
+use crate::tie::Running;
 
 /// A shard that this worker holds: a lease with a number. Its fencing token grows with every grant of the same shard.
 #[pyclass(frozen, extends = Lease, module = "leasehold")]
@@ -45,26 +44,7 @@ fn object(py: Python<'_>, shard: Arc<leasehold::Shard>) -> PyResult<Bound<'_, Sh
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Shards {
     name: String,
-    worker: Kept<Arc<Worker>>,
-    /// The callbacks, as `leasehold._within` wraps them.
-    callbacks: Py<PyAny>,
-}
-
-/// Dropping a worker does not wait for its end: the callbacks may need the very thread that drops it.
-struct Worker(Option<leasehold::Shards>);
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        if let Some(shards) = self.0.take() {
-            ffi::shards::dismiss(shards);
-        }
-    }
-}
-
-impl EndsWithLoop for Worker {
-    fn end(&self) {
-        self.0.iter().for_each(ffi::shards::begin_to_stop);
-    }
+    running: Running<leasehold::Shards>,
 }
 
 /// The settings of a worker.
@@ -96,43 +76,26 @@ pub(crate) fn start(
     }
     let (callbacks, [on_gain, on_loss]) = callback::own(py, callbacks)?;
     if let Some(callback) = on_gain {
-        request = request.on_gain(move |shard| {
-            callback::call("on_gain", &callback, |py| (object(py, Arc::clone(shard))?,).into_pyobject(py));
+        request = ffi::on_gain(request, move |shard| {
+            callback::begin("on_gain", &callback, |py| (object(py, Arc::clone(shard))?,).into_pyobject(py))
         });
     }
     if let Some(callback) = on_loss {
-        request = request.on_loss(move |shard, loss: Option<&Error>| {
+        request = ffi::on_loss(request, move |shard, loss: Option<&Error>| {
             let loss = loss.cloned();
-            callback::call("on_loss", &callback, |py| {
+            callback::begin("on_loss", &callback, |py| {
                 let loss = loss.map(|error| raised(py, &error));
                 (object(py, Arc::clone(shard))?, loss).into_pyobject(py)
-            });
+            })
         });
     }
     let shards = py.detach(|| request.start()).map_err(|error| raised(py, &error))?;
-    Ok(Shards { name: name.to_owned(), worker: Kept::new(Arc::new(Worker(Some(shards)))), callbacks })
+    Ok(Shards { name: name.to_owned(), running: Running::new(shards, callbacks) })
 }
 
 impl Shards {
-    fn running(&self) -> &leasehold::Shards {
-        self.worker.0.as_ref().expect("invariant: only dropping takes it")
-    }
-
-    /// Leaves. The inner error is that of a callback.
-    fn end(&self, py: Python<'_>) -> PyResult<Result<(), Error>> {
-        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
-            py.detach(|| ffi::shards::begin_to_stop(self.running()));
-            return Ok(Ok(()));
-        }
-        let mut signals = Signals::default();
-        let stopped = py.detach(|| ffi::shards::stop(self.running(), || signals.interrupt()));
-        signals.check()?;
-        Ok(stopped)
-    }
-
-    pub(crate) fn tie(&self) -> Tie {
-        let worker = Arc::downgrade(&self.worker);
-        Tie::new(worker)
+    pub(crate) const fn running(&self) -> &Running<leasehold::Shards> {
+        &self.running
     }
 }
 
@@ -147,28 +110,28 @@ impl Shards {
     /// The shards that are held now and not to be let go, in the order of their numbers.
     #[getter]
     fn held<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, Shard>>> {
-        let held = py.detach(|| self.running().held());
+        let held = py.detach(|| self.running.native().held());
         held.into_iter().map(|shard| object(py, shard)).collect()
     }
 
     /// The number of workers at the last look, this one among them; 0 before it has joined, and while it stands by.
     #[getter]
     fn members(&self) -> usize {
-        self.running().members()
+        self.running.native().members()
     }
 
     /// The error of the last try to join, look or acquire, if it failed: the store is down or refuses, or other workers name
     /// another number of shards; or a callback has raised. That is a CallbackError, caused by the exception.
     #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<PyErr> {
-        self.running().last_error().map(|error| callback::last_error(py, &self.callbacks, &error))
+        self.running.native().last_error().map(|error| callback::last_error(py, &self.running.callbacks, &error))
     }
 
     /// Leaves: `on_loss` is called for all shards at the same time, and each is released when its call has returned. Returns
     /// when that is done; at once in a callback of its own. A signal whose handler raises ends the wait, not the stop. If a
     /// callback raised and this worker has not got that shard since, its exception is raised here.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        self.end(py)?.map_err(|error| callback::ended(py, &self.callbacks, &error))
+        self.running.end(py, false)
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -185,7 +148,11 @@ impl Shards {
     ) -> PyResult<()> {
         drop((error, traceback));
         // The exception of the body is the one to see.
-        if kind.is_some() { self.end(py).map(drop) } else { self.stop(py) }
+        self.running.end(py, kind.is_some())
+    }
+
+    fn _begin_end(&self, py: Python<'_>, has_raised: bool) -> PyResult<Operation> {
+        self.running.begin_end(py, has_raised)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -193,11 +160,11 @@ impl Shards {
     }
 
     fn __repr__(&self) -> String {
-        let name = &self.name;
-        if ffi::shards::is_over(self.running()) {
+        let (name, native) = (&self.name, self.running.native());
+        if native.is_over() {
             return format!("<Shards {name:?} over>");
         }
-        let held: Vec<String> = self.running().held().iter().map(|shard| shard.index().to_string()).collect();
-        format!("<Shards {name:?} held={} members={}>", held.join(","), self.running().members())
+        let held: Vec<String> = native.held().iter().map(|shard| shard.index().to_string()).collect();
+        format!("<Shards {name:?} held={} members={}>", held.join(","), native.members())
     }
 }

@@ -17,8 +17,8 @@ mod runs;
 #[cfg(feature = "metrics")]
 mod samples;
 mod series;
-pub mod shards;
 mod sightings;
+mod terms;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -32,7 +32,6 @@ use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
 use crate::fence::Guards;
-use crate::groups::elect::Election;
 use crate::groups::shards::Shard;
 use crate::host::clock;
 use crate::host::fork;
@@ -61,6 +60,7 @@ pub use runs::{begin_run, check_run, finish, finish_async, run_lease, run_left};
 pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
+pub use terms::{CallbackEnded, CallbackRunner, Ends, Unawaited, begin_to_end, on_gain, on_loss, on_start, on_stop};
 
 /// The same client for calls that [`wait`] waits for: they send their requests on the calling thread.
 pub fn by_thread(client: &Client) -> Client {
@@ -228,15 +228,6 @@ pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: i
     exec::block_on_until(lease.ended(), pause).is_some()
 }
 
-/// See [`Election::resign`]; waits no longer once `interrupted` answers `true`, and the candidacy ends all the same.
-///
-/// # Errors
-/// As there.
-pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
-    election.resign_until(SLICE, interrupted);
-    election.failure().map_or(Ok(()), Err)
-}
-
 /// Lets a write to an item through, as [`Guards::with`](crate::fence::Guards::with) does, or with a `number`
 /// [`Guards::with_in_order`](crate::fence::Guards::with_in_order): for a host whose code must not run under a frame of
 /// ours. Nobody can claim the item before the answer is dropped, on any thread.
@@ -245,22 +236,6 @@ pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) -> Result<
 /// As there.
 pub fn enter(guards: &Guards, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
     guards.enter(item, token, number)
-}
-
-/// Resigns without waiting for the end of the term, for a callback that the end itself waits for.
-pub fn begin_to_resign(election: &Election) {
-    election.begin_to_resign();
-}
-
-/// As [`begin_to_resign`], of an election that is not needed any more: for a thread that the callbacks may want, and which can neither wait for
-/// them nor drop the election therefore.
-pub fn dismiss(election: Election) {
-    election.dismiss();
-}
-
-/// Tells if the candidacy has ended: it was resigned, or its client was closed.
-pub fn is_over(election: &Election) -> bool {
-    election.is_over()
 }
 
 /// Closes several clients at once, so that they share one patience of 2 s; clients that a forked child inherited are left

@@ -1,29 +1,25 @@
 //! Leader election: a candidate that acquires a lock again and again.
 
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tracing::Level;
-
-use crate::callbacks::{self, RESTS};
+use crate::callbacks::{self, Ending, RESTS};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
+use crate::groups::term::{self, Ended, Ends, Running, Term};
 use crate::host::clock;
-use crate::host::fork;
-use crate::host::sync::thread::{self, JoinHandle};
-use crate::host::sync::{Arc, Condvar, Mutex};
+use crate::host::sync::{Arc, Condvar, Mutex, thread};
 use crate::locks::lease::Lease;
-use crate::reports;
 
 /// The longest that one attempt waits for the lock. After it, the candidate can tell a lock that is held from a store that does
 /// not answer.
 const CAMPAIGN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
-type OnStart = Box<dyn FnMut(&Arc<Lease>) + Send>;
-type OnStop = Box<dyn FnMut(Option<&Error>) + Send>;
+type OnStart = Box<dyn FnMut(&Arc<Lease>) -> Ending + Send>;
+type OnStop = Box<dyn FnMut(Option<&Error>) -> Ending + Send>;
 
 /// A request to stand for election; [`ElectionRequest::start`] begins to campaign.
 #[must_use = "nobody stands for election until the request is started"]
@@ -64,17 +60,29 @@ impl ElectionRequest {
     /// work and return; a term can only be ended in good time while it does. If it panics, `on_stop` is called, the term ends, and
     /// the candidate stands again after a pause of 1 s, which doubles up to a minute; an ERROR event and
     /// [`Election::last_error`] tell it.
-    pub fn on_start(mut self, callback: impl FnMut(&Arc<Lease>) + Send + 'static) -> Self {
-        self.on_start = Some(Box::new(callback));
-        self
+    pub fn on_start(self, mut callback: impl FnMut(&Arc<Lease>) + Send + 'static) -> Self {
+        self.started(move |lease| {
+            callback(lease);
+            callbacks::returned()
+        })
     }
 
     /// Called each time a term ends, on the election's own thread: with the reason when it was lost, without when this
     /// candidate resigned. The work must have stopped when it returns. If it panics, the lock is released all the same, and the
     /// candidate stands again after a pause.
-    pub fn on_stop(mut self, callback: impl FnMut(Option<&Error>) + Send + 'static) -> Self {
-        self.on_stop = Some(Box::new(callback));
-        self
+    pub fn on_stop(self, mut callback: impl FnMut(Option<&Error>) + Send + 'static) -> Self {
+        self.stopped(move |loss| {
+            callback(loss);
+            callbacks::returned()
+        })
+    }
+
+    pub(crate) fn started(self, callback: impl FnMut(&Arc<Lease>) -> Ending + Send + 'static) -> Self {
+        Self { on_start: Some(Box::new(callback)), ..self }
+    }
+
+    pub(crate) fn stopped(self, callback: impl FnMut(Option<&Error>) -> Ending + Send + 'static) -> Self {
+        Self { on_stop: Some(Box::new(callback)), ..self }
     }
 
     /// Begins to campaign, on a thread of its own, until the election is resigned or dropped.
@@ -93,33 +101,32 @@ impl ElectionRequest {
             leasehold_core::Owner::new(owner)?;
         }
         let shared = Arc::new(Shared::default());
-        let (of_thread, generation) = (Arc::clone(&shared), fork::generation());
-        let campaign = move || {
-            let _over = MarkOver(&of_thread);
-            self.campaign(&of_thread);
-        };
-        let thread = thread::Builder::new()
-            .name("leasehold-election".to_owned())
-            .spawn(campaign)
-            .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
-        Ok(Election { shared, thread: Some(thread), generation })
+        let of_thread = Arc::clone(&shared);
+        let running = Running::start("leasehold-election", move || self.campaign(&of_thread))?;
+        Ok(Election { shared, running })
     }
 
     fn campaign(mut self, shared: &Shared) {
         let mut rests = RESTS;
         while !shared.is_resigned() && !self.client.driver().is_closing() {
             match self.campaign_once(shared) {
-                Some(Ok(lease)) => match self.lead(Arc::new(lease), shared) {
-                    Ok(()) => rests = RESTS,
-                    Err(()) => self.rest(shared, rests.next()),
-                },
+                Some(Ok(lease)) => {
+                    let ended = self.lead(Arc::new(lease), shared);
+                    if ended.has_failed {
+                        self.rest(shared, rests.next());
+                        continue;
+                    }
+                    rests = RESTS;
+                    // After it resigned, a candidate lets others go first.
+                    if !ended.is_lost {
+                        shared.pause(PAUSE);
+                    }
+                }
                 // Another candidate leads.
                 Some(Err(error)) if error.kind() == ErrorKind::TimedOut => shared.end_term(None),
                 Some(Err(error)) => {
                     shared.end_term(Some(error.clone()));
-                    reports::queue(Level::WARN, move || {
-                        tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
-                    });
+                    term::report("the election could not be held; it is tried again", error);
                     shared.pause(PAUSE);
                 }
                 None => return,
@@ -157,54 +164,51 @@ impl ElectionRequest {
         }
     }
 
-    /// One term, from the grant to its end of whatever kind.
-    ///
-    /// # Errors
-    /// A callback has failed, which is noted; the lock was given back.
-    fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Result<(), ()> {
+    fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Ended {
         shared.begin_term(&lease);
-        let (on_start, on_stop) = (&mut self.on_start, &mut self.on_stop);
-        let started = callbacks::run(&self.resource, "on_start", || {
-            on_start.iter_mut().for_each(|on_start| on_start(&lease));
-        });
-        let is_started = started.is_ok();
-        shared.note_failure(started.err().flatten());
-        let mut ended = Box::pin(lease.ended());
-        let end = is_started.then(|| {
-            exec::block_on(std::future::poll_fn(|context| {
-                if shared.poll_resigned(context.waker()) {
-                    return Poll::Ready(None);
-                }
-                ended.as_mut().poll(context)
-            }))
-        });
-        shared.end_term(None);
-        let lost = || lease.check(Duration::ZERO).err().filter(|error| error.kind() == ErrorKind::Lost);
-        let loss = end.flatten().or_else(lost);
-        let stopped = callbacks::run(&self.resource, "on_stop", || {
-            on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref()));
-        });
-        let is_stopped = stopped.is_ok();
-        if is_started && !is_stopped {
-            shared.note_failure(stopped.err().flatten());
+        exec::block_on(term::hold(&mut Leading { lease, request: self, shared }))
+    }
+}
+
+/// A candidate that was elected.
+struct Leading<'a> {
+    lease: Arc<Lease>,
+    request: &'a mut ElectionRequest,
+    shared: &'a Shared,
+}
+
+impl Term for Leading<'_> {
+    const CALLBACKS: (&'static str, &'static str) = ("on_start", "on_stop");
+    const UNCONFIRMED: &'static str = "the term has ended, and its release is not confirmed";
+
+    fn lease(&self) -> &Lease {
+        &self.lease
+    }
+
+    fn start(&mut self) -> Ending {
+        self.request.on_start.as_mut().map_or_else(callbacks::returned, |on_start| on_start(&self.lease))
+    }
+
+    fn stop(&mut self, loss: Option<&Error>) -> Ending {
+        self.request.on_stop.as_mut().map_or_else(callbacks::returned, |on_stop| on_stop(loss))
+    }
+
+    fn poll_leaving(&self, context: &Context<'_>) -> bool {
+        self.shared.poll_resigned(context.waker())
+    }
+
+    fn started(&self, started: &Result<(), Option<Error>>) {
+        self.shared.note_failure(started.as_ref().err().cloned().flatten());
+    }
+
+    fn ending(&self) {
+        self.shared.end_term(None);
+    }
+
+    fn stopped(&self, failed: &Result<(), Option<Error>>) {
+        if let Err(failure) = failed {
+            self.shared.note_failure(failure.clone());
         }
-        if loss.is_none()
-            && let Err(error) = exec::block_on(lease.release_by(Caller::Blocking))
-            // A loss that the release has found is reported as one.
-            && error.kind() == ErrorKind::StoreUnavailable
-        {
-            reports::queue(Level::WARN, move || {
-                tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");
-            });
-        }
-        if !(is_started && is_stopped) {
-            return Err(());
-        }
-        // After it resigned, a candidate lets others go first.
-        if loss.is_none() {
-            shared.pause(PAUSE);
-        }
-        Ok(())
     }
 }
 
@@ -212,8 +216,7 @@ impl ElectionRequest {
 #[must_use = "dropping the election resigns"]
 pub struct Election {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-    generation: u64,
+    running: Running,
 }
 
 #[derive(Default)]
@@ -225,8 +228,6 @@ struct Shared {
 #[derive(Default)]
 struct State {
     resigned: bool,
-    /// The thread has nothing left to do.
-    is_over: bool,
     term: Option<Arc<Lease>>,
     last_error: Option<Error>,
     /// The last callback has failed. It stands until `on_start` has returned in a later term.
@@ -258,24 +259,6 @@ impl Election {
         self.end();
         self.failure().map_or(Ok(()), Err)
     }
-
-    /// The failure of a callback that stands: `on_start` has not returned in a later term.
-    pub(crate) fn failure(&self) -> Option<Error> {
-        // In a forked child the mutex may be locked forever, and the failure is the parent's.
-        (self.generation == fork::generation()).then(|| self.shared.state.lock().failure.clone()).flatten()
-    }
-
-    fn end(&mut self) {
-        // In a forked child there is no such thread, and the mutex may be locked forever.
-        if self.generation != fork::generation() {
-            std::mem::forget(self.thread.take());
-            return;
-        }
-        self.shared.resign();
-        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
-            let _ = thread.join();
-        }
-    }
 }
 
 impl Drop for Election {
@@ -284,49 +267,25 @@ impl Drop for Election {
     }
 }
 
-/// Ends that need not wait for the thread, or only in slices of time.
-impl Election {
-    pub(crate) fn is_over(&self) -> bool {
-        self.shared.state.lock().is_over
+impl Ends for Election {
+    fn running(&self) -> &Running {
+        &self.running
     }
 
-    /// As [`Election::resign`], without waiting for the end of the term.
-    pub(crate) fn begin_to_resign(&self) {
-        if self.generation == fork::generation() {
-            self.shared.resign();
-        }
+    fn running_mut(&mut self) -> &mut Running {
+        &mut self.running
     }
 
-    /// As [`Election::resign`], but given up once `interrupted` answers `true`; asked each time a `slice` has passed.
-    pub(crate) fn resign_until(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
-        self.begin_to_resign();
-        if self.generation != fork::generation() {
-            return;
-        }
-        if self.thread.as_ref().is_some_and(|thread| thread.thread().id() == thread::current().id()) {
-            return;
-        }
-        while !self.shared.wait_until_over(slice) {
-            if interrupted() {
-                return;
-            }
-        }
+    fn ask_to_end(&self) {
+        self.shared.resign();
     }
 
-    /// Resigns, and leaves the end of the term to the election's own thread.
-    pub(crate) fn dismiss(mut self) {
-        // Dropping does the rest: in a forked child nothing, and elsewhere there is no thread left to wait for.
-        std::mem::forget(self.thread.take().filter(|_| self.generation != fork::generation()));
+    fn is_called_back(&self) -> bool {
+        self.running.thread() == Some(thread::current().id())
     }
-}
 
-/// Marks the end of the thread, also when it panics.
-struct MarkOver<'a>(&'a Shared);
-
-impl Drop for MarkOver<'_> {
-    fn drop(&mut self) {
-        self.0.state.lock().is_over = true;
-        self.0.changed.notify_all();
+    fn noted_failure(&self) -> Option<Error> {
+        self.shared.state.lock().failure.clone()
     }
 }
 
@@ -366,12 +325,6 @@ impl Shared {
 
     fn note_failure(&self, failure: Option<Error>) {
         self.state.lock().failure = failure;
-    }
-
-    /// Waits at most so long; answers whether the election is over.
-    fn wait_until_over(&self, most: Duration) -> bool {
-        let waited = self.changed.wait_timeout_while(self.state.lock(), most, |state| !state.is_over);
-        waited.is_over
     }
 
     fn pause(&self, time: Duration) {

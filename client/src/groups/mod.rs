@@ -4,3 +4,4 @@ pub(crate) mod elect;
 pub(crate) mod session_news;
 pub(crate) mod sessions;
 pub(crate) mod shards;
+pub(crate) mod term;

@@ -55,7 +55,7 @@ fn on_stop_finds_no_term_however_it_ends() {
     assert_eq!(stopped.recv_timeout(PATIENCE).unwrap(), (Some(None), Some(ErrorKind::Lost)));
 
     elected.recv_timeout(PATIENCE).unwrap();
-    leasehold::ffi::begin_to_resign(shared.lock().unwrap().as_ref().unwrap());
+    leasehold::ffi::begin_to_end(shared.lock().unwrap().as_ref().unwrap());
     let (term, _) = stopped.recv_timeout(PATIENCE).unwrap();
     assert_eq!(term, Some(None));
     shared.lock().unwrap().take().unwrap().resign().unwrap();

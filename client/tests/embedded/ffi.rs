@@ -1,10 +1,12 @@
 //! Blocking calls that bindings to other languages make.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::common::{PATIENCE, eventually, ms, url};
+use leasehold::ffi::{CallbackEnd, CallbackRunner, Unawaited};
 use leasehold::{Client, ClientBuilder, ErrorKind, ffi};
 
 /// Answers `true` from the time on that it has been asked this often.
@@ -172,7 +174,7 @@ fn a_lease_ends_at_the_given_time_and_is_free_at_once() {
 }
 
 #[test]
-fn a_dismissed_election_ends_without_a_wait_for_its_callbacks() {
+fn an_election_that_is_unawaited_ends_without_a_wait_for_its_callbacks() {
     let client = connect("memory:");
     let stand = || {
         let ((began, elected), (may_stop, stop)) = (channel(), channel());
@@ -186,35 +188,71 @@ fn a_dismissed_election_ends_without_a_wait_for_its_callbacks() {
             .start()
             .unwrap();
         elected.recv_timeout(PATIENCE).unwrap();
-        (election, may_stop)
+        (Unawaited::new(election), may_stop)
     };
     let leads = || client.blocking().inspect("leader").unwrap().is_some();
 
     let (election, may_stop) = stand();
     let asked = Cell::new(0);
-    ffi::resign(&election, after(&asked, 2)).unwrap();
-    assert_eq!((asked.get(), ffi::is_over(&election), leads()), (2, false, true));
+    election.end(after(&asked, 2)).unwrap();
+    assert_eq!((asked.get(), election.is_over(), leads()), (2, false, true));
     may_stop.send(()).unwrap();
-    ffi::resign(&election, || false).unwrap();
-    assert!(ffi::is_over(&election) && !leads());
-    ffi::resign(&election, || unreachable!("nothing is left to wait for")).unwrap();
+    election.end(|| false).unwrap();
+    assert!(election.is_over() && !leads());
+    election.end(|| unreachable!("nothing is left to wait for")).unwrap();
 
     let (election, may_stop) = stand();
-    assert!(!ffi::is_over(&election));
-    ffi::dismiss(election);
+    assert!(!election.is_over());
+    drop(election);
     assert!(leads());
     may_stop.send(()).unwrap();
     eventually("the lock is free", || !leads());
 }
 
 #[test]
+fn a_callback_that_runs_elsewhere_ends_when_its_runner_says_so() {
+    let client = connect("memory:");
+    let ((began, elected), (stop, stopped)) = (channel(), channel());
+    let request = ffi::on_start(client.elect("leader"), move |_| {
+        let (runner, ended) = CallbackRunner::new();
+        began.send(runner).unwrap();
+        ended
+    });
+    let request = ffi::on_stop(request, move |loss| {
+        let (runner, ended) = CallbackRunner::new();
+        stop.send((runner, loss.is_some())).unwrap();
+        ended
+    });
+    let election = Arc::new(Unawaited::new(request.start().unwrap()));
+    let failing: CallbackRunner = elected.recv_timeout(PATIENCE).unwrap();
+    assert!(stopped.try_recv().is_err(), "on_start has not ended");
+    failing.end(Err(CallbackEnd(Some("onStart has thrown it".to_owned()))));
+    let (runner, _) = stopped.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(election.last_error().unwrap().to_string(), r#""leader": onStart has thrown it"#);
+    // Dropped, as by an event loop that has ended.
+    drop(runner);
+
+    drop(elected.recv_timeout(PATIENCE).unwrap());
+    eventually("on_start has ended", || election.last_error().is_none());
+    let ended = Arc::clone(&election).ended();
+    let (runner, is_lost): (CallbackRunner, _) = stopped.recv_timeout(PATIENCE).unwrap();
+    assert!(!is_lost && !election.is_over());
+    let asked = Cell::new(0);
+    assert_eq!(ffi::wait(ended, after(&asked, 2)).unwrap_err().kind(), ErrorKind::Cancelled);
+    let ended = Arc::clone(&election).ended();
+    runner.end(Ok(()));
+    ffi::wait(ended, || false).unwrap();
+    assert!(election.is_over() && client.blocking().inspect("leader").unwrap().is_none());
+}
+
+#[test]
 fn a_candidacy_is_over_when_its_client_is_closed() {
     let client = connect("memory:");
-    let election = client.elect("leader").start().unwrap();
+    let election = Unawaited::new(client.elect("leader").start().unwrap());
     eventually("it leads", || election.token().is_some());
-    assert!(!ffi::is_over(&election));
+    assert!(!election.is_over());
     ffi::close([client]).unwrap();
-    eventually("it is over", || ffi::is_over(&election));
+    eventually("it is over", || election.is_over());
 }
 
 #[test]

@@ -1,21 +1,19 @@
 //! A held shard on its own thread, from the grant to its end, and what those threads share with the worker's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Waker};
 
 use leasehold_core::Monotonic;
-use tracing::Level;
 
 use super::{OnGain, OnLoss, Shard};
-use crate::callbacks::{self, RESTS};
-use crate::driver::Caller;
-use crate::error::{Error, ErrorKind};
+use crate::callbacks::{self, Ending, RESTS};
+use crate::error::Error;
 use crate::exec;
+use crate::groups::term::{self, Term};
 use crate::host::clock;
 use crate::host::sync::thread::{self, ThreadId};
 use crate::host::sync::{Arc, Condvar, Mutex};
-use crate::reports;
+use crate::locks::lease::Lease;
 use crate::transport::pauses::Pauses;
 
 pub(super) struct Shared {
@@ -34,8 +32,6 @@ struct State {
     /// None are left once the worker is over, so that what they own is dropped.
     callbacks: Callbacks,
     is_stopping: bool,
-    /// The worker's thread has nothing left to do.
-    is_over: bool,
     /// Something has changed since the worker looked here.
     has_news: bool,
     worker: Option<Waker>,
@@ -89,44 +85,8 @@ impl Shared {
     fn keep(&self, shard: &Arc<Shard>) {
         let _over = MarkOver { shared: self, index: shard.index };
         self.with_holder(shard.index, |holder| holder.thread = Some(thread::current().id()));
-        let Callbacks { on_gain, on_loss } = self.state.lock().callbacks.clone();
-        let resource = shard.resource();
-        let gained = callbacks::run(resource, "on_gain", || on_gain.iter().for_each(|on_gain| on_gain(shard)));
-        if gained.is_ok()
-            && let Some(rest) = self.state.lock().resting.get_mut(&shard.index)
-        {
-            // The pauses go on from here if its end fails.
-            (rest.failure, rest.until) = (None, clock::monotonic());
-        }
-        let mut ended = Box::pin(shard.ended());
-        let end = gained.is_ok().then(|| {
-            exec::block_on(std::future::poll_fn(|context| {
-                if self.poll_leaving(shard.index, context) {
-                    return Poll::Ready(None);
-                }
-                ended.as_mut().poll(context)
-            }))
-        });
-        self.with_holder(shard.index, |holder| holder.is_leaving = true);
-        // One that was to be let go may be lost as well, which is the more urgent news.
-        let loss = end.flatten().or_else(|| shard.check(Duration::ZERO).err().filter(is_loss));
-        let told = callbacks::run(resource, "on_loss", || {
-            on_loss.iter().for_each(|on_loss| on_loss(shard, loss.as_ref()));
-        });
-        match gained.and(told) {
-            Ok(()) => drop(self.state.lock().resting.remove(&shard.index)),
-            Err(failure) => self.rest(shard.index, failure),
-        }
-        // Also of one that was revoked: its record keeps others out until its work has ended, which it has.
-        let released = exec::block_on(shard.release_by(Caller::Blocking));
-        if loss.is_none()
-            && let Err(error) = released
-            && error.kind() == ErrorKind::StoreUnavailable
-        {
-            reports::queue(Level::WARN, move || {
-                tracing::warn!(target: "leasehold", error = %error, "a shard was let go, and its release is not confirmed");
-            });
-        }
+        let callbacks = self.state.lock().callbacks.clone();
+        exec::block_on(term::hold(&mut Held { shard, callbacks, shared: self }));
     }
 
     fn with_holder<R>(&self, index: usize, change: impl FnOnce(&mut Holder) -> R) -> Option<R> {
@@ -199,14 +159,6 @@ impl Shared {
         self.state.lock().is_stopping
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.state.lock().is_over
-    }
-
-    pub(super) fn wait_until_over(&self, most: Duration) -> bool {
-        self.changed.wait_timeout_while(self.state.lock(), most, |state| !state.is_over).is_over
-    }
-
     /// Tells if the calling thread is that of a shard, which must not wait for itself.
     pub(super) fn is_called_back(&self) -> bool {
         let own = thread::current().id();
@@ -251,16 +203,60 @@ impl Shared {
     }
 }
 
-/// Marks the end of the worker's thread, also when it panics.
-pub(super) struct MarkWorkerOver(pub(super) Arc<Shared>);
+/// A shard that was gained.
+struct Held<'a> {
+    shard: &'a Arc<Shard>,
+    callbacks: Callbacks,
+    shared: &'a Shared,
+}
 
-impl Drop for MarkWorkerOver {
+impl Term for Held<'_> {
+    const CALLBACKS: (&'static str, &'static str) = ("on_gain", "on_loss");
+    const UNCONFIRMED: &'static str = "a shard was let go, and its release is not confirmed";
+
+    fn lease(&self) -> &Lease {
+        self.shard
+    }
+
+    fn start(&mut self) -> Ending {
+        self.callbacks.on_gain.as_ref().map_or_else(callbacks::returned, |on_gain| on_gain(self.shard))
+    }
+
+    fn stop(&mut self, loss: Option<&Error>) -> Ending {
+        self.callbacks.on_loss.as_ref().map_or_else(callbacks::returned, |on_loss| on_loss(self.shard, loss))
+    }
+
+    fn poll_leaving(&self, context: &Context<'_>) -> bool {
+        self.shared.poll_leaving(self.shard.index, context)
+    }
+
+    fn started(&self, started: &Result<(), Option<Error>>) {
+        if started.is_ok()
+            && let Some(rest) = self.shared.state.lock().resting.get_mut(&self.shard.index)
+        {
+            // The pauses go on from here if its end fails.
+            (rest.failure, rest.until) = (None, clock::monotonic());
+        }
+    }
+
+    fn ending(&self) {
+        self.shared.with_holder(self.shard.index, |holder| holder.is_leaving = true);
+    }
+
+    fn stopped(&self, failed: &Result<(), Option<Error>>) {
+        match failed {
+            Ok(()) => drop(self.shared.state.lock().resting.remove(&self.shard.index)),
+            Err(failure) => self.shared.rest(self.shard.index, failure.clone()),
+        }
+    }
+}
+
+/// Drops the callbacks with all that they own once the worker is over, also when its thread panics.
+pub(super) struct DropCallbacks(pub(super) Arc<Shared>);
+
+impl Drop for DropCallbacks {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.is_over = true;
-        let callbacks = std::mem::take(&mut state.callbacks);
-        drop(state);
-        self.0.changed.notify_all();
+        let callbacks = std::mem::take(&mut self.0.state.lock().callbacks);
         drop(callbacks);
     }
 }
@@ -278,13 +274,10 @@ impl Drop for MarkOver<'_> {
     }
 }
 
-fn is_loss(error: &Error) -> bool {
-    error.kind() == ErrorKind::Lost
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn a_look_does_not_hide_the_failure_of_a_callback() {

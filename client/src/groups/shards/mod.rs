@@ -9,16 +9,16 @@ use std::time::Duration;
 
 use leasehold_core::config::Span;
 
+use crate::callbacks::{self, Ending};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::Error;
-use crate::host::fork;
+use crate::groups::term::{Ends, Running};
 use crate::host::sync::Arc;
-use crate::host::sync::thread::{self, JoinHandle};
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
 use crate::sizes::{self, Size};
-use holder::{Callbacks, MarkWorkerOver, Shared};
+use holder::{Callbacks, DropCallbacks, Shared};
 use worker::Worker;
 
 const DEFAULT_COUNT: usize = 16;
@@ -26,8 +26,8 @@ const DEFAULT_COUNT: usize = 16;
 const LOOK: Duration = Duration::from_secs(5);
 const SHORTEST_LOOK: Duration = Duration::from_millis(100);
 
-pub(crate) type OnGain = dyn Fn(&Arc<Shard>) + Send + Sync;
-pub(crate) type OnLoss = dyn Fn(&Arc<Shard>, Option<&Error>) + Send + Sync;
+type OnGain = dyn Fn(&Arc<Shard>) -> Ending + Send + Sync;
+type OnLoss = dyn Fn(&Arc<Shard>, Option<&Error>) -> Ending + Send + Sync;
 
 /// A request to work on shards beside other workers; [`ShardsRequest::start`] joins them.
 ///
@@ -96,15 +96,32 @@ impl ShardsRequest {
     /// `on_loss` is called, and the shard is let go and not sought for 1 s, which doubles up to a minute. Other workers take it if
     /// they have fewer than their share. A worker whose whole share has failed leaves its place among the members for so long, so
     /// that the others' shares grow. An ERROR event and [`Shards::last_error`] tell it.
-    pub fn on_gain(mut self, callback: impl Fn(&Arc<Shard>) + Send + Sync + 'static) -> Self {
-        self.callbacks.on_gain = Some(Arc::new(callback));
-        self
+    pub fn on_gain(self, callback: impl Fn(&Arc<Shard>) + Send + Sync + 'static) -> Self {
+        self.gained(move |shard| {
+            callback(shard);
+            callbacks::returned()
+        })
     }
 
     /// Called when a shard ends, on its thread: with the reason when it was lost, without when it is to be let go. The work on it
     /// must have stopped when this returns; only then is the shard released, and it is renewed until then. If it panics, the shard
     /// is released all the same.
-    pub fn on_loss(mut self, callback: impl Fn(&Arc<Shard>, Option<&Error>) + Send + Sync + 'static) -> Self {
+    pub fn on_loss(self, callback: impl Fn(&Arc<Shard>, Option<&Error>) + Send + Sync + 'static) -> Self {
+        self.lost(move |shard, loss| {
+            callback(shard, loss);
+            callbacks::returned()
+        })
+    }
+
+    pub(crate) fn gained(mut self, callback: impl Fn(&Arc<Shard>) -> Ending + Send + Sync + 'static) -> Self {
+        self.callbacks.on_gain = Some(Arc::new(callback));
+        self
+    }
+
+    pub(crate) fn lost(
+        mut self,
+        callback: impl Fn(&Arc<Shard>, Option<&Error>) -> Ending + Send + Sync + 'static,
+    ) -> Self {
         self.callbacks.on_loss = Some(Arc::new(callback));
         self
     }
@@ -127,17 +144,12 @@ impl ShardsRequest {
         }
         let shared = Arc::new(Shared::new(self.callbacks));
         let worker = Worker::new(self.client, self.size, shards, self.request, self.every, Arc::clone(&shared))?;
-        let thread = thread::Builder::new()
-            .name("leasehold-shards".to_owned())
-            .spawn({
-                let over = MarkWorkerOver(Arc::clone(&shared));
-                move || {
-                    let _over = over;
-                    worker.run();
-                }
-            })
-            .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
-        Ok(Shards { shared, thread: Some(thread), generation: fork::generation() })
+        let callbacks = DropCallbacks(Arc::clone(&shared));
+        let running = Running::start("leasehold-shards", move || {
+            let _callbacks = callbacks;
+            worker.run();
+        })?;
+        Ok(Shards { shared, running })
     }
 }
 
@@ -145,8 +157,7 @@ impl ShardsRequest {
 #[must_use = "dropping it lets go of all shards"]
 pub struct Shards {
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-    generation: u64,
+    running: Running,
 }
 
 impl Shards {
@@ -176,23 +187,6 @@ impl Shards {
         self.end();
         self.failure().map_or(Ok(()), Err)
     }
-
-    pub(crate) fn failure(&self) -> Option<Error> {
-        // In a forked child the mutex may be locked forever, and the failure is the parent's.
-        (self.generation == fork::generation()).then(|| self.shared.failure()).flatten()
-    }
-
-    fn end(&mut self) {
-        // In a forked child there is no such thread, and the mutex may be locked forever.
-        if self.generation != fork::generation() {
-            std::mem::forget(self.thread.take());
-            return;
-        }
-        self.shared.stop();
-        if let Some(thread) = self.thread.take().filter(|_| !self.shared.is_called_back()) {
-            let _ = thread.join();
-        }
-    }
 }
 
 impl Drop for Shards {
@@ -201,37 +195,25 @@ impl Drop for Shards {
     }
 }
 
-/// Ends that need not wait for the thread, or only in slices of time.
-impl Shards {
-    pub(crate) fn is_over(&self) -> bool {
-        self.shared.is_over()
+impl Ends for Shards {
+    fn running(&self) -> &Running {
+        &self.running
     }
 
-    /// As [`Shards::stop`], without waiting for the end of any shard.
-    pub(crate) fn begin_to_stop(&self) {
-        if self.generation == fork::generation() {
-            self.shared.stop();
-        }
+    fn running_mut(&mut self) -> &mut Running {
+        &mut self.running
     }
 
-    /// As [`Shards::stop`], but given up once `interrupted` answers `true`; asked each time a `slice` has passed.
-    pub(crate) fn stop_until(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
-        self.begin_to_stop();
-        if self.generation != fork::generation() || self.shared.is_called_back() {
-            return;
-        }
-        while !self.shared.wait_until_over(slice) {
-            if interrupted() {
-                return;
-            }
-        }
+    fn ask_to_end(&self) {
+        self.shared.stop();
     }
 
-    /// Begins to stop, and leaves the rest to the threads.
-    pub(crate) fn dismiss(mut self) {
-        self.begin_to_stop();
-        // Dropping waits for no thread then.
-        std::mem::forget(self.thread.take());
+    fn is_called_back(&self) -> bool {
+        self.shared.is_called_back()
+    }
+
+    fn noted_failure(&self) -> Option<Error> {
+        self.shared.failure()
     }
 }
 

@@ -10,7 +10,6 @@ use std::time::Duration;
 use leasehold_core::config::Drift;
 use leasehold_core::time::{Format, fraction_of, observed_until};
 use leasehold_core::{Monotonic, Resource, Version};
-use tracing::Level;
 
 use super::Shard;
 use super::holder::Shared;
@@ -19,13 +18,13 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, LockInfo};
 use crate::exec::{self, Pause};
+use crate::groups::term;
 use crate::host::clock;
 use crate::host::entropy;
 use crate::host::sync::Arc;
 use crate::locks::any;
 use crate::locks::lease::Lease;
 use crate::locks::request::{LockRequest, Until};
-use crate::reports;
 use crate::sizes::{self, Size};
 
 /// How often the number of shards is compared with the record, which quorums do not keep forever.
@@ -268,9 +267,7 @@ impl Worker {
         self.members = None;
         self.seeking.clear();
         self.shared.note(Some(error.clone()));
-        reports::queue(Level::WARN, move || {
-            tracing::warn!(target: "leasehold", error = %error, "shards could not be shared; it is tried again");
-        });
+        term::report("shards could not be shared; it is tried again", error);
     }
 
     /// Waits until there is something to do; `None` when it is time for the next look, or a shard has rested.
