@@ -14,7 +14,8 @@ import { parsed } from "./urls.mjs";
 
 const { LOCK, RUN, TRY, options, text, texts } = shared;
 const { ConfigError, LockBusyError, LockTimeoutError, StoreRefusedError, StoreUnavailableError } = errors;
-const CONNECT = {
+/** The types are held against it. */
+export const CONNECT = /** @type {const} */ ({
   owner: "text",
   driftPpm: "number",
   requestTimeout: "number",
@@ -22,7 +23,7 @@ const CONNECT = {
   quorumId: "text",
   credentials: "object or function",
   fetch: "function",
-};
+});
 
 /** `connect` over a component; `load` makes its instances. */
 export function connector(load) {

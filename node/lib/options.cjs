@@ -14,8 +14,9 @@ const KINDS = {
   AbortSignal: (value) => value instanceof AbortSignal,
 };
 
+// The types hold these against those of the declarations: types/lib/options.mts.
 const LENGTH = "number";
-const CONNECT = {
+const CONNECT = /** @type {const} */ ({
   owner: "text",
   session: "text",
   driftPpm: "number",
@@ -23,20 +24,20 @@ const CONNECT = {
   maxTtl: LENGTH,
   quorumId: "text",
   createQuorum: "true or false",
-};
-const ALL = { ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" };
-const LOCK = { ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" };
+});
+const ALL = /** @type {const} */ ({ ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" });
+const LOCK = /** @type {const} */ ({ ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" });
 const { wait: _, ...TRY } = LOCK;
 /** For stores of all kinds: those that keep a line of waiters, and those where only observers can declare a holder dead. */
-const NATIVE = { fair: "true or false", watchHolder: "true or false" };
-const NATIVE_LOCK = { ...LOCK, ...NATIVE };
-const NATIVE_TRY = { ...TRY, ...NATIVE };
-const ANY = { ...ALL, data: "Uint8Array or Buffer" };
+const NATIVE = /** @type {const} */ ({ fair: "true or false", watchHolder: "true or false" });
+const NATIVE_LOCK = /** @type {const} */ ({ ...LOCK, ...NATIVE });
+const NATIVE_TRY = /** @type {const} */ ({ ...TRY, ...NATIVE });
+const ANY = /** @type {const} */ ({ ...ALL, data: "Uint8Array or Buffer" });
 const { wait: __, ...TRY_ALL } = ALL;
-const TRY_ANY = { ...TRY_ALL, data: ANY.data };
-const RW_LOCK = { readers: "number" };
-const WATCH = { every: LENGTH, signal: "AbortSignal" };
-const RUN = {
+const TRY_ANY = /** @type {const} */ ({ ...TRY_ALL, data: ANY.data });
+const RW_LOCK = /** @type {const} */ ({ readers: "number" });
+const WATCH = /** @type {const} */ ({ every: LENGTH, signal: "AbortSignal" });
+const RUN = /** @type {const} */ ({
   key: "text",
   every: LENGTH,
   offset: LENGTH,
@@ -45,12 +46,12 @@ const RUN = {
   ...LOCK,
   trustQuorum: "true or false",
   evenIfDone: "true or false",
-};
-const NATIVE_RUN = { ...RUN, watchHolder: NATIVE.watchHolder };
-const HOLDER = { token: "number", owner: "text" };
-const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
+});
+const NATIVE_RUN = /** @type {const} */ ({ ...RUN, watchHolder: NATIVE.watchHolder });
+const HOLDER = /** @type {const} */ ({ token: "number", owner: "text" });
+const ELECT = /** @type {const} */ ({ ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" });
 
-const SHARDS = { count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH, onGain: "function", onLoss: "function" };
+const SHARDS = /** @type {const} */ ({ count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH, onGain: "function", onLoss: "function" });
 
 /** Numbers without a unit. */
 const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries"]);
