@@ -13,6 +13,8 @@ use std::process::Command;
 
 /// The package, and the pinned versions of what builds and tests it, and of the libraries that it is tested with.
 const PACKAGE: &str = "python";
+const PACKAGE_SOURCE: &str = "python/leasehold";
+const TESTS: &str = "python/tests";
 const REQUIREMENTS: [&str; 2] = ["python/requirements.txt", "python/libraries.txt"];
 /// Programs as newcomers write them, and their judge.
 const PROGRAMS: &str = "testing/programs";
@@ -60,36 +62,68 @@ pub struct Installed {
     wheel: PathBuf,
 }
 
-/// All that the package has to pass.
-pub fn test(steps: &mut Steps, Installed { python, wheel }: &Installed) -> Result {
-    let target = run::target()?.join(PACKAGE);
-    let tests = run::root().join(PACKAGE).join("tests");
-    let settings = run::root().join(PACKAGE).join("pyproject.toml");
+/// Processes that share the tests: most of them wait for servers and leases, and one process does one thing at a time.
+pub const SHARES: usize = 3;
 
-    let report = steps.logs().map(|logs| logs.report("python, tests"));
-    // From the folder of the tests: beside the package's source, that would be imported in its place.
-    let mut module = |name: &str, args: &[&str], rest: &[&Path]| {
-        let mut command = Command::new(python);
-        command.current_dir(&tests).arg("-m").args(args).args(rest);
-        servers::tell(steps, &mut command)?;
-        command.env("MYPY_CACHE_DIR", target.join("mypy")).env("PYTHONDONTWRITEBYTECODE", "1");
-        command.env("HYPOTHESIS_STORAGE_DIRECTORY", target.join("hypothesis"));
-        steps.run(name, command)
+/// All that the package has to pass.
+fn test(steps: &mut Steps, installed: &Installed) -> Result {
+    check(steps, installed)?;
+    (0..SHARES).try_for_each(|share| run_share(steps, installed, share))
+}
+
+/// The types, and the wheel where nothing else is.
+pub fn check(steps: &mut Steps, Installed { python, wheel }: &Installed) -> Result {
+    let target = run::target()?.join(PACKAGE);
+    let settings = run::root().join(PACKAGE).join("pyproject.toml");
+    let mypy = |module: &str| {
+        let mut command = tool(python, module);
+        command.env("MYPY_CACHE_DIR", target.join("mypy"));
+        command
     };
-    module("python, stubs", &["mypy.stubtest", "leasehold._native", "--mypy-config-file"], &[&settings])?;
-    let source = run::root().join(PACKAGE).join("leasehold");
-    let examples = run::root().join("examples").join(PACKAGE);
-    let programs = run::root().join(PROGRAMS);
-    let (programs, judge) = (programs.join(PACKAGE), programs.join("judge"));
-    let typed = [&settings, &source, &tests, &examples, &programs, &judge].map(PathBuf::as_path);
-    module("python, types", &["mypy", "--config-file"], &typed)?;
-    // With all that was printed and logged, also where nothing failed.
-    let told =
-        report.iter().flat_map(|path| ["--junitxml".into(), path.clone(), "-o".into(), "junit_logging=all".into()]);
-    let told: Vec<PathBuf> = told.collect();
-    let args: Vec<&Path> = [settings.as_path(), &tests].into_iter().chain(told.iter().map(PathBuf::as_path)).collect();
-    module("python, tests", &["pytest", "-c"], &args)?;
+    let mut stubs = mypy("mypy.stubtest");
+    stubs.args(["leasehold._native", "--mypy-config-file"]).arg(&settings);
+    steps.run("python, stubs", stubs)?;
+    let mut types = mypy("mypy");
+    types.arg("--config-file").arg(&settings).args([PACKAGE_SOURCE, TESTS].map(|path| run::root().join(path)));
+    types.arg(run::root().join("examples").join(PACKAGE));
+    types.args([PACKAGE, "judge"].map(|part| run::root().join(PROGRAMS).join(part)));
+    steps.run("python, types", types)?;
     steps.timed("python, wheel alone", || works_alone(python, wheel, &target.join("alone")))
+}
+
+/// One of the processes that share the tests.
+pub fn run_share(steps: &mut Steps, Installed { python, .. }: &Installed, share: usize) -> Result {
+    let name = format!("python, tests {}", share + 1);
+    let mut tests = tool(python, "pytest");
+    servers::tell(steps, &mut tests)?;
+    tests.env("HYPOTHESIS_STORAGE_DIRECTORY", run::target()?.join(PACKAGE).join("hypothesis"));
+    tests.arg("-c").arg(run::root().join(PACKAGE).join("pyproject.toml"));
+    if let Some(logs) = steps.logs() {
+        // With all that was printed and logged, also where nothing failed.
+        tests.arg("--junitxml").arg(logs.report(&name)).args(["-o", "junit_logging=all"]);
+    }
+    tests.args(test_files()?.iter().skip(share).step_by(SHARES));
+    steps.run(&name, tests)
+}
+
+/// A module of the tools, in the folder of the tests: beside the package's source, that would be imported in its place.
+fn tool(python: &Path, module: &str) -> Command {
+    let mut command = Command::new(python);
+    command.current_dir(run::root().join(TESTS)).args(["-m", module]).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+fn test_files() -> Result<Vec<PathBuf>> {
+    let folder = run::root().join(TESTS);
+    let listed = fs::read_dir(&folder);
+    let listed = listed.map_err(|error| Failure::new(format!("cannot list {}: {error}", folder.display())))?;
+    let is_test = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "py")
+            && path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("test_"))
+    };
+    let mut files: Vec<PathBuf> = listed.flatten().map(|entry| entry.path()).filter(is_test).collect();
+    files.sort();
+    Ok(files)
 }
 
 /// Builds the wheel, and installs it beside the tools.

@@ -86,10 +86,17 @@ pub fn run_all(steps: &mut Steps) -> Result {
             built.wait(steps)?;
             python::install(steps)
         });
-        tracks.run("Python", |steps| {
+        tracks.run("Python, types", |steps| {
             let wheel = wheel.wait(steps)?;
-            python::test(steps, wheel)
+            python::check(steps, wheel)
         });
+        for share in 0..python::SHARES {
+            let wheel = &wheel;
+            tracks.run("Python", move |steps| {
+                let wheel = wheel.wait(steps)?;
+                python::run_share(steps, wheel, share)
+            });
+        }
         tracks.start(&made, |steps| {
             compiled.wait(steps)?;
             modules.wait(steps)?;
