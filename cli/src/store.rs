@@ -2,7 +2,6 @@
 
 use std::env::{self, VarError};
 use std::ffi::OsString;
-use std::path::Path;
 use std::time::Duration;
 
 use leasehold::blocking::Client;
@@ -88,12 +87,8 @@ impl Target {
             if !all.is_empty() {
                 all.push(" ");
             }
-            match store {
-                StoreUrl::Sqlite { path } => all.push(whole(path)),
-                #[cfg(feature = "dynamodb")]
-                StoreUrl::Dynamodb(url) => all.push(url.in_full()),
-                store => all.push(named.get(index).map_or_else(|| store.to_string(), |text| (*text).to_owned())),
-            }
+            let as_given = || named.get(index).map_or_else(|| store.to_string(), |text| (*text).to_owned()).into();
+            all.push(store.handed_on().unwrap_or_else(as_given));
         }
         all
     }
@@ -136,34 +131,16 @@ impl Stores for Target {
     }
 }
 
-/// The urls for people, without secrets; files by their full paths, because a relative one means another file in
-/// another folder.
+/// The urls for people, without secrets.
 pub(crate) fn shown(stores: &[StoreUrl]) -> String {
-    let shown = stores.iter().map(|store| {
-        if let StoreUrl::Sqlite { path } = store {
-            whole(path).to_string_lossy().into_owned()
-        } else {
-            store.to_string()
-        }
-    });
-    shown.collect::<Vec<_>>().join(" ")
-}
-
-/// The url of a file by its full path.
-fn whole(path: &Path) -> OsString {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // Two slashes after the colon belong to the url, not to the path.
-    let is_long = path.as_os_str().as_encoded_bytes().starts_with(b"//");
-    let mut url = OsString::from(if is_long { "sqlite://" } else { "sqlite:" });
-    url.push(path);
-    url
+    stores.iter().map(StoreUrl::shown).collect::<Vec<_>>().join(" ")
 }
 
 /// Tells if the environment names these stores, in any spelling.
 pub(crate) fn is_in_environment(stores: &[StoreUrl]) -> bool {
     let named = env::var(STORE).ok().filter(|text| !text.trim().is_empty()).and_then(|text| text.urls().ok());
-    let names = |stores: &[StoreUrl]| stores.iter().map(StoreUrl::node_name).collect::<Vec<_>>();
-    named.is_some_and(|named| names(&named) == names(stores))
+    let names = |stores: &[StoreUrl]| stores.iter().map(|store| store.node_name().ok()).collect::<Option<Vec<_>>>();
+    named.is_some_and(|named| names(&named).is_some_and(|named| Some(named) == names(stores)))
 }
 
 /// An environment variable; an empty one counts as not set.
@@ -186,7 +163,7 @@ fn once<T>(name: &str, mut given: impl Iterator<Item = T>) -> Result<Option<T>, 
 
 /// A lock that no other process can see would be worse than none.
 pub(crate) fn must_be_shared(stores: &[StoreUrl]) -> Result<(), Failure> {
-    match stores.iter().find(|store| matches!(store, StoreUrl::Memory { .. })) {
+    match stores.iter().find(|store| store.is_of_one_process()) {
         Some(store) => Err(Failure::usage(format!(
             "the store {store} lives and ends with one process, so it locks out nobody else; name a store that \
              others share, such as sqlite:locks.db"

@@ -37,7 +37,7 @@ use crate::exec;
 use crate::host::entropy::fill;
 use crate::host::sync::{Arc, thread};
 use crate::stores::Stores;
-use crate::transport::items::{ItemStore, open_items};
+use crate::transport::items::ItemStore;
 use crate::transport::of;
 use crate::url::StoreUrl;
 
@@ -122,7 +122,8 @@ impl Items {
             let what = format!("items are kept by one store, and {} are named: name one of them", urls.len());
             return Err(Trouble::config(what));
         };
-        Ok(Self { store: open_items(url)?, url: Arc::new(url.clone()), tries: TRIES })
+        let place = url.place()?;
+        Ok(Self { store: place.items()?, url: Arc::new(place.into()), tries: TRIES })
     }
 
     /// As [`Items::connect`], without blocking.

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::exec;
 use crate::quorum::{self, Quorum, nodes};
 use crate::stores::Stores;
-use crate::transport;
 use crate::url::StoreUrl;
+use crate::url::place::{Expiry, Place};
 
 /// Settings of a client that are not its stores; start with [`Client::builder`].
 #[derive(Clone, Debug, Default)]
@@ -146,18 +146,19 @@ impl ClientBuilder {
         if let Some(owner) = &self.owner {
             leasehold_core::Owner::new(owner)?;
         }
-        if let [url] = urls.as_slice() {
+        let places = places(&urls)?;
+        if let [url] = places.as_slice() {
             self.refuse_settings_of_a_quorum()?;
-            let transport = transport::open(url)?;
-            quorum::refuse_node(url, &*transport)?;
+            let transport = url.open()?;
+            quorum::refuse_node(&**url, &*transport)?;
             if let (Some(_), Some(why)) = (&self.session, transport.refuses_sessions()) {
                 return Err(Error::config(format!("{url}: {why}")));
             }
-            let config = self.config(&urls, vec![transport.config()])?.with_lines(transport.keeps_line());
+            let config = self.config(&places, vec![transport.config()])?.with_lines(transport.keeps_line());
             let driver = Driver::start(config, vec![transport])?;
-            return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(url.clone()))));
+            return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(Arc::clone(url).into()))));
         }
-        let mut quorum = self.quorum(urls)?;
+        let mut quorum = self.quorum(places)?;
         quorum::check(&quorum)?;
         if self.create == Create::Make {
             quorum.create()?;
@@ -171,17 +172,18 @@ impl ClientBuilder {
     }
 
     /// The nodes, as far as they answer.
-    pub(crate) fn quorum(&self, urls: Vec<StoreUrl>) -> Result<Quorum, Error> {
-        let names: Vec<String> = urls.iter().map(StoreUrl::node_name).collect();
-        nodes::refuse_doubles(&urls, &names)?;
+    fn quorum(&self, places: Vec<Arc<dyn Place>>) -> Result<Quorum, Error> {
+        let names: Vec<String> = places.iter().map(|place| place.node_name()).collect();
+        nodes::refuse_doubles(&places, &names)?;
         // Refuses too many nodes before any of them is asked.
-        let config = self.config(&urls, urls.iter().map(transport::node_config).collect())?;
+        let config = self.config(&places, places.iter().map(|place| place.config()).collect())?;
         let id = nodes::id(self.quorum_id.as_deref(), &names)?;
-        Quorum::open(urls, names, id, self.max_ttl, config)
+        Quorum::open(places, names, id, self.max_ttl, config)
     }
 
-    fn config(&self, urls: &[StoreUrl], nodes: Vec<leasehold_core::NodeConfig>) -> Result<Config, Error> {
-        let observed = (0..).map(NodeId::new).zip(urls).filter(|(_, url)| transport::is_observed(url));
+    fn config(&self, places: &[Arc<dyn Place>], nodes: Vec<leasehold_core::NodeConfig>) -> Result<Config, Error> {
+        let observed =
+            (0..).map(NodeId::new).zip(places).filter(|(_, place)| place.facts().expiry == Expiry::ByObservers);
         let mut config = Config::new(nodes)?.with_observed(observed.map(|(node, _)| node));
         if let Some(session) = &self.session {
             config = config.with_session(SessionLabel::new(session)?);
@@ -220,11 +222,17 @@ impl Quorum {
     /// one twice, and settings outside their bounds.
     pub fn connect(settings: &ClientBuilder, stores: impl Stores) -> Result<Self, Error> {
         let urls = stores.urls()?;
-        if let [only] = urls.as_slice() {
+        let places = places(&urls)?;
+        if let [only] = places.as_slice() {
             return Err(Error::config(format!(
                 "{only} alone is no quorum, and needs no marks: name all nodes, three or five of them"
             )));
         }
-        settings.quorum(urls)
+        settings.quorum(places)
     }
+}
+
+/// The places of stores, with what their urls leave to the environment and to files.
+fn places(urls: &[StoreUrl]) -> Result<Vec<Arc<dyn Place>>, Error> {
+    urls.iter().map(StoreUrl::place).collect()
 }

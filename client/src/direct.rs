@@ -12,9 +12,10 @@ use leasehold_wire::cas::{Answer, Ask};
 use crate::error::Error;
 use crate::exec::block_on;
 use crate::host::clock;
-use crate::transport::items::{ItemStore, open_items};
-use crate::transport::{self, Pool, Transport};
+use crate::transport::items::ItemStore;
+use crate::transport::{Pool, Transport};
 use crate::url::StoreUrl;
+use crate::url::place::Expiry;
 
 /// Far longer than any answer of a busy test server takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,9 +36,9 @@ impl Direct {
     /// # Errors
     /// As for a client.
     pub fn open(url: &str) -> Result<Self, Error> {
-        let url: StoreUrl = url.parse()?;
-        let (is_observed, items) = (transport::is_observed(&url), open_items(&url)?);
-        Ok(Self { is_observed, items, transport: transport::open(&url)? })
+        let place = url.parse::<StoreUrl>()?.place()?;
+        let is_observed = place.facts().expiry == Expiry::ByObservers;
+        Ok(Self { is_observed, items: place.items()?, transport: place.open()? })
     }
 
     /// Returns true if nothing expires by itself, so that observers have to wait.

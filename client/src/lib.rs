@@ -173,18 +173,6 @@ pub use runs::mark::Mark;
 pub use runs::mark_in::MarkStatement;
 pub use runs::once::{Once, Run, RunInfo, RunRequest};
 pub use stores::{DefaultStore, Stores};
-#[cfg(feature = "dynamodb")]
-pub use url::DynamodbUrl;
-#[cfg(feature = "etcd")]
-pub use url::EtcdUrl;
-#[cfg(feature = "http")]
-pub use url::HttpUrl;
-#[cfg(feature = "objects")]
-pub use url::ObjectsUrl;
-#[cfg(feature = "postgres")]
-pub use url::PostgresUrl;
-#[cfg(feature = "redis")]
-pub use url::RedisUrl;
 pub use url::StoreUrl;
 
 /// The examples of the guide to runs are tested with those of this crate.

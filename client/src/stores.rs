@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn one_url_or_a_list_of_them_names_stores() {
-        let one = |name: &str| StoreUrl::Memory { name: Some(name.into()) };
+        let one = |name: &str| format!("memory:{name}").parse::<StoreUrl>().unwrap();
         let two = vec![one("a"), one("b")];
         assert_eq!("memory:a".urls().unwrap(), [one("a")]);
         assert_eq!("memory:a".to_owned().urls().unwrap(), [one("a")]);

@@ -12,7 +12,6 @@ use leasehold_wire::postgres::schema as wire;
 use crate::error::Error;
 use crate::stores::Stores;
 use crate::transport::postgres::Postgres;
-use crate::url::StoreUrl;
 use crate::url::postgres::PostgresUrl;
 
 /// Makes the tables that a single url names, and their schema, unless they are there, and brings those of an earlier version up
@@ -51,10 +50,8 @@ fn parsed(store: &(impl Stores + ?Sized)) -> Result<PostgresUrl, Error> {
     let [url] = urls.as_slice() else {
         return Err(Error::config(format!("{} stores are named, and a table is in one; {FORM}", urls.len())));
     };
-    if let StoreUrl::Postgres(url) = url {
-        return Ok(url.clone());
-    }
-    Err(Error::config(format!("{url} needs no table that SQL makes; {FORM}")))
+    let url = url.resolved()?;
+    url.of().cloned().ok_or_else(|| Error::config(format!("{url} needs no table that SQL makes; {FORM}")))
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use leasehold_wire::dynamodb::table as wire;
 use crate::error::Error;
 use crate::stores::Stores;
 use crate::transport::dynamodb::table as whole;
-use crate::url::StoreUrl;
 use crate::url::dynamodb::DynamodbUrl;
 
 pub use crate::transport::dynamodb::table::Made;
@@ -101,8 +100,6 @@ fn parsed(store: &(impl Stores + ?Sized)) -> Result<DynamodbUrl, Error> {
     let [url] = urls.as_slice() else {
         return Err(Error::config(format!("{} stores are named, and a table is one; {FORM}", urls.len())));
     };
-    if let StoreUrl::Dynamodb(url) = url {
-        return Ok(url.clone());
-    }
-    Err(Error::config(format!("{url} has no table; {FORM}")))
+    let url = url.resolved()?;
+    url.of().cloned().ok_or_else(|| Error::config(format!("{url} has no table; {FORM}")))
 }

@@ -23,6 +23,14 @@ pub(crate) struct Variant {
     pub(crate) stack: Stack,
 }
 
+impl Variant {
+    /// The kind that the parameters `fips` and `dualstack` of a url choose.
+    pub(crate) fn of(fips: Option<bool>, dualstack: Option<bool>) -> Self {
+        let cryptography = if fips == Some(true) { Cryptography::Fips } else { Cryptography::Any };
+        Self { cryptography, stack: if dualstack == Some(true) { Stack::Dual } else { Stack::Ipv4 } }
+    }
+}
+
 /// The encryption modules of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cryptography {

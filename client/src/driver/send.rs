@@ -205,7 +205,7 @@ mod tests {
     use crate::driver::IsTold;
     use crate::error::Error;
     use crate::host::sync::Mutex;
-    use crate::transport::{self, Found, Transport};
+    use crate::transport::{Found, Transport};
     use leasehold_core::member::Marker;
 
     /// A store that the calling thread waits for. It notes how long each request would be awaited if it did not answer.
@@ -219,7 +219,7 @@ mod tests {
 
     impl Awaited {
         fn new(round_trip: Duration) -> Arc<Self> {
-            let memory = transport::open(&"memory:".parse().unwrap()).unwrap();
+            let memory = "memory:".parse::<crate::url::StoreUrl>().unwrap().place().unwrap().open().unwrap();
             Arc::new(Self { memory, waits: Mutex::default(), round_trip, renewed_by: Mutex::default() })
         }
     }

@@ -17,8 +17,9 @@ use crate::error::Error;
 use crate::host::fork;
 use crate::host::sync::mpsc::{Sender, channel};
 use crate::host::sync::{Arc, Mutex, thread};
-use crate::transport::{self, Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use crate::transport::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::url::StoreUrl;
+use crate::url::place::Place;
 use leasehold_scheduler::clock::Standstill;
 use leasehold_scheduler::sync::switch;
 use leasehold_scheduler::{one_in, world};
@@ -46,8 +47,7 @@ pub struct Store {
 impl Store {
     /// An empty one.
     pub fn new(reach: Reach) -> Self {
-        let url: StoreUrl = "memory:".parse().expect("invariant: a url of ours");
-        let memory = transport::open(&url).expect("invariant: memory opens");
+        let memory = place().open().expect("invariant: memory opens");
         Self { memory, reach, loses_one_of: None, unsent: Arc::default() }
     }
 
@@ -73,9 +73,9 @@ impl Store {
             }),
         });
         let transports: Vec<Arc<dyn Transport>> = vec![connection];
-        let config = Config::new(vec![transport::node_config(&url())]).expect("invariant: one node is allowed");
+        let config = Config::new(vec![place().config()]).expect("invariant: one node is allowed");
         let driver = Driver::start(config, transports).expect("invariant: threads can be started");
-        Client::new(driver, Some("a test".to_owned()), Backend::Store(Box::new(url())))
+        Client::new(driver, Some("a test".to_owned()), Backend::Store(Box::new(place().into())))
     }
 
     /// The deadline of a request whose future was dropped before it was sent, if there was one.
@@ -100,8 +100,8 @@ fn is_held(seen: &Seen) -> bool {
     seen.clone().held().is_some()
 }
 
-fn url() -> StoreUrl {
-    "memory:".parse().expect("invariant: a url of ours")
+fn place() -> Arc<dyn Place> {
+    "memory:".parse::<StoreUrl>().and_then(|url| url.place()).expect("invariant: a url of ours")
 }
 
 /// One client's connection to a store.

@@ -13,8 +13,9 @@ use super::status::{NodeStatus, Standing};
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::host::sync::Arc;
-use crate::transport::{Found, LazyStore, Transport, open};
+use crate::transport::{Found, LazyStore, Transport};
 use crate::url::StoreUrl;
+use crate::url::place::Place;
 
 /// The nodes of a quorum, as they answered when it was opened.
 ///
@@ -35,7 +36,7 @@ pub(super) struct Answered {
 impl Quorum {
     /// Without a `max_ttl`, the nodes' own is taken, or else the default.
     pub(crate) fn open(
-        urls: Vec<StoreUrl>,
+        places: Vec<Arc<dyn Place>>,
         names: Vec<String>,
         id: QuorumId,
         max_ttl: Option<Duration>,
@@ -44,9 +45,9 @@ impl Quorum {
         let mut agreed = Agreed::new(id, max_ttl.unwrap_or(Agreed::MAX_TTL))?;
         // The caller's log subscriber also hears the warnings of the connecting threads.
         let log = dispatcher::get_default(Dispatch::clone);
-        let opened = each(&urls, |url| {
+        let opened = each(&places, |place| {
             dispatcher::with_default(&log, || {
-                let transport = open(url);
+                let transport = place.open();
                 let found = transport.as_ref().map_err(Clone::clone).and_then(|transport| transport.look());
                 Answered { transport, found }
             })
@@ -60,7 +61,8 @@ impl Quorum {
             agreed = Agreed::new(id, theirs)?;
         }
         let drift = config.drift();
-        Ok(Self { nodes: Nodes { urls, names, agreed, drift }, answers, config: config.with_quorum(agreed) })
+        let urls = places.iter().map(|place| StoreUrl::from(Arc::clone(place))).collect();
+        Ok(Self { nodes: Nodes { urls, places, names, agreed, drift }, answers, config: config.with_quorum(agreed) })
     }
 
     /// The quorum's id: 32 hexadecimal digits.
@@ -85,7 +87,7 @@ impl Quorum {
 
     /// The status of each node, in the order in which they were named.
     pub fn status(&self) -> Vec<NodeStatus> {
-        self.answers().map(|(node, answered)| self.nodes.status(node.name, node.url, &answered.found)).collect()
+        self.answers().map(|(node, answered)| self.nodes.status(node.name, &**node.place, &answered.found)).collect()
     }
 
     /// Each node with what it answered.
@@ -128,7 +130,7 @@ impl Quorum {
                 Answered { transport: Ok(transport), found: Err(why) } => (Some(transport), why),
                 Answered { transport: Err(why), .. } => (None, why),
             };
-            Arc::new(LazyStore::start(node.url.clone(), node.name.to_owned(), opened, &why, Arc::clone(&known)))
+            Arc::new(LazyStore::start(Arc::clone(node.place), node.name.to_owned(), opened, &why, Arc::clone(&known)))
         });
         (transports.collect(), self.nodes)
     }

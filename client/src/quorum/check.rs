@@ -5,7 +5,7 @@ use super::identity::{KnownServers, register};
 use super::status::Standing;
 use crate::error::{Error, ErrorKind};
 use crate::transport::{self, Transport};
-use crate::url::StoreUrl;
+use crate::url::place::Place;
 
 /// # Errors
 /// As [`check_answers`]; or too many do not answer.
@@ -47,7 +47,7 @@ pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
     for (node, answered) in quorum.answers() {
         let Ok(found) = &answered.found else { continue };
         if let Err(other) = register(&known, node.name, found) {
-            let same = match (db_of(quorum, &other), db_of_url(node.url)) {
+            let same = match (db_of(quorum, &other), node.place.database()) {
                 (Some(one), Some(two)) if one != two => "databases of the same server",
                 (_, _) if found.table.is_some() => "the same table under two names",
                 (_, _) => "the same server under two names",
@@ -63,15 +63,7 @@ pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
 }
 
 fn db_of(quorum: &Quorum, name: &str) -> Option<u32> {
-    quorum.nodes.iter().find(|node| node.name == name).and_then(|node| db_of_url(node.url))
-}
-
-fn db_of_url(url: &StoreUrl) -> Option<u32> {
-    match url {
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => Some(url.db),
-        _ => None,
-    }
+    quorum.nodes.iter().find(|node| node.name == name).and_then(|node| node.place.database())
 }
 
 /// Tells operators what weakens the quorum, though it works.
@@ -118,7 +110,7 @@ pub(super) fn even(nodes: usize) -> Option<String> {
 ///
 /// # Errors
 /// [`ErrorKind::Config`] where it has the marker of a quorum.
-pub(crate) fn refuse_node(url: &StoreUrl, store: &dyn Transport) -> Result<(), Error> {
+pub(crate) fn refuse_node(url: &dyn Place, store: &dyn Transport) -> Result<(), Error> {
     let found = match store.look() {
         Ok(found) => found,
         Err(why) => {

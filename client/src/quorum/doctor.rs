@@ -14,7 +14,7 @@ use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::host::clock;
-use crate::transport::{Found, Transport, node_config};
+use crate::transport::{Found, Transport};
 
 /// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.
 const LARGE_OFFSET_MS: u64 = 1_000;
@@ -41,7 +41,8 @@ impl Nodes {
         };
         let examined: Vec<Examined> = examined.into_iter().map(|one| one.unwrap_or_else(nothing)).collect();
         let seen = self.iter().zip(&examined);
-        let statuses: Vec<NodeStatus> = seen.map(|(node, one)| self.status(node.name, node.url, &one.found)).collect();
+        let statuses: Vec<NodeStatus> =
+            seen.map(|(node, one)| self.status(node.name, &**node.place, &one.found)).collect();
 
         let mut findings = Vec::new();
         for (name, one) in self.names.iter().zip(&examined) {
@@ -137,8 +138,8 @@ impl Nodes {
             }
         }
         let mut hosts: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for Named { name, url } in self.iter() {
-            if let Some(machine) = url.machine() {
+        for Named { name, place } in self.iter() {
+            if let Some(machine) = place.machine() {
                 hosts.entry(machine).or_default().push(name);
             }
         }
@@ -156,7 +157,7 @@ impl Nodes {
         const CHECK: &str = "quorum.durability";
         self.iter()
             .zip(examined)
-            .filter(|(node, _)| node_config(node.url).durability == Durability::NotDeclared)
+            .filter(|(node, _)| node.place.config().durability == Durability::NotDeclared)
             .map(|(Named { name, .. }, one)| match &one.found {
                 Ok(Found { run: None, run_refused, .. }) => Finding::warning(
                     CHECK,

@@ -178,7 +178,7 @@ impl Nodes {
         let found = each(transports, look);
         let unseen = || Err(Error::new(ErrorKind::StoreUnavailable, "a thread could not be started, or has panicked"));
         let seen = self.iter().zip(found);
-        seen.map(|(node, found)| self.status(node.name, node.url, &found.unwrap_or_else(unseen))).collect()
+        seen.map(|(node, found)| self.status(node.name, &**node.place, &found.unwrap_or_else(unseen))).collect()
     }
 
     fn is_complete(&self, nodes: &[NodeStatus]) -> bool {

@@ -1,6 +1,6 @@
 //! The nodes of a quorum, by url and name, and the id that they have in common.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use leasehold_core::Quorum as Agreed;
@@ -10,11 +10,14 @@ use leasehold_core::quorum::majority;
 use leasehold_core::time::abstention;
 
 use crate::error::Error;
+use crate::host::sync::Arc;
 use crate::url::StoreUrl;
+use crate::url::place::Place;
 
 /// The part of a quorum that its client keeps.
 pub(crate) struct Nodes {
     pub(super) urls: Vec<StoreUrl>,
+    pub(super) places: Vec<Arc<dyn Place>>,
     pub(super) names: Vec<String>,
     pub(super) agreed: Agreed,
     pub(super) drift: Drift,
@@ -23,7 +26,7 @@ pub(crate) struct Nodes {
 /// One node, as it is named.
 #[derive(Clone, Copy)]
 pub(super) struct Named<'a> {
-    pub(super) url: &'a StoreUrl,
+    pub(super) place: &'a Arc<dyn Place>,
     pub(super) name: &'a str,
 }
 
@@ -39,7 +42,7 @@ impl Nodes {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Named<'_>> {
-        self.urls.iter().zip(&self.names).map(|(url, name)| Named { url, name })
+        self.places.iter().zip(&self.names).map(|(place, name)| Named { place, name })
     }
 
     pub(super) fn majority(&self) -> usize {
@@ -58,14 +61,14 @@ impl Nodes {
 
 /// # Errors
 /// The same store twice.
-pub(crate) fn refuse_doubles(urls: &[StoreUrl], names: &[String]) -> Result<(), Error> {
-    let mut seen = HashMap::new();
-    for (url, name) in urls.iter().zip(names) {
+pub(crate) fn refuse_doubles(places: &[Arc<dyn Place>], names: &[String]) -> Result<(), Error> {
+    let mut seen = HashSet::new();
+    for (place, name) in places.iter().zip(names) {
         // Without a name, each is a store of its own.
-        if matches!(url, StoreUrl::Memory { name: None }) {
+        if !place.is_shared() {
             continue;
         }
-        if seen.insert(name, url).is_some() {
+        if !seen.insert(name) {
             return Err(Error::config(format!(
                 "{name} is named twice: its failure would take two votes at once, and a quorum of two names for one node \
                  stands no failure at all; name each node once"

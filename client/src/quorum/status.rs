@@ -8,8 +8,8 @@ use leasehold_core::member::{Durability, Marker, Phase, RunId};
 use super::nodes::Nodes;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
-use crate::transport::{Found, node_config};
-use crate::url::StoreUrl;
+use crate::transport::Found;
+use crate::url::place::Place;
 
 /// The status of one node of a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +83,8 @@ impl Standing {
 }
 
 impl Nodes {
-    pub(super) fn status(&self, name: &str, url: &StoreUrl, found: &Result<Found, Error>) -> NodeStatus {
-        let durability = node_config(url).durability;
+    pub(super) fn status(&self, name: &str, place: &dyn Place, found: &Result<Found, Error>) -> NodeStatus {
+        let durability = place.config().durability;
         let standing = self.standing(durability, found);
         let marker = found.as_ref().ok().and_then(|found| found.marker.as_ref());
         NodeStatus {

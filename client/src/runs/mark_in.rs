@@ -10,7 +10,6 @@ use crate::client::{Backend, Client, Shared};
 use crate::driver::{Caller, LeaseState, Purpose};
 use crate::error::{Error, ErrorKind};
 use crate::host::sync::Arc;
-use crate::url::StoreUrl;
 use crate::url::postgres::PostgresUrl;
 
 /// A statement that marks the work of a run as done, for the transaction in which the work is done: see
@@ -56,12 +55,11 @@ fn database(shared: &Shared) -> Result<&PostgresUrl, Error> {
             "the mark of a quorum is on several nodes, and a transaction is on one: use a single PostgreSQL database",
         ));
     };
-    if let StoreUrl::Postgres(url) = store.as_ref() {
-        return Ok(url);
-    }
-    Err(Error::config(format!(
-        "{store} cannot mark work in a transaction of yours: keep the lock in the PostgreSQL database of the work"
-    )))
+    store.of().ok_or_else(|| {
+        Error::config(format!(
+            "{store} cannot mark work in a transaction of yours: keep the lock in the PostgreSQL database of the work"
+        ))
+    })
 }
 
 /// Looks if the mark of a run whose transaction was given one stands. That transaction holds the row of the lock to its end,

@@ -7,10 +7,8 @@ use leasehold_core::Resource;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
 use leasehold_wire::cas::{Answer, Ask, Item};
 
-use crate::error::Error;
 use crate::host::fork::{self, PerProcess};
 use crate::host::sync::{Arc, Mutex, Weak};
-use crate::url::StoreUrl;
 
 /// An [`Answer`] under way, which any executor can await.
 pub(crate) type Asking<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
@@ -19,32 +17,6 @@ pub(crate) type Asking<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 pub(crate) trait ItemStore: Send + Sync {
     /// Asks once. A caller that drops the future knows nothing of a write.
     fn ask<'a>(&'a self, name: &'a Resource, ask: Ask<'a>) -> Asking<'a>;
-}
-
-/// Connects to the store that a url names.
-///
-/// # Errors
-/// As for [`open`](super::open).
-pub(crate) fn open_items(url: &StoreUrl) -> Result<Arc<dyn ItemStore>, Error> {
-    match url {
-        StoreUrl::Memory { name } => Ok(Memory::open(name.as_deref())),
-        #[cfg(feature = "sqlite")]
-        StoreUrl::Sqlite { path } => Ok(Arc::new(super::sqlite::Sqlite::open(path)?)),
-        #[cfg(not(feature = "sqlite"))]
-        StoreUrl::Sqlite { .. } => Err(Error::config("this build has no SQLite: enable the feature `sqlite`")),
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => Ok(Arc::new(super::redis::Redis::open(url)?)),
-        #[cfg(feature = "http")]
-        StoreUrl::Http(url) => Ok(Arc::new(super::http::Http::open(url)?)),
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(url) => Ok(Arc::new(super::dynamodb::Dynamodb::open(url)?)),
-        #[cfg(feature = "etcd")]
-        StoreUrl::Etcd(url) => Ok(Arc::new(super::etcd::Etcd::open(url)?)),
-        #[cfg(feature = "objects")]
-        StoreUrl::Objects(url) => Ok(Arc::new(super::objects::Objects::open(url)?)),
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(url) => Ok(Arc::new(super::postgres::Postgres::open(url)?)),
-    }
 }
 
 type Named = Mutex<BTreeMap<String, Weak<Memory>>>;
@@ -56,21 +28,21 @@ struct Memory {
     generation: u64,
 }
 
-impl Memory {
-    /// New items, or those of this name that are in use in this process.
-    fn open(name: Option<&str>) -> Arc<dyn ItemStore> {
-        let new = || Arc::new(Self { items: Mutex::default(), generation: fork::generation() });
-        let Some(name) = name else { return new() };
-        let mut named = NAMED.get().lock();
-        if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
-            return memory;
-        }
-        named.retain(|_, memory| memory.strong_count() > 0);
-        let memory = new();
-        named.insert(name.to_owned(), Arc::downgrade(&memory));
-        memory
+/// New items, or those of this name that are in use in this process.
+pub(super) fn in_memory(name: Option<&str>) -> Arc<dyn ItemStore> {
+    let new = || Arc::new(Memory { items: Mutex::default(), generation: fork::generation() });
+    let Some(name) = name else { return new() };
+    let mut named = NAMED.get().lock();
+    if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
+        return memory;
     }
+    named.retain(|_, memory| memory.strong_count() > 0);
+    let memory = new();
+    named.insert(name.to_owned(), Arc::downgrade(&memory));
+    memory
+}
 
+impl Memory {
     fn answer(&self, name: &Resource, ask: Ask<'_>) -> Answer {
         if self.generation != fork::generation() {
             let detail = "these items belong to the parent process; connect again after the fork";

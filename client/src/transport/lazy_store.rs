@@ -13,13 +13,13 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 
 use super::pauses::Pauses;
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher, node_config, open};
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
 use crate::host::sync::{Condvar, Mutex};
 use crate::quorum::identity::{KnownServers, register};
-use crate::url::StoreUrl;
+use crate::url::place::{Place, Site};
 
 /// A store that may not be open yet. Dropping it ends the attempts to open it.
 pub(crate) struct LazyStore {
@@ -47,16 +47,16 @@ impl LazyStore {
     /// Starts the attempts. `known` are the nodes that are open already; `opened` is the store, if it was opened but
     /// not looked at.
     pub(crate) fn start(
-        url: StoreUrl,
+        place: Arc<dyn Place>,
         name: String,
         mut opened: Option<Arc<dyn Transport>>,
         why: &Error,
         known: KnownServers,
     ) -> Self {
-        Self::begin(node_config(&url), is_network(&url), why, move || {
+        Self::begin(place.config(), place.facts().site == Site::Network, why, move || {
             let store = match &opened {
                 Some(store) => Arc::clone(store),
-                None => Arc::clone(opened.insert(open(&url)?)),
+                None => Arc::clone(opened.insert(place.open()?)),
             };
             match register(&known, &name, &store.look()?) {
                 Ok(()) => Ok(store),
@@ -259,24 +259,6 @@ impl Drop for LazyStore {
     fn drop(&mut self) {
         self.opening.state.lock().is_closed = true;
         self.opening.closed.notify_all();
-    }
-}
-
-fn is_network(url: &StoreUrl) -> bool {
-    match url {
-        StoreUrl::Memory { .. } | StoreUrl::Sqlite { .. } => false,
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(_) => true,
-        #[cfg(feature = "http")]
-        StoreUrl::Http(_) => true,
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(_) => true,
-        #[cfg(feature = "etcd")]
-        StoreUrl::Etcd(_) => true,
-        #[cfg(feature = "objects")]
-        StoreUrl::Objects(_) => true,
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(_) => true,
     }
 }
 

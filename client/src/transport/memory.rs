@@ -13,6 +13,7 @@ use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Token, Transmit};
 use leasehold_wire::listing::{PAGE, Page};
 
+use super::items::{self, ItemStore};
 use super::wakeups::Wakeups;
 use super::{Answer, Found, Line, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -20,6 +21,9 @@ use crate::error::Error;
 use crate::host::clock;
 use crate::host::fork::{self, PerProcess};
 use crate::host::sync::{Arc, Mutex, Weak};
+use crate::url::HERE;
+use crate::url::memory::MemoryUrl;
+use crate::url::place::{Expiry, Facts, Place, Site};
 
 /// All records of a process's memory are of one boot.
 const BOOT: BootId = BootId([0; 16]);
@@ -40,6 +44,32 @@ pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
     let memory = Arc::new(Memory::new());
     named.insert(name.to_owned(), Arc::downgrade(&memory));
     Arc::new(Opened::of(memory))
+}
+
+impl Place for MemoryUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Process, expiry: Expiry::ByStore }
+    }
+
+    fn config(&self) -> NodeConfig {
+        config()
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(open(self.name.as_deref()))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(items::in_memory(self.name.as_deref()))
+    }
+
+    fn machine(&self) -> Option<String> {
+        Some(HERE.to_owned())
+    }
+
+    fn is_shared(&self) -> bool {
+        self.name.is_some()
+    }
 }
 
 /// The properties of such a store. It forgets only when its process ends, and all its clients with it.

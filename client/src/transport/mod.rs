@@ -69,7 +69,6 @@ use leasehold_wire::listing::Page;
 
 use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::url::StoreUrl;
 pub(crate) use file_id::FileId;
 pub(crate) use lazy_store::LazyStore;
 
@@ -242,73 +241,8 @@ pub(crate) trait Watcher: Send + Sync {
     fn note_reserved(&self, _resource: &Resource, _lock: LockId) {}
 }
 
-/// Opens the store that a url names.
-pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
-    match url {
-        StoreUrl::Memory { name } => Ok(memory::open(name.as_deref())),
-        #[cfg(feature = "sqlite")]
-        StoreUrl::Sqlite { path } => Ok(Arc::new(sqlite::Sqlite::open(path)?)),
-        #[cfg(not(feature = "sqlite"))]
-        StoreUrl::Sqlite { .. } => Err(Error::config("this build has no SQLite: enable the feature `sqlite`")),
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => Ok(Arc::new(redis::Redis::open(url)?)),
-        #[cfg(feature = "http")]
-        StoreUrl::Http(url) => Ok(Arc::new(http::Http::open(url)?)),
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(url) => Ok(Arc::new(dynamodb::Dynamodb::open(url)?)),
-        #[cfg(feature = "etcd")]
-        StoreUrl::Etcd(url) => Ok(Arc::new(etcd::Etcd::open(url)?)),
-        #[cfg(feature = "objects")]
-        StoreUrl::Objects(url) => Ok(Arc::new(objects::Objects::open(url)?)),
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(url) => Ok(Arc::new(postgres::Postgres::open(url)?)),
-    }
-}
-
 /// A message about a store, without repeating a name that it already has.
 pub(crate) fn of(store: &dyn fmt::Display, said: &dyn fmt::Display) -> String {
     let prefix = format!("{store}: ");
     format!("{prefix}{}", said.to_string().replace(&prefix, ""))
-}
-
-/// The properties of a store, known before it is opened.
-pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
-    match url {
-        StoreUrl::Memory { .. } => memory::config(),
-        #[cfg(feature = "sqlite")]
-        StoreUrl::Sqlite { .. } => sqlite::config(),
-        #[cfg(not(feature = "sqlite"))]
-        StoreUrl::Sqlite { .. } => NodeConfig::default(),
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(url) => redis::config(url),
-        #[cfg(feature = "http")]
-        StoreUrl::Http(url) => http::config(url),
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(url) => dynamodb::config(url),
-        #[cfg(feature = "etcd")]
-        StoreUrl::Etcd(url) => etcd::config(url),
-        #[cfg(feature = "objects")]
-        StoreUrl::Objects(url) => objects::config(url),
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(url) => postgres::config(url),
-    }
-}
-
-/// Tells if nothing expires by itself in such a store, so that only those who observe a record can declare it dead.
-pub(crate) const fn is_observed(url: &StoreUrl) -> bool {
-    match url {
-        StoreUrl::Memory { .. } | StoreUrl::Sqlite { .. } => false,
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(_) => false,
-        #[cfg(feature = "http")]
-        StoreUrl::Http(_) => false,
-        #[cfg(feature = "dynamodb")]
-        StoreUrl::Dynamodb(_) => true,
-        #[cfg(feature = "etcd")]
-        StoreUrl::Etcd(_) => true,
-        #[cfg(feature = "objects")]
-        StoreUrl::Objects(_) => true,
-        #[cfg(feature = "postgres")]
-        StoreUrl::Postgres(_) => false,
-    }
 }

@@ -3,22 +3,25 @@
 //! The url has no keys: they come from where AWS's tools keep them.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use leasehold_core::member::Durability;
 use leasehold_wire::dynamodb::Settings;
-use url::{Url, form_urlencoded};
+use url::form_urlencoded;
 
-use super::{Reach, durability, is_loopback, is_true, parameter, without_secrets};
+use super::Said;
+use super::parameters::{NO_PROXY, Parameters, Plaintext};
+use super::place::{Draft, Place};
+use super::reach::Reach;
+use super::reach::{endpoint as read_endpoint, host_of};
 use crate::aws::profiles::Profiles;
-use crate::aws::region::{self, Cryptography, Service, Stack, Variant};
+use crate::aws::region::{self, Service, Variant};
 use crate::aws::{EnvVars, endpoint};
-use crate::error::Error;
 
 /// A table of DynamoDB: its address, and the names in its rows.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DynamodbUrl {
+pub(crate) struct DynamodbUrl {
     pub(crate) table: String,
     pub(crate) region: String,
     pub(crate) endpoint: Endpoint,
@@ -70,44 +73,36 @@ pub(crate) enum Replicas {
     MustAgree,
 }
 
-/// The permission to send requests without encryption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plaintext {
-    ToLoopback,
-    Allowed,
-}
-
 const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
-const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, plaintext, profile, region, \
-                          require_strong, sort_key and sort_key_value";
 /// The default value of the sort key, for tables that have one although leasehold needs none.
 const SORT_KEY_VALUE: &str = "-";
 
-/// The parameters, as they are written in the url.
-#[derive(Default)]
-struct Parameters {
+/// A server that may be called durable.
+const DURABLE: &str = "an endpoint that loses nothing in a restart";
+
+/// The url as it is written, with what it leaves open.
+#[derive(Debug, PartialEq, Eq)]
+struct Written {
+    table: String,
     region: Option<String>,
     endpoint: Option<String>,
     profile: Option<String>,
-    key: Option<String>,
-    sort_key: Option<String>,
-    sort_key_value: Option<String>,
+    key: String,
+    sort: Option<Sort>,
     expires: Option<String>,
     variant: Variant,
-    plaintext: Option<Plaintext>,
-    replicas: Option<Replicas>,
+    plaintext: Plaintext,
+    replicas: Replicas,
     durability: Option<Durability>,
     ca: Option<PathBuf>,
 }
 
-impl DynamodbUrl {
-    /// Reads the url, and takes what it leaves open (region, endpoint) from the environment and the profile.
-    pub(crate) fn parse(text: &str, env: &EnvVars) -> Result<Self, Error> {
-        let shown = without_secrets(text);
-        Self::of(text, env).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
-    }
+pub(super) fn parse(text: &str) -> Result<Said, String> {
+    Written::parse(text).map(|draft| Said::open(text, draft))
+}
 
-    fn of(text: &str, env: &EnvVars) -> Result<Self, String> {
+impl Written {
+    fn parse(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("dynamodb://").ok_or_else(|| format!("the slashes are missing; {FORM}"))?;
         if rest.contains('#') {
             return Err("a # is written %23".to_owned());
@@ -115,46 +110,91 @@ impl DynamodbUrl {
         let (table, query) = rest.split_once('?').unwrap_or((rest, ""));
         let table = table.strip_suffix('/').unwrap_or(table);
         check_table(table)?;
-        let given = Parameters::parse(query)?;
-        // Read once, and only if they are needed.
-        let mut files: Option<Profiles> = None;
-        if let Some(name) = &given.profile {
-            Profiles::opened(&mut files, env)?.expect(name)?;
-        }
-        let region = region::chosen(given.region.as_deref(), given.profile.as_deref(), env, &mut files, FORM)?;
-        let endpoint = self::endpoint(&given, env, &mut files, &region)?;
-        let (key, sort) = keys(&given)?;
-        if let Some(expires) = &given.expires {
+        let mut given = Parameters::of(query)?;
+        let (ca, dualstack) = (given.file("ca")?, given.switch("dualstack")?);
+        let durability = given.durability(DURABLE)?;
+        let (endpoint, expires) = (given.text("endpoint")?, given.text("expires")?);
+        let variant = Variant::of(given.switch("fips")?, dualstack);
+        let key = given.text("key")?;
+        let plaintext = given.plaintext()?;
+        let (profile, region) = (given.text("profile")?, given.text("region")?);
+        let is_strong = given.switch("require_strong")?.unwrap_or(false);
+        let sort = (given.text("sort_key")?, given.text("sort_key_value")?);
+        given.refuse(&KEYS, NO_KEYS)?;
+        given.refuse(&["proxy"], NO_PROXY)?;
+        given.finish("")?;
+        let (key, sort) = keys(key, sort)?;
+        if let Some(expires) = &expires {
             check_attribute("expires", expires)?;
             if *expires == key || sort.as_ref().is_some_and(|sort| sort.name == *expires) {
                 return Err(format!("expires is {expires:?}, which is a key of the table; name another attribute"));
             }
         }
-        if given.ca.is_some() && endpoint.reach != Reach::Tls {
-            return Err("certificates are used with https only".to_owned());
+        let replicas = if is_strong { Replicas::MustAgree } else { Replicas::MayLag };
+        let table = table.to_owned();
+        Ok(Self { table, region, endpoint, profile, key, sort, expires, variant, plaintext, replicas, durability, ca })
+    }
+
+    /// Takes what is left open (region, endpoint) from the environment and the profile.
+    fn resolved(&self, env: &EnvVars) -> Result<DynamodbUrl, String> {
+        // Read once, and only if they are needed.
+        let mut files: Option<Profiles> = None;
+        if let Some(name) = &self.profile {
+            Profiles::opened(&mut files, env)?.expect(name)?;
         }
-        // Emulators run on this machine, and lose everything in a restart.
-        let usual = match endpoint.reach {
-            Reach::Tls | Reach::Plaintext => Durability::Declared,
-            Reach::Loopback => Durability::NotDeclared,
-        };
-        Ok(Self {
-            table: table.to_owned(),
+        let region = region::chosen(self.region.as_deref(), self.profile.as_deref(), env, &mut files, FORM)?;
+        let endpoint = self.endpoint(env, &mut files, &region)?;
+        Ok(DynamodbUrl {
+            table: self.table.clone(),
             region,
+            key: self.key.clone(),
+            sort: self.sort.clone(),
+            profile: self.profile.clone(),
+            expires: self.expires.clone(),
+            replicas: self.replicas,
+            durability: self.durability.unwrap_or(endpoint.reach.usual_durability()),
+            ca: self.ca.clone(),
             endpoint,
-            key,
-            sort,
-            profile: given.profile,
-            expires: given.expires,
-            replicas: given.replicas.unwrap_or(Replicas::MayLag),
-            durability: given.durability.unwrap_or(usual),
-            ca: given.ca,
         })
+    }
+
+    fn endpoint(&self, env: &EnvVars, files: &mut Option<Profiles>, region: &str) -> Result<Endpoint, String> {
+        let wanted = endpoint::Given {
+            service: Service::Dynamodb,
+            region,
+            endpoint: self.endpoint.as_deref(),
+            variant: self.variant,
+            profile: self.profile.as_deref(),
+        };
+        let endpoint = match endpoint::find(&wanted, env, files)? {
+            endpoint::Endpoint::Named { text, place } => {
+                let (url, reach) = read_endpoint(&text, &place, false, self.plaintext, NO_KEYS)?;
+                Endpoint { base: url.as_str().trim_end_matches('/').to_owned(), reach, given: Given::ByName }
+            }
+            endpoint::Endpoint::OfRegion { host } => {
+                Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion }
+            }
+        };
+        endpoint.reach.check(self.ca.is_some(), self.plaintext)?;
+        Ok(endpoint)
+    }
+}
+
+impl Draft for Written {
+    fn resolve(&self, env: &EnvVars) -> Result<Arc<dyn Place>, String> {
+        Ok(Arc::new(self.resolved(env)?))
+    }
+}
+
+impl DynamodbUrl {
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str, env: &EnvVars) -> Result<Self, String> {
+        Written::parse(text)?.resolved(env)
     }
 
     /// The url for another process, with everything that this one found in its environment and in the profile. It has
     /// no secrets.
-    pub fn in_full(&self) -> String {
+    pub(crate) fn in_full(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("region", &self.region).append_pair("endpoint", &self.endpoint.base);
         if self.endpoint.reach == Reach::Plaintext {
@@ -184,74 +224,28 @@ impl DynamodbUrl {
     }
 
     pub(crate) fn host(&self) -> Option<String> {
-        Url::parse(&self.endpoint.base).ok()?.host_str().map(str::to_owned)
+        host_of(&self.endpoint.base)
     }
 }
 
-impl Parameters {
-    fn parse(query: &str) -> Result<Self, String> {
-        let mut given = Self::default();
-        let mut seen: Vec<String> = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let (name, value) = (name.into_owned(), value.into_owned());
-            if value.is_empty() {
-                return Err(format!("{} is empty; give it a value, or leave it out", parameter(&name)));
-            }
-            match name.as_str() {
-                "region" => given.region = Some(value),
-                "endpoint" => given.endpoint = Some(value),
-                "profile" => given.profile = Some(value),
-                "key" => given.key = Some(value),
-                "sort_key" => given.sort_key = Some(value),
-                "sort_key_value" => given.sort_key_value = Some(value),
-                "expires" => given.expires = Some(value),
-                "fips" if is_true("fips", &value)? => given.variant.cryptography = Cryptography::Fips,
-                "dualstack" if is_true("dualstack", &value)? => given.variant.stack = Stack::Dual,
-                "fips" | "dualstack" => {}
-                "require_strong" => {
-                    let strong = is_true("require_strong", &value)?;
-                    given.replicas = Some(if strong { Replicas::MustAgree } else { Replicas::MayLag });
-                }
-                "durable" => given.durability = Some(durability(&value)?),
-                "ca" => given.ca = Some(PathBuf::from(value)),
-                "plaintext" if value == "allow" => given.plaintext = Some(Plaintext::Allowed),
-                "plaintext" => {
-                    return Err(format!("plaintext is {value:?}; write plaintext=allow, or leave it out"));
-                }
-                "access_key"
-                | "access_key_id"
-                | "aws_access_key_id"
-                | "secret"
-                | "secret_key"
-                | "secret_access_key"
-                | "aws_secret_access_key"
-                | "session_token"
-                | "aws_session_token" => return Err(no_keys()),
-                "proxy" => {
-                    return Err(
-                        "proxies are none of the url: set LEASEHOLD_PROXY=environment, and HTTPS_PROXY".to_owned()
-                    );
-                }
-                _ => return Err(format!("there is no parameter {}; there are {PARAMETERS}", parameter(&name))),
-            }
-            if seen.contains(&name) {
-                return Err(format!("{name} is given twice"));
-            }
-            seen.push(name);
-        }
-        Ok(given)
-    }
-}
-
-fn no_keys() -> String {
-    "access keys do not belong in the url: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with \
-     ?profile=NAME"
-        .to_owned()
-}
+/// Parameters under which people look for a place for their keys.
+const KEYS: [&str; 9] = [
+    "access_key",
+    "access_key_id",
+    "aws_access_key_id",
+    "secret",
+    "secret_key",
+    "secret_access_key",
+    "aws_secret_access_key",
+    "session_token",
+    "aws_session_token",
+];
+const NO_KEYS: &str = "access keys do not belong in the url: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a \
+                       profile with ?profile=NAME";
 
 fn check_table(table: &str) -> Result<(), String> {
     if table.contains('@') {
-        return Err(no_keys());
+        return Err(NO_KEYS.to_owned());
     }
     if table.is_empty() {
         return Err(format!("the table is missing; {FORM}"));
@@ -279,78 +273,27 @@ fn check_attribute(parameter: &str, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
-    let key = given.key.clone().unwrap_or_else(|| Settings::KEY.to_owned());
+fn keys(key: Option<String>, sort: (Option<String>, Option<String>)) -> Result<(String, Option<Sort>), String> {
+    let key = key.unwrap_or_else(|| Settings::KEY.to_owned());
     check_attribute("key", &key)?;
-    let sort = match (&given.sort_key, &given.sort_key_value) {
+    let sort = match sort {
         (Some(name), value) => {
-            check_attribute("sort_key", name)?;
-            if *name == key {
+            check_attribute("sort_key", &name)?;
+            if name == key {
                 return Err(format!(
                     "key and sort_key are both {name:?}; a table has two different keys, or no sort key"
                 ));
             }
-            let value = value.clone().unwrap_or_else(|| SORT_KEY_VALUE.to_owned());
+            let value = value.unwrap_or_else(|| SORT_KEY_VALUE.to_owned());
             if value.len() > Settings::MAX_SORT_VALUE {
                 return Err(format!("sort_key_value has more than {} bytes", Settings::MAX_SORT_VALUE));
             }
-            Some(Sort { name: name.clone(), value })
+            Some(Sort { name, value })
         }
         (None, Some(_)) => return Err("sort_key_value without sort_key; name the attribute too".to_owned()),
         (None, None) => None,
     };
     Ok((key, sort))
-}
-
-fn endpoint(given: &Parameters, env: &EnvVars, files: &mut Option<Profiles>, region: &str) -> Result<Endpoint, String> {
-    let plaintext = given.plaintext.unwrap_or(Plaintext::ToLoopback);
-    let wanted = endpoint::Given {
-        service: Service::Dynamodb,
-        region,
-        endpoint: given.endpoint.as_deref(),
-        variant: given.variant,
-        profile: given.profile.as_deref(),
-    };
-    match endpoint::find(&wanted, env, files)? {
-        endpoint::Endpoint::Named { text, place } => named(&text, &place, plaintext),
-        endpoint::Endpoint::OfRegion { .. } if plaintext == Plaintext::Allowed => {
-            Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned())
-        }
-        endpoint::Endpoint::OfRegion { host } => {
-            Ok(Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion })
-        }
-    }
-}
-
-fn named(text: &str, place: &str, plaintext: Plaintext) -> Result<Endpoint, String> {
-    let example = "write it like https://dynamodb.eu-west-1.amazonaws.com or http://127.0.0.1:8000";
-    if !text.starts_with("https://") && !text.starts_with("http://") {
-        return Err(format!("{place} must begin with https:// or http://; {example}"));
-    }
-    let url = Url::parse(text).map_err(|error| format!("{place} is not a url: {error}; {example}"))?;
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(format!("{place} has a user or password; {}", no_keys()));
-    }
-    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
-        return Err(format!("{place} has more than a host and a port; {example}"));
-    }
-    let host = url.host().ok_or_else(|| format!("{place} has no host; {example}"))?;
-    let reach = match url.scheme() {
-        "https" => Reach::Tls,
-        _ if is_loopback(&host) => Reach::Loopback,
-        _ => Reach::Plaintext,
-    };
-    match (reach, plaintext) {
-        (Reach::Plaintext, Plaintext::ToLoopback) => Err(format!(
-            "over http everybody on the network path could read requests; give {place} https://, or add \
-             plaintext=allow where the network is trusted"
-        )),
-        (Reach::Tls, Plaintext::Allowed) => Err("plaintext=allow is for http only; leave it out".to_owned()),
-        (Reach::Tls | Reach::Loopback | Reach::Plaintext, _) => {
-            let base = url.as_str().trim_end_matches('/').to_owned();
-            Ok(Endpoint { base, reach, given: Given::ByName })
-        }
-    }
 }
 
 /// The same for all clients of the table, through any of the region's own endpoints.
@@ -371,12 +314,6 @@ impl fmt::Display for DynamodbUrl {
 impl fmt::Debug for DynamodbUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DynamodbUrl({self})")
-    }
-}
-
-impl Hash for DynamodbUrl {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.table, &self.region, &self.endpoint.base, &self.key, &self.sort, &self.profile).hash(state);
     }
 }
 

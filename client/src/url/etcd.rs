@@ -1,20 +1,22 @@
 //! `etcd://host[:2379][,host...]`: the keys of one etcd below a prefix.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{Reach, decoded, durability, has_doubtful_parameters, is_loopback, is_misread, without_secrets};
-use crate::error::Error;
+use super::Said;
+use super::parameters::{Parameters, Plaintext};
+use super::reach::Reach;
+use super::reach::is_loopback;
+use super::text::{decoded, is_misread, with_login};
 
 /// The addresses of the members of one etcd, the login, and the prefix of the keys. Neither `Debug` nor `Display` shows the
 /// password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct EtcdUrl {
+pub(crate) struct EtcdUrl {
     /// Host and port of each.
     pub(crate) hosts: Vec<String>,
     pub(crate) reach: Reach,
@@ -29,17 +31,16 @@ pub struct EtcdUrl {
 
 const FORM: &str = "write etcd://host:2379, or etcds://host:2379 with TLS; several hosts are separated by commas";
 const SIGNS: &str = "in a user or password, / ? # , and @ are written %2F, %3F, %23, %2C and %40";
-const PARAMETERS: &str = "prefix, user, password, plaintext, ca, cert, key and durable";
+const DURABLE: &str = "a server that loses nothing in a restart";
 const PORT: u16 = 2379;
 
+pub(super) fn parse(text: &str) -> Result<Said, String> {
+    EtcdUrl::parse(text).map(Said::whole)
+}
+
 impl EtcdUrl {
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let shown = without_secrets(text);
-        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if is_misread(text) {
-            return Err(wrong(SIGNS));
-        }
-        Self::of(text).map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        with_login(text, SIGNS, is_misread, || Self::of(text))
     }
 
     fn of(text: &str) -> Result<Self, String> {
@@ -54,48 +55,34 @@ impl EtcdUrl {
             false => Reach::Plaintext,
         };
         let (name, secret) = login.split_once(':').unwrap_or((login, ""));
-        let part = |text: &str| decoded(text).ok_or("user or password are not UTF-8");
-        let (mut user, mut password) = (part(name)?, part(secret)?.map(Zeroizing::new));
-        let (mut prefix, mut ca, mut cert, mut key) = ("leasehold/".to_owned(), None, None, None);
+        let mut given = Parameters::of(parameters)?;
+        let prefix = given.raw("prefix").map_or_else(|| "leasehold/".to_owned(), |prefix| (*prefix).clone());
+        let user = given.text("user")?.map_or_else(|| decoded(name, "user"), |user| Ok(Some(user)))?;
+        let password = match given.secret("password")? {
+            None => decoded(secret, "password")?.map(Zeroizing::new),
+            password => password,
+        };
+        let plaintext = given.plaintext()?;
+        let (ca, shown) = (given.file("ca")?, given.certificate()?);
         // A restart loses nothing. Data that is older, or of another cluster, is noticed by other means.
-        let (mut may_be_read, mut durable) = (false, Durability::Declared);
-        // Only for its parameters.
-        let url =
-            Url::parse(&Zeroizing::new(format!("etcd://etcd?{parameters}"))).map_err(|error| error.to_string())?;
-        for (name, value) in url.query_pairs() {
-            match (&*name, &*value) {
-                ("prefix", value) => prefix = value.to_owned(),
-                ("user", value) => user = Some(value.to_owned()),
-                ("password", value) => password = Some(Zeroizing::new(value.to_owned())),
-                ("plaintext", "allow") => may_be_read = true,
-                ("ca", file) => ca = Some(PathBuf::from(file)),
-                ("cert", file) => cert = Some(PathBuf::from(file)),
-                ("key", file) => key = Some(PathBuf::from(file)),
-                ("durable", value) => durable = durability(value)?,
-                _ => return Err(format!("there is no parameter {name:?} of that kind; there are {PARAMETERS}")),
-            }
-        }
+        let durability = given.durability(DURABLE)?.unwrap_or(Durability::Declared);
+        given.finish("")?;
         let login = match (user, password) {
             (Some(user), Some(password)) => Some((user, password)),
             (None, None) => None,
             (Some(_), None) => return Err("the password is missing".to_owned()),
             (None, Some(_)) => return Err("the user is missing".to_owned()),
         };
-        let shown = match (cert, key) {
-            (Some(cert), Some(key)) => Some((cert, key)),
-            (None, None) => None,
-            (Some(_), None) | (None, Some(_)) => return Err("cert and key belong together".to_owned()),
-        };
         if !tls && (ca.is_some() || shown.is_some()) {
             return Err("certificates are used with TLS only: write etcds://".to_owned());
         }
-        if login.is_some() && reach == Reach::Plaintext && !may_be_read {
+        if login.is_some() && reach == Reach::Plaintext && plaintext == Plaintext::ToLoopback {
             return Err("without TLS everybody on the network path could read the password; write etcds://, or add \
                         ?plaintext=allow where the network is trusted"
                 .to_owned());
         }
         let hosts = hosts.into_iter().map(|(host, _)| host).collect();
-        Ok(Self { hosts, reach, login, prefix, ca, shown, durability: durable })
+        Ok(Self { hosts, reach, login, prefix, ca, shown, durability })
     }
 
     pub(crate) fn host(&self) -> Option<&str> {
@@ -125,13 +112,6 @@ impl fmt::Display for EtcdUrl {
     }
 }
 
-/// Without the password, which a hash could give away.
-impl Hash for EtcdUrl {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.hosts, self.reach, &self.prefix).hash(state);
-    }
-}
-
 impl fmt::Debug for EtcdUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -143,7 +123,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        EtcdUrl::parse(text).unwrap_err().to_string()
+        EtcdUrl::parse(text).unwrap_err()
     }
 
     #[test]

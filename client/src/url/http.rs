@@ -1,21 +1,25 @@
 //! `upstash+https://`, `upstash:`, `webdis+http://`: one Redis behind HTTP.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use leasehold_core::member::Durability;
 use leasehold_wire::rest::Dialect;
 use url::Url;
 use zeroize::Zeroizing;
 
-pub(crate) use super::Reach;
-use super::{decoded, durability, has_doubtful_parameters, is_loopback, is_misread, without_secrets};
-use crate::error::Error;
+use super::Said;
+use super::environment::EnvVars;
+use super::parameters::{NO_PROXY, Parameters, Plaintext};
+use super::place::{Draft, Place};
+pub(crate) use super::reach::Reach;
+use super::reach::host_of;
+use super::text::{is_misread, login, with_login};
 
 /// The address of a Redis behind HTTP, and the login. Neither `Debug` nor `Display` shows the token or password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct HttpUrl {
+pub(crate) struct HttpUrl {
     pub(crate) dialect: Dialect,
     /// Without credentials and parameters; its path has no trailing slash, so that another path may follow.
     pub(crate) base: String,
@@ -37,84 +41,89 @@ pub(crate) enum Login {
 /// The variables of Upstash's documentation.
 const URL_VARIABLE: &str = "UPSTASH_REDIS_REST_URL";
 const TOKEN_VARIABLE: &str = "UPSTASH_REDIS_REST_TOKEN";
+const DURABLE: &str = "a server with appendfsync always and without eviction";
 const WEBDIS_PORT: u16 = 7379;
 const SIGNS: &str = "in a token or password, / \\ ? # and @ are written %2F, %5C, %3F, %23 and %40";
 
-impl HttpUrl {
-    /// `variable` reads the environment.
-    pub(crate) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
-        match text.strip_prefix("upstash:") {
-            Some(parameters) => Self::of_environment(parameters, variable),
-            None => Self::named(text),
+/// `upstash:`, whose server and token are in the environment.
+#[derive(PartialEq)]
+struct OfEnvironment {
+    parameters: String,
+}
+
+pub(super) fn parse(text: &str) -> Result<Said, String> {
+    let Some(parameters) = text.strip_prefix("upstash:") else { return HttpUrl::parse(text).map(Said::whole) };
+    OfEnvironment::parse(parameters).map(|draft| Said::open(text, draft))
+}
+
+impl OfEnvironment {
+    fn parse(parameters: &str) -> Result<Self, String> {
+        if !parameters.is_empty() && !parameters.starts_with('?') {
+            let form = "write upstash: alone, or upstash+https://:TOKEN@host";
+            return Err(format!("it takes the server from the environment and names none itself; {form}"));
         }
+        Ok(Self { parameters: parameters.to_owned() })
     }
 
-    fn of_environment(parameters: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    fn resolved(&self, env: &EnvVars) -> Result<HttpUrl, String> {
         let given = |name: &str| {
-            let value = variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-            value.ok_or_else(|| {
-                Error::config(format!(
-                    "store url \"upstash:\" takes the server from the environment, where {name} is not set; set it, or \
-                     write upstash+https://:TOKEN@host"
-                ))
+            env.variable(name).ok_or_else(|| {
+                format!(
+                    "the server is taken from the environment, where {name} is not set; set it, or write \
+                     upstash+https://:TOKEN@host"
+                )
             })
         };
-        if !parameters.is_empty() && !parameters.starts_with('?') {
-            return Err(Error::config(
-                "store url \"upstash:\" takes the server from the environment and names none itself; write upstash: \
-                 alone, or upstash+https://:TOKEN@host",
-            ));
-        }
         let (address, token) = (given(URL_VARIABLE)?, Zeroizing::new(given(TOKEN_VARIABLE)?));
-        let wrong = |what: &str| Error::config(format!("store url \"upstash:\": {what}"));
         if !address.starts_with("https://") && !address.starts_with("http://") {
-            return Err(wrong(&format!(
+            return Err(format!(
                 "{URL_VARIABLE} must begin with https://; it is the REST url that Upstash shows, not the one for \
                  redis-cli"
-            )));
+            ));
         }
-        let address = Zeroizing::new(address + parameters);
-        let url = Url::parse(&address).map_err(|error| wrong(&format!("{URL_VARIABLE} is not a url: {error}")))?;
+        let address = Zeroizing::new(address + &self.parameters);
+        let url = Url::parse(&address).map_err(|error| format!("{URL_VARIABLE} is not a url: {error}"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong(&format!(
-                "{URL_VARIABLE} has a user or password; the token belongs in {TOKEN_VARIABLE}"
-            )));
+            return Err(format!("{URL_VARIABLE} has a user or password; the token belongs in {TOKEN_VARIABLE}"));
         }
-        Self::of(Dialect::Upstash, &url, url.port(), Login::Token(token)).map_err(|what| wrong(&what))
+        HttpUrl::of(Dialect::Upstash, &url, url.port(), Login::Token(token))
+    }
+}
+
+impl Draft for OfEnvironment {
+    fn resolve(&self, env: &EnvVars) -> Result<Arc<dyn Place>, String> {
+        Ok(Arc::new(self.resolved(env)?))
+    }
+}
+
+impl HttpUrl {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        with_login(text, SIGNS, is_misread, || Self::named(text))
     }
 
-    fn named(text: &str) -> Result<Self, Error> {
-        let shown = without_secrets(text);
-        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if is_misread(text) {
-            return Err(wrong(SIGNS));
-        }
+    fn named(text: &str) -> Result<Self, String> {
         let (dialect, address) = match text.split_once('+') {
             Some(("upstash", address)) => (Dialect::Upstash, address),
             Some(("webdis", address)) => (Dialect::Webdis, address),
-            Some(_) | None => return Err(wrong("write upstash+https:// or webdis+http://")),
+            Some(_) | None => return Err("write upstash+https:// or webdis+http://".to_owned()),
         };
         let form = match dialect {
             Dialect::Upstash => "upstash+https://:TOKEN@host",
             Dialect::Webdis => "webdis+http://host:7379",
         };
         if !address.starts_with("https://") && !address.starts_with("http://") {
-            return Err(wrong(&format!("the host is missing; write {form}")));
+            return Err(format!("the host is missing; write {form}"));
         }
         // The parser must not know the scheme: it would drop a port that is the scheme's default.
-        let unreadable = |error| wrong(&format!("{error}; write {form}; {SIGNS}"));
+        let unreadable = |error| format!("{error}; write {form}; {SIGNS}");
         let literal = Url::parse(text).map_err(unreadable)?;
         let url = Url::parse(address).map_err(unreadable)?;
         let port = match dialect {
             Dialect::Upstash => literal.port(),
             Dialect::Webdis => literal.port().or((url.scheme() == "http").then_some(WEBDIS_PORT)),
         };
-        let user = decoded(url.username()).ok_or_else(|| wrong("the user name is not UTF-8"))?;
-        let secret = decoded(url.password().unwrap_or_default()).map(|secret| secret.map(Zeroizing::new));
-        let secret = secret.ok_or_else(|| wrong("the token or password is not UTF-8"))?;
-        let login = login(dialect, user, secret).map_err(|what| wrong(&what))?;
-        let parsed = Self::of(dialect, &url, port, login);
-        parsed.map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))
+        let (user, secret) = login(&url)?;
+        Self::of(dialect, &url, port, login_of(dialect, user, secret)?)
     }
 
     fn of(dialect: Dialect, url: &Url, port: Option<u16>, login: Login) -> Result<Self, String> {
@@ -124,47 +133,29 @@ impl HttpUrl {
             base.push_str(&format!(":{port}"));
         }
         base.push_str(url.path().trim_end_matches('/'));
-        let reach = match url.scheme() {
-            "https" => Reach::Tls,
-            _ if is_loopback(&host) => Reach::Loopback,
-            _ => Reach::Plaintext,
+        let mut given = Parameters::of(url.query().unwrap_or_default())?;
+        let parsed = Self {
+            dialect,
+            base,
+            reach: Reach::of(url.scheme(), &host),
+            login,
+            ca: given.file("ca")?,
+            durability: given.durability(DURABLE)?.unwrap_or(Durability::NotDeclared),
         };
-        let mut parsed = Self { dialect, base, reach, login, durability: Durability::NotDeclared, ca: None };
-        let mut plaintext = Plaintext::WithoutSecrets;
-        for (name, value) in url.query_pairs() {
-            match (&*name, &*value) {
-                ("plaintext", "allow") => plaintext = Plaintext::Allowed,
-                ("plaintext", _) => {
-                    return Err(format!("plaintext is {value:?}; write plaintext=allow, or leave it out"));
-                }
-                ("ca", _) => parsed.ca = Some(PathBuf::from(value.into_owned())),
-                ("durable", value) => parsed.durability = durability(value)?,
-                ("wait_replicas", _) => {
-                    return Err(
-                        "wait_replicas is not possible over HTTP: the server pools its connections to Redis, and WAIT \
-                         covers the writes of one connection only; use redis:// or rediss:// instead"
-                            .to_owned(),
-                    );
-                }
-                ("proxy", _) => {
-                    return Err(
-                        "proxies are none of the url: set LEASEHOLD_PROXY=environment, and HTTPS_PROXY".to_owned()
-                    );
-                }
-                _ => return Err(format!("there is no parameter {name:?}; there are ca, durable and plaintext")),
-            }
-        }
+        let plaintext = given.plaintext()?;
+        given.refuse(
+            &["wait_replicas"],
+            "wait_replicas is not possible over HTTP: the server pools its connections to Redis, and WAIT covers the \
+             writes of one connection only; use redis:// or rediss:// instead",
+        )?;
+        given.refuse(&["proxy"], NO_PROXY)?;
+        given.finish("")?;
         parsed.check(plaintext)?;
         Ok(parsed)
     }
 
     fn check(&self, plaintext: Plaintext) -> Result<(), String> {
-        if self.ca.is_some() && self.reach != Reach::Tls {
-            return Err("certificates are used with https only".to_owned());
-        }
-        if self.reach == Reach::Tls && plaintext == Plaintext::Allowed {
-            return Err("plaintext=allow is for http only; leave it out".to_owned());
-        }
+        self.reach.check(self.ca.is_some(), plaintext)?;
         let secret = match &self.login {
             Login::Nobody => return Ok(()),
             Login::Token(token) => {
@@ -177,7 +168,7 @@ impl HttpUrl {
             }
             Login::Basic { .. } => "password",
         };
-        if self.reach == Reach::Plaintext && plaintext == Plaintext::WithoutSecrets {
+        if self.reach == Reach::Plaintext && plaintext == Plaintext::ToLoopback {
             let scheme = self.scheme();
             return Err(format!(
                 "over http everybody on the network path could read the {secret}; write {scheme}+https://, or add \
@@ -188,7 +179,7 @@ impl HttpUrl {
     }
 
     pub(crate) fn host(&self) -> Option<String> {
-        Url::parse(&self.base).ok()?.host_str().map(str::to_owned)
+        host_of(&self.base)
     }
 
     pub(crate) fn scheme(&self) -> &'static str {
@@ -199,14 +190,7 @@ impl HttpUrl {
     }
 }
 
-/// The permission to send secrets without encryption.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plaintext {
-    WithoutSecrets,
-    Allowed,
-}
-
-fn login(dialect: Dialect, user: Option<String>, secret: Option<Zeroizing<String>>) -> Result<Login, String> {
+fn login_of(dialect: Dialect, user: Option<String>, secret: Option<Zeroizing<String>>) -> Result<Login, String> {
     match (dialect, user, secret) {
         (Dialect::Upstash, None, Some(token)) => Ok(Login::Token(token)),
         (Dialect::Upstash, None, None) => Err(
@@ -239,26 +223,16 @@ impl fmt::Debug for HttpUrl {
     }
 }
 
-impl Hash for HttpUrl {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.dialect, &self.base, &self.ca).hash(state);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn without_environment(_: &str) -> Option<String> {
-        None
-    }
-
     fn url(text: &str) -> HttpUrl {
-        HttpUrl::parse(text, without_environment).unwrap()
+        HttpUrl::parse(text).unwrap()
     }
 
     fn refused(text: &str) -> String {
-        HttpUrl::parse(text, without_environment).unwrap_err().to_string()
+        HttpUrl::parse(text).unwrap_err()
     }
 
     fn token(url: &HttpUrl) -> Option<&str> {
@@ -350,14 +324,15 @@ mod tests {
 
     #[test]
     fn the_environment_names_the_server() {
-        let environment = |address: &'static str, token: &'static str| {
-            move |name: &str| match name {
+        let read = |text: &str, address: &'static str, token: &'static str| {
+            let env = EnvVars::new(move |name: &str| match name {
                 URL_VARIABLE => Some(address.to_owned()),
                 TOKEN_VARIABLE => Some(token.to_owned()),
                 other => panic!("{other} is nobody's business"),
-            }
+            });
+            OfEnvironment::parse(text.strip_prefix("upstash:").unwrap())?.resolved(&env)
         };
-        let found = HttpUrl::parse("upstash:", environment("https://calm-1.upstash.io/\n", " hunter2 ")).unwrap();
+        let found = read("upstash:", "https://calm-1.upstash.io/\n", " hunter2 ").unwrap();
         assert_eq!((found.to_string().as_str(), token(&found)), ("upstash+https://calm-1.upstash.io", Some("hunter2")));
         for (text, address, words) in [
             ("upstash:", "calm-1.upstash.io", "must begin with https://"),
@@ -368,13 +343,13 @@ mod tests {
             ("upstash:host", "https://calm-1.upstash.io", "names none itself"),
             ("upstash:?db=1", "https://calm-1.upstash.io", "there is no parameter"),
         ] {
-            let said = HttpUrl::parse(text, environment(address, "hunter2")).unwrap_err().to_string();
+            let said = read(text, address, "hunter2").unwrap_err();
             assert!(said.contains(words) && !said.contains("hunter2"), "{text} {address}: {said}");
         }
-        assert!(refused("upstash:").contains(URL_VARIABLE));
-        let said = HttpUrl::parse("upstash:", environment("https://host", "")).unwrap_err().to_string();
+        assert!(read("upstash:", "", "").unwrap_err().contains(URL_VARIABLE));
+        let said = read("upstash:", "https://host", "").unwrap_err();
         assert!(said.contains(TOKEN_VARIABLE), "{said}");
-        let trusted = HttpUrl::parse("upstash:?plaintext=allow", environment("http://host", "t")).unwrap();
+        let trusted = read("upstash:?plaintext=allow", "http://host", "t").unwrap();
         assert_eq!(trusted.reach, Reach::Plaintext);
     }
 

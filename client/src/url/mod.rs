@@ -1,123 +1,143 @@
 //! Store urls: the kind and the address of a store.
+//!
+//! A url is read in two steps. Parsing takes the text alone. Resolving then looks into the environment and into files of the
+//! user for what the text leaves open, and gives a [`Place`], which can be opened.
 
 #[cfg(feature = "objects")]
 pub(crate) mod azure;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
+pub(crate) mod environment;
 #[cfg(feature = "etcd")]
 pub(crate) mod etcd;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+mod kinds;
+pub(crate) mod memory;
 #[cfg(feature = "objects")]
 pub(crate) mod objects;
+#[cfg(feature = "network")]
+mod parameters;
+pub(crate) mod place;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(feature = "network")]
+pub(crate) mod reach;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
-mod scheme;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+#[cfg(feature = "network")]
+mod text;
 
+use std::any::Any;
+use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
+use std::sync::Arc;
 
-#[cfg(feature = "dynamodb")]
-pub use self::dynamodb::DynamodbUrl;
-#[cfg(feature = "etcd")]
-pub use self::etcd::EtcdUrl;
-#[cfg(feature = "http")]
-pub use self::http::HttpUrl;
-#[cfg(feature = "objects")]
-pub use self::objects::ObjectsUrl;
-#[cfg(feature = "postgres")]
-pub use self::postgres::PostgresUrl;
-#[cfg(feature = "redis")]
-pub use self::redis::RedisUrl;
+use self::environment::EnvVars;
+use self::place::{Draft, Place, Site};
+#[cfg(feature = "network")]
+pub(crate) use self::reach::Reach;
 use crate::error::Error;
 
-/// A store, as its url names it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-#[allow(clippy::large_enum_variant, reason = "a client has a few of them, and features decide which is the largest")]
-pub enum StoreUrl {
-    /// `memory:` for a store of its own, `memory:NAME` for one shared by name within this process.
-    Memory {
-        /// The name, if it is shared.
-        name: Option<String>,
-    },
-    /// `sqlite:PATH`: a file shared by the processes of one machine.
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-    },
-    /// `redis://[user:password@]host[:6379][/db]`, `rediss://` with TLS, `redis+unix:///path/to.sock`: one Redis or
-    /// Valkey. Parameters: `db`, `username`, `password`, `wait_replicas` (a grant counts only after this many replicas
-    /// have confirmed it), `durable=yes` (in a quorum: a restart loses nothing, which is true only with `appendfsync
-    /// always` and without eviction), and for TLS `ca`, `cert`, `key` (PEM files).
-    ///
-    /// `redis+cluster://[user:password@]host[:6379][,host...]`: a Redis Cluster, by any of its nodes.
-    /// `redis+sentinel://[user:password@]host[:26379][,host...]/master-name[/db]`: the master that Sentinels name, with
-    /// `sentinel_username` and `sentinel_password` for the Sentinels themselves. `rediss+...` is with TLS.
-    #[cfg(feature = "redis")]
-    Redis(RedisUrl),
-    /// `upstash+https://:TOKEN@host`, or `upstash:` for the environment variables `UPSTASH_REDIS_REST_URL` and
-    /// `UPSTASH_REDIS_REST_TOKEN`; `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
-    /// HTTP. Parameters: `ca` (a PEM file, trusted instead of the operating system's certificates), `plaintext=allow`
-    /// (otherwise `http` sends a token or password only to loopback), `durable=yes` (as for `redis://`). Proxies in the
-    /// environment are used with `LEASEHOLD_PROXY=environment` only.
-    #[cfg(feature = "http")]
-    Http(HttpUrl),
-    /// `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB. Keys come from where AWS's tools keep them:
-    /// environment, profiles, roles. Parameters:
-    ///
-    /// - `region`, else `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's `region`; `profile`, else `AWS_PROFILE`, else
-    ///   `default`. A profile that the url names comes before the environment, with its region and its keys;
-    /// - `endpoint` (scheme, host, port), else `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, the profile's
-    ///   `endpoint_url`, else the region's own: `fips=true`, `dualstack=true` choose among those. `plaintext=allow` lets it
-    ///   be `http` beyond loopback; `ca` is a PEM file, trusted instead of the operating system's certificates;
-    /// - `key`, the partition key (default `key`); `sort_key` with `sort_key_value` (default `-`), where the table has one;
-    ///   `expires`, the attribute of the table's TTL;
-    /// - `require_strong=true` refuses a table whose replicas in other regions lag behind; `durable=no` says
-    ///   that a restart may lose records, which is otherwise assumed only of endpoints on loopback.
-    #[cfg(feature = "dynamodb")]
-    Dynamodb(DynamodbUrl),
-    /// `etcd://[user:password@]host[:2379][,host...]`, or `etcds://` with TLS: the keys of one etcd (3.4 or newer), by any of
-    /// its members. Parameters: `prefix` of the keys (default `leasehold/`), `user` and `password`, `plaintext=allow`
-    /// (otherwise a password goes only to loopback without TLS), and for TLS `ca`, `cert`, `key` (PEM files).
-    #[cfg(feature = "etcd")]
-    Etcd(EtcdUrl),
-    /// `s3://BUCKET[/PREFIX]?region=eu-west-1`, `azblob://ACCOUNT/CONTAINER[/PREFIX]`, `gs://BUCKET[/PREFIX]`,
-    /// `cosmos://ACCOUNT/DATABASE/CONTAINER[/PREFIX]`: objects of Amazon S3 and services with its API, Azure Blob Storage,
-    /// or Google Cloud Storage, or documents of Azure Cosmos DB, below a prefix (default `leasehold/`). Keys come from where the tools of each cloud keep them: environment, files, workload and machine
-    /// identities. Parameters: `endpoint` (scheme, host, port), which else is the cloud's own or that of
-    /// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` or `STORAGE_EMULATOR_HOST`; `ca`, a PEM file that is trusted instead of the
-    /// operating system's certificates; `plaintext=allow` (otherwise `http` is for loopback only); `durable=no` (in a
-    /// quorum: a restart may lose records, which is otherwise assumed only of endpoints on loopback); and for S3 `region`
-    /// and `profile` as for DynamoDB.
-    #[cfg(feature = "objects")]
-    Objects(ObjectsUrl),
-    /// `postgres://user:password@host[:5432]/database` or `postgresql://`: the table `leasehold` of a PostgreSQL server,
-    /// directly or through PgBouncer in any mode; `leasehold store create` makes it. Parameters:
-    ///
-    /// - `schema`, where the table is (default `public`); `host=/run/postgresql`, the folder of a socket;
-    /// - `sslmode`: `verify-full`, which is the default beyond loopback, or `disable`; `ca` or `sslrootcert`, a PEM file
-    ///   that is trusted instead of the operating system's certificates;
-    /// - `listen=HOST:PORT`, the server's own address past a pooler, or `listen=yes`: releases are notified, so that
-    ///   waiters need not poll. All clients of a table should name it;
-    /// - `durable=yes` (in a quorum: a failover loses nothing, which is true only with synchronous replication).
-    #[cfg(feature = "postgres")]
-    Postgres(PostgresUrl),
+/// A store, as its url names it. Neither `Debug` nor `Display` shows a secret.
+///
+/// `"memory:jobs".parse::<StoreUrl>()` takes the text alone. What it leaves to the environment and to files of the user is
+/// looked up by [`StoreUrl::resolved`], which connecting does too.
+///
+/// # In this process
+/// `memory:` for a store of its own, `memory:NAME` for one shared by name within this process.
+///
+/// # Files
+/// `sqlite:PATH`: a file shared by the processes of one machine.
+///
+/// # Redis
+/// `redis://[user:password@]host[:6379][/db]`, or with TLS
+/// `rediss://`, or by a socket
+/// `redis+unix:///path/to.sock`: one Redis or
+/// Valkey. Parameters: `db`, `username`, `password`, `wait_replicas` (a grant counts only after this many replicas
+/// have confirmed it), `durable=yes` (in a quorum: a restart loses nothing, which is true only with `appendfsync
+/// always` and without eviction), and for TLS `ca`, `cert`, `key` (PEM files).
+///
+/// `redis+cluster://[user:password@]host[:6379][,host...]`: a Redis Cluster, by any of its nodes.
+/// `redis+sentinel://[user:password@]host[:26379][,host...]/master-name[/db]`: the master that Sentinels name, with
+/// `sentinel_username` and `sentinel_password` for the Sentinels themselves. `rediss+...` is with TLS.
+///
+/// # Redis over HTTP
+/// `upstash+https://:TOKEN@host`, or
+/// `upstash:` for the environment variables `UPSTASH_REDIS_REST_URL` and
+/// `UPSTASH_REDIS_REST_TOKEN`;
+/// `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
+/// HTTP. Parameters: `ca` (a PEM file, trusted instead of the operating system's certificates), `plaintext=allow`
+/// (otherwise `http` sends a token or password only to loopback), `durable=yes` (as for `redis://`). Proxies in the
+/// environment are used with `LEASEHOLD_PROXY=environment` only.
+///
+/// # DynamoDB
+/// `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB. Keys come from where AWS's tools keep them:
+/// environment, profiles, roles. Parameters:
+///
+/// - `region`, else `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's `region`; `profile`, else `AWS_PROFILE`, else
+///   `default`. A profile that the url names comes before the environment, with its region and its keys;
+/// - `endpoint` (scheme, host, port), else `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, the profile's
+///   `endpoint_url`, else the region's own: `fips=true`, `dualstack=true` choose among those. `plaintext=allow` lets it
+///   be `http` beyond loopback; `ca` is a PEM file, trusted instead of the operating system's certificates;
+/// - `key`, the partition key (default `key`); `sort_key` with `sort_key_value` (default `-`), where the table has one;
+///   `expires`, the attribute of the table's TTL;
+/// - `require_strong=true` refuses a table whose replicas in other regions lag behind; `durable=no` says
+///   that a restart may lose records, which is otherwise assumed only of endpoints on loopback.
+///
+/// # etcd
+/// `etcd://[user:password@]host[:2379][,host...]`, or `etcds://` with TLS: the keys of one etcd (3.4 or newer), by any of
+/// its members. Parameters: `prefix` of the keys (default `leasehold/`), `user` and `password`, `plaintext=allow`
+/// (otherwise a password goes only to loopback without TLS), and for TLS `ca`, `cert`, `key` (PEM files).
+///
+/// # PostgreSQL
+/// `postgres://user:password@host[:5432]/database` or `postgresql://`: the table `leasehold` of a PostgreSQL server,
+/// directly or through PgBouncer in any mode; `leasehold store create` makes it. Parameters:
+///
+/// - `schema`, where the table is (default `public`); `host=/run/postgresql`, the folder of a socket;
+/// - `sslmode`: `verify-full`, which is the default beyond loopback, or `disable`; `ca` or `sslrootcert`, a PEM file
+///   that is trusted instead of the operating system's certificates;
+/// - `listen=HOST:PORT`, the server's own address past a pooler, or `listen=yes`: releases are notified, so that
+///   waiters need not poll. All clients of a table should name it;
+/// - `durable=yes` (in a quorum: a failover loses nothing, which is true only with synchronous replication).
+///
+/// # Objects
+/// `s3://BUCKET[/PREFIX]?region=eu-west-1`,
+/// `azblob://ACCOUNT/CONTAINER[/PREFIX]`,
+/// `gs://BUCKET[/PREFIX]`,
+/// `cosmos://ACCOUNT/DATABASE/CONTAINER[/PREFIX]`: objects of Amazon S3 and services with its API, Azure Blob Storage,
+/// or Google Cloud Storage, or documents of Azure Cosmos DB, below a prefix (default `leasehold/`). Keys come from where the
+/// tools of each cloud keep them: environment, files, workload and machine
+/// identities. Parameters: `endpoint` (scheme, host, port), which else is the cloud's own or that of
+/// `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL` or `STORAGE_EMULATOR_HOST`; `ca`, a PEM file that is trusted instead of the
+/// operating system's certificates; `plaintext=allow` (otherwise `http` is for loopback only); `durable=no` (in a
+/// quorum: a restart may lose records, which is otherwise assumed only of endpoints on loopback); and for S3 `region`
+/// and `profile` as for DynamoDB.
+#[derive(Clone)]
+pub struct StoreUrl(Said);
+
+/// The store, as far as the url says it.
+#[derive(Clone)]
+enum Said {
+    /// The url says all, or the rest was looked up.
+    Whole(Arc<dyn Place>),
+    /// The rest is elsewhere.
+    Open { shown: String, draft: Arc<dyn Draft> },
 }
 
-/// The exposure of requests on the network.
-#[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reach {
-    /// Only the server can read requests.
-    Tls,
-    /// Only this machine can read requests.
-    Loopback,
-    /// Everybody on the way can read requests.
-    Plaintext,
+impl Said {
+    fn whole(place: impl Place) -> Self {
+        Self::Whole(Arc::new(place))
+    }
+
+    #[cfg(any(feature = "dynamodb", feature = "http"))]
+    fn open(text: &str, draft: impl Draft) -> Self {
+        Self::Open { shown: without_secrets(text), draft: Arc::new(draft) }
+    }
 }
 
 impl StoreUrl {
@@ -126,110 +146,82 @@ impl StoreUrl {
     /// # Errors
     /// Neither `XDG_STATE_HOME` nor `HOME` names an absolute folder.
     pub fn default_store() -> Result<Self, Error> {
-        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
-        match state {
-            Some(state) => Ok(Self::Sqlite { path: state.join("leasehold/locks.db") }),
-            None => Err(Error::config(
-                "no store is named, and there is no home folder to keep one in: name a store, such as sqlite:locks.db",
-            )),
-        }
+        #[cfg(feature = "sqlite")]
+        return sqlite::SqliteUrl::of_user().map(|url| Self(Said::whole(url)));
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite:locks.db".parse()
     }
-}
 
-impl StoreUrl {
+    /// The url with what it leaves to the environment and to files of the user, such as the region of a table.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what is missing or wrong there.
+    pub fn resolved(&self) -> Result<Self, Error> {
+        self.place().map(|place| Self(Said::Whole(place)))
+    }
+
     /// The store's name among the nodes of a quorum: the url without user, password and parameters, the same for all
     /// clients that reach the store by the same way. Files are named by their real path where they exist.
-    pub fn node_name(&self) -> String {
-        match self {
-            Self::Memory { .. } => self.to_string(),
-            Self::Sqlite { path } => {
-                let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
-                let real = real.as_ref().unwrap_or(path).display().to_string();
-                // By this Windows marks the paths of files that are there, and no others.
-                format!("sqlite:{}", real.strip_prefix(r"\\?\").unwrap_or(&real))
-            }
-            // Different spellings of a host are the same.
-            #[cfg(feature = "redis")]
-            Self::Redis(url) => match &url.place {
-                redis::RedisPlace::Unix { .. } => self.to_string(),
-                redis::RedisPlace::Tcp { .. }
-                | redis::RedisPlace::Tls { .. }
-                | redis::RedisPlace::Cluster { .. }
-                | redis::RedisPlace::Sentinel { .. } => self.to_string().to_ascii_lowercase(),
-            },
-            #[cfg(feature = "http")]
-            Self::Http(_) => self.to_string(),
-            #[cfg(feature = "dynamodb")]
-            Self::Dynamodb(_) => self.to_string(),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(_) => self.to_string(),
-            #[cfg(feature = "objects")]
-            Self::Objects(_) => self.to_string(),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => self.to_string(),
+    ///
+    /// # Errors
+    /// As for [`StoreUrl::resolved`].
+    pub fn node_name(&self) -> Result<String, Error> {
+        Ok(self.place()?.node_name())
+    }
+
+    /// The url for people, without secrets; files by their full paths, because a relative one means another file in
+    /// another folder.
+    pub fn shown(&self) -> String {
+        match &self.0 {
+            Said::Whole(place) => place.shown(),
+            Said::Open { shown, .. } => shown.clone(),
+        }
+    }
+
+    /// The url for another process, where the text that names the store here may lead elsewhere in another folder or
+    /// environment: files by their full paths, tables with all that was [resolved](Self::resolved). It has no secrets.
+    pub fn handed_on(&self) -> Option<OsString> {
+        match &self.0 {
+            Said::Whole(place) => place.handed_on(),
+            Said::Open { .. } => None,
+        }
+    }
+
+    /// Tells if the store lives and ends with one process, so that it locks out no other.
+    pub fn is_of_one_process(&self) -> bool {
+        match &self.0 {
+            Said::Whole(place) => place.facts().site == Site::Process,
+            Said::Open { .. } => false,
+        }
+    }
+
+    /// # Errors
+    /// As for [`StoreUrl::resolved`].
+    pub(crate) fn place(&self) -> Result<Arc<dyn Place>, Error> {
+        self.place_in(&EnvVars::of_process())
+    }
+
+    /// As [`StoreUrl::place`], in another environment.
+    pub(crate) fn place_in(&self, env: &EnvVars) -> Result<Arc<dyn Place>, Error> {
+        match &self.0 {
+            Said::Whole(place) => Ok(Arc::clone(place)),
+            Said::Open { shown, draft } => draft.resolve(env).map_err(|what| wrong(shown, &what)),
+        }
+    }
+
+    /// The place, if it is of this type.
+    #[cfg(any(test, feature = "dynamodb", feature = "postgres"))]
+    pub(crate) fn of<T: Place>(&self) -> Option<&T> {
+        match &self.0 {
+            Said::Whole(place) => (&**place as &dyn Any).downcast_ref(),
+            Said::Open { .. } => None,
         }
     }
 }
 
-impl StoreUrl {
-    /// The machine of the store; `None` where the url names servers that know it.
-    pub(crate) fn machine(&self) -> Option<String> {
-        match self {
-            Self::Memory { .. } | Self::Sqlite { .. } => Some(HERE.to_owned()),
-            #[cfg(feature = "redis")]
-            Self::Redis(url) => match &url.place {
-                redis::RedisPlace::Unix { .. } => Some(HERE.to_owned()),
-                redis::RedisPlace::Tcp { host, .. } | redis::RedisPlace::Tls { host, .. } => Some(machine(host)),
-                redis::RedisPlace::Cluster { .. } | redis::RedisPlace::Sentinel { .. } => None,
-            },
-            #[cfg(feature = "http")]
-            Self::Http(url) => url.host().as_deref().map(machine),
-            // Tables of one region fail together.
-            #[cfg(feature = "dynamodb")]
-            Self::Dynamodb(url) => url.host().as_deref().map(machine),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(url) => url.host().map(machine),
-            #[cfg(feature = "objects")]
-            Self::Objects(url) => url.host().as_deref().map(machine),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(url) => Some(url.place.host().map_or_else(|| HERE.to_owned(), machine)),
-        }
-    }
-}
-
-const HERE: &str = "this machine";
-
-/// The normal form of a host name.
-#[cfg(feature = "network")]
-fn machine(host: &str) -> String {
-    let bare = host.trim_matches(['[', ']']);
-    let parsed = if bare.contains(':') { url::Host::parse(&format!("[{bare}]")) } else { url::Host::parse(bare) };
-    match parsed {
-        Ok(url::Host::Domain(name)) if is_loopback(&url::Host::Domain(name.as_str())) => HERE.to_owned(),
-        Ok(url::Host::Ipv4(address)) if is_loopback(&url::Host::Ipv4(address)) => HERE.to_owned(),
-        Ok(url::Host::Ipv6(address)) if is_loopback(&url::Host::Ipv6(address)) => HERE.to_owned(),
-        Ok(host) => host.to_string(),
-        Err(_) => host.to_ascii_lowercase(),
-    }
-}
-
-/// Tells if a parameter is switched on.
-#[cfg(feature = "dynamodb")]
-fn is_true(name: &str, value: &str) -> Result<bool, String> {
-    match value {
-        "true" | "yes" => Ok(true),
-        "false" | "no" => Ok(false),
-        _ => Err(format!("{name} is {value:?}; write {name}=true, or leave it out")),
-    }
-}
-
-#[cfg(feature = "network")]
-fn is_loopback(host: &url::Host<&str>) -> bool {
-    match host {
-        url::Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
-        url::Host::Ipv4(address) => address.is_loopback(),
-        url::Host::Ipv6(address) => address.to_canonical().is_loopback(),
+impl From<Arc<dyn Place>> for StoreUrl {
+    fn from(place: Arc<dyn Place>) -> Self {
+        Self(Said::Whole(place))
     }
 }
 
@@ -237,100 +229,56 @@ impl FromStr for StoreUrl {
     type Err = Error;
 
     fn from_str(url: &str) -> Result<Self, Error> {
-        let Some((scheme, rest)) = url.split_once(':') else {
+        let Some((scheme, _)) = url.split_once(':') else {
             return Err(Error::config(format!(
                 "store url {url:?} has no scheme; write sqlite:PATH, redis://HOST or memory:, such as sqlite:locks.db"
             )));
         };
-        match scheme {
-            "memory" if rest.starts_with('/') => Err(Error::config(format!(
-                "store url {url:?}: a memory store has a name, not a path; write memory: or memory:NAME"
-            ))),
-            "memory" => Ok(Self::Memory { name: (!rest.is_empty()).then(|| rest.to_owned()) }),
-            "sqlite" => {
-                let path = rest.strip_prefix("//").unwrap_or(rest);
-                if path.is_empty() {
-                    return Err(Error::config(format!(
-                        "store url {url:?} has no path; write sqlite:PATH, such as sqlite:locks.db or \
-                         sqlite:/var/lib/app/locks.db"
-                    )));
-                }
-                if path == ":memory:" {
-                    return Err(Error::config(format!(
-                        "store url {url:?}: a SQLite database in memory is not shared; write memory: instead"
-                    )));
-                }
-                if path.contains(['?', '\0']) {
-                    return Err(Error::config(format!(
-                        "store url {url:?}: sqlite takes a plain path without parameters or NUL"
-                    )));
-                }
-                Ok(Self::Sqlite { path: PathBuf::from(path) })
-            }
-            #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" | "redis+cluster"
-            | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster" | "redis+sentinel" | "rediss+sentinel"
-            | "valkey+sentinel" | "valkeys+sentinel" => Ok(Self::Redis(RedisUrl::parse(url)?)),
-            #[cfg(not(feature = "redis"))]
-            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" | "redis+cluster"
-            | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster" | "redis+sentinel" | "rediss+sentinel"
-            | "valkey+sentinel" | "valkeys+sentinel" => {
-                Err(Error::config("this build has no Redis: enable the feature `redis`"))
-            }
-            #[cfg(feature = "http")]
-            "upstash" | "upstash+https" | "upstash+http" | "webdis+https" | "webdis+http" => {
-                Ok(Self::Http(HttpUrl::parse(url, |name| std::env::var(name).ok())?))
-            }
-            #[cfg(not(feature = "http"))]
-            "upstash" | "upstash+https" | "upstash+http" | "webdis+https" | "webdis+http" => {
-                Err(Error::config("this build has no Redis over HTTP: enable the feature `http`"))
-            }
-            #[cfg(feature = "dynamodb")]
-            "dynamodb" => Ok(Self::Dynamodb(DynamodbUrl::parse(url, &crate::aws::EnvVars::of_process())?)),
-            #[cfg(not(feature = "dynamodb"))]
-            "dynamodb" => Err(Error::config("this build has no DynamoDB: enable the feature `dynamodb`")),
-            #[cfg(feature = "etcd")]
-            "etcd" | "etcds" => Ok(Self::Etcd(EtcdUrl::parse(url)?)),
-            #[cfg(not(feature = "etcd"))]
-            "etcd" | "etcds" => Err(Error::config("this build has no etcd: enable the feature `etcd`")),
-            #[cfg(feature = "objects")]
-            "s3" | "azblob" | "gs" | "cosmos" => {
-                Ok(Self::Objects(ObjectsUrl::parse(url, &crate::aws::EnvVars::of_process())?))
-            }
-            #[cfg(not(feature = "objects"))]
-            "s3" | "azblob" | "gs" | "cosmos" => {
-                Err(Error::config("this build has no object stores: enable the feature `objects`"))
-            }
-            #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => Ok(Self::Postgres(PostgresUrl::parse(url)?)),
-            #[cfg(not(feature = "postgres"))]
-            "postgres" | "postgresql" => {
-                Err(Error::config("this build has no PostgreSQL: enable the feature `postgres`"))
-            }
-            _ => Err(Error::config(scheme::unknown(scheme, url))),
-        }
+        let Some(kind) = kinds::of(scheme) else { return Err(Error::config(kinds::unknown(scheme, url))) };
+        (kind.parse)(url).map(Self).map_err(|what| wrong(&without_secrets(url), &what))
     }
 }
 
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Memory { name } => write!(f, "memory:{}", name.as_deref().unwrap_or_default()),
-            Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
-            #[cfg(feature = "redis")]
-            Self::Redis(url) => url.fmt(f),
-            #[cfg(feature = "http")]
-            Self::Http(url) => url.fmt(f),
-            #[cfg(feature = "dynamodb")]
-            Self::Dynamodb(url) => url.fmt(f),
-            #[cfg(feature = "etcd")]
-            Self::Etcd(url) => url.fmt(f),
-            #[cfg(feature = "objects")]
-            Self::Objects(url) => url.fmt(f),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(url) => url.fmt(f),
+        match &self.0 {
+            Said::Whole(place) => place.fmt(f),
+            Said::Open { shown, .. } => f.write_str(shown),
         }
     }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoreUrl({self})")
+    }
+}
+
+impl PartialEq for StoreUrl {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Said::Whole(one), Said::Whole(two)) => one.is_same(&**two),
+            (Said::Open { shown: one, draft }, Said::Open { shown: two, draft: other }) => {
+                one == two && draft.is_same(&**other)
+            }
+            (Said::Whole(_), Said::Open { .. }) | (Said::Open { .. }, Said::Whole(_)) => false,
+        }
+    }
+}
+
+impl Eq for StoreUrl {}
+
+/// Of what is shown, since the hash of a password could give it away.
+impl Hash for StoreUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.to_string().hash(state);
+    }
+}
+
+pub(crate) const HERE: &str = "this machine";
+
+fn wrong(shown: &str, what: &str) -> Error {
+    Error::config(format!("store url {shown:?}: {what}"))
 }
 
 /// A url without user, password and parameters, for messages.
@@ -349,79 +297,6 @@ fn without_secrets(url: &str) -> String {
     if is_doubtful || host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
 }
 
-/// Tells if an `@` stands in the path, or in the name of a parameter. Then the host is not one, but the beginning of a
-/// user, token or password that was not encoded, and no part of the url can be shown.
-#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
-fn has_unencoded_login(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
-    let in_path = place.split_once('/').is_some_and(|(_, path)| path.contains('@'));
-    in_path || parameters.split('&').filter_map(|pair| pair.split('=').next()).any(|name| name.contains('@'))
-}
-
-/// Tells if a sign of a login that was not encoded makes the url mean something else. Web servers end the host at a
-/// backslash; among the parameters, it is part of a path of Windows.
-#[cfg(any(feature = "http", feature = "etcd", feature = "postgres"))]
-fn is_misread(url: &str) -> bool {
-    let place = url.split_once('?').map_or(url, |(place, _)| place);
-    place.contains('\\') || url.contains('#') || has_unencoded_login(url)
-}
-
-/// Tells if an `@` stands among the parameters. Then a parameter may be the rest of a password that was not encoded,
-/// and must not be shown in an error.
-#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
-fn has_doubtful_parameters(url: &str) -> bool {
-    url.split_once('?').is_some_and(|(_, parameters)| parameters.contains('@'))
-}
-
-/// The name of a parameter, if it looks like one and not like something misplaced.
-#[cfg(feature = "dynamodb")]
-fn parameter(name: &str) -> String {
-    let is_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if is_name { format!("{name:?}") } else { "\"...\"".to_owned() }
-}
-
-/// Reads the parameter `durable`: the store loses nothing in a restart.
-#[cfg(feature = "network")]
-fn durability(value: &str) -> Result<leasehold_core::member::Durability, String> {
-    match value {
-        "yes" => Ok(leasehold_core::member::Durability::Declared),
-        "no" => Ok(leasehold_core::member::Durability::NotDeclared),
-        _ => Err(format!(
-            "durable is {value:?}; write durable=yes for a server with appendfsync always and without eviction, or \
-             leave it out"
-        )),
-    }
-}
-
-/// A decoded part of a url; `Some(None)` where it is empty, `None` where it is not UTF-8.
-#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
-fn decoded(text: &str) -> Option<Option<String>> {
-    let bytes: Vec<u8> = percent(text);
-    let text = String::from_utf8(bytes).ok()?;
-    Some(Some(text).filter(|text| !text.is_empty()))
-}
-
-/// Undoes percent-encoding, the only encoding of a path or password in a url.
-#[cfg(any(feature = "redis", feature = "http", feature = "etcd", feature = "postgres"))]
-fn percent(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        let mut ahead = bytes.clone();
-        let code = (byte == b'%').then(|| Some(digit(ahead.next())? * 16 + digit(ahead.next())?)).flatten();
-        match code.and_then(|code| u8::try_from(code).ok()) {
-            Some(code) => {
-                decoded.push(code);
-                bytes = ahead;
-            }
-            None => decoded.push(byte),
-        }
-    }
-    decoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -432,17 +307,22 @@ mod tests {
 
     #[test]
     fn known_urls_are_read() {
-        assert_eq!("memory:".parse::<StoreUrl>().unwrap(), StoreUrl::Memory { name: None });
-        assert_eq!("memory:jobs".parse::<StoreUrl>().unwrap(), StoreUrl::Memory { name: Some("jobs".into()) });
+        let read = |url: &str| url.parse::<StoreUrl>().unwrap();
+        assert_eq!(read("memory:").of(), Some(&memory::MemoryUrl { name: None }));
+        assert_eq!(read("memory:jobs").of(), Some(&memory::MemoryUrl { name: Some("jobs".into()) }));
+        #[cfg(feature = "sqlite")]
         for url in ["sqlite:/a/b.db", "sqlite:///a/b.db"] {
-            assert_eq!(url.parse::<StoreUrl>().unwrap(), StoreUrl::Sqlite { path: "/a/b.db".into() });
+            assert_eq!(read(url).of(), Some(&sqlite::SqliteUrl { path: "/a/b.db".into() }));
+            assert!(
+                read(url) == read("sqlite:/a/b.db") && read(url) != read("memory:") && read(url) != read("sqlite:b")
+            );
         }
-        assert_eq!("sqlite:b.db".parse::<StoreUrl>().unwrap().to_string(), "sqlite:b.db");
+        assert_eq!(read("sqlite:b.db").to_string(), "sqlite:b.db");
     }
 
     #[test]
     fn a_nodes_name_depends_on_its_address_only() {
-        let name = |url: &str| url.parse::<StoreUrl>().unwrap().node_name();
+        let name = |url: &str| url.parse::<StoreUrl>().unwrap().node_name().unwrap();
         assert_eq!(name("memory:jobs"), "memory:jobs");
         #[cfg(unix)]
         {
@@ -467,7 +347,7 @@ mod tests {
     #[cfg(feature = "redis")]
     #[test]
     fn machines_are_told_apart_by_their_hosts() {
-        let machine = |url: &str| url.parse::<StoreUrl>().unwrap().machine();
+        let machine = |url: &str| url.parse::<StoreUrl>().unwrap().place().unwrap().machine();
         for here in
             ["memory:", "sqlite:a", "redis://localhost", "redis://127.0.0.9", "redis://[::1]", "redis+unix:///a"]
         {
@@ -491,6 +371,25 @@ mod tests {
         assert!(refused("sqlite::memory:").contains("memory:"));
         assert!(refused("sqlite:a?mode=ro").contains("without parameters"));
         assert!(refused("consul://host").contains("\"consul\""));
+    }
+
+    #[cfg(feature = "objects")]
+    #[test]
+    fn parsing_takes_the_text_alone_and_resolving_the_rest() {
+        for (text, variable, shown) in [
+            ("dynamodb://locks", "AWS_REGION", "dynamodb://locks?region=eu-west-1"),
+            ("s3://locks", "AWS_REGION", "s3://locks?region=eu-west-1"),
+        ] {
+            let url: StoreUrl = text.parse().unwrap();
+            assert_eq!((url.to_string(), url.handed_on()), (text.to_owned(), None));
+            let said = url.place_in(&EnvVars::new(|_| None)).unwrap_err().to_string();
+            assert!(said.contains(&format!("store url {text:?}: the region is missing")), "{said}");
+            let env = EnvVars::new(move |name| (name == variable).then(|| "eu-west-1".to_owned()));
+            let resolved = StoreUrl::from(url.place_in(&env).unwrap());
+            assert_eq!((resolved.to_string(), resolved.resolved().unwrap()), (shown.to_owned(), resolved.clone()));
+            assert!(url != resolved && url == text.parse().unwrap());
+            assert_ne!(url, format!("{text}?profile=a").parse().unwrap());
+        }
     }
 
     #[test]

@@ -4,22 +4,24 @@
 //! The url has no keys: they come from where the tools of each cloud keep them.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use leasehold_core::member::Durability;
 use leasehold_wire::objects::Service;
-use url::{Url, form_urlencoded};
 
-use super::{Reach, azure, durability, is_loopback, is_true, parameter, without_secrets};
+use super::parameters::{Parameters, Plaintext};
+use super::place::{Draft, Place};
+use super::reach::Reach;
+use super::reach::{endpoint as read_endpoint, host_of};
+use super::{Said, azure};
 use crate::aws::profiles::Profiles;
-use crate::aws::region::{self, Cryptography, Stack, Variant};
+use crate::aws::region::{self, Variant};
 use crate::aws::{EnvVars, endpoint};
-use crate::error::Error;
 
 /// A bucket or container: its address, and the prefix of the objects in it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ObjectsUrl {
+pub(crate) struct ObjectsUrl {
     pub(crate) service: Service,
     /// The bucket of S3 and Google, `ACCOUNT/CONTAINER` of Azure, or `ACCOUNT/DATABASE/CONTAINER` of Cosmos DB.
     pub(crate) place: String,
@@ -39,47 +41,62 @@ pub struct ObjectsUrl {
     pub(crate) ca: Option<PathBuf>,
 }
 
-const PARAMETERS: &str = "ca, dualstack, durable, endpoint, fips, plaintext, profile and region";
 const PREFIX: &str = "leasehold/";
+/// A service that may be called durable.
+const DURABLE: &str = "an endpoint that loses nothing in a restart";
 
-#[derive(Default)]
-struct Parameters {
+const NO_KEYS: &str = "keys come from the environment, never from the url";
+
+/// The url as it is written, with what it leaves open.
+#[derive(PartialEq)]
+struct Written {
+    service: Service,
+    /// The names that come before the prefix.
+    parts: Vec<String>,
+    prefix: String,
     region: Option<String>,
     profile: Option<String>,
     variant: Variant,
     endpoint: Option<String>,
-    is_plaintext_allowed: bool,
+    plaintext: Plaintext,
     durability: Option<Durability>,
     ca: Option<PathBuf>,
 }
 
-impl ObjectsUrl {
-    /// Reads the url, and takes what it leaves open (region, endpoint) from the environment and the profile.
-    pub(crate) fn parse(text: &str, env: &EnvVars) -> Result<Self, Error> {
-        let shown = without_secrets(text);
-        Self::of(text, env).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
-    }
+pub(super) fn parse(text: &str) -> Result<Said, String> {
+    Written::parse(text).map(|draft| Said::open(text, draft))
+}
 
-    fn of(text: &str, env: &EnvVars) -> Result<Self, String> {
+impl Written {
+    fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once(':').unwrap_or((text, ""));
-        let (service, form) = match scheme {
-            "s3" => (Service::S3, "write s3://BUCKET?region=eu-west-1, or s3://BUCKET/PREFIX"),
-            "azblob" => (Service::AzureBlob, "write azblob://ACCOUNT/CONTAINER, or azblob://ACCOUNT/CONTAINER/PREFIX"),
-            "cosmos" => (Service::CosmosDb, "write cosmos://ACCOUNT/DATABASE/CONTAINER, or with /PREFIX"),
-            _ => (Service::Gcs, "write gs://BUCKET, or gs://BUCKET/PREFIX"),
+        let (service, names, form) = match scheme {
+            "s3" => (Service::S3, 1, "write s3://BUCKET?region=eu-west-1, or s3://BUCKET/PREFIX"),
+            "azblob" => {
+                (Service::AzureBlob, 2, "write azblob://ACCOUNT/CONTAINER, or azblob://ACCOUNT/CONTAINER/PREFIX")
+            }
+            "cosmos" => (Service::CosmosDb, 3, "write cosmos://ACCOUNT/DATABASE/CONTAINER, or with /PREFIX"),
+            _ => (Service::Gcs, 1, "write gs://BUCKET, or gs://BUCKET/PREFIX"),
         };
         let rest = rest.strip_prefix("//").ok_or_else(|| format!("the slashes are missing; {form}"))?;
         if rest.contains(['#', '@', '\\', '%']) {
             return Err(format!("keys do not belong in the url, and # @ \\ % in no name; {form}"));
         }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let given = Parameters::parse(service, query)?;
-        let names = match service {
-            Service::S3 | Service::Gcs => 1,
-            Service::AzureBlob => 2,
-            Service::CosmosDb => 3,
-        };
-        let mut parts: Vec<&str> = path.split('/').collect();
+        let mut given = Parameters::of(query)?;
+        if service != Service::S3 {
+            for name in ["region", "profile", "fips", "dualstack"] {
+                given.refuse(&[name], &format!("{name} is for s3:// only"))?;
+            }
+        }
+        let (ca, dualstack) = (given.file("ca")?, given.switch("dualstack")?);
+        let durability = given.durability(DURABLE)?;
+        let endpoint = given.text("endpoint")?;
+        let variant = Variant::of(given.switch("fips")?, dualstack);
+        let plaintext = given.plaintext()?;
+        let (profile, region) = (given.text("profile")?, given.text("region")?);
+        given.finish(&format!(", and {NO_KEYS}"))?;
+        let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
         if parts.len() < names {
             return Err(format!("the database or container is missing; {form}"));
         }
@@ -92,96 +109,127 @@ impl ObjectsUrl {
             "" => PREFIX.to_owned(),
             prefix => format!("{}/", checked_prefix(service, prefix)?),
         };
+        Ok(Self { service, parts, prefix, region, profile, variant, endpoint, plaintext, durability, ca })
+    }
+
+    /// Takes what is left open (region, endpoint) from the environment and the profile.
+    fn resolved(&self, env: &EnvVars) -> Result<ObjectsUrl, String> {
         // Read once, and only if they are needed.
         let mut files: Option<Profiles> = None;
-        if let Some(name) = &given.profile {
+        if let Some(name) = &self.profile {
             Profiles::opened(&mut files, env)?.expect(name)?;
         }
-        let region = match service {
-            Service::S3 => region::chosen(
-                given.region.as_deref(),
-                given.profile.as_deref(),
-                env,
-                &mut files,
-                "write ?region=eu-west-1",
-            )?,
+        let (named, profile) = (self.region.as_deref(), self.profile.as_deref());
+        let region = match self.service {
+            Service::S3 => region::chosen(named, profile, env, &mut files, "write ?region=eu-west-1")?,
             Service::AzureBlob | Service::Gcs | Service::CosmosDb => String::new(),
         };
-        let place = Place::find(service, &given, &parts, &region, env, &mut files)?;
-        let (base, root, reach) = match &place {
-            Place::Named { text, said } => at_endpoint(service, text, said, &parts, given.is_plaintext_allowed)?,
-            Place::InTheCloud(_) if given.is_plaintext_allowed => {
-                return Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned());
+        let (base, root, reach, is_named) = match self.address(&region, env, &mut files)? {
+            Address::Named { text, said } => {
+                let (base, root, reach) = self.at_endpoint(&text, &said)?;
+                (base, root, reach, true)
             }
-            Place::InTheCloud(host) => in_the_cloud(service, host, &parts),
+            Address::InTheCloud(host) => {
+                let (base, root) = self.in_the_cloud(&host);
+                (base, root, Reach::Tls, false)
+            }
         };
-        if given.ca.is_some() && reach != Reach::Tls {
-            return Err("certificates are used with https only".to_owned());
-        }
-        // Emulators run on this machine, and lose everything in a restart.
-        let usual = match reach {
-            Reach::Tls | Reach::Plaintext => Durability::Declared,
-            Reach::Loopback => Durability::NotDeclared,
-        };
-        Ok(Self {
-            service,
-            place: parts.join("/"),
-            prefix,
+        reach.check(self.ca.is_some(), self.plaintext)?;
+        Ok(ObjectsUrl {
+            service: self.service,
+            place: self.parts.join("/"),
+            prefix: self.prefix.clone(),
             region,
-            profile: given.profile,
+            profile: self.profile.clone(),
             base,
             root,
             reach,
-            is_named: matches!(place, Place::Named { .. }),
-            durability: given.durability.unwrap_or(usual),
-            ca: given.ca,
+            is_named,
+            durability: self.durability.unwrap_or(reach.usual_durability()),
+            ca: self.ca.clone(),
         })
     }
 
-    pub(crate) fn host(&self) -> Option<String> {
-        Url::parse(&self.base).ok()?.host_str().map(str::to_owned)
+    fn address(&self, region: &str, env: &EnvVars, files: &mut Option<Profiles>) -> Result<Address, String> {
+        let service = self.service;
+        if service == Service::S3 {
+            let wanted = endpoint::Given {
+                service: region::Service::S3,
+                region,
+                endpoint: self.endpoint.as_deref(),
+                variant: self.variant,
+                profile: self.profile.as_deref(),
+            };
+            return Ok(match endpoint::find(&wanted, env, files)? {
+                endpoint::Endpoint::Named { text, place } => Address::Named { text, said: place },
+                endpoint::Endpoint::OfRegion { host } => Address::InTheCloud(host),
+            });
+        }
+        if let Some(text) = &self.endpoint {
+            return Ok(Address::Named { text: text.clone(), said: "endpoint".to_owned() });
+        }
+        let account = self.parts.first().map_or("", String::as_str);
+        let (said, host) = match service {
+            Service::AzureBlob => (azure::endpoint(service, account, env), format!("{account}.blob.core.windows.net")),
+            Service::CosmosDb => (azure::endpoint(service, account, env), format!("{account}.documents.azure.com")),
+            Service::Gcs | Service::S3 => {
+                let emulator = env.variable("STORAGE_EMULATOR_HOST").map(|host| {
+                    let is_url = host.starts_with("http://") || host.starts_with("https://");
+                    (if is_url { host } else { format!("http://{host}") }, "STORAGE_EMULATOR_HOST")
+                });
+                (emulator, "storage.googleapis.com".to_owned())
+            }
+        };
+        Ok(match said {
+            // A connection string of the usual cloud says what is so anyway.
+            Some((text, _)) if without_usual_port(&text) == format!("https://{host}") => Address::InTheCloud(host),
+            Some((text, said)) => Address::Named { text, said: said.to_owned() },
+            None => Address::InTheCloud(host),
+        })
+    }
+
+    /// The bucket, or the container.
+    fn name(&self) -> &str {
+        self.parts.last().map_or("", String::as_str)
+    }
+
+    fn in_the_cloud(&self, host: &str) -> (String, String) {
+        let name = self.name();
+        let base = format!("https://{host}");
+        match self.service {
+            // The certificate covers one label.
+            Service::S3 if !name.contains('.') => (format!("https://{name}.{host}"), String::new()),
+            Service::S3 | Service::AzureBlob => (base, format!("/{name}")),
+            Service::Gcs => (base, name.to_owned()),
+            Service::CosmosDb => (base, container_of(&self.parts)),
+        }
+    }
+
+    fn at_endpoint(&self, text: &str, said: &str) -> Result<(String, String, Reach), String> {
+        let (url, reach) = {
+            let may_have_path = self.service == Service::AzureBlob;
+            read_endpoint(text, said, may_have_path, self.plaintext, NO_KEYS)?
+        };
+        let path = url.path().trim_end_matches('/');
+        let root = match self.service {
+            Service::S3 | Service::AzureBlob => format!("{path}/{}", self.name()),
+            Service::Gcs => self.name().to_owned(),
+            Service::CosmosDb => container_of(&self.parts),
+        };
+        let base = url.as_str().trim_end_matches('/');
+        Ok((base.strip_suffix(path).unwrap_or(base).to_owned(), root, reach))
     }
 }
 
-impl Parameters {
-    fn parse(service: Service, query: &str) -> Result<Self, String> {
-        let mut given = Self::default();
-        let mut seen: Vec<String> = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let (name, value) = (name.into_owned(), value.into_owned());
-            if value.is_empty() {
-                return Err(format!("{} is empty; give it a value, or leave it out", parameter(&name)));
-            }
-            match name.as_str() {
-                "region" | "profile" | "fips" | "dualstack" if service != Service::S3 => {
-                    return Err(format!("{name} is for s3:// only"));
-                }
-                "fips" if is_true("fips", &value)? => given.variant.cryptography = Cryptography::Fips,
-                "dualstack" if is_true("dualstack", &value)? => given.variant.stack = Stack::Dual,
-                "fips" | "dualstack" => {}
-                "region" => given.region = Some(value),
-                "profile" => given.profile = Some(value),
-                "endpoint" => given.endpoint = Some(value),
-                "durable" => given.durability = Some(durability(&value)?),
-                "ca" => given.ca = Some(PathBuf::from(value)),
-                "plaintext" if value == "allow" => given.is_plaintext_allowed = true,
-                "plaintext" => {
-                    return Err(format!("plaintext is {value:?}; write plaintext=allow, or leave it out"));
-                }
-                _ => {
-                    let advice = "keys come from the environment, never from the url";
-                    return Err(format!(
-                        "there is no parameter {}; there are {PARAMETERS}, and {advice}",
-                        parameter(&name)
-                    ));
-                }
-            }
-            if seen.contains(&name) {
-                return Err(format!("{name} is given twice"));
-            }
-            seen.push(name);
-        }
-        Ok(given)
+impl Draft for Written {
+    fn resolve(&self, env: &EnvVars) -> Result<Arc<dyn Place>, String> {
+        Ok(Arc::new(self.resolved(env)?))
+    }
+}
+
+impl ObjectsUrl {
+    pub(crate) fn host(&self) -> Option<String> {
+        host_of(&self.base)
     }
 }
 
@@ -215,57 +263,11 @@ fn checked_prefix(service: Service, prefix: &str) -> Result<&str, String> {
 }
 
 /// The address of a service.
-enum Place {
+enum Address {
     /// A text that somebody wrote, and where it stands.
     Named { text: String, said: String },
     /// The host of the service itself.
     InTheCloud(String),
-}
-
-impl Place {
-    fn find(
-        service: Service,
-        given: &Parameters,
-        parts: &[&str],
-        region: &str,
-        env: &EnvVars,
-        files: &mut Option<Profiles>,
-    ) -> Result<Self, String> {
-        if service == Service::S3 {
-            let wanted = endpoint::Given {
-                service: region::Service::S3,
-                region,
-                endpoint: given.endpoint.as_deref(),
-                variant: given.variant,
-                profile: given.profile.as_deref(),
-            };
-            return Ok(match endpoint::find(&wanted, env, files)? {
-                endpoint::Endpoint::Named { text, place } => Self::Named { text, said: place },
-                endpoint::Endpoint::OfRegion { host } => Self::InTheCloud(host),
-            });
-        }
-        if let Some(text) = &given.endpoint {
-            return Ok(Self::Named { text: text.clone(), said: "endpoint".to_owned() });
-        }
-        let account = parts.first().copied().unwrap_or_default();
-        let (said, host) = match service {
-            Service::AzureBlob => (azure::endpoint(service, account, env), format!("{account}.blob.core.windows.net")),
-            Service::CosmosDb => (azure::endpoint(service, account, env), format!("{account}.documents.azure.com")),
-            Service::Gcs | Service::S3 => {
-                let emulator = env.variable("STORAGE_EMULATOR_HOST").map(|host| {
-                    let is_url = host.starts_with("http://") || host.starts_with("https://");
-                    (if is_url { host } else { format!("http://{host}") }, "STORAGE_EMULATOR_HOST")
-                });
-                (emulator, "storage.googleapis.com".to_owned())
-            }
-        };
-        Ok(match said {
-            // A connection string of the usual cloud says what is so anyway.
-            Some((text, _)) if without_usual_port(&text) == format!("https://{host}") => Self::InTheCloud(host),
-            Some((text, said)) => Self::Named { text, said: said.to_owned() },
-            None => Self::InTheCloud(host),
-        })
-    }
 }
 
 fn without_usual_port(endpoint: &str) -> &str {
@@ -273,59 +275,8 @@ fn without_usual_port(endpoint: &str) -> &str {
     endpoint.strip_suffix(":443").unwrap_or(endpoint)
 }
 
-fn in_the_cloud(service: Service, host: &str, parts: &[&str]) -> (String, String, Reach) {
-    let name = parts.last().copied().unwrap_or_default();
-    let (base, root) = match service {
-        // The certificate covers one label.
-        Service::S3 if name.contains('.') => (format!("https://{host}"), format!("/{name}")),
-        Service::S3 => (format!("https://{name}.{host}"), String::new()),
-        Service::AzureBlob => (format!("https://{host}"), format!("/{name}")),
-        Service::Gcs => (format!("https://{host}"), name.to_owned()),
-        Service::CosmosDb => (format!("https://{host}"), container_of(parts)),
-    };
-    (base, root, Reach::Tls)
-}
-
-fn at_endpoint(
-    service: Service,
-    text: &str,
-    said: &str,
-    parts: &[&str],
-    is_plaintext_allowed: bool,
-) -> Result<(String, String, Reach), String> {
-    let url = Url::parse(text).map_err(|error| format!("{said} is not a url: {error}"))?;
-    if !["http", "https"].contains(&url.scheme()) || !url.username().is_empty() || url.password().is_some() {
-        return Err(format!("{said} must begin with https:// or http://, and has no user or password"));
-    }
-    let path = url.path().trim_end_matches('/');
-    let has_path = !path.is_empty() && service != Service::AzureBlob;
-    if url.query().is_some() || url.fragment().is_some() || has_path {
-        return Err(format!("{said} has more than a host and a port"));
-    }
-    let host = url.host().ok_or_else(|| format!("{said} has no host"))?;
-    let reach = match url.scheme() {
-        "https" => Reach::Tls,
-        _ if is_loopback(&host) => Reach::Loopback,
-        _ => Reach::Plaintext,
-    };
-    if reach == Reach::Plaintext && !is_plaintext_allowed {
-        return Err(format!(
-            "over http everybody on the network path could read requests; give {said} https://, or add plaintext=allow \
-             where the network is trusted"
-        ));
-    }
-    let name = parts.last().copied().unwrap_or_default();
-    let root = match service {
-        Service::S3 | Service::AzureBlob => format!("{path}/{name}"),
-        Service::Gcs => name.to_owned(),
-        Service::CosmosDb => container_of(parts),
-    };
-    let base = url.as_str().trim_end_matches('/');
-    Ok((base.strip_suffix(path).unwrap_or(base).to_owned(), root, reach))
-}
-
-fn container_of(parts: &[&str]) -> String {
-    let name = |at: usize| parts.get(at).copied().unwrap_or_default();
+fn container_of(parts: &[String]) -> String {
+    let name = |at: usize| parts.get(at).map_or("", String::as_str);
     format!("/dbs/{}/colls/{}", name(1), name(2))
 }
 
@@ -360,13 +311,6 @@ impl fmt::Display for ObjectsUrl {
     }
 }
 
-/// Of the address alone.
-impl Hash for ObjectsUrl {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.service, &self.place, &self.prefix, &self.region, &self.base).hash(state);
-    }
-}
-
 impl fmt::Debug for ObjectsUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -381,7 +325,7 @@ mod tests {
         let env = EnvVars::new(move |name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         });
-        ObjectsUrl::parse(text, &env).map_err(|error| error.to_string())
+        Written::parse(text)?.resolved(&env)
     }
 
     #[test]

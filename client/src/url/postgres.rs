@@ -1,20 +1,21 @@
 //! `postgres://user:password@host[:5432]/database`: one table of PostgreSQL.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, durability, has_doubtful_parameters, is_loopback, is_misread, without_secrets};
-use crate::error::Error;
+use super::Said;
+use super::parameters::Parameters;
+use super::reach::is_here;
+use super::text::{decoded, is_misread, login, with_login};
 
 /// The address of a PostgreSQL server or its pooler, the login, and the schema of the table. Neither `Debug` nor `Display`
 /// shows the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct PostgresUrl {
+pub(crate) struct PostgresUrl {
     pub(crate) place: PostgresPlace,
     pub(crate) user: String,
     pub(crate) password: Option<Zeroizing<String>>,
@@ -49,7 +50,7 @@ pub(crate) enum Tls {
 
 const FORM: &str = "write postgres://user:password@host/database";
 const SIGNS: &str = "in a user or password, / ? # and @ are written %2F, %3F, %23 and %40";
-const PARAMETERS: &str = "schema, sslmode, ca, listen, host, durable, application_name and options";
+const DURABLE: &str = "a server whose failover loses nothing that was acknowledged (synchronous replication)";
 /// Parameters of other clients that change nothing here, with the values that say what is so anyway, and why others are
 /// refused.
 const AS_EVER: [(&str, &[&str], &str); 4] = [
@@ -62,73 +63,76 @@ const PORT: u16 = 5432;
 /// The longest name of PostgreSQL, in bytes; it cuts longer ones.
 const LONGEST_NAME: usize = 63;
 
+pub(super) fn parse(text: &str) -> Result<Said, String> {
+    PostgresUrl::parse(text).map(Said::whole)
+}
+
 impl PostgresUrl {
-    pub(crate) fn parse(text: &str) -> Result<Self, Error> {
-        let shown = without_secrets(text);
-        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if is_misread(text) {
-            return Err(wrong(SIGNS));
-        }
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        with_login(text, SIGNS, is_misread, || Self::named(text))
+    }
+
+    fn named(text: &str) -> Result<Self, String> {
         if has_several_hosts(text) {
-            return Err(wrong(
+            return Err(
                 "there are several hosts: name one that leads to the server which writes, such as a name or address that \
-                 moves with it; for servers that hold locks together, write several urls, which make a quorum",
-            ));
+                 moves with it; for servers that hold locks together, write several urls, which make a quorum"
+                    .to_owned(),
+            );
         }
         let (address, has_host) = with_host(text);
-        let url = Url::parse(&address).map_err(|error| wrong(&format!("{error}; {FORM}; {SIGNS}")))?;
+        let url = Url::parse(&address).map_err(|error| format!("{error}; {FORM}; {SIGNS}"))?;
         if url.cannot_be_a_base() {
-            return Err(wrong(FORM));
+            return Err(FORM.to_owned());
         }
-        Self::of(&url, has_host).map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))
+        Self::of(&url, has_host)
     }
 
     fn of(url: &Url, has_host: bool) -> Result<Self, String> {
-        let text = |part: &str, name: &str| decoded(part).ok_or_else(|| format!("the {name} is not UTF-8"));
-        let user = text(url.username(), "user")?.ok_or_else(|| format!("the user is missing; {FORM}"))?;
-        let password = text(url.password().unwrap_or_default(), "password")?.map(Zeroizing::new);
-        let database = text(url.path().trim_start_matches('/'), "database")?.unwrap_or_else(|| user.clone());
+        let (user, password) = login(url)?;
+        let user = user.ok_or_else(|| format!("the user is missing; {FORM}"))?;
+        let database = decoded(url.path().trim_start_matches('/'), "database")?.unwrap_or_else(|| user.clone());
         let port = url.port().unwrap_or(PORT);
         let host = url.host_str().filter(|host| has_host && !host.is_empty());
-        let host = host.map(|host| text(host, "host")).transpose()?.flatten();
+        let host = host.map(|host| decoded(host, "host")).transpose()?.flatten();
         // A folder is written into the place of the host as %2Frun%2Fpostgresql.
         let (host, mut socket) = match host {
             Some(folder) if folder.starts_with('/') => (None, Some(PathBuf::from(folder))),
             // The scheme is none that the parser knows, so that it leaves capitals as they are.
             host => (host.map(|host| host.to_ascii_lowercase()), None),
         };
-        let (mut schema, mut ssl, mut ca, mut listen) = ("public".to_owned(), None, None, None);
-        let (mut application, mut options) = ("leasehold".to_owned(), None);
-        let mut durable = Durability::NotDeclared;
-        for (name, value) in url.query_pairs() {
-            match (&*name, &*value) {
-                ("schema", name) => schema = identifier("schema", name)?,
-                ("sslmode", mode) => ssl = Some(ssl_mode(mode)?),
-                ("sslrootcert", "system") => {}
-                ("ca" | "sslrootcert", file) => ca = Some(PathBuf::from(file)),
-                ("listen", place) => listen = Some(place.to_owned()),
-                ("host", folder) if folder.starts_with('/') && socket.is_some() => {
-                    return Err(format!("there are two hosts, of which one is {folder}: name one"));
-                }
-                ("host", folder) if folder.starts_with('/') => socket = Some(PathBuf::from(folder)),
-                ("host", _) => return Err("host is the folder of a socket, such as host=/run/postgresql".to_owned()),
-                ("durable", value) => durable = durability(value).map_err(|_| durable_is(value))?,
-                ("application_name", name) => application = identifier("application_name", name)?,
-                ("options", text) => options = Some(endpoint_option(text)?),
-                // Attempts end early enough for the lease in any case.
-                ("connect_timeout", seconds) if seconds.parse::<u32>().is_ok() => {}
-                ("connect_timeout", _) => {
-                    return Err("connect_timeout is no number of seconds; leave it out".to_owned());
-                }
-                (name, value) => match AS_EVER.iter().find(|(known, ..)| *known == name) {
-                    Some((_, values, _)) if values.contains(&value) => {}
-                    Some((_, _, why)) => return Err(format!("{name} is {value:?}, but {why}")),
-                    None => {
-                        return Err(format!("there is no parameter {name:?}: leave it out; there are {PARAMETERS}"));
-                    }
-                },
+        let mut given = Parameters::of(url.query().unwrap_or_default())?;
+        let named = |what: &str, name: Option<Zeroizing<String>>, usual: &str| {
+            identifier(what, name.as_ref().map_or(usual, |name| name))
+        };
+        let schema = named("schema", given.raw("schema"), "public")?;
+        let ssl = given.text("sslmode")?.map(|mode| ssl_mode(&mode)).transpose()?;
+        let root = given.unlisted("sslrootcert").filter(|file| file.as_str() != "system");
+        let ca = given.file("ca")?.or(root.map(|file| PathBuf::from(&*file)));
+        let listen = given.raw("listen");
+        match given.raw("host") {
+            Some(folder) if !folder.starts_with('/') => {
+                return Err("host is the folder of a socket, such as host=/run/postgresql".to_owned());
+            }
+            Some(folder) if socket.is_some() => {
+                return Err(format!("there are two hosts, of which one is {}: name one", *folder));
+            }
+            Some(folder) => socket = Some(PathBuf::from(&*folder)),
+            None => {}
+        }
+        let durability = given.durability(DURABLE)?.unwrap_or(Durability::NotDeclared);
+        let application = named("application_name", given.raw("application_name"), "leasehold")?;
+        let options = given.raw("options").map(|text| endpoint_option(&text)).transpose()?;
+        for (name, values, why) in AS_EVER {
+            if let Some(value) = given.unlisted(name).filter(|value| !values.contains(&value.as_str())) {
+                return Err(format!("{name} is {:?}, but {why}", *value));
             }
         }
+        // Attempts end early enough for the lease in any case.
+        if given.unlisted("connect_timeout").is_some_and(|seconds| seconds.parse::<u32>().is_err()) {
+            return Err("connect_timeout is no number of seconds; leave it out".to_owned());
+        }
+        given.finish("; leave it out")?;
         let place = match (host, socket) {
             (Some(host), None) => PostgresPlace::Tcp { host, port },
             (None, Some(folder)) => PostgresPlace::Unix { folder, port },
@@ -143,7 +147,7 @@ impl PostgresUrl {
         };
         let listen = listen.map(|to| direct(&to, &place)).transpose()?;
         let database = identifier("database", &database)?;
-        Ok(Self { place, user, password, database, schema, tls, listen, durability: durable, application, options })
+        Ok(Self { place, user, password, database, schema, tls, listen, durability, application, options })
     }
 }
 
@@ -198,13 +202,6 @@ fn ssl_mode(mode: &str) -> Result<Encrypted, String> {
     }
 }
 
-fn durable_is(value: &str) -> String {
-    format!(
-        "durable is {value:?}; write durable=yes for a server whose failover loses nothing that was acknowledged \
-         (synchronous replication), or leave it out"
-    )
-}
-
 fn identifier(what: &str, name: &str) -> Result<String, String> {
     if name.is_empty() || name.len() > LONGEST_NAME || name.contains(char::is_control) {
         return Err(format!("the {what} is {name:?}; a name has 1 to {LONGEST_NAME} bytes"));
@@ -243,11 +240,7 @@ impl PostgresPlace {
     pub(crate) fn is_here(&self) -> bool {
         match self {
             Self::Unix { .. } => true,
-            Self::Tcp { host, .. } => url::Host::parse(host).is_ok_and(|host| match host {
-                url::Host::Domain(name) => is_loopback(&url::Host::Domain(name.as_str())),
-                url::Host::Ipv4(address) => is_loopback(&url::Host::Ipv4(address)),
-                url::Host::Ipv6(address) => is_loopback(&url::Host::Ipv6(address)),
-            }),
+            Self::Tcp { host, .. } => is_here(host),
         }
     }
 
@@ -273,13 +266,6 @@ impl fmt::Display for PostgresUrl {
     }
 }
 
-/// Without the password, which a hash could give away.
-impl Hash for PostgresUrl {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.place, &self.user, &self.database, &self.schema).hash(state);
-    }
-}
-
 impl fmt::Debug for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -295,7 +281,7 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        PostgresUrl::parse(text).unwrap_err().to_string()
+        PostgresUrl::parse(text).unwrap_err()
     }
 
     fn tcp(host: &str, port: u16) -> PostgresPlace {

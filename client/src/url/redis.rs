@@ -1,7 +1,6 @@
 //! `redis://`, `rediss://`, `redis+unix:`: one Redis or Valkey; `redis+cluster://`, `redis+sentinel://`: several.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
@@ -9,12 +8,13 @@ pub(crate) use leasehold_wire::redis::Address;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, without_secrets};
-use crate::error::Error;
+use super::Said;
+use super::parameters::Parameters;
+use super::text::{decoded, has_unencoded_login, login, with_login};
 
 /// The address of a Redis, and the login. Neither `Debug` nor `Display` shows the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct RedisUrl {
+pub(crate) struct RedisUrl {
     pub(crate) place: RedisPlace,
     pub(crate) db: u32,
     pub(crate) username: Option<String>,
@@ -81,8 +81,7 @@ const PORT: u16 = 6379;
 const MOST_DATABASES: u32 = 1_000_000;
 const SENTINEL_PORT: u16 = 26_379;
 const MOST_HOSTS: usize = 100;
-const PARAMETERS: &str = "db, username, password, wait_replicas, durable, ca, cert and key, and for Sentinels \
-                          sentinel_username and sentinel_password";
+const DURABLE: &str = "a server with appendfsync always and without eviction";
 
 /// The part behind the scheme.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -124,126 +123,99 @@ fn address(host: &str, default: u16) -> Option<Address> {
     (is_bare && !name.is_empty()).then(|| Address { host: name, port: url.port().unwrap_or(default) })
 }
 
+pub(super) fn parse(text: &str) -> Result<Said, String> {
+    RedisUrl::parse(text).map(Said::whole)
+}
+
 impl RedisUrl {
-    pub(super) fn parse(text: &str) -> Result<Self, Error> {
-        let shown = without_secrets(text);
-        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if text.contains('#') {
-            return Err(wrong("a # in a password is written %23"));
-        }
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (kind, wire) = kind(text.split_once(':').map_or(text, |(scheme, _)| scheme));
-        if kind != Kind::Unix && has_unencoded_login(text) {
-            return Err(wrong(SIGNS));
-        }
+        let is_misread = |text: &str| text.contains('#') || kind != Kind::Unix && has_unencoded_login(text);
+        with_login(text, SIGNS, is_misread, || Self::of(text, kind, wire))
+    }
+
+    fn of(text: &str, kind: Kind, wire: Wire) -> Result<Self, String> {
         let (hosts, first) = match kind {
             Kind::One | Kind::Unix => (Vec::new(), text.to_owned()),
             Kind::Cluster | Kind::Sentinel => split_hosts(text),
         };
-        let url = Url::parse(&first).map_err(|error| wrong(&format!("{error}; write {}", example(kind))))?;
-        let mut parsed = Self {
-            place: RedisPlace::Unix { path: PathBuf::new() },
-            db: 0,
-            username: decoded(url.username()).ok_or_else(|| wrong("the user name is not UTF-8"))?,
-            password: match url.password() {
-                None => None,
-                Some(password) => {
-                    decoded(password).ok_or_else(|| wrong("the password is not UTF-8"))?.map(Zeroizing::new)
-                }
-            },
-            replicas: None,
-            durability: Durability::NotDeclared,
-            tls: TlsFiles::default(),
-            sentinel: SentinelLogin::default(),
-        };
+        let url = Url::parse(&first).map_err(|error| format!("{error}; write {}", example(kind)))?;
+        let path = decoded(url.path(), "path")?.unwrap_or_default();
+        let behind = path.strip_prefix('/').unwrap_or(&path);
         let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { PORT };
         let named = || {
             let all: Option<Vec<Address>> = hosts.iter().map(|host| address(host, port)).collect();
             let all = all.filter(|all| !all.is_empty() && all.len() <= MOST_HOSTS);
-            all.ok_or_else(|| wrong(&format!("name 1 to {MOST_HOSTS} hosts, with commas, as {}", example(kind))))
+            all.ok_or_else(|| format!("name 1 to {MOST_HOSTS} hosts, with commas, as {}", example(kind)))
         };
-        let path = decoded(url.path()).ok_or_else(|| wrong("the path is not UTF-8"))?.unwrap_or_default();
-        let behind = path.strip_prefix('/').unwrap_or(&path);
-        parsed.place = match kind {
+        let (place, db) = match kind {
             Kind::Unix => match path.strip_prefix('/') {
                 Some(file) if !file.is_empty() && url.host_str().is_none_or(str::is_empty) => {
-                    RedisPlace::Unix { path: PathBuf::from(&path) }
+                    (RedisPlace::Unix { path: PathBuf::from(&path) }, "")
                 }
                 Some(_) | None => {
-                    return Err(wrong("name the socket by its full path, as redis+unix:///run/redis.sock"));
+                    return Err("name the socket by its full path, as redis+unix:///run/redis.sock".to_owned());
                 }
             },
             Kind::One => {
                 let host = url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned());
                 let host = host.filter(|host| !host.is_empty());
-                let host = host.ok_or_else(|| wrong("the host is missing; write redis://host:6379/0"))?;
-                if !behind.is_empty() {
-                    parsed.db = database(behind).ok_or_else(|| wrong(&not_a_database(behind)))?;
-                }
+                let host = host.ok_or("the host is missing; write redis://host:6379/0")?;
                 let port = url.port().unwrap_or(PORT);
                 match wire {
-                    Wire::Tls => RedisPlace::Tls { host, port },
-                    Wire::Plain => RedisPlace::Tcp { host, port },
+                    Wire::Tls => (RedisPlace::Tls { host, port }, behind),
+                    Wire::Plain => (RedisPlace::Tcp { host, port }, behind),
                 }
             }
             Kind::Cluster => {
                 if !behind.is_empty() && behind != "0" {
-                    return Err(wrong("a cluster has only the database 0; write redis+cluster://host:6379,host:6379"));
+                    let form = "write redis+cluster://host:6379,host:6379";
+                    return Err(format!("a cluster has only the database 0; {form}"));
                 }
-                RedisPlace::Cluster { seeds: named()?, wire }
+                (RedisPlace::Cluster { seeds: named()?, wire }, "")
             }
             Kind::Sentinel => {
                 let (master, db) = behind.split_once('/').unwrap_or((behind, ""));
                 if master.is_empty() {
                     let what = "the name that Sentinels have for the master is missing; write";
-                    return Err(wrong(&format!("{what} {}", example(kind))));
+                    return Err(format!("{what} {}", example(kind)));
                 }
-                if !db.is_empty() {
-                    parsed.db = database(db).ok_or_else(|| wrong(&not_a_database(db)))?;
-                }
-                RedisPlace::Sentinel { sentinels: named()?, master: master.to_owned(), wire }
+                (RedisPlace::Sentinel { sentinels: named()?, master: master.to_owned(), wire }, db)
             }
         };
-        for (name, value) in url.query_pairs() {
-            let set = parsed.set(&name, value.into_owned());
-            set.map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))?;
+        let db = if db.is_empty() { 0 } else { database(db)? };
+        let (username, password) = login(&url)?;
+        let mut given = Parameters::of(url.query().unwrap_or_default())?;
+        let user = given.unlisted("user").map(|user| (*user).clone());
+        let parsed = Self {
+            place,
+            db: given.text("db")?.map_or(Ok(db), |db| database(&db))?,
+            username: given.text("username")?.or(user).or(username),
+            password: given.secret("password")?.or(password),
+            replicas: given.text("wait_replicas")?.map(|count| replicas(&count)).transpose()?,
+            durability: given.durability(DURABLE)?.unwrap_or(Durability::NotDeclared),
+            tls: {
+                let (ca, (cert, key)) = (given.file("ca")?, given.certificate()?.unzip());
+                TlsFiles { ca, cert, key }
+            },
+            sentinel: SentinelLogin {
+                username: given.text("sentinel_username")?,
+                password: given.secret("sentinel_password")?,
+            },
+        };
+        let schemes = "rediss://, rediss+cluster://, rediss+sentinel:// or valkeys://";
+        for name in ["tls", "ssl"] {
+            let why = format!("there is no parameter {name:?}; TLS is chosen by the scheme: {schemes}");
+            given.refuse(&[name], &why)?;
         }
-        parsed.check().map_err(|what| wrong(&what))?;
+        given.finish("")?;
+        parsed.check()?;
         Ok(parsed)
-    }
-
-    fn set(&mut self, name: &str, value: String) -> Result<(), String> {
-        match name {
-            "db" => self.db = database(&value).ok_or_else(|| not_a_database(&value))?,
-            "username" | "user" => self.username = Some(value),
-            "password" => self.password = Some(Zeroizing::new(value)),
-            "wait_replicas" => {
-                let count = value.parse().ok().filter(|count| (1..=100).contains(count));
-                self.replicas = Some(count.ok_or_else(|| {
-                    format!("wait_replicas is {value:?}; write how many replicas must confirm, 1 to 100")
-                })?);
-            }
-            "durable" => self.durability = durability(&value)?,
-            "sentinel_username" => self.sentinel.username = Some(value),
-            "sentinel_password" => self.sentinel.password = Some(Zeroizing::new(value)),
-            "ca" => self.tls.ca = Some(PathBuf::from(value)),
-            "cert" => self.tls.cert = Some(PathBuf::from(value)),
-            "key" => self.tls.key = Some(PathBuf::from(value)),
-            _ if name.contains('@') => return Err("a ? in a password is written %3F".to_owned()),
-            "tls" | "ssl" => {
-                let schemes = "rediss://, rediss+cluster://, rediss+sentinel:// or valkeys://";
-                return Err(format!("there is no parameter {name:?}; TLS is chosen by the scheme: {schemes}"));
-            }
-            _ => return Err(format!("there is no parameter {name:?}; there are {PARAMETERS}")),
-        }
-        Ok(())
     }
 
     fn check(&self) -> Result<(), String> {
         if self.tls != TlsFiles::default() && !self.is_encrypted() {
             return Err("certificates are used with rediss:// only".to_owned());
-        }
-        if self.tls.cert.is_some() != self.tls.key.is_some() {
-            return Err("cert and key belong together: name both files".to_owned());
         }
         if self.username.is_some() && self.password.is_none() {
             return Err("a user name without a password; write redis://user:password@host".to_owned());
@@ -295,15 +267,14 @@ fn listed(all: &[Address]) -> String {
     all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
-fn database(text: &str) -> Option<u32> {
-    text.parse().ok().filter(|db| *db <= MOST_DATABASES && !text.starts_with('+'))
+fn database(text: &str) -> Result<u32, String> {
+    let db = text.parse().ok().filter(|db| *db <= MOST_DATABASES && !text.starts_with('+'));
+    db.ok_or_else(|| format!("{text:?} is not a database number; write redis://host:6379/0"))
 }
 
-fn not_a_database(text: &str) -> String {
-    if text.contains('@') {
-        return "a / in a password is written %2F".to_owned();
-    }
-    format!("{text:?} is not a database number; write redis://host:6379/0")
+fn replicas(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| (1..=100).contains(count));
+    count.ok_or_else(|| format!("wait_replicas is {text:?}; write how many replicas must confirm, 1 to 100"))
 }
 
 fn scheme(wire: Wire) -> &'static str {
@@ -334,12 +305,6 @@ impl fmt::Debug for RedisUrl {
     }
 }
 
-impl Hash for RedisUrl {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.place, self.db, &self.username, &self.tls).hash(state);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,7 +314,7 @@ mod tests {
     }
 
     fn refused(text: &str) -> String {
-        RedisUrl::parse(text).unwrap_err().to_string()
+        RedisUrl::parse(text).unwrap_err()
     }
 
     #[test]

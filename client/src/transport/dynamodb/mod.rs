@@ -12,6 +12,7 @@ mod items;
 mod link;
 pub(crate) mod table;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
@@ -28,6 +29,7 @@ use self::credentials::Keys;
 pub(crate) use self::credentials::fuzzing;
 use self::link::DynamodbLink;
 use super::connections::{Connections, Homes};
+use super::items::ItemStore;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
@@ -36,10 +38,34 @@ use crate::error::Error;
 use crate::host::clock;
 use crate::host::fork;
 use crate::url::dynamodb::DynamodbUrl;
+use crate::url::place::{Expiry, Facts, Place, Site};
+use crate::url::reach::machine;
 
-/// The properties of such a store.
-pub(super) fn config(url: &DynamodbUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
+impl Place for DynamodbUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Network, expiry: Expiry::ByObservers }
+    }
+
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: self.durability }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Dynamodb::open(self)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Dynamodb::open(self)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        // Tables of one region fail together.
+        self.host().as_deref().map(machine)
+    }
+
+    fn handed_on(&self) -> Option<OsString> {
+        Some(self.in_full().into())
+    }
 }
 
 /// One table.
@@ -111,7 +137,7 @@ fn settings(url: &DynamodbUrl) -> Result<Settings, Error> {
 
 impl Transport for Dynamodb {
     fn config(&self) -> NodeConfig {
-        config(&self.url)
+        self.url.config()
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {

@@ -22,6 +22,7 @@ use leasehold_wire::listing::Page;
 use self::link::{Access, EtcdLink};
 use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
+use super::items::ItemStore;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -29,13 +30,32 @@ use crate::error::Error;
 use crate::host::clock;
 use crate::host::fork;
 use crate::url::etcd::EtcdUrl;
+use crate::url::place::{Expiry, Facts, Place, Site};
+use crate::url::reach::machine;
 
 /// The most renewals in one transaction: half as many operations as etcd takes unless told otherwise.
 const MOST_RENEWALS: usize = 64;
 
-/// The properties of such a store.
-pub(super) fn config(url: &EtcdUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Read, watch: true, batch: MOST_RENEWALS, durability: url.durability }
+impl Place for EtcdUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Network, expiry: Expiry::ByObservers }
+    }
+
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Read, watch: true, batch: MOST_RENEWALS, durability: self.durability }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Etcd::open(self)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Etcd::open(self)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        self.host().map(machine)
+    }
 }
 
 /// One etcd.
@@ -75,7 +95,7 @@ impl Etcd {
 
 impl Transport for Etcd {
     fn config(&self) -> NodeConfig {
-        config(&self.url)
+        self.url.config()
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {

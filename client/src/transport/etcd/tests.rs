@@ -14,10 +14,7 @@ use crate::transport::wakeups::tests::RecordingWatcher;
 const TTL: Duration = Duration::from_secs(60);
 
 fn open(url: &str) -> Etcd {
-    match url.parse().unwrap() {
-        crate::url::StoreUrl::Etcd(url) => Etcd::open(&url).unwrap(),
-        other => panic!("{other} is no etcd"),
-    }
+    Etcd::open(&EtcdUrl::parse(url).unwrap()).unwrap()
 }
 
 fn name(name: &str) -> Resource {

@@ -24,6 +24,7 @@ use leasehold_wire::resp::Value;
 use self::access::Access;
 use self::link::HttpLink;
 use super::connections::{Connections, Homes};
+use super::items::ItemStore;
 use super::membership;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport};
@@ -32,10 +33,29 @@ use crate::error::Error;
 use crate::host::clock;
 use crate::host::fork;
 use crate::url::http::HttpUrl;
+use crate::url::place::{Expiry, Facts, Place, Site};
+use crate::url::reach::machine;
 
-/// The properties of such a store.
-pub(super) fn config(url: &HttpUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Acquire, watch: false, durability: url.durability, ..NodeConfig::default() }
+impl Place for HttpUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Network, expiry: Expiry::ByStore }
+    }
+
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Acquire, watch: false, durability: self.durability, ..NodeConfig::default() }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Http::open(self)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Http::open(self)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        self.host().as_deref().map(machine)
+    }
 }
 
 /// One Redis behind HTTP.
@@ -86,7 +106,7 @@ impl Http {
 
 impl Transport for Http {
     fn config(&self) -> NodeConfig {
-        config(&self.url)
+        self.url.config()
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {

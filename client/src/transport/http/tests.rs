@@ -48,10 +48,7 @@ fn soon(ops: Vec<LockOp>) -> Transmit {
 }
 
 fn open(url: &str) -> Result<Http, Error> {
-    match url.parse().unwrap() {
-        crate::url::StoreUrl::Http(url) => Http::open(&url),
-        other => panic!("{other} is not over HTTP"),
-    }
+    Http::open(&HttpUrl::parse(url).unwrap())
 }
 
 fn upstash(server: &rest::Server) -> Http {

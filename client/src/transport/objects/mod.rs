@@ -21,6 +21,7 @@ use leasehold_wire::objects::{Properties, Request, Response, Service, Session};
 
 use self::link::{Access, ObjectsLink};
 use super::connections::{Connections, Homes};
+use super::items::ItemStore;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
@@ -29,10 +30,29 @@ use crate::error::{Error, ErrorKind};
 use crate::host::clock;
 use crate::host::fork;
 use crate::url::objects::ObjectsUrl;
+use crate::url::place::{Expiry, Facts, Place, Site};
+use crate::url::reach::machine;
 
-/// The properties of such a store.
-pub(super) fn config(url: &ObjectsUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
+impl Place for ObjectsUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Network, expiry: Expiry::ByObservers }
+    }
+
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: self.durability }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Objects::open(self)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Objects::open(self)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        self.host().as_deref().map(machine)
+    }
 }
 
 /// One bucket or container.
@@ -77,7 +97,7 @@ impl Objects {
 
 impl Transport for Objects {
     fn config(&self) -> NodeConfig {
-        config(&self.url)
+        self.url.config()
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {

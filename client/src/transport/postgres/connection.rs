@@ -382,14 +382,12 @@ mod tests {
     use leasehold_servers::postgres::Server;
 
     use super::*;
-    use crate::url::StoreUrl;
 
     #[test]
     fn a_name_that_lists_a_standby_first_leads_to_the_primary() {
         let primary = Server::start();
         let standby = primary.standby();
-        let Ok(StoreUrl::Postgres(url)) = primary.url().parse() else { panic!("it is the url of a PostgreSQL") };
-        let access = Access::new(&url).unwrap();
+        let access = Access::new(&PostgresUrl::parse(&primary.url()).unwrap()).unwrap();
         let takes_writes = async |servers: [&Server; 2]| {
             let connection = access.connect_first("127.0.0.1", &servers.map(Server::address), None).await;
             !connection.ok().unwrap().is_read_only().await

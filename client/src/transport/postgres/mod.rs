@@ -29,6 +29,7 @@ use self::here::HereLink;
 use self::link::{PostgresLink, no_rows};
 use self::turns::Turns;
 use super::connections::{Connections, Homes};
+use super::items::ItemStore;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
 use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, Watcher};
@@ -37,11 +38,31 @@ use crate::error::Error;
 use crate::host::clock;
 use crate::host::entropy::fill;
 use crate::host::fork;
+use crate::url::HERE;
+use crate::url::place::{Expiry, Facts, Place, Site};
 use crate::url::postgres::{PostgresPlace, PostgresUrl};
+use crate::url::reach::machine;
 
-/// The properties of such a store.
-pub(super) fn config(url: &PostgresUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: url.durability }
+impl Place for PostgresUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Network, expiry: Expiry::ByStore }
+    }
+
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: self.durability }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Postgres::open(self)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Postgres::open(self)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        Some(self.place.host().map_or_else(|| HERE.to_owned(), machine))
+    }
 }
 
 /// One table.
@@ -178,7 +199,7 @@ fn refused(why: NoServer) -> Outcome {
 
 impl Transport for Postgres {
     fn config(&self) -> NodeConfig {
-        config(&self.url)
+        self.url.config()
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {

@@ -386,7 +386,6 @@ mod tests {
     use leasehold_servers::redis::Server;
 
     use super::*;
-    use crate::url::StoreUrl;
 
     async fn entered(access: &Access, servers: [&Server; 2]) -> Option<Role> {
         let addresses = servers.map(Server::address);
@@ -398,8 +397,7 @@ mod tests {
         let master = Server::start();
         let replica = Server::builder().replica_of(&master).start();
         master.wait_replicas_in_sync(1);
-        let Ok(StoreUrl::Redis(url)) = master.url().parse() else { panic!("it is the url of a Redis") };
-        let access = Access::new(&url).unwrap();
+        let access = Access::new(&RedisUrl::parse(&master.url()).unwrap()).unwrap();
         for servers in [[&replica, &master], [&master, &replica]] {
             assert_eq!(entered(&access, servers).await, Some(Role::Master));
         }

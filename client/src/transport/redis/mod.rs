@@ -33,17 +33,57 @@ use self::link::{NoConnection, RedisLink, Spares};
 use self::store_link::StoreLink;
 use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
+use super::items::ItemStore;
 use super::membership;
 use super::{Answer, Found, Line, Network, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
 use crate::host::fork;
-use crate::url::redis::RedisUrl;
+use crate::url::HERE;
+use crate::url::place::{Expiry, Facts, Place, Site};
+use crate::url::reach::machine;
+use crate::url::redis::{RedisPlace, RedisUrl};
 
-/// The properties of such a store.
-pub(super) fn config(url: &RedisUrl) -> NodeConfig {
-    NodeConfig { poll: Poll::Acquire, watch: true, durability: url.durability, ..NodeConfig::default() }
+impl Place for RedisUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Network, expiry: Expiry::ByStore }
+    }
+
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Acquire, watch: true, durability: self.durability, ..NodeConfig::default() }
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Redis::open(self)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Redis::open(self)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        match &self.place {
+            RedisPlace::Unix { .. } => Some(HERE.to_owned()),
+            RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } => Some(machine(host)),
+            RedisPlace::Cluster { .. } | RedisPlace::Sentinel { .. } => None,
+        }
+    }
+
+    /// Different spellings of a host are the same.
+    fn node_name(&self) -> String {
+        match &self.place {
+            RedisPlace::Unix { .. } => self.to_string(),
+            RedisPlace::Tcp { .. }
+            | RedisPlace::Tls { .. }
+            | RedisPlace::Cluster { .. }
+            | RedisPlace::Sentinel { .. } => self.to_string().to_ascii_lowercase(),
+        }
+    }
+
+    fn database(&self) -> Option<u32> {
+        Some(self.db)
+    }
 }
 
 /// One Redis, or one cluster.
@@ -153,7 +193,7 @@ fn settings(url: &RedisUrl, access: &Access) -> Settings {
 
 impl Transport for Redis {
     fn config(&self) -> NodeConfig {
-        config(&self.url)
+        self.url.config()
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {

@@ -20,6 +20,7 @@ mod transaction;
 mod turns;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,6 +39,7 @@ use self::error::SqliteError;
 use self::file::File;
 use self::transaction::{Done, Stop};
 use self::turns::Turns;
+use super::items::ItemStore;
 use super::wakeups::Wakeups;
 use super::{Answer, FileId, Found, Line, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -47,7 +49,9 @@ use crate::host::entropy::fill;
 use crate::host::fork::{self, PerProcess};
 use crate::host::sync::Mutex;
 use crate::reports;
-use crate::url::StoreUrl;
+use crate::url::HERE;
+use crate::url::place::{Expiry, Facts, Place, Site};
+use crate::url::sqlite::SqliteUrl;
 
 /// The time for which opening waits for other processes that open or write the same file.
 const OPEN_PATIENCE: Duration = Duration::from_secs(5);
@@ -55,8 +59,42 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 type Shared = Mutex<BTreeMap<PathBuf, Weak<Wakeups>>>;
 static WAKEUPS: PerProcess<Shared> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
 
+impl Place for SqliteUrl {
+    fn facts(&self) -> Facts {
+        Facts { site: Site::Machine, expiry: Expiry::ByStore }
+    }
+
+    fn config(&self) -> NodeConfig {
+        config()
+    }
+
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(Arc::new(Sqlite::open(&self.path)?))
+    }
+
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(Arc::new(Sqlite::open(&self.path)?))
+    }
+
+    fn machine(&self) -> Option<String> {
+        Some(HERE.to_owned())
+    }
+
+    fn node_name(&self) -> String {
+        self.real()
+    }
+
+    fn shown(&self) -> String {
+        self.whole().to_string_lossy().into_owned()
+    }
+
+    fn handed_on(&self) -> Option<OsString> {
+        Some(self.whole())
+    }
+}
+
 /// The properties of such a store. Every commit reaches the disk before it is answered.
-pub(super) fn config() -> NodeConfig {
+const fn config() -> NodeConfig {
     NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: Durability::Declared }
 }
 
@@ -259,8 +297,8 @@ fn wakeups_of(path: &Path) -> Arc<Wakeups> {
 /// Creates the folder of the default store only. A folder that the user names may be mistyped, or a volume that is not
 /// mounted.
 fn make_default_folder(path: &Path) -> std::io::Result<()> {
-    match (path.parent(), StoreUrl::default_store()) {
-        (Some(folder), Ok(StoreUrl::Sqlite { path: default })) if default == path => std::fs::create_dir_all(folder),
+    match (path.parent(), SqliteUrl::of_user()) {
+        (Some(folder), Ok(default)) if default.path == path => std::fs::create_dir_all(folder),
         _ => Ok(()),
     }
 }

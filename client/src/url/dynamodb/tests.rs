@@ -1,8 +1,7 @@
 use super::*;
-use crate::url::StoreUrl;
 
 /// Variables, and what stands in `~/.aws/config`.
-fn parse(text: &str, variables: &[(&'static str, &str)], config: &str) -> Result<DynamodbUrl, Error> {
+fn parse(text: &str, variables: &[(&'static str, &str)], config: &str) -> Result<DynamodbUrl, String> {
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join(".aws")).unwrap();
     std::fs::write(home.path().join(".aws/config"), config).unwrap();
@@ -20,7 +19,7 @@ fn url(text: &str) -> DynamodbUrl {
 }
 
 fn refused(text: &str) -> String {
-    parse(text, &[("AWS_REGION", "eu-west-1")], "[profile a]\n[profile b]\n").unwrap_err().to_string()
+    parse(text, &[("AWS_REGION", "eu-west-1")], "[profile a]\n[profile b]\n").unwrap_err()
 }
 
 #[test]
@@ -74,7 +73,7 @@ fn errors_name_the_wrong_part_and_the_right_form() {
         ("dynamodb://locks?fips=1", "write fips=true"),
         ("dynamodb://locks?durable=maybe", "durable=yes"),
         ("dynamodb://locks?plaintext=yes", "plaintext=allow"),
-        ("dynamodb://locks?plaintext=allow", "with http only"),
+        ("dynamodb://locks?plaintext=allow", "for http only"),
         ("dynamodb://locks?endpoint=https://a.example&plaintext=allow", "for http only"),
         ("dynamodb://locks?endpoint=127.0.0.1:8000", "must begin with https://"),
         ("dynamodb://locks?endpoint=https://", "not a url"),
@@ -129,7 +128,7 @@ fn the_region_comes_from_where_aws_users_keep_it() {
         (&[("AWS_PROFILE", "b")][..], "\"b\""),
         (&[("AWS_REGION", "eu west")][..], "AWS_REGION is \"eu west\""),
     ] {
-        let said = parse("dynamodb://locks", variables, "").unwrap_err().to_string();
+        let said = parse("dynamodb://locks", variables, "").unwrap_err();
         assert!(said.contains(words), "{said}");
     }
 }
@@ -140,7 +139,7 @@ fn the_endpoint_comes_from_where_aws_users_keep_it() {
                   [services mine]\ndynamodb =\n  endpoint_url = https://of.service\n";
     let endpoint = |parameters: &str, variables: &[(&'static str, &str)]| {
         let url = parse(&format!("dynamodb://locks?region=eu-west-1{parameters}"), variables, config);
-        url.map_or_else(|error| error.to_string(), |url| url.endpoint.base)
+        url.map_or_else(|error| error, |url| url.endpoint.base)
     };
     let all = ("AWS_ENDPOINT_URL", "https://of.all");
     let own = ("AWS_ENDPOINT_URL_DYNAMODB", "https://of.dynamodb");
@@ -171,12 +170,12 @@ fn plaintext_needs_permission() {
     assert_eq!(url(&told).endpoint.reach, Reach::Plaintext);
     assert_eq!(url(&told).to_string(), told, "what is shown can be used");
     let said = parse("dynamodb://locks?region=eu-west-1", &[("AWS_ENDPOINT_URL", "http://ddb.internal")], "");
-    assert!(said.unwrap_err().to_string().contains("AWS_ENDPOINT_URL https://"));
+    assert!(said.unwrap_err().contains("AWS_ENDPOINT_URL https://"));
 }
 
 #[test]
 fn a_table_has_one_name_by_any_endpoint() {
-    let name = |text: &str| StoreUrl::Dynamodb(parse(text, &[], "[profile a]").unwrap()).node_name();
+    let name = |text: &str| parse(text, &[], "[profile a]").unwrap().node_name();
     let table = "dynamodb://locks?region=eu-west-1";
     for same in [
         "dynamodb://locks?profile=a&region=eu-west-1&key=k",
@@ -189,7 +188,7 @@ fn a_table_has_one_name_by_any_endpoint() {
     assert_ne!(name("dynamodb://Locks?region=eu-west-1"), table);
     let local = "dynamodb://locks?region=eu-west-1&endpoint=http://127.0.0.1:8000";
     assert_eq!(name(local), local);
-    let machine = |text: &str| StoreUrl::Dynamodb(url(text)).machine();
+    let machine = |text: &str| url(text).machine();
     assert_eq!(
         (machine(local).as_deref(), machine(table).as_deref()),
         (Some("this machine"), Some("dynamodb.eu-west-1.amazonaws.com"))

@@ -239,10 +239,7 @@ mod tests {
     }
 
     fn url(text: &str) -> RedisUrl {
-        match text.parse().unwrap() {
-            crate::url::StoreUrl::Redis(url) => url,
-            other => panic!("{other}"),
-        }
+        RedisUrl::parse(text).unwrap()
     }
 
     #[test]

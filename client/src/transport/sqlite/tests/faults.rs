@@ -93,7 +93,7 @@ fn only_the_folder_of_the_default_store_is_made() {
         let place = Place::new();
         // SAFETY: this process runs this one test, on one thread.
         unsafe { std::env::set_var("XDG_STATE_HOME", place.folder.path().join("state")) };
-        let Ok(crate::url::StoreUrl::Sqlite { path }) = crate::url::StoreUrl::default_store() else { unreachable!() };
+        let path = crate::url::sqlite::SqliteUrl::of_user().unwrap().path;
         token(one(&Sqlite::open(&path).unwrap(), acquire("a", 1)));
         assert!(path.starts_with(place.folder.path()) && path.exists());
     });
