@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_store_opened_after_the_drop_is_dropped() {
-        let made = memory::open(None);
+        let made: Arc<dyn Transport> = memory::open(None);
         let (store, trying) = (Arc::clone(&made), Arc::new(Mutex::new(())));
         let held = trying.lock();
         let begun = Arc::new(AtomicUsize::new(0));

@@ -8,12 +8,13 @@ use leasehold_core::config::Poll;
 use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::{Durability, LossId, Marker};
 use leasehold_core::node::NodeMemory;
-use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
+use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Token, Transmit};
+use leasehold_wire::cas::{Answer as ItemAnswer, Ask, Item};
 use leasehold_wire::listing::{PAGE, Page};
 
-use super::items::{self, ItemStore};
+use super::items::{Asking, ItemStore, Store};
 use super::wakeups::Wakeups;
 use super::{Answer, Found, Line, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -34,7 +35,7 @@ type Named = Mutex<BTreeMap<String, Weak<Memory>>>;
 static NAMED: PerProcess<Named> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
 
 /// Opens a new store, or the one of this name that is in use in this process.
-pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
+pub(super) fn open(name: Option<&str>) -> Arc<dyn Store> {
     let Some(name) = name else { return Arc::new(Opened::of(Arc::new(Memory::new()))) };
     let mut named = NAMED.get().lock();
     if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
@@ -55,12 +56,8 @@ impl Place for MemoryUrl {
         config()
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(open(self.name.as_deref()))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
-        Ok(items::in_memory(self.name.as_deref()))
     }
 
     fn machine(&self) -> Option<String> {
@@ -93,6 +90,8 @@ struct Memory {
 struct Contents {
     records: BTreeMap<Resource, Entry>,
     lines: BTreeMap<Resource, Vec<Waiter>>,
+    /// Those of compare-and-set, which locks of the same names do not touch.
+    items: BTreeMap<Resource, Item>,
     clients: u64,
     /// The quorum membership that it remembers.
     marker: Option<Marker>,
@@ -109,6 +108,22 @@ struct Entry {
 impl Memory {
     fn new() -> Self {
         Self { contents: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
+    }
+
+    fn answer(&self, name: &Resource, ask: Ask<'_>) -> ItemAnswer {
+        if self.generation != fork::generation() {
+            let detail = "these items belong to the parent process; connect again after the fork";
+            let fault = Fault::new(FaultKind::Unreachable, detail);
+            return ItemAnswer::Failed(Outcome::NotApplied(Refusal::Unavailable(fault)));
+        }
+        let items = &mut self.contents.lock().items;
+        match ask {
+            Ask::Write { seen, new } if items.get(name) == seen => {
+                items.insert(name.clone(), new.clone());
+                ItemAnswer::Written
+            }
+            Ask::Read | Ask::Write { .. } => ItemAnswer::Found(items.get(name).cloned()),
+        }
     }
 
     fn apply(&self, client: ClientId, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
@@ -224,6 +239,12 @@ impl Drop for Opened {
             self.memory.leave(&resource, ticket);
         }
         self.memory.wakeups.forget(self.client);
+    }
+}
+
+impl ItemStore for Opened {
+    fn ask<'a>(&'a self, name: &'a Resource, ask: Ask<'a>) -> Asking<'a> {
+        Box::pin(std::future::ready(self.memory.answer(name, ask)))
     }
 }
 
@@ -374,7 +395,7 @@ mod tests {
         Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: Monotonic::FAR, ops: ops.into() }
     }
 
-    fn perform(store: &Arc<dyn Transport>, op: LockOp) -> Outcome {
+    fn perform(store: &Arc<dyn Store>, op: LockOp) -> Outcome {
         store.perform(&request(vec![op]), Pool::Caller).unwrap().remove(0)
     }
 

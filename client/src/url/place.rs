@@ -10,7 +10,7 @@ use leasehold_core::NodeConfig;
 use super::environment::EnvVars;
 use crate::error::Error;
 use crate::transport::Transport;
-use crate::transport::items::ItemStore;
+use crate::transport::items::{ItemStore, Store};
 
 /// The place of a store: all that is needed to open it. Neither `Debug` nor `Display` shows a secret.
 pub(crate) trait Place: Same + fmt::Display + fmt::Debug + Send + Sync {
@@ -20,17 +20,27 @@ pub(crate) trait Place: Same + fmt::Display + fmt::Debug + Send + Sync {
     /// The properties of this store.
     fn config(&self) -> NodeConfig;
 
-    /// Opens it for locks.
+    /// Opens it.
     ///
     /// # Errors
     /// As for [`Client::connect`](crate::Client::connect).
-    fn open(&self) -> Result<Arc<dyn Transport>, Error>;
+    fn store(&self) -> Result<Arc<dyn Store>, Error>;
+
+    /// Opens it for locks.
+    ///
+    /// # Errors
+    /// As for [`Place::store`].
+    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
+        Ok(self.store()?)
+    }
 
     /// Opens it for items of compare-and-set.
     ///
     /// # Errors
-    /// As for [`Place::open`].
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error>;
+    /// As for [`Place::store`].
+    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+        Ok(self.store()?)
+    }
 
     /// The machine of the store; `None` where the url names servers that know it.
     fn machine(&self) -> Option<String>;

@@ -29,7 +29,7 @@ use self::credentials::Keys;
 pub(crate) use self::credentials::fuzzing;
 use self::link::DynamodbLink;
 use super::connections::{Connections, Homes};
-use super::items::ItemStore;
+use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
@@ -50,11 +50,7 @@ impl Place for DynamodbUrl {
         NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: self.durability }
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Dynamodb::open(self)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Dynamodb::open(self)?))
     }
 

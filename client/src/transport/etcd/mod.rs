@@ -22,7 +22,7 @@ use leasehold_wire::listing::Page;
 use self::link::{Access, EtcdLink};
 use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
-use super::items::ItemStore;
+use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -45,11 +45,7 @@ impl Place for EtcdUrl {
         NodeConfig { poll: Poll::Read, watch: true, batch: MOST_RENEWALS, durability: self.durability }
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Etcd::open(self)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Etcd::open(self)?))
     }
 

@@ -24,7 +24,7 @@ use leasehold_wire::resp::Value;
 use self::access::Access;
 use self::link::HttpLink;
 use super::connections::{Connections, Homes};
-use super::items::ItemStore;
+use super::items::Store;
 use super::membership;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::{Answer, Found, Network, Pool, Transport};
@@ -45,11 +45,7 @@ impl Place for HttpUrl {
         NodeConfig { poll: Poll::Acquire, watch: false, durability: self.durability, ..NodeConfig::default() }
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Http::open(self)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Http::open(self)?))
     }
 

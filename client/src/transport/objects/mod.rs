@@ -21,7 +21,7 @@ use leasehold_wire::objects::{Properties, Request, Response, Service, Session};
 
 use self::link::{Access, ObjectsLink};
 use super::connections::{Connections, Homes};
-use super::items::ItemStore;
+use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::{Answer, Found, Network, Pool, Transport};
@@ -42,11 +42,7 @@ impl Place for ObjectsUrl {
         NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: self.durability }
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Objects::open(self)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Objects::open(self)?))
     }
 

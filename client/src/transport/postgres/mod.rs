@@ -29,7 +29,7 @@ use self::here::HereLink;
 use self::link::{PostgresLink, no_rows};
 use self::turns::Turns;
 use super::connections::{Connections, Homes};
-use super::items::ItemStore;
+use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
 use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, Watcher};
@@ -52,11 +52,7 @@ impl Place for PostgresUrl {
         NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: self.durability }
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Postgres::open(self)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Postgres::open(self)?))
     }
 

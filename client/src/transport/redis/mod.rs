@@ -33,7 +33,7 @@ use self::link::{NoConnection, RedisLink, Spares};
 use self::store_link::StoreLink;
 use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
-use super::items::ItemStore;
+use super::items::Store;
 use super::membership;
 use super::{Answer, Found, Line, Network, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -54,11 +54,7 @@ impl Place for RedisUrl {
         NodeConfig { poll: Poll::Acquire, watch: true, durability: self.durability, ..NodeConfig::default() }
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Redis::open(self)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Redis::open(self)?))
     }
 

@@ -39,7 +39,7 @@ use self::error::SqliteError;
 use self::file::File;
 use self::transaction::{Done, Stop};
 use self::turns::Turns;
-use super::items::ItemStore;
+use super::items::Store;
 use super::wakeups::Wakeups;
 use super::{Answer, FileId, Found, Line, Pool, Transport, Watcher};
 use crate::admin::doctor::Finding;
@@ -68,11 +68,7 @@ impl Place for SqliteUrl {
         config()
     }
 
-    fn open(&self) -> Result<Arc<dyn Transport>, Error> {
-        Ok(Arc::new(Sqlite::open(&self.path)?))
-    }
-
-    fn items(&self) -> Result<Arc<dyn ItemStore>, Error> {
+    fn store(&self) -> Result<Arc<dyn Store>, Error> {
         Ok(Arc::new(Sqlite::open(&self.path)?))
     }
 
