@@ -39,6 +39,8 @@ mod memory;
 #[cfg(feature = "objects")]
 mod objects;
 pub(crate) mod pauses;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod places;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd", feature = "postgres"))]
