@@ -128,6 +128,6 @@ pub(crate) fn refuse_node(url: &dyn Place, store: &dyn Transport) -> Result<(), 
     let of = found.marker.map(|marker| format!(" of the quorum {}", marker.quorum)).unwrap_or_default();
     Err(Error::config(format!(
         "{url} is a node{of}, and named alone here: its lock would not exclude those of the quorum. Name all nodes of the \
-         quorum, as its other clients do; if the quorum is no more, remove the node's marker: docs/quorum.md tells how"
+         quorum, as its other clients do; if the quorum is no more, remove the node's membership record: docs/quorum.md tells how"
     )))
 }

@@ -142,12 +142,12 @@ impl Nodes {
                  appendfsync always and evicts nothing"
             ),
             Standing::Unmarked => format!(
-                "does not vote: it has no marker, so it is new, or has lost its data (a restart without persistence, \
+                "does not vote: it has no membership record, so it is new, or has lost its data (a restart without persistence, \
                  FLUSHALL, eviction, a replica that was promoted); it votes once a client that wants a lock has waited \
                  {wait} for it. New nodes are marked with `leasehold quorum init`"
             ),
             Standing::Stranger => self.stranger(marker),
-            Standing::Unreadable => "refuses: its marker is written in a form that this version does not know; update \
+            Standing::Unreadable => "refuses: its membership record is written in a form that this version does not know; update \
                                      leasehold, or mark the nodes again with `leasehold quorum init --force` while nobody \
                                      holds a lock"
                 .to_owned(),
@@ -161,7 +161,7 @@ impl Nodes {
 
     /// The problem with a marker, and advice.
     pub(super) fn stranger(&self, marker: Option<&Marker>) -> String {
-        let Some(marker) = marker else { return "its marker cannot be read".to_owned() };
+        let Some(marker) = marker else { return "its membership record cannot be read".to_owned() };
         let ours = self.agreed.id();
         if marker.quorum != ours {
             return format!(
