@@ -4,6 +4,8 @@ use super::{Said, without_secrets};
 
 /// A kind of store.
 pub(super) struct Kind {
+    #[cfg(test)]
+    name: &'static str,
     /// The schemes of its urls.
     pub(super) schemes: &'static [&'static str],
     /// The beginnings of urls that errors offer, as the guide writes them.
@@ -16,6 +18,8 @@ pub(super) struct Kind {
 macro_rules! kind {
     ($feature:literal, $name:literal, $parse:path, $schemes:expr, $written:expr) => {
         Kind {
+            #[cfg(test)]
+            name: $feature,
             schemes: &$schemes,
             written: &$written,
             #[cfg(feature = $feature)]
@@ -29,7 +33,11 @@ macro_rules! kind {
 /// Every kind of store: a new one is a row here, and files of its own.
 #[rustfmt::skip]
 static KINDS: [Kind; 8] = [
-    Kind { schemes: &["memory"], written: &["memory:"], parse: super::memory::parse },
+    Kind {
+        #[cfg(test)]
+        name: "memory",
+        schemes: &["memory"], written: &["memory:"], parse: super::memory::parse,
+    },
     kind!("sqlite", "SQLite", super::sqlite::parse, ["sqlite"], ["sqlite:"]),
     kind!(
         "redis", "Redis", super::redis::parse,
@@ -131,6 +139,28 @@ mod tests {
             }
         }
         assert!(OTHER_NAMES.iter().all(|(_, meant)| known().any(|beginning| beginning == *meant)));
+    }
+
+    /// As CONTRIBUTING lists it.
+    #[test]
+    fn a_kind_has_all_that_a_new_store_touches() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
+        let [client, cli] = ["client/Cargo.toml", "cli/Cargo.toml"].map(text);
+        let [suites, differential] =
+            ["client/tests/conformance/main.rs", "testing/differential/tests/differential.rs"].map(text);
+        for Kind { name, schemes, .. } in &KINDS {
+            for path in [format!("client/src/url/{name}.rs"), format!("client/src/transport/{name}")] {
+                assert!(root.join(&path).exists() || root.join(format!("{path}.rs")).exists(), "no {path}");
+            }
+            let is_feature = |manifest: &str| manifest.contains(&format!("\n{name} = ["));
+            assert!(*name == "memory" || is_feature(&client) && is_feature(&cli), "{name} is no feature");
+            // Redis over HTTP is measured as Redis, whose scripts it sends.
+            assert!(*name == "http" || differential.contains(name), "no differential test of {name}");
+            let is_suite = |suite: &str| suites.contains(&format!("fn {suite}("));
+            let suite = |scheme: &&str| scheme.split('+').next().is_some_and(is_suite);
+            assert!(is_suite(name) || schemes.iter().any(suite), "no suite of {name}");
+        }
     }
 
     #[test]
