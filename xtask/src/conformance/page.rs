@@ -13,7 +13,8 @@ const HEAD: &str = "\
 ## Stores
 
 One suite, `client/tests/conformance`, runs on every store. \"yes\" means that the behaviour is tested there. A number
-leads to a note about a difference of the store.
+leads to a note about a difference of the store. Of the behaviours on S3, on Google Cloud Storage, on Cosmos DB and on three clouds
+as a quorum `cargo xtask test` runs a third each, and `cargo xtask prove long`, before a release, all.
 ";
 
 const BINDINGS: &str = "
