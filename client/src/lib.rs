@@ -144,6 +144,17 @@ mod runs;
 mod sizes;
 mod stores;
 mod transport;
+#[cfg_attr(
+    not(all(
+        feature = "sqlite",
+        feature = "redis",
+        feature = "http",
+        feature = "etcd",
+        feature = "objects",
+        feature = "postgres"
+    )),
+    allow(dead_code, reason = "each kind of store needs a part of it")
+)]
 mod url;
 
 pub use admin::doctor::{Finding, Severity};

@@ -30,7 +30,6 @@ pub(crate) mod sqlite;
 #[cfg(feature = "network")]
 mod text;
 
-use std::any::Any;
 use std::ffi::OsString;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -39,7 +38,7 @@ use std::sync::Arc;
 
 use self::environment::EnvVars;
 use self::place::{Draft, Place, Site};
-#[cfg(feature = "network")]
+#[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
 pub(crate) use self::reach::Reach;
 use crate::error::Error;
 
@@ -213,7 +212,7 @@ impl StoreUrl {
     #[cfg(any(test, feature = "dynamodb", feature = "postgres"))]
     pub(crate) fn of<T: Place>(&self) -> Option<&T> {
         match &self.0 {
-            Said::Whole(place) => (&**place as &dyn Any).downcast_ref(),
+            Said::Whole(place) => (&**place as &dyn std::any::Any).downcast_ref(),
             Said::Open { .. } => None,
         }
     }
