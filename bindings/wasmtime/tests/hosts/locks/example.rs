@@ -36,8 +36,19 @@ fn run(mut program: Command, file: &str, text: &str) -> String {
     std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
     let output = program.arg(file).current_dir(folder.path()).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{}", readable(&String::from_utf8_lossy(&output.stderr)));
     said
+}
+
+/// The text without the ends of very long lines: Node shows the line of an error, and a module that was made small has one.
+fn readable(text: &str) -> String {
+    text.lines().map(|line| line.chars().take(400).chain(['\n']).collect::<String>()).collect()
+}
+
+#[test]
+fn the_reason_of_a_failure_is_not_buried() {
+    let shown = readable(&format!("a.mjs:1\n{}\n^\nError: why\n", "x".repeat(30_000)));
+    assert!(shown.ends_with("^\nError: why\n") && shown.len() < 500, "{shown}");
 }
 
 #[test]
