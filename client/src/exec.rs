@@ -4,7 +4,10 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use leasehold_core::Monotonic;
+
 use crate::error::Error;
+use crate::host::clock;
 use crate::host::sync::thread::{self, Thread};
 use crate::host::sync::{Arc, Mutex};
 
@@ -50,6 +53,32 @@ pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pa
                 Pause::GiveUp => return None,
             },
         }
+    }
+}
+
+/// Runs a task that sleeps by its alarm to its end on the calling thread.
+pub(crate) fn run<F: Future>(task: impl FnOnce(Alarm) -> F) -> F::Output {
+    let alarm = Alarm::default();
+    let output = block_on_until(task(alarm.clone()), || match alarm.0.lock().take() {
+        None => Pause::UntilWoken,
+        Some(until) => Pause::AtMost(until.since(clock::monotonic())),
+    });
+    output.expect("invariant: only `GiveUp` ends it early")
+}
+
+/// The times that a task sleeps until: the earliest of those that its last turn has asked for.
+#[derive(Clone, Default)]
+pub(crate) struct Alarm(Arc<Mutex<Option<Monotonic>>>);
+
+impl Alarm {
+    /// Ready at that time; until then, the task has another turn then at the latest.
+    pub(crate) fn poll(&self, until: Monotonic) -> Poll<()> {
+        if clock::monotonic() >= until {
+            return Poll::Ready(());
+        }
+        let mut earliest = self.0.lock();
+        *earliest = Some(earliest.map_or(until, |earliest| earliest.min(until)));
+        Poll::Pending
     }
 }
 
@@ -126,5 +155,37 @@ impl<T> Future for Receiver<T> {
             }
             value => Poll::Ready(value),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_has_a_turn_at_the_earliest_of_its_alarms() {
+        let (soon, late) = (Duration::from_millis(2), Duration::from_secs(3_600));
+        let rang = run(|alarm| async move {
+            let now = clock::monotonic();
+            let (mut turns, late, soon) = (0, now.plus(late), now.plus(soon));
+            std::future::poll_fn(|_| {
+                turns += 1;
+                if alarm.poll(late).is_ready() { Poll::Ready(None) } else { alarm.poll(soon).map(|()| Some(turns)) }
+            })
+            .await
+        });
+        assert!(rang.is_some_and(|turns| turns > 1), "{rang:?}");
+    }
+
+    #[test]
+    fn a_value_comes_once_and_a_dropped_sender_sends_none() {
+        let (sender, receiver) = oneshot();
+        let waiting = std::thread::spawn(|| block_on(receiver));
+        sender.send(7);
+        assert_eq!(waiting.join().unwrap(), Some(7));
+        let (sender, receiver) = oneshot::<u32>();
+        let waiting = std::thread::spawn(|| block_on(receiver));
+        drop(sender);
+        assert_eq!(waiting.join().unwrap(), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Leader election: a candidate that acquires a lock again and again.
 
+use std::future::poll_fn;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -7,10 +8,10 @@ use crate::callbacks::{self, Ending, RESTS};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::exec;
+use crate::exec::{self, Alarm};
 use crate::groups::term::{self, Ended, Ends, Running, Term};
 use crate::host::clock;
-use crate::host::sync::{Arc, Condvar, Mutex, thread};
+use crate::host::sync::{Arc, Mutex, thread};
 use crate::locks::lease::Lease;
 
 /// The longest that one attempt waits for the lock. After it, the candidate can tell a lock that is held from a store that does
@@ -102,24 +103,26 @@ impl ElectionRequest {
         }
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
-        let running = Running::start("leasehold-election", move || self.campaign(&of_thread))?;
+        let running = Running::start("leasehold-election", move || {
+            exec::run(|alarm| self.campaign(&of_thread, alarm));
+        })?;
         Ok(Election { shared, running })
     }
 
-    fn campaign(mut self, shared: &Shared) {
+    async fn campaign(mut self, shared: &Shared, alarm: Alarm) {
         let mut rests = RESTS;
         while !shared.is_resigned() && !self.client.driver().is_closing() {
-            match self.campaign_once(shared) {
+            match self.campaign_once(shared).await {
                 Some(Ok(lease)) => {
-                    let ended = self.lead(Arc::new(lease), shared);
+                    let ended = self.lead(Arc::new(lease), shared).await;
                     if ended.has_failed {
-                        self.rest(shared, rests.next());
+                        self.rest(shared, &alarm, rests.next()).await;
                         continue;
                     }
                     rests = RESTS;
                     // After it resigned, a candidate lets others go first.
                     if !ended.is_lost {
-                        shared.pause(PAUSE);
+                        shared.pause(&alarm, PAUSE).await;
                     }
                 }
                 // Another candidate leads.
@@ -127,7 +130,7 @@ impl ElectionRequest {
                 Some(Err(error)) => {
                     shared.end_term(Some(error.clone()));
                     term::report("the election could not be held; it is tried again", error);
-                    shared.pause(PAUSE);
+                    shared.pause(&alarm, PAUSE).await;
                 }
                 None => return,
             }
@@ -135,7 +138,7 @@ impl ElectionRequest {
     }
 
     /// Waits for the lock; `None` when the candidate resigned.
-    fn campaign_once(&self, shared: &Shared) -> Option<Result<Lease, Error>> {
+    async fn campaign_once(&self, shared: &Shared) -> Option<Result<Lease, Error>> {
         // A bounded wait, so that a store that is down is noticed and reported.
         let mut request = self.client.lock(&self.resource).wait(CAMPAIGN);
         if let Some(ttl) = self.ttl {
@@ -145,28 +148,29 @@ impl ElectionRequest {
             request = request.owner(owner);
         }
         let mut acquired = Box::pin(request.acquire());
-        exec::block_on(std::future::poll_fn(|context| {
+        poll_fn(|context| {
             if shared.poll_resigned(context.waker()) {
                 return Poll::Ready(None);
             }
             acquired.as_mut().poll(context).map(Some)
-        }))
+        })
+        .await
     }
 
     /// Leaves the lock to the others for a while.
-    fn rest(&self, shared: &Shared, rest: Duration) {
+    async fn rest(&self, shared: &Shared, alarm: &Alarm, rest: Duration) {
         let until = clock::monotonic().plus(rest);
         while !shared.is_resigned() && !self.client.driver().is_closing() {
             match until.since(clock::monotonic()) {
                 Duration::ZERO => return,
-                left => shared.pause(left.min(PAUSE)),
+                left => shared.pause(alarm, left.min(PAUSE)).await,
             }
         }
     }
 
-    fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Ended {
+    async fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Ended {
         shared.begin_term(&lease);
-        exec::block_on(term::hold(&mut Leading { lease, request: self, shared }))
+        term::hold(&mut Leading { lease, request: self, shared }).await
     }
 }
 
@@ -222,7 +226,6 @@ pub struct Election {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -305,7 +308,6 @@ impl Shared {
         state.resigned = true;
         let waker = state.waker.take();
         drop(state);
-        self.changed.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -327,7 +329,9 @@ impl Shared {
         self.state.lock().failure = failure;
     }
 
-    fn pause(&self, time: Duration) {
-        drop(self.changed.wait_timeout_while(self.state.lock(), time, |state| !state.resigned));
+    /// Waits for so long, unless the candidate resigns.
+    async fn pause(&self, alarm: &Alarm, time: Duration) {
+        let until = clock::monotonic().plus(time);
+        poll_fn(|context| if self.poll_resigned(context.waker()) { Poll::Ready(()) } else { alarm.poll(until) }).await;
     }
 }

@@ -1,7 +1,8 @@
 //! A held shard on its own thread, from the grant to its end, and what those threads share with the worker's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::task::{Context, Waker};
+use std::future::poll_fn;
+use std::task::{Context, Poll, Waker};
 
 use leasehold_core::Monotonic;
 
@@ -12,13 +13,12 @@ use crate::exec;
 use crate::groups::term::{self, Term};
 use crate::host::clock;
 use crate::host::sync::thread::{self, ThreadId};
-use crate::host::sync::{Arc, Condvar, Mutex};
+use crate::host::sync::{Arc, Mutex};
 use crate::locks::lease::Lease;
 use crate::transport::pauses::Pauses;
 
 pub(super) struct Shared {
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ struct Holder {
 impl Shared {
     pub(super) fn new(callbacks: Callbacks) -> Self {
         let state = State { callbacks, ..State::default() };
-        Self { state: Mutex::new(state), changed: Condvar::default() }
+        Self { state: Mutex::new(state) }
     }
 
     /// Keeps a shard on a thread of its own.
@@ -116,10 +116,15 @@ impl Shared {
     }
 
     /// Asks for all of them, and waits until their callbacks have returned.
-    pub(super) fn let_go_of_all(&self) {
+    pub(super) async fn let_go_of_all(&self) {
         let all: Vec<usize> = self.state.lock().holders.keys().copied().collect();
         self.let_go(&all);
-        drop(self.changed.wait_while(self.state.lock(), |state| !state.holders.is_empty()));
+        poll_fn(|context| {
+            let mut state = self.state.lock();
+            state.worker = Some(context.waker().clone());
+            if state.holders.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     pub(super) fn held(&self) -> Vec<Arc<Shard>> {
@@ -143,7 +148,6 @@ impl Shared {
         state.has_news = true;
         let waker = state.worker.take();
         drop(state);
-        self.changed.notify_all();
         if let Some(waker) = waker {
             waker.wake();
         }

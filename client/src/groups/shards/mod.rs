@@ -13,6 +13,7 @@ use crate::callbacks::{self, Ending};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::Error;
+use crate::exec;
 use crate::groups::term::{Ends, Running};
 use crate::host::sync::Arc;
 use crate::locks::lease::Lease;
@@ -147,7 +148,7 @@ impl ShardsRequest {
         let callbacks = DropCallbacks(Arc::clone(&shared));
         let running = Running::start("leasehold-shards", move || {
             let _callbacks = callbacks;
-            worker.run();
+            exec::run(|alarm| worker.run(alarm));
         })?;
         Ok(Shards { shared, running })
     }

@@ -17,7 +17,7 @@ use super::share::{Move, decide, share};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, LockInfo};
-use crate::exec::{self, Pause};
+use crate::exec::Alarm;
 use crate::groups::term;
 use crate::host::clock;
 use crate::host::entropy;
@@ -94,18 +94,18 @@ impl Worker {
         })
     }
 
-    pub(super) fn run(mut self) {
+    pub(super) async fn run(mut self, alarm: Alarm) {
         while !self.shared.is_stopping() && !self.client.driver().is_closing() {
             if clock::monotonic() >= self.look_at {
-                self.look();
+                self.look().await;
             }
             let (resting, rested_at) = self.shared.resting();
             if self.has_failed_its_share(&resting) {
-                self.stand_by();
+                self.stand_by().await;
             } else {
                 self.balance(&resting);
             }
-            match self.wait(rested_at) {
+            match self.wait(&alarm, rested_at).await {
                 Some(News::Joined(result)) => self.joined(result),
                 Some(News::Granted(index, result)) => self.granted(index, result),
                 Some(News::SeatLost) => self.leave(),
@@ -114,8 +114,8 @@ impl Worker {
         }
         // The others may wait for the shards before these are free.
         self.seeking.clear();
-        self.stand_by();
-        self.shared.let_go_of_all();
+        self.stand_by().await;
+        self.shared.let_go_of_all().await;
     }
 
     /// Tells if the callbacks of as many shards have failed as it should work on, and it has no other.
@@ -128,19 +128,22 @@ impl Worker {
     }
 
     /// Leaves its place among the members to others, since it works on no shard now.
-    fn stand_by(&mut self) {
+    async fn stand_by(&mut self) {
         self.joining = None;
         if let Some(seat) = self.seat.take() {
             self.leave();
-            let _ = exec::block_on(seat.lease.release_by(Caller::Blocking));
+            let _ = seat.lease.release_by(Caller::Blocking).await;
         }
         self.shared.set_members(0);
     }
 
-    fn look(&mut self) {
+    async fn look(&mut self) {
         let jitter = random().unwrap_or_default();
         self.look_at = clock::monotonic().plus(self.every - fraction_of(self.every / 4, jitter));
-        let looked = self.agree_again().and_then(|()| exec::block_on(self.client.held_of(self.seats.clone())));
+        let looked = match self.agree_again().await {
+            Ok(()) => self.client.held_of(self.seats.clone()).await,
+            Err(error) => Err(error),
+        };
         match looked {
             Ok(found) => {
                 let mut members = self.alive(&found);
@@ -153,10 +156,10 @@ impl Worker {
         }
     }
 
-    fn agree_again(&mut self) -> Result<(), Error> {
+    async fn agree_again(&mut self) -> Result<(), Error> {
         let now = clock::monotonic();
         let Some(seat) = self.seat.as_mut().filter(|seat| now >= seat.agree_at) else { return Ok(()) };
-        exec::block_on(sizes::agree(&self.client.by(Caller::Blocking), &self.size, slice::from_ref(&*seat.lease)))?;
+        sizes::agree(&self.client.by(Caller::Blocking), &self.size, slice::from_ref(&*seat.lease)).await?;
         seat.agree_at = now.plus(AGREE_EVERY);
         Ok(())
     }
@@ -271,13 +274,13 @@ impl Worker {
     }
 
     /// Waits until there is something to do; `None` when it is time for the next look, or a shard has rested.
-    fn wait(&mut self, rested_at: Option<Monotonic>) -> Option<News> {
+    async fn wait(&mut self, alarm: &Alarm, rested_at: Option<Monotonic>) -> Option<News> {
         let until = rested_at.map_or(self.look_at, |rested_at| rested_at.min(self.look_at));
-        let pause = || match until.since(clock::monotonic()) {
-            Duration::ZERO => Pause::GiveUp,
-            left => Pause::AtMost(left),
-        };
-        exec::block_on_until(poll_fn(|context| self.poll(context)), pause)
+        poll_fn(|context| match self.poll(context) {
+            Poll::Ready(news) => Poll::Ready(Some(news)),
+            Poll::Pending => alarm.poll(until).map(|()| None),
+        })
+        .await
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<News> {
