@@ -56,6 +56,8 @@ mod tls;
 mod wakeups;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
 mod web;
+#[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
+mod web_link;
 
 use std::fmt;
 use std::pin::Pin;

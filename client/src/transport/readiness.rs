@@ -135,6 +135,15 @@ impl From<Outcome> for NoServer {
 }
 
 impl NoServer {
+    /// The meaning of a greeting without its answer: what passes is no refusal.
+    #[cfg(any(feature = "etcd", feature = "http", feature = "objects"))]
+    pub(super) fn ungreeted(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::NotApplied(Refusal::Unavailable(fault)) => Self::Fault(fault),
+            outcome @ (Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_)) => Self::from(outcome),
+        }
+    }
+
     /// The error of a call that asked this store.
     pub(super) fn error(&self, store: &dyn fmt::Display) -> Error {
         let kind = match self {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
@@ -17,8 +17,9 @@ use super::connections::until;
 use super::readiness::CONNECT_PATIENCE;
 use super::tls::OwnCertificate;
 use super::{tcp, tls};
+use crate::host::clock;
 use crate::host::sync::Mutex;
-use crate::host::sync::atomic::{AtomicU64, Ordering};
+use crate::host::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crate::url::Reach;
 
 /// Idle connections are closed on this side first: servers and proxies close them after about a minute.
@@ -69,6 +70,42 @@ impl Web {
             .tcp_keepalive(tcp::KEEPALIVE);
         client.build().map_err(|error| unable(&error))
     }
+}
+
+/// The clock of a server that has shown that ours is wrong; ours until then. For signatures, and for times that people read.
+#[derive(Default)]
+pub(super) struct ServerClock {
+    ahead_ms: AtomicI64,
+}
+
+impl ServerClock {
+    /// Milliseconds since 1970.
+    pub(super) fn unix_ms(&self) -> u64 {
+        clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set(&self, unix_ms: u64) {
+        let ahead = i128::from(unix_ms) - i128::from(clock::unix_ms());
+        self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+/// Adds headers, whose values are not shown, and a body.
+///
+/// # Errors
+/// A header has characters that none has.
+pub(super) fn written<'n, 'v>(
+    mut asked: RequestBuilder,
+    headers: impl IntoIterator<Item = (&'n str, &'v str)>,
+    body: Vec<u8>,
+) -> Result<RequestBuilder, Fault> {
+    for (name, value) in headers {
+        let unwritable = || Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be encoded"));
+        let mut value = HeaderValue::try_from(value).map_err(|_| unwritable())?;
+        value.set_sensitive(true);
+        asked = asked.header(HeaderName::try_from(name).map_err(|_| unwritable())?, value);
+    }
+    Ok(asked.body(body))
 }
 
 /// Connections to one store that live in one runtime. Each request has one to itself while it lasts.

@@ -9,7 +9,8 @@ use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome, Refusal, Release};
 use leasehold_core::store::{BootId, Record, StoreNow, seen};
 use leasehold_core::{LockId, Monotonic, Nonce, Owner, Resource, Seq};
-use leasehold_wire::postgres::{Asker, Field, Notify, Param, Progress, Session, Settings, Statement, Told};
+use leasehold_wire::Progress;
+use leasehold_wire::postgres::{Asker, Field, Notify, Param, Session, Settings, Statement, Told};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::types::{ToSql, Type};
 

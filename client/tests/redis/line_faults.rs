@@ -13,7 +13,8 @@ use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq};
 use leasehold_servers::proxy::Proxy;
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::{Connection, Reply};
-use leasehold_wire::redis::{ClientId, ConnectionMemory, Progress, Session, Settings, Subscription};
+use leasehold_wire::Progress;
+use leasehold_wire::redis::{ClientId, ConnectionMemory, Session, Settings, Subscription};
 use leasehold_wire::resp::Value;
 use tokio::runtime::Builder;
 

@@ -8,7 +8,8 @@
 //!
 //! ```
 //! use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome};
-//! use leasehold_wire::redis::{Progress, Session, Settings};
+//! use leasehold_wire::Progress;
+//! use leasehold_wire::redis::{Session, Settings};
 //! use leasehold_wire::resp::{Decoder, Limits, encode};
 //! use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 //! use std::time::Duration;
@@ -61,9 +62,11 @@ extern crate alloc;
 
 pub mod cas;
 pub mod client;
+mod decide;
 pub mod dynamodb;
 pub mod errors;
 pub mod etcd;
+mod exchange;
 pub mod fence;
 pub mod listing;
 pub mod objects;
@@ -73,3 +76,5 @@ pub mod resp;
 pub mod rest;
 pub mod session_text;
 pub mod sigv4;
+
+pub use exchange::{Exchange, Progress, Repeat, Repeats};

@@ -15,7 +15,7 @@ use core::fmt::{self, Write};
 use serde_json::Value as Json;
 
 use crate::errors::{Known, Means, find, known};
-use crate::redis::Command;
+use crate::redis::{Command, Exchange};
 use crate::resp::Value;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
@@ -73,6 +73,19 @@ pub fn request(dialect: Dialect, commands: &[Command], token: Option<&str>) -> H
     let mut headers = alloc::vec![("content-type", content_type.to_owned())];
     headers.extend(token.map(|token| ("authorization", alloc::format!("Bearer {token}"))));
     HttpRequest { method: "POST", path: "/".to_owned(), headers, body: body.into_bytes() }
+}
+
+/// An exchange whose rounds have one command each, as those have without replicas: one operation, or renewals, which share
+/// it, and the core sends nothing else together.
+///
+/// # Errors
+/// It has several commands, and a request carries one.
+pub fn only_one(exchange: Exchange) -> Result<Exchange, Denial> {
+    if exchange.commands().len() == 1 {
+        return Ok(exchange);
+    }
+    let detail = "operations that share no command cannot be asked for together over HTTP";
+    Err(Denial::new(DenialKind::Other, detail))
 }
 
 /// Nothing but letters, digits, `-` and `_` stands for itself: a dot could begin what Webdis takes for an extension.

@@ -4,7 +4,8 @@ use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{Nonce, Resource, Token};
 use leasehold_wire::cas::{Next, Update};
-use leasehold_wire::dynamodb::{Exchange, Progress, Response, Session, Settings, cas, table};
+use leasehold_wire::dynamodb::{Exchange, Response, Session, Settings, cas, table};
+use leasehold_wire::{Exchange as _, Progress, Repeat, Repeats};
 use serde_json::Value as Json;
 
 use crate::{answers, invariants, values};
@@ -43,7 +44,9 @@ fn response(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Response> {
 
 fn locked(u: &mut Unstructured<'_>) -> Result<()> {
     let (settings, ops, unix_ms) = (settings(u)?, values::ops(u)?, values::number(u)?);
-    let Ok(mut exchange) = Session::new(settings).begin(&ops, unix_ms) else { return Ok(()) };
+    let session = Session::new(settings);
+    let Ok(mut exchange) = session.begin(&ops, unix_ms) else { return Ok(()) };
+    let mut repeats = Repeats::default();
     let nonce = ops.first().and_then(|op| op.op.nonce());
     let mut heard: Vec<Json> = Vec::new();
     for round in 0.. {
@@ -55,7 +58,15 @@ fn locked(u: &mut Unstructured<'_>) -> Result<()> {
         });
         let answers = answers.collect::<Result<Vec<_>>>()?;
         heard.extend(answers.iter().flatten().filter_map(|answer| serde_json::from_slice(&answer.body).ok()));
-        if let Progress::Done(outcomes) = exchange.answers(answers) {
+        let repeat = answers.iter().flatten().find_map(|answer| session.repeat(answer));
+        if let Some(repeat) = repeat.filter(|repeat| repeats.allow(*repeat)) {
+            if let Repeat::ServerTime(shown) = repeat {
+                exchange.set_clock(shown);
+            }
+            assert_eq!(exchange.requests().len(), requests.len());
+            continue;
+        }
+        if let Progress::Done(outcomes) = exchange.answers(&mut (), answers) {
             assert_eq!(outcomes.len(), ops.len());
             for (op, outcome) in ops.iter().zip(&outcomes) {
                 invariants::outcome(op, outcome);
@@ -155,7 +166,7 @@ fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
     let _ = (table::expires(&settings, &response), table::expiring(&settings, &response));
     let read = [LockOp { lock: leasehold_core::LockId::new(1), resource: values::resource(u)?, op: Op::Read }];
     let mut exchange: Exchange = session.begin(&read, 0).expect("a read has no record");
-    if let Progress::Done(outcomes) = exchange.answers(vec![Ok(response)]) {
+    if let Progress::Done(outcomes) = exchange.answers(&mut (), vec![Ok(response)]) {
         invariants::outcome(&read[0], &outcomes[0]);
     }
     Ok(())

@@ -5,7 +5,8 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use leasehold_core::RequestId;
 use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal};
-use leasehold_wire::redis::{Command, Exchange, Progress, Replicas, Session, Settings, Topology};
+use leasehold_wire::Progress;
+use leasehold_wire::redis::{Command, Exchange, Replicas, Session, Settings, Topology};
 use leasehold_wire::resp::{Value, decode_all, encode};
 
 use crate::{answers, invariants, values};

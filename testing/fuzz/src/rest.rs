@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::RequestId;
-use leasehold_wire::redis::{Progress, Session, Settings};
+use leasehold_wire::redis::{Session, Settings};
 use leasehold_wire::resp::Value;
 use leasehold_wire::rest::{self, Dialect, Head};
+use leasehold_wire::{Exchange as _, Progress};
 use serde_json::{Value as Json, json};
 
 use crate::values::SECRET;
@@ -59,7 +60,7 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
     let request = rest::request(dialect, exchange.commands(), Some(SECRET));
     assert!(!format!("{request:?}").contains(SECRET));
     let named = judged.as_ref().is_ok_and(|value| ends_with(value, id));
-    if let Progress::Done(outcomes) = exchange.answers(vec![judged]) {
+    if let Progress::Done(outcomes) = exchange.answers(&mut (), vec![judged]) {
         let [outcome] = outcomes.as_slice() else { panic!("one operation, one outcome") };
         invariants::outcome(&ops[0], outcome);
         assert!(!invariants::is_grant(outcome) || named);

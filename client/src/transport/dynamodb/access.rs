@@ -1,27 +1,29 @@
-//! The address of the table, and signed requests to it.
+//! The address of the table, signed requests to it, and what their answers call for.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use leasehold_core::op::{Fault, FaultKind, Refusal};
-use leasehold_wire::dynamodb::Request;
+use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, TransportFault};
+use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::dynamodb::{Exchange, Request, Response, Session};
 use leasehold_wire::sigv4::{self, Signer};
-use reqwest::header::{HeaderName, HeaderValue};
+use leasehold_wire::{Exchange as _, Progress, Repeat};
 use reqwest::{Client, RequestBuilder, Url};
 
 use super::credentials::{CredentialCache, Environment, Keys};
 use crate::error::Error;
 use crate::host::clock;
 use crate::host::sync::Mutex;
-use crate::transport::web::{Pool, Web};
+use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer};
+use crate::transport::web::{ServerClock, Web, written};
+use crate::transport::web_link::{Asked, NoAnswer, WebLink, WebStore, found_by};
 use crate::url::dynamodb::DynamodbUrl;
 
-/// The most of a body that is read.
-pub(super) const MOST_BODY: usize = 1 << 20;
+pub(super) type DynamodbLink = WebLink<Access>;
 
 /// Access to one table.
 pub(super) struct Access {
+    session: Session,
     /// Scheme, host and port.
     base: Url,
     /// The value of the header `Host`.
@@ -30,81 +32,110 @@ pub(super) struct Access {
     web: Arc<Web>,
     credentials: CredentialCache,
     signer: Mutex<Signer>,
-    /// The offset of the server's clock from ours; for signatures, and for times that people read.
-    ahead_ms: AtomicI64,
+    clock: ServerClock,
     shown: String,
 }
 
 impl Access {
     /// # Errors
     /// A certificate cannot be read.
-    pub(super) fn new(url: &DynamodbUrl) -> Result<Self, Error> {
+    pub(super) fn new(url: &DynamodbUrl, session: Session) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let web = Web::new(url.endpoint.reach, url.ca.as_deref(), None).map_err(wrong)?;
         let base = &url.endpoint.base;
         Ok(Self {
+            session,
             host: host_header(base).to_owned(),
             base: Url::parse(base).map_err(|error| wrong(error.to_string()))?,
             region: url.region.clone(),
             web: Arc::new(web),
             credentials: CredentialCache::new(Environment::new(url.profile.as_deref(), &url.region)),
             signer: Mutex::new(Signer::new()),
-            ahead_ms: AtomicI64::new(0),
+            clock: ServerClock::default(),
             shown: url.to_string(),
         })
-    }
-
-    /// Connections for one runtime.
-    pub(super) fn pool(&self) -> Pool {
-        Pool::new(Arc::clone(&self.web))
-    }
-
-    /// The health check of a server, which needs no keys.
-    pub(super) fn greeting(&self, client: &Client) -> RequestBuilder {
-        client.get(self.base.clone())
-    }
-
-    pub(super) async fn keys(&self) -> Result<Arc<Keys>, Refusal> {
-        self.credentials.keys().await.map_err(|why| why.refusal())
-    }
-
-    /// Other keys than those that the server has refused.
-    pub(super) async fn other_keys(&self, refused: &Arc<Keys>) -> Result<Arc<Keys>, Refusal> {
-        self.credentials.other_than(refused).await.map_err(|why| why.refusal())
     }
 
     /// A request, signed now, by the server's clock if it is known.
     ///
     /// # Errors
     /// The request cannot be encoded.
-    pub(super) fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
+    fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
         let credentials = sigv4::Credentials {
             access_key_id: keys.access_key_id.clone(),
             secret_access_key: String::clone(&keys.secret_access_key),
             session_token: keys.session_token.as_deref().cloned(),
         };
         let mut signer = self.signer.lock();
-        let headers = signer.sign(request, &self.host, &self.region, &credentials, self.unix_ms());
+        let headers = signer.sign(request, &self.host, &self.region, &credentials, self.clock.unix_ms());
         drop(signer);
-        let mut asked = client.post(self.base.clone());
-        for (name, value) in headers.iter() {
-            let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be encoded"));
-            let mut value = HeaderValue::try_from(value).map_err(unwritable)?;
-            value.set_sensitive(true);
-            asked = asked.header(HeaderName::from_static(name), value);
+        written(client.post(self.base.clone()), headers.iter(), request.body.clone())
+    }
+}
+
+impl WebStore for Access {
+    type Exchange = Exchange;
+    type Keys = Arc<Keys>;
+
+    fn web(&self) -> &Arc<Web> {
+        &self.web
+    }
+
+    fn begin(&self, request: &Transmit) -> Result<Exchange, Denial> {
+        self.session.begin(&request.ops, self.clock.unix_ms())
+    }
+
+    fn take(self: &Arc<Self>, exchange: &mut Exchange, answers: Vec<Asked<Self>>) -> Progress {
+        exchange.answers(&mut (), answers)
+    }
+
+    async fn keys(link: &DynamodbLink, refused: Option<&Arc<Keys>>, deadline: Monotonic) -> Result<Arc<Keys>, Outcome> {
+        let credentials = &link.store.credentials;
+        let search = async {
+            let found = match refused {
+                Some(refused) => credentials.other_than(refused).await,
+                None => credentials.keys().await,
+            };
+            found.map_err(|why| why.refusal())
+        };
+        found_by(deadline, search).await
+    }
+
+    async fn send(
+        link: &DynamodbLink,
+        request: &Request,
+        keys: &Arc<Keys>,
+        deadline: Monotonic,
+    ) -> Result<Response, NoAnswer> {
+        let answered = link.post(deadline, |client| link.store.request(client, request, keys)).await?;
+        let date = answered.header("date").map(str::to_owned);
+        Ok(Response { status: answered.status, date, body: answered.body })
+    }
+
+    fn repeat(&self, response: &Response) -> Option<Repeat> {
+        self.session.repeat(response)
+    }
+
+    fn set_clock(&self, unix_ms: u64) {
+        self.clock.set(unix_ms);
+    }
+
+    /// A health check, which needs no keys, and then a search for keys. Any answer will do: DynamoDB Local answers that it
+    /// wants a signature.
+    async fn greet(link: &Arc<DynamodbLink>) -> Greeted {
+        let store = &link.store;
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        match link.post(deadline, |client| Ok(client.get(store.base.clone()))).await {
+            // The search has its own time limit and error message.
+            Ok(_) => store.credentials.keys().await.map(|_| ()).map_err(|why| NoServer::Refused(why.refusal())),
+            Err(TransportFault::NotSent(fault) | TransportFault::Unknown(fault)) => {
+                if fault.kind != FaultKind::Timeout {
+                    return Err(NoServer::Fault(fault));
+                }
+                let detail = format!("{store}: no connection within {CONNECT_PATIENCE:?}");
+                Err(NoServer::Fault(Fault::new(FaultKind::Timeout, &detail)))
+            }
         }
-        Ok(asked.body(request.body.clone()))
-    }
-
-    /// Milliseconds since 1970 by the server's clock, if it is known, or else by ours.
-    pub(super) fn unix_ms(&self) -> u64 {
-        clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
-    }
-
-    /// Sets the server's clock, in milliseconds since 1970, for later signatures.
-    pub(super) fn set_clock(&self, unix_ms: u64) {
-        let ahead = i128::from(unix_ms) - i128::from(clock::unix_ms());
-        self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ use leasehold_wire::dynamodb::cas;
 use super::{Dynamodb, credentials};
 use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
-use crate::transport::readiness::{CONNECT_PATIENCE, NoServer};
+use crate::transport::readiness::CONNECT_PATIENCE;
 
 impl ItemStore for Dynamodb {
     fn ask<'a>(&'a self, name: &'a Resource, ask: Ask<'a>) -> Asking<'a> {
@@ -20,8 +20,8 @@ impl ItemStore for Dynamodb {
             };
             let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
             let sent =
-                self.connections.in_background(move |link| async move { link.command(&request, deadline).await });
-            let response = sent.await.and_then(|response| response.map_err(NoServer::outcome));
+                self.connections.in_background(move |link| async move { link.greeted(&request, deadline).await });
+            let response = sent.await.flatten();
             cas::answer(settings, name, ask, response.as_ref().map_err(Outcome::clone))
         })
     }

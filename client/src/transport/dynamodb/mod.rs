@@ -9,7 +9,6 @@ mod access;
 pub(crate) mod credentials;
 mod doctor;
 mod items;
-mod link;
 pub(crate) mod table;
 
 use std::ffi::OsString;
@@ -23,15 +22,15 @@ use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
 use leasehold_wire::listing::Page;
 use leasehold_wire::sigv4::http_date;
 
-use self::access::Access;
+use self::access::{Access, DynamodbLink};
 use self::credentials::Keys;
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::credentials::fuzzing;
-use self::link::DynamodbLink;
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
+use super::web_link::WebStore as _;
 use super::{Answer, Found, Network, Pool, Transport};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
@@ -85,10 +84,8 @@ impl Dynamodb {
     fn unchecked(url: &DynamodbUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let session = Session::new(settings(url)?);
-        let access = Arc::new(Access::new(url)?);
-        let ours = session.clone();
-        let connections =
-            Arc::new(Connections::new(Homes::Runtimes, move |_| DynamodbLink::new(Arc::clone(&access), ours.clone())));
+        let access = Arc::new(Access::new(url, session.clone())?);
+        let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| DynamodbLink::new(Arc::clone(&access))));
         Ok(Self { connections, session, url: url.clone(), id: None })
     }
 
@@ -96,14 +93,17 @@ impl Dynamodb {
     fn ask(&self, request: Request) -> Result<Response, NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
         let asked =
-            self.connections.block_on_background(move |link| async move { link.command(&request, deadline).await });
-        asked.map_err(NoServer::Fault)?
+            self.connections.block_on_background(move |link| async move { link.greeted(&request, deadline).await });
+        asked.map_err(NoServer::Fault)?.map_err(NoServer::from)
     }
 
     /// The keys that requests are signed with now.
     fn keys(&self) -> Result<Arc<Keys>, NoServer> {
-        let found = self.connections.block_on_background(|link| async move { link.keys().await });
-        found.map_err(NoServer::Fault)?
+        let found = self.connections.block_on_background(|link| async move {
+            let deadline = clock::monotonic().plus(credentials::PATIENCE);
+            Access::keys(&link, None, deadline).await
+        });
+        found.map_err(NoServer::Fault)?.map_err(NoServer::from)
     }
 
     fn to_error(&self, why: &NoServer) -> Error {

@@ -5,7 +5,7 @@
 
 mod doctor;
 mod items;
-mod link;
+mod members;
 #[cfg(test)]
 mod tests;
 mod watcher;
@@ -19,7 +19,7 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::etcd::{Request, Response, Session};
 use leasehold_wire::listing::Page;
 
-use self::link::{Access, EtcdLink};
+use self::members::{Access, EtcdLink};
 use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
 use super::items::Store;
@@ -66,11 +66,9 @@ impl Etcd {
     /// Reads the marker, so that a wrong url, password or role is reported at once.
     pub(super) fn open(url: &EtcdUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let access = Arc::new(Access::new(url)?);
         let session = Session::new(&url.prefix);
-        let ours = session.clone();
-        let connections =
-            Arc::new(Connections::new(Homes::Runtimes, move |_| EtcdLink::new(Arc::clone(&access), ours.clone())));
+        let access = Arc::new(Access::new(url, session.clone())?);
+        let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| EtcdLink::new(Arc::clone(&access))));
         let watcher = EtcdWatcher::new(Arc::clone(&connections), session.clone());
         let store = Self { connections, watcher, session, url: url.clone() };
         store.look()?;

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tracing::Level;
 
-use super::link::EtcdLink;
+use super::members::{Access, EtcdLink};
 use crate::host::clock;
 use crate::host::sync::Mutex;
 use crate::reports;
@@ -21,6 +21,7 @@ use crate::transport::Watcher;
 use crate::transport::connections::{Connections, until};
 use crate::transport::pauses::Pauses;
 use crate::transport::readiness::CONNECT_PATIENCE;
+use crate::transport::web_link::WebStore as _;
 
 /// The most streams of one client. A stream cannot be told of more locks, so those that come later get one of their own.
 const MOST_STREAMS: usize = 8;
@@ -133,7 +134,8 @@ impl Streams {
 async fn follow(link: Arc<EtcdLink>, session: Session, waiting: Waiting, resources: Vec<Resource>) {
     let (mut pauses, mut refused, mut failures) = (PAUSES, None, 0);
     loop {
-        let token = match link.token(refused.take(), clock::monotonic().plus(CONNECT_PATIENCE)).await {
+        let token = match Access::keys(&link, refused.take().as_ref(), clock::monotonic().plus(CONNECT_PATIENCE)).await
+        {
             Ok(token) => token,
             Err(_) => {
                 tokio::time::sleep(pauses.next()).await;
@@ -148,16 +150,16 @@ async fn follow(link: Arc<EtcdLink>, session: Session, waiting: Waiting, resourc
         }
         failures += 1;
         if matches!(why, Outcome::NotApplied(Refusal::NeedsCredentials(_))) {
-            refused = token;
+            refused = Some(token);
         }
-        let store = Arc::clone(&link);
+        let store = Arc::clone(&link.store);
         let why = match why {
             Outcome::Unknown(fault) => fault.to_string(),
             Outcome::NotApplied(refusal) => refusal.to_string(),
             Outcome::Applied(_) => "the watch has ended".to_owned(),
         };
         reports::queue(Level::DEBUG, move || {
-            tracing::debug!(target: "leasehold", store = %store.access(), why, "wake-ups interrupted");
+            tracing::debug!(target: "leasehold", %store, why, "wake-ups interrupted");
         });
         tokio::time::sleep(pauses.next()).await;
     }

@@ -7,8 +7,7 @@ use leasehold_wire::redis::{Command, info_by_script};
 use leasehold_wire::resp::Value;
 use leasehold_wire::rest::Dialect;
 
-use super::access::Access;
-use super::link::HttpLink;
+use super::access::{Access, HttpLink};
 use crate::admin::doctor::{Finding, Severity};
 use crate::host::clock;
 use crate::transport::connections::Connections;
@@ -39,7 +38,9 @@ fn ask(connections: &Connections<HttpLink>, args: &[&str]) -> Result<Value, NoSe
 fn perform(connections: &Connections<HttpLink>, command: Command) -> Result<Value, NoServer> {
     let deadline = clock::monotonic().plus(PATIENCE);
     connections
-        .block_on(move |link| async move { link.command(&command, deadline).await })
+        .block_on(
+            move |link| async move { link.greeted(&command, deadline).await.map_err(|why| link.store.no_server(why)) },
+        )
         .unwrap_or_else(|fault| Err(NoServer::Fault(fault)))
 }
 

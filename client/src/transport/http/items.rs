@@ -7,7 +7,7 @@ use leasehold_wire::redis::{Topology, cas};
 use super::Http;
 use crate::host::clock;
 use crate::transport::items::{Asking, ItemStore};
-use crate::transport::readiness::{CONNECT_PATIENCE, NoServer};
+use crate::transport::readiness::CONNECT_PATIENCE;
 
 impl ItemStore for Http {
     fn ask<'a>(&'a self, name: &'a Resource, ask: Ask<'a>) -> Asking<'a> {
@@ -17,11 +17,9 @@ impl ItemStore for Http {
                 Err(denial) => return Answer::denied(denial),
             };
             let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-            let sent = self.connections.in_background(move |link| async move {
-                link.ready_by(deadline).await.map_err(NoServer::before)?;
-                link.command(&command, deadline).await
-            });
-            match sent.await.and_then(|reply| reply.map_err(NoServer::outcome)) {
+            let sent =
+                self.connections.in_background(move |link| async move { link.greeted(&command, deadline).await });
+            match sent.await.flatten() {
                 Ok(reply) => cas::answer(name, ask, &reply),
                 Err(outcome) => Answer::Failed(outcome),
             }

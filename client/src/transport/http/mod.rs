@@ -8,7 +8,6 @@
 mod access;
 mod doctor;
 mod items;
-mod link;
 #[cfg(test)]
 mod tests;
 
@@ -18,11 +17,10 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::listing::Page;
-use leasehold_wire::redis::{Command, Session, Settings, list, look_by_script};
+use leasehold_wire::redis::{Command, list, look_by_script};
 use leasehold_wire::resp::Value;
 
-use self::access::Access;
-use self::link::HttpLink;
+use self::access::{Access, HttpLink};
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::membership;
@@ -67,10 +65,7 @@ impl Http {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
         let links = Arc::clone(&access);
-        // No replicas: a WAIT would need a connection of its own between server and Redis.
-        let session = Session::new(Settings::default());
-        let connections =
-            Arc::new(Connections::new(Homes::Runtimes, move |_| HttpLink::new(Arc::clone(&links), session.clone())));
+        let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| HttpLink::new(Arc::clone(&links))));
         let store = Self { access, connections, url: url.clone() };
         store.greet().map_err(|why| why.error(url))?;
         Ok(store)
@@ -92,7 +87,7 @@ impl Http {
         let asked = self.connections.block_on(move |link| async move {
             let mut replies = Vec::with_capacity(commands.len());
             for command in &commands {
-                replies.push(link.command(command, deadline).await?);
+                replies.push(link.greeted(command, deadline).await.map_err(|why| link.store.no_server(why))?);
             }
             Ok(replies)
         });

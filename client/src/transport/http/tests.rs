@@ -133,7 +133,7 @@ fn a_deadline_ends_the_request_in_flight_and_its_connection() {
     let store = upstash(&server);
     server.misbehave_on("EVALSHA", Misbehave::Hang);
     let answer = store.perform(&within(Duration::from_millis(200), vec![acquire("job", 1)]), Pool::Caller);
-    assert_eq!(answer, Err(TransportFault::Unknown(leasehold_core::op::Fault::of(FaultKind::Timeout))));
+    assert_eq!(answer, Ok(vec![Outcome::Unknown(leasehold_core::op::Fault::of(FaultKind::Timeout))]));
     assert_eq!(server.misbehaviours_left(), 0, "it had left");
     assert!(granted(&store.perform(&soon(vec![acquire("job", 1)]), Pool::Caller)).is_some());
     assert_eq!(server.connections(), 3, "nothing is asked on the connection in doubt, nor on one from before");
@@ -175,7 +175,8 @@ fn a_missing_server_was_sent_nothing() {
         let (word, words) = class(&store.perform(&soon(vec![acquire("job", 2)]), Pool::Caller));
         // The first one may still have met the old connection with its greeting.
         let gone = ["refused", "closed", "reset"].iter().any(|how| words.contains(how));
-        assert!(word == "not sent" && gone, "{words}");
+        // Before the greeting nothing is asked, and after it a request may find no connection.
+        assert!(["not sent", "unavailable"].contains(&word) && gone, "{words}");
     }
 }
 

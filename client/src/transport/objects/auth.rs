@@ -54,7 +54,6 @@ pub(super) struct Signed {
     pub(super) headers: Vec<(String, String)>,
     /// With a signature that is a part of it.
     pub(super) query: String,
-    pub(super) used: Used,
 }
 
 /// Credentials of Azure or Google.
@@ -108,16 +107,30 @@ impl Auth {
         }
     }
 
-    /// A request, signed at `unix_ms` by the service's clock.
+    /// The credentials of this moment, or others than those that were refused.
     ///
     /// # Errors
-    /// There are no keys.
-    pub(super) async fn sign(&self, request: &Request, host: &str, unix_ms: u64) -> Result<Signed, Refusal> {
-        let refusal = |why: NoKeys| why.refusal();
-        match self {
-            Self::Nobody => Ok(Signed::new(request, None, Used::Nothing)),
-            Self::Aws { keys, signer, region } => {
-                let keys = keys.keys().await.map_err(refusal)?;
+    /// There are none.
+    pub(super) async fn keys(&self, refused: Option<&Used>) -> Result<Used, Refusal> {
+        let keys = match (self, refused) {
+            (Self::Nobody, _) => return Ok(Used::Nothing),
+            (Self::Aws { keys, .. }, Some(Used::Aws(refused))) => keys.other_than(refused).await.map(Used::Aws),
+            (Self::Aws { keys, .. }, _) => keys.keys().await.map(Used::Aws),
+            (Self::Azure { found, .. }, Some(Used::Found(refused))) => found.other_than(refused).await.map(Used::Found),
+            (Self::Azure { found, .. }, _) => found.keys().await.map(Used::Found),
+            (Self::Google { found }, Some(Used::Found(refused))) => found.other_than(refused).await.map(Used::Found),
+            (Self::Google { found }, _) => found.keys().await.map(Used::Found),
+        };
+        keys.map_err(|why| why.refusal())
+    }
+
+    /// A request, signed with these at `unix_ms` by the service's clock.
+    ///
+    /// # Errors
+    /// The credentials are none, or the service takes no such.
+    pub(super) fn sign(&self, request: &Request, host: &str, unix_ms: u64, used: &Used) -> Result<Signed, Refusal> {
+        match (self, used) {
+            (Self::Aws { signer, region, .. }, Used::Aws(keys)) => {
                 let credentials = sigv4::Credentials {
                     access_key_id: keys.access_key_id.clone(),
                     secret_access_key: String::clone(&keys.secret_access_key),
@@ -125,39 +138,24 @@ impl Auth {
                 };
                 let headers = signer.lock().sign_object(request, host, region, &credentials, unix_ms);
                 let headers = headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-                Ok(Signed { headers, query: request.query.clone(), used: Used::Aws(keys) })
+                Ok(Signed { headers, query: request.query.clone() })
             }
-            Self::Azure { service, account, found } => {
-                let found = found.keys().await.map_err(refusal)?;
-                for_azure(*service, account, request, found, unix_ms).map_err(refusal)
+            (Self::Azure { service, account, .. }, Used::Found(found)) => {
+                for_azure(*service, account, request, found, unix_ms).map_err(|why| why.refusal())
             }
-            Self::Google { found } => {
-                let found = found.keys().await.map_err(refusal)?;
-                for_google(request, found).map_err(refusal)
+            (Self::Google { .. }, Used::Found(found)) => for_google(request, found).map_err(|why| why.refusal()),
+            (Self::Aws { .. } | Self::Azure { .. } | Self::Google { .. } | Self::Nobody, _) => {
+                Ok(Signed::new(request, None))
             }
         }
-    }
-
-    /// Finds other keys than those that were refused.
-    ///
-    /// # Errors
-    /// There are none.
-    pub(super) async fn renew(&self, refused: &Used) -> Result<(), Refusal> {
-        let renewed = match (self, refused) {
-            (Self::Aws { keys, .. }, Used::Aws(refused)) => keys.other_than(refused).await.map(|_| ()),
-            (Self::Azure { found, .. }, Used::Found(refused)) => found.other_than(refused).await.map(|_| ()),
-            (Self::Google { found }, Used::Found(refused)) => found.other_than(refused).await.map(|_| ()),
-            (Self::Aws { .. } | Self::Azure { .. } | Self::Google { .. } | Self::Nobody, _) => Ok(()),
-        };
-        renewed.map_err(|why| why.refusal())
     }
 }
 
 impl Signed {
-    fn new(request: &Request, authorization: Option<String>, used: Used) -> Self {
+    fn new(request: &Request, authorization: Option<String>) -> Self {
         let headers = request.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let authorization = authorization.map(|value| ("authorization".to_owned(), value));
-        Self { headers: headers.chain(authorization).collect(), query: request.query.clone(), used }
+        Self { headers: headers.chain(authorization).collect(), query: request.query.clone() }
     }
 }
 
@@ -167,7 +165,7 @@ fn for_azure(
     service: Service,
     account: &str,
     request: &Request,
-    found: Arc<Found>,
+    found: &Found,
     unix_ms: u64,
 ) -> Result<Signed, NoKeys> {
     let mut request = request.clone();
@@ -187,15 +185,14 @@ fn for_azure(
     };
     let authorization = authorization
         .ok_or_else(|| NoKeys::refused(format!("{} is no key of an account: it is not base64", found.source)))?;
-    Ok(Signed::new(&request, authorization, Used::Found(found)))
+    Ok(Signed::new(&request, authorization))
 }
 
 /// # Errors
 /// What was found is no token.
-fn for_google(request: &Request, found: Arc<Found>) -> Result<Signed, NoKeys> {
+fn for_google(request: &Request, found: &Found) -> Result<Signed, NoKeys> {
     let Secret::Token(token) = &found.secret else { return Err(NoKeys::missing("no Google credentials: no token")) };
-    let authorization = bearer(token);
-    Ok(Signed::new(request, Some(authorization), Used::Found(found)))
+    Ok(Signed::new(request, Some(bearer(token))))
 }
 
 fn bearer(token: &str) -> String {

@@ -4,10 +4,10 @@
 //! alone decides on retries. No service notifies us of releases, so waiters poll by reads.
 
 mod auth;
+mod bucket;
 mod cosmos;
 mod doctor;
 mod items;
-mod link;
 mod settings;
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::listing::Page;
 use leasehold_wire::objects::{Properties, Request, Response, Service, Session};
 
-use self::link::{Access, ObjectsLink};
+use self::bucket::{Access, ObjectsLink};
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
@@ -64,11 +64,10 @@ impl Objects {
     /// Reads the marker, so that a wrong url, key or permission is reported at once.
     pub(super) fn open(url: &ObjectsUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let access = Arc::new(Access::new(url)?);
         let session = Session::new(url.service, &url.root, &url.prefix);
-        let (ours, links) = (session.clone(), Arc::clone(&access));
-        let connections =
-            Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&links), ours.clone())));
+        let access = Arc::new(Access::new(url, session.clone())?);
+        let links = Arc::clone(&access);
+        let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&links))));
         let mut store = Self { connections, session, url: url.clone(), properties: None };
         if url.service == Service::CosmosDb {
             let properties = cosmos::check(&store)?;

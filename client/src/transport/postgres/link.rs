@@ -7,7 +7,8 @@ use std::time::Duration;
 use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{LockId, Monotonic, Resource, Transmit};
-use leasehold_wire::postgres::{Answer as Rows, Progress, Session, Statement};
+use leasehold_wire::Progress;
+use leasehold_wire::postgres::{Answer as Rows, Session, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::connection::{Access, Connection, Told};

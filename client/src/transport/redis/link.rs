@@ -7,10 +7,9 @@ use std::time::Duration;
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::redis::{
-    Command, Progress, Session, Topology, leads_elsewhere as errors_lead_elsewhere, of_one_server,
-};
+use leasehold_wire::redis::{Command, Session, Topology, leads_elsewhere as errors_lead_elsewhere, of_one_server};
 use leasehold_wire::resp::Value;
+use leasehold_wire::{Exchange as _, Progress};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tracing::Level;
@@ -349,7 +348,7 @@ impl RedisLink {
             let progress = if replies.iter().all(|reply| reply.as_error().is_none()) {
                 exchange.replies(replies)
             } else {
-                exchange.answers(replies.into_iter().map(|reply| of_one_server(reply, CLUSTER)).collect())
+                exchange.answers(&mut (), replies.into_iter().map(|reply| of_one_server(reply, CLUSTER)).collect())
             };
             if let Progress::Done(outcomes) = progress {
                 if let Some(memory) = &memory {

@@ -1,4 +1,5 @@
-//! The credentials of one node: whether they serve, and when the host is asked for others.
+//! The credentials of one node: whether they serve, and when the host is asked for others; and the clock that signatures
+//! go by.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -15,6 +16,27 @@ const LATE: Duration = Duration::from_secs(10);
 /// Between asking again for credentials that were no good when they came. Also how long those are used that seem to have
 /// expired before: more likely the host's clock is wrong, and an answer of the server puts that right.
 const PAUSE: Duration = Duration::from_secs(5);
+
+/// The clock of a server, once it has shown that the host's is wrong.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ServerClock {
+    /// The time that it showed, and when that came. The host's may be corrected at any time.
+    shown: Option<(u64, Monotonic)>,
+}
+
+impl ServerClock {
+    /// Milliseconds since 1970, by the host's clock as long as the server's is not known.
+    pub(super) fn unix_ms(&self, now: Now) -> u64 {
+        self.shown.map_or(now.unix_ms, |(shown, at)| {
+            let passed = u64::try_from(now.monotonic.since(at).as_millis()).unwrap_or(u64::MAX);
+            shown.saturating_add(passed)
+        })
+    }
+
+    pub(super) const fn set(&mut self, shown: u64, now: Now) {
+        self.shown = Some((shown, now.monotonic));
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Keys {

@@ -59,6 +59,7 @@ mod keys;
 mod node;
 mod objects;
 mod store;
+mod web;
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -72,7 +73,8 @@ pub use store::{
 
 use self::flight::{Exchange, Flight, Next, unsent};
 use self::keys::Carried;
-use self::node::{Kind, Node, Written};
+use self::node::{Kind, Node};
+use self::web::Written;
 use leasehold_core::config::{Config, LockOptions};
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Holding, Outcome, Refusal};
@@ -429,7 +431,7 @@ impl WireClient {
         let flight = self.flights.get_mut(&ask.flight)?;
         let node = self.nodes.get_mut(flight.node.index())?;
         let (to, deadline) = (flight.node, flight.deadline);
-        let written = match &flight.exchange {
+        match &flight.exchange {
             Exchange::Operations(ops) => {
                 let transmit = Transmit { id, node: to, deadline, ops: ops.clone() };
                 return Some(self.leaves(ask, None, Output::Core(leasehold_core::Output::Transmit(transmit))));
@@ -439,12 +441,9 @@ impl WireClient {
                 let commands = RedisCommands { id, node: to, deadline, commands };
                 return Some(self.leaves(ask, None, Output::RedisCommands(commands)));
             }
-            Exchange::RedisHttp(exchange) => node.write_command(exchange.commands().get(ask.index)?, now),
-            Exchange::Dynamodb(exchange) => node.sign(exchange.requests().get(ask.index)?, now),
-            Exchange::Etcd(exchange) => node.write_txn(exchange.requests().get(ask.index)?, now),
-            Exchange::Objects(exchange, _) => node.write_object(exchange.requests().get(ask.index)?, now),
-        };
-        let Some(Written { method, url, headers, body, carried }) = written else {
+            Exchange::RedisHttp(_) | Exchange::Dynamodb(_) | Exchange::Etcd(_) | Exchange::Objects(..) => {}
+        }
+        let Some((Written { method, url, headers, body }, carried)) = flight.write(ask.index, node, now) else {
             node.held.insert(ask);
             return None;
         };
@@ -472,7 +471,7 @@ impl WireClient {
             let is_held = node.held.len() < held;
             let unsent = if is_held { no_credentials() } else { unsent("the request could not leave in time") };
             let (deadline, late) = (flight.deadline, flight.unanswered().next().is_some());
-            if let Some(outcomes) = flight.expired(&unsent) {
+            if let Some(outcomes) = flight.expired(node, &unsent) {
                 self.timed_out_requests += u64::from(late);
                 let before = Monotonic::from_ns(deadline.ns().saturating_sub(1));
                 self.inner.handle_response(id, Ok(outcomes), Now { monotonic: before, ..now });

@@ -1,8 +1,7 @@
-//! How one node is spoken to: its session, its address, who asks, and the clock that signatures go by.
+//! How one node is spoken to: its session, its address, and who asks.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use base64::Engine;
@@ -11,21 +10,17 @@ use zeroize::Zeroizing;
 
 use super::Ask;
 use super::endpoint::{Endpoint, Paths};
-use super::face::HttpResponse;
-use super::keys::{Carried, Keys};
+use super::keys::{Keys, ServerClock};
 use super::objects::{Objects, is_region};
 use super::store::{Access, Credentials, DynamodbStore, EtcdStore, ObjectsService, PasswordLogin, RedisHttpStore};
 use super::store::{SetupError, Store};
-use crate::dynamodb::{ErrorClass, Repeat, classify};
-use crate::redis::Command;
-use crate::rest::{self, Dialect};
-use crate::sigv4::http_date;
-use crate::sigv4::{Headers, Signer};
-use crate::{dynamodb, etcd, objects, redis};
+use crate::rest::Dialect;
+use crate::sigv4::Signer;
+use crate::{dynamodb, etcd, redis};
 use leasehold_core::NodeId;
 use leasehold_core::config::{ConfigError, NodeConfig, Poll};
 use leasehold_core::op::{Denial, DenialKind};
-use leasehold_core::time::{Monotonic, Now};
+use leasehold_core::time::Now;
 
 /// Renewals to DynamoDB and of objects are a request each, and nobody's HTTP client should have to open a hundred connections at once.
 const MOST_REQUESTS: usize = 32;
@@ -36,8 +31,7 @@ const MOST_IN_A_TXN: usize = 64;
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) keys: Keys,
-    /// The time that the server's clock showed, and when that came. The host's may be corrected at any time.
-    shown: Option<(u64, Monotonic)>,
+    pub(super) clock: ServerClock,
     /// Requests that wait for credentials.
     pub(super) held: BTreeSet<Ask>,
 }
@@ -55,35 +49,27 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct RedisHttp {
     pub(super) session: redis::Session,
+    pub(super) memory: (),
     pub(super) dialect: Dialect,
-    endpoint: Endpoint,
-    access: Access,
+    pub(super) endpoint: Endpoint,
+    pub(super) access: Access,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Dynamodb {
     pub(super) session: dynamodb::Session,
-    endpoint: Endpoint,
-    region: String,
-    signer: Signer,
+    pub(super) memory: (),
+    pub(super) endpoint: Endpoint,
+    pub(super) region: String,
+    pub(super) signer: Signer,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Etcd {
     pub(super) session: etcd::Session,
     pub(super) memory: etcd::Memory,
-    endpoint: Endpoint,
-    access: Access,
-}
-
-/// A request over HTTP, ready to be sent.
-pub(super) struct Written {
-    pub(super) method: &'static str,
-    pub(super) url: String,
-    pub(super) headers: Headers,
-    pub(super) body: Vec<u8>,
-    /// The credentials of the request, if it carries any.
-    pub(super) carried: Option<Carried>,
+    pub(super) endpoint: Endpoint,
+    pub(super) access: Access,
 }
 
 impl Node {
@@ -119,7 +105,7 @@ impl Node {
                 Kind::Objects(Objects::new(store, is_single).map_err(|what| refused(denied(what)))?)
             }
         };
-        Ok(Self { kind, keys: Keys::new(), shown: None, held: BTreeSet::new() })
+        Ok(Self { kind, keys: Keys::new(), clock: ServerClock::default(), held: BTreeSet::new() })
     }
 
     /// Nothing expires by itself in the store. Of [`Kind::Operations`], the host says so.
@@ -190,121 +176,9 @@ impl Node {
         Err(denied(what))
     }
 
-    /// Milliseconds since 1970 by the server's clock, as far as that is known.
-    pub(super) fn unix_ms(&self, now: Now) -> u64 {
-        self.shown.map_or(now.unix_ms, |(shown, at)| {
-            let passed = u64::try_from(now.monotonic.since(at).as_millis()).unwrap_or(u64::MAX);
-            shown.saturating_add(passed)
-        })
-    }
-
-    /// Learns from a response about the server's clock and about the credentials that its request carried.
-    pub(super) fn learn(&mut self, response: &HttpResponse, carried: Option<&Carried>, now: Now) {
-        let Kind::Dynamodb(dynamodb) = &self.kind else { return };
-        if response.status == 200 {
-            return;
-        }
-        match classify(dynamodb.session.settings(), &response.clone().into()) {
-            ErrorClass::Repeat(Repeat::FreshCredentials, _) => {
-                carried.into_iter().for_each(|carried| self.keys.refuse(carried.generation));
-            }
-            ErrorClass::Repeat(Repeat::ServerTime(shown), _) => self.shown = Some((shown, now.monotonic)),
-            ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => {}
-        }
-    }
-
-    /// Learns the same from a response of a storage service. Returns true if the request may succeed with other
-    /// credentials or another date.
-    pub(super) fn learn_of_object(&mut self, response: &HttpResponse, carried: Option<&Carried>, now: Now) -> bool {
-        let Kind::Objects(objects) = &self.kind else { return false };
-        if response.status < 400 {
-            return false;
-        }
-        let response = super::objects::response(response.clone());
-        match objects::repeat(&objects.session, &response) {
-            Some(objects::Repeat::FreshCredentials) => {
-                let Some(carried) = carried else { return false };
-                let expires = match &*carried.credentials {
-                    Credentials::Token(_) | Credentials::AccessSignature(_) => true,
-                    Credentials::Aws(aws) => aws.keys.session_token.is_some(),
-                    Credentials::AccountKey(_) | Credentials::Password(_) => false,
-                };
-                match expires {
-                    true => self.keys.refuse(carried.generation),
-                    false => self.keys.doubt(carried.generation),
-                }
-                expires || self.keys.replace(carried)
-            }
-            Some(objects::Repeat::ServerTime) => {
-                let date = response.headers.iter().find(|(name, _)| name == "date");
-                let shown = date.and_then(|(_, date)| http_date(date));
-                self.shown = shown.map(|shown| (shown, now.monotonic)).or(self.shown);
-                shown.is_some()
-            }
-            None => false,
-        }
-    }
-
     pub(super) fn set_credentials(&mut self, credentials: Credentials, now: Now) {
-        let unix_ms = self.unix_ms(now);
+        let unix_ms = self.clock.unix_ms(now);
         self.keys.set(credentials, now, unix_ms);
-    }
-
-    /// A command, with the credentials of this moment; `None` where there are none.
-    pub(super) fn write_command(&mut self, command: &Command, now: Now) -> Option<Written> {
-        let Kind::RedisHttp(http) = &self.kind else { return None };
-        let carried = match http.access {
-            Access::Anonymous => None,
-            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
-        };
-        let authorization = carried.as_ref().and_then(|carried| authorization(&carried.credentials));
-        let request = rest::request(http.dialect, core::slice::from_ref(command), None);
-        let headers = request.headers.into_iter().chain(authorization.map(|value| ("authorization", value)));
-        let url = http.endpoint.url(&request.path);
-        Some(Written { method: "POST", url, headers: Headers::new(headers.collect()), body: request.body, carried })
-    }
-
-    /// A transaction, with the token of this moment; `None` where there is none.
-    pub(super) fn write_txn(&mut self, request: &etcd::Request, now: Now) -> Option<Written> {
-        let Kind::Etcd(etcd) = &self.kind else { return None };
-        let carried = match etcd.access {
-            Access::Anonymous => None,
-            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
-        };
-        let token = carried.as_ref().and_then(|carried| match &*carried.credentials {
-            Credentials::Token(bearer) => Some(("authorization", bearer.token.clone())),
-            Credentials::Aws(_)
-            | Credentials::Password(_)
-            | Credentials::AccountKey(_)
-            | Credentials::AccessSignature(_) => None,
-        });
-        let headers = core::iter::once(("content-type", "application/json".into())).chain(token);
-        let url = etcd.endpoint.url(request.path);
-        let headers = Headers::new(headers.collect());
-        Some(Written { method: "POST", url, headers, body: request.body.clone(), carried })
-    }
-
-    /// A read or a write of an object, with the credentials of this moment; `None` where there are none.
-    pub(super) fn write_object(&mut self, request: &objects::Request, now: Now) -> Option<Written> {
-        let unix_ms = self.unix_ms(now);
-        let Kind::Objects(objects) = &mut self.kind else { return None };
-        let carried = match objects.access {
-            Access::Anonymous => None,
-            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
-        };
-        objects.write(request, carried, unix_ms)
-    }
-
-    /// A request, signed at this moment; `None` where there are no credentials.
-    pub(super) fn sign(&mut self, request: &dynamodb::Request, now: Now) -> Option<Written> {
-        let unix_ms = self.unix_ms(now);
-        let Kind::Dynamodb(dynamodb) = &mut self.kind else { return None };
-        let carried = self.keys.serving(now.monotonic)?;
-        let Credentials::Aws(aws) = &*carried.credentials else { return None };
-        let host = dynamodb.endpoint.host();
-        let headers = dynamodb.signer.sign(request, host, &dynamodb.region, &aws.keys, unix_ms);
-        let (url, body) = (dynamodb.endpoint.url("/"), request.body.clone());
-        Some(Written { method: "POST", url, headers, body, carried: Some(carried) })
     }
 }
 
@@ -316,7 +190,7 @@ impl RedisHttp {
         }
         let settings = redis::Settings { retention: store.retention, ..redis::Settings::default() };
         let session = redis::Session::new(settings);
-        Ok(Self { session, dialect: store.dialect, endpoint, access: store.access })
+        Ok(Self { session, memory: (), dialect: store.dialect, endpoint, access: store.access })
     }
 }
 
@@ -343,7 +217,7 @@ impl Dynamodb {
             return Err(denied(OPEN_TO_ALL));
         }
         let session = dynamodb::Session::new(settings);
-        Ok(Self { session, endpoint, region: store.region, signer: Signer::new() })
+        Ok(Self { session, memory: (), endpoint, region: store.region, signer: Signer::new() })
     }
 }
 
@@ -372,7 +246,7 @@ fn within_bounds(retention: Duration) -> Result<Duration, ConfigError> {
     Ok(retention)
 }
 
-fn authorization(credentials: &Credentials) -> Option<String> {
+pub(super) fn authorization(credentials: &Credentials) -> Option<String> {
     match credentials {
         Credentials::Token(bearer) => Some(["Bearer ", bearer.token.as_str()].concat()),
         Credentials::Password(login) => Some(["Basic ", pair(login).as_str()].concat()),

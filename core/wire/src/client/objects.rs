@@ -7,9 +7,9 @@ use alloc::vec::Vec;
 
 use super::endpoint::{Endpoint, Paths};
 use super::face::HttpResponse;
-use super::keys::Carried;
-use super::node::{OPEN_TO_ALL, Written};
+use super::node::OPEN_TO_ALL;
 use super::store::{Access, Credentials, ObjectsService, ObjectsStore};
+use super::web::Written;
 use crate::objects::{
     Memory, Request, Response, Service, Session, set_date, with_account_key, with_key, with_signature, with_token,
 };
@@ -121,10 +121,9 @@ impl Objects {
         }
     }
 
-    /// A request with the credentials of this moment, by the service's clock; `None` for a key that is none.
-    pub(super) fn write(&mut self, request: &Request, carried: Option<Carried>, unix_ms: u64) -> Option<Written> {
+    /// A request with these credentials, by the service's clock; `None` for a key that is none.
+    pub(super) fn signed(&mut self, request: &Request, given: Option<&Credentials>, unix_ms: u64) -> Option<Written> {
         let mut request = request.clone();
-        let given = carried.as_ref().map(|carried| &*carried.credentials);
         if matches!(self.service, ObjectsService::AzureBlob | ObjectsService::CosmosDb) {
             set_date(&mut request, unix_ms);
         }
@@ -137,7 +136,7 @@ impl Objects {
                 } else {
                     self.signer.sign_object(&request, host, &self.region, &aws.keys, unix_ms)
                 };
-                return Some(self.written(request, headers, carried));
+                return Some(self.written(request, headers));
             }
             Some(Credentials::Token(bearer)) if is_cosmos => Some(with_token(&bearer.token)),
             Some(Credentials::Token(bearer)) => Some(format!("Bearer {}", bearer.token)),
@@ -155,13 +154,13 @@ impl Objects {
         };
         let mut headers = core::mem::take(&mut request.headers);
         headers.extend(authorization.map(|value| ("authorization", value)));
-        Some(self.written(request, Headers::new(headers), carried))
+        Some(self.written(request, Headers::new(headers)))
     }
 
-    fn written(&self, request: Request, headers: Headers, carried: Option<Carried>) -> Written {
+    fn written(&self, request: Request, headers: Headers) -> Written {
         let separator = if request.query.is_empty() { "" } else { "?" };
         let url = self.endpoint.url(&format!("{}{separator}{}", request.path, request.query));
-        Written { method: request.method.name(), url, headers, body: request.body, carried }
+        Written { method: request.method.name(), url, headers, body: request.body }
     }
 }
 

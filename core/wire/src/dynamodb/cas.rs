@@ -60,7 +60,7 @@ pub fn answer(settings: &Settings, name: &Resource, ask: Ask<'_>, response: Resu
         }
         (Ask::Write { .. }, Heard::Conflict(shown)) => found(shown.as_ref()),
         (Ask::Read, Heard::Conflict(_)) => Answer::Failed(Outcome::Unknown(misfit())),
-        (_, Heard::Repeat(_, outcome) | Heard::Failed(outcome)) => Answer::Failed(outcome),
+        (_, Heard::Failed(outcome)) => Answer::Failed(outcome),
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json};
 use super::json::object;
 use super::{Response, Settings};
 use crate::errors::{Known, Means, find, known};
+use crate::exchange::Repeat;
 use crate::sigv4::http_date;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
@@ -27,17 +28,6 @@ pub enum ErrorClass {
     Refused(Refusal),
     /// May have been applied.
     Unknown(Fault),
-}
-
-/// The step to take before the same request is sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Repeat {
-    /// Sign with credentials that were fetched after this answer.
-    FreshCredentials,
-    /// Sign with a clock that is set by the server's, which showed this when it answered, in milliseconds since 1970. From
-    /// then on [`Session::begin`](super::Session::begin) wants that clock as well. It is good for signatures, for floors of
-    /// tokens and for what people read; leases go by the monotonic clock.
-    ServerTime(u64),
 }
 
 impl ErrorClass {

@@ -22,12 +22,13 @@ use core::fmt;
 
 use serde_json::{Map, Value as Json};
 
-use super::errors::{ErrorClass, Repeat, classify, code_of};
+use super::errors::{ErrorClass, classify, code_of};
 use super::expressions::{self, Expires, Form};
 use super::json::object;
 use super::lock::{self, Told};
 use super::membership::{self, Vote};
 use super::{Request, Response, Settings};
+use crate::exchange::{self, Progress, Round};
 use leasehold_core::member::{Durability, LossId, Marker};
 use leasehold_core::node::in_doubt;
 use leasehold_core::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, Renew};
@@ -39,23 +40,7 @@ pub struct Exchange {
     settings: Settings,
     unix_ms: u64,
     legs: Vec<Leg>,
-    /// Which legs are open, in the order of `requests`.
-    open: Vec<usize>,
-    requests: Vec<Request>,
-    refreshed: bool,
-    reset: bool,
-}
-
-/// Where an exchange stands after answers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Progress {
-    /// The outcome of each operation, in their order.
-    Done(Vec<Outcome>),
-    /// Send [`Exchange::requests`]: they have changed.
-    Again,
-    /// Do this and send [`Exchange::requests`]: those that were refused for it stand there again. Each is asked for once
-    /// in an exchange. A host that cannot do it answers each request with [`Outcome::NotApplied`].
-    Repeat(Repeat),
+    round: Round<Request>,
 }
 
 /// One operation on its way.
@@ -63,7 +48,6 @@ pub enum Progress {
 struct Leg {
     op: LockOp,
     stage: Stage,
-    outcome: Option<Outcome>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,8 +96,6 @@ pub(super) enum Heard {
     Success(Map<String, Json>),
     /// The condition did not hold: the row as it is, if there is one.
     Conflict(Option<Json>),
-    /// The same may be sent once more.
-    Repeat(Repeat, Outcome),
     /// No answer of the row.
     Failed(Outcome),
 }
@@ -142,114 +124,56 @@ impl Heard {
             ErrorClass::ConditionFailed => {
                 Self::Conflict(object(&response.body).ok().and_then(|mut fields| fields.remove("Item")))
             }
-            ErrorClass::Repeat(repeat, refusal) => Self::Repeat(repeat, Outcome::NotApplied(refusal)),
-            class @ (ErrorClass::Refused(_) | ErrorClass::Unknown(_)) => Self::Failed(class.outcome()),
+            class @ (ErrorClass::Repeat(..) | ErrorClass::Refused(_) | ErrorClass::Unknown(_)) => {
+                Self::Failed(class.outcome())
+            }
         }
     }
 }
 
 impl Exchange {
     pub(super) fn new(settings: Settings, ops: &[LockOp], unix_ms: u64) -> Result<Self, Denial> {
-        let mut exchange = Self {
-            settings,
-            unix_ms,
-            legs: Vec::with_capacity(ops.len()),
-            open: Vec::with_capacity(ops.len()),
-            requests: Vec::with_capacity(ops.len()),
-            refreshed: false,
-            reset: false,
-        };
+        let (legs, round) = (Vec::with_capacity(ops.len()), Round::new(ops.len()));
+        let mut exchange = Self { settings, unix_ms, legs, round };
         for (at, op) in ops.iter().enumerate() {
             let request = lock::request(&exchange.settings, op, Form::FIRST, unix_ms)?;
-            exchange.legs.push(Leg { op: op.clone(), stage: Stage::Lock(Form::FIRST), outcome: None });
-            exchange.open.push(at);
-            exchange.requests.push(request);
+            exchange.legs.push(Leg { op: op.clone(), stage: Stage::Lock(Form::FIRST) });
+            exchange.round.ask(at, request);
         }
         Ok(exchange)
     }
+}
 
-    /// One for each operation that is still open. They may be sent in any order and at the same time.
-    pub fn requests(&self) -> &[Request] {
-        &self.requests
+impl exchange::Exchange for Exchange {
+    type Ask = Request;
+    type Heard = Response;
+    type Memory = ();
+
+    fn requests(&self) -> &[Request] {
+        self.round.requests()
     }
 
-    /// The answers to [`Exchange::requests`], in their order, one for each. Another number of them says nothing of any
-    /// operation: all that are open are unknown.
-    ///
-    /// In the place of a response that never came stands what is known of its request: [`Outcome::NotApplied`] if it
-    /// certainly never left, and else [`Outcome::Unknown`]; see
-    /// [`TransportFault::outcome`](leasehold_core::op::TransportFault::outcome).
-    pub fn answers(&mut self, answers: Vec<Result<Response, Outcome>>) -> Progress {
-        let open = core::mem::take(&mut self.open);
-        let requests = core::mem::take(&mut self.requests);
-        let mut repeat = None;
-        if answers.len() == open.len() {
-            for ((at, request), answer) in open.into_iter().zip(requests).zip(answers) {
-                let heard = Heard::of(&self.settings, answer.as_ref().map_err(Clone::clone));
-                let heard = match heard {
-                    Heard::Repeat(wanted, outcome) => {
-                        if self.may_repeat(wanted) {
-                            // Which one of two comes first does not matter: the other is asked for in the next round.
-                            repeat = repeat.or(Some(wanted));
-                            let request = self.again(at, request, wanted);
-                            self.ask(at, request);
-                            continue;
-                        }
-                        Heard::Failed(outcome)
-                    }
-                    heard @ (Heard::Success(_) | Heard::Conflict(_) | Heard::Failed(_)) => heard,
-                };
-                self.advance(at, heard);
+    fn answers(&mut self, (): &mut (), answers: Vec<Result<Response, Outcome>>) -> Progress {
+        for (at, answer) in self.round.take(answers) {
+            let Some(leg) = self.legs.get_mut(at) else { continue };
+            let heard = Heard::of(&self.settings, answer.as_ref().map_err(Clone::clone));
+            match leg.next(&self.settings, heard, self.unix_ms) {
+                Next::Done(outcome) => self.round.done(at, outcome),
+                Next::Ask(stage, request) => {
+                    leg.stage = stage;
+                    self.round.ask(at, request);
+                }
             }
         }
-        match repeat {
-            Some(repeat @ Repeat::FreshCredentials) => {
-                self.refreshed = true;
-                Progress::Repeat(repeat)
-            }
-            Some(repeat @ Repeat::ServerTime(_)) => {
-                self.reset = true;
-                Progress::Repeat(repeat)
-            }
-            None if !self.open.is_empty() => Progress::Again,
-            None => {
-                let unanswered = || protocol("another number of answers than requests");
-                Progress::Done(self.legs.drain(..).map(|leg| leg.outcome.unwrap_or_else(unanswered)).collect())
-            }
-        }
+        self.round.progress()
     }
 
-    fn may_repeat(&self, repeat: Repeat) -> bool {
-        match repeat {
-            Repeat::FreshCredentials => !self.refreshed,
-            Repeat::ServerTime(_) => !self.reset,
-        }
-    }
-
-    /// The same request. What it says of the time was as wrong as the signature's, and DynamoDB's time to live goes by it.
-    fn again(&mut self, at: usize, request: Request, repeat: Repeat) -> Request {
-        match repeat {
-            Repeat::FreshCredentials => request,
-            Repeat::ServerTime(unix_ms) => {
-                self.unix_ms = unix_ms;
-                let leg = self.legs.get(at);
-                leg.and_then(|leg| leg.dated(&self.settings, unix_ms)).unwrap_or(request)
-            }
-        }
-    }
-
-    fn ask(&mut self, at: usize, request: Request) {
-        self.open.push(at);
-        self.requests.push(request);
-    }
-
-    fn advance(&mut self, at: usize, heard: Heard) {
-        let Some(leg) = self.legs.get_mut(at) else { return };
-        match leg.next(&self.settings, heard, self.unix_ms) {
-            Next::Done(outcome) => leg.outcome = Some(outcome),
-            Next::Ask(stage, request) => {
-                leg.stage = stage;
-                self.ask(at, request);
+    /// The time in a request was as wrong as its signature's, and DynamoDB's time to live goes by it.
+    fn set_clock(&mut self, unix_ms: u64) {
+        self.unix_ms = unix_ms;
+        for (at, request) in self.round.open() {
+            if let Some(dated) = self.legs.get(*at).and_then(|leg| leg.dated(&self.settings, unix_ms)) {
+                *request = dated;
             }
         }
     }
@@ -257,7 +181,7 @@ impl Exchange {
 
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchange").field("requests", &self.requests).finish_non_exhaustive()
+        f.debug_struct("Exchange").field("requests", &self.round.requests()).finish_non_exhaustive()
     }
 }
 
@@ -294,9 +218,7 @@ impl Leg {
                     Err(outcome) => self.unmarked(settings, answered, outcome, unix_ms),
                 },
                 Heard::Conflict(_) => self.unmarked(settings, answered, misfit(), unix_ms),
-                Heard::Failed(outcome) | Heard::Repeat(_, outcome) => {
-                    self.unmarked(settings, answered, outcome, unix_ms)
-                }
+                Heard::Failed(outcome) => self.unmarked(settings, answered, outcome, unix_ms),
             },
             Stage::Mark { answered, marker, tries } => match heard {
                 Heard::Success(fields) if membership::is_marked(settings, &fields, Some(marker)) => {
@@ -308,9 +230,7 @@ impl Leg {
                     Ok(text) => self.judge(settings, answered.clone(), text, *tries, unix_ms),
                     Err(outcome) => self.unmarked(settings, answered, outcome, unix_ms),
                 },
-                Heard::Failed(outcome) | Heard::Repeat(_, outcome) => {
-                    self.unmarked(settings, answered, outcome, unix_ms)
-                }
+                Heard::Failed(outcome) => self.unmarked(settings, answered, outcome, unix_ms),
             },
             Stage::Undo(refusal) => Next::Done(match heard {
                 Heard::Success(fields) if lock::is_released(settings, &self.op, &fields) => {
@@ -322,7 +242,7 @@ impl Leg {
                 }
                 Heard::Success(_) | Heard::Conflict(_) => misfit(),
                 Heard::Failed(Outcome::Unknown(fault)) => Outcome::Unknown(fault),
-                Heard::Failed(_) | Heard::Repeat(..) => Outcome::Unknown(Fault::new(
+                Heard::Failed(_) => Outcome::Unknown(Fault::new(
                     FaultKind::Server,
                     "the node does not vote, and the lock that was written there could not be freed again",
                 )),

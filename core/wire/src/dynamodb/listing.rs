@@ -62,7 +62,7 @@ impl Session {
                 Ok(Page { records, next: next.map(|key| key.to_string().into_bytes()) })
             }
             Heard::Conflict(_) => Err(misfit()),
-            Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Err(outcome),
+            Heard::Failed(outcome) => Err(outcome),
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn told(settings: &Settings, op: &LockOp, form: Form, heard: Heard, u
         // It sets no condition.
         Heard::Conflict(_) if op.op == Op::Read => Told::Outcome(misfit(), None),
         Heard::Conflict(row) => refused(settings, op, form, row.as_ref(), unix_ms),
-        Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Told::Outcome(outcome, None),
+        Heard::Failed(outcome) => Told::Outcome(outcome, None),
     }
 }
 

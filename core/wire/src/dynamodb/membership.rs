@@ -48,7 +48,7 @@ impl Session {
                 Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes() })
             }
             Heard::Conflict(_) => Err(super::exchange::misfit()),
-            Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Err(outcome),
+            Heard::Failed(outcome) => Err(outcome),
         }
     }
 
@@ -68,7 +68,7 @@ impl Session {
             Heard::Success(fields) if is_marked(&self.settings, &fields, marker) => Ok(true),
             Heard::Success(_) => Err(super::exchange::misfit()),
             Heard::Conflict(_) => Ok(false),
-            Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Err(outcome),
+            Heard::Failed(outcome) => Err(outcome),
         }
     }
 
@@ -87,7 +87,7 @@ impl Session {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Conflict(_) => Ok(()),
             Heard::Success(_) => Err(super::exchange::misfit()),
-            Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Err(outcome),
+            Heard::Failed(outcome) => Err(outcome),
         }
     }
 }

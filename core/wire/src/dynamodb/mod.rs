@@ -28,8 +28,9 @@
 //!
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome, TransportFault};
-//! use leasehold_wire::dynamodb::{Progress, Repeat, Request, Response, Session, Settings};
+//! use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
 //! use leasehold_wire::sigv4::{Credentials, Signer};
+//! use leasehold_wire::{Exchange as _, Progress, Repeat, Repeats};
 //! use leasehold_core::{LockId, Resource};
 //!
 //! // A real host opens a connection here, and has timeouts.
@@ -50,13 +51,23 @@
 //! let (mut signer, mut unix_ms) = (Signer::new(), 1_700_000_000_000);
 //! let mut exchange = session.begin(&ops, unix_ms).map_err(|denial| denial.to_string())?;
 //! let outcomes = loop {
-//!     let send = |request| post(request, &mut signer, unix_ms).map_err(|fault| fault.outcome());
-//!     let answers = exchange.requests().iter().map(send).collect();
-//!     match exchange.answers(answers) {
+//!     let mut repeats = Repeats::default();
+//!     let answer = loop {
+//!         // One operation has one request at a time.
+//!         let answer = post(&exchange.requests()[0], &mut signer, unix_ms).map_err(|fault| fault.outcome());
+//!         let refused = answer.as_ref().ok().and_then(|response| session.repeat(response));
+//!         match refused.filter(|repeat| repeats.allow(*repeat)) {
+//!             None => break answer,
+//!             Some(Repeat::FreshCredentials) => {} // fetch others first
+//!             Some(Repeat::ServerTime(shown)) => {
+//!                 unix_ms = shown;
+//!                 exchange.set_clock(shown);
+//!             }
+//!         }
+//!     };
+//!     match exchange.answers(&mut (), vec![answer]) {
 //!         Progress::Done(outcomes) => break outcomes,
 //!         Progress::Again => {}
-//!         Progress::Repeat(Repeat::FreshCredentials) => {} // fetch others first
-//!         Progress::Repeat(Repeat::ServerTime(shown)) => unix_ms = shown,
 //!     }
 //! };
 //! assert!(matches!(outcomes[..], [Outcome::Applied(_)]));
@@ -88,11 +99,12 @@ use core::fmt;
 use serde_json::Value as Json;
 
 pub(crate) use errors::KNOWN;
-pub use errors::{ErrorClass, Repeat, classify};
-pub use exchange::{Exchange, Progress};
+pub use errors::{ErrorClass, classify};
+pub use exchange::Exchange;
 pub use membership::Found;
 pub use settings::{Settings, SortKey};
 
+use crate::exchange::Repeat;
 use leasehold_core::op::{Denial, LockOp};
 
 /// An operation of DynamoDB.
@@ -185,5 +197,13 @@ impl Session {
     /// A record that would last longer than [`MAX_RECORD_TTL`](leasehold_core::config::MAX_RECORD_TTL).
     pub fn begin(&self, ops: &[LockOp], unix_ms: u64) -> Result<Exchange, Denial> {
         Exchange::new(self.settings.clone(), ops, unix_ms)
+    }
+
+    /// Something to do before a request that got this response is sent once more; `None` where that would not help.
+    pub fn repeat(&self, response: &Response) -> Option<Repeat> {
+        match (response.status != 200).then(|| classify(&self.settings, response))? {
+            ErrorClass::Repeat(repeat, _) => Some(repeat),
+            ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => None,
+        }
     }
 }

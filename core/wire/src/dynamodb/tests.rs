@@ -9,6 +9,7 @@ use core::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::{Exchange as _, Progress, Repeat, Repeats};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::op::{
     Acquire, Applied, DenialKind, Fault, FaultKind, Holder, Holding, LockOp, Op, Outcome, Raise, Refusal, Release,
@@ -156,10 +157,9 @@ fn told(op: Op, answers: impl IntoIterator<Item = Result<Response, Outcome>>) ->
     for answer in answers {
         let [request] = exchange.requests() else { panic!("not one request") };
         asked.push(with(body(request), "target", json!(alloc::format!("{:?}", request.target))));
-        match exchange.answers(vec![answer]) {
+        match exchange.answers(&mut (), vec![answer]) {
             Progress::Done(mut outcomes) => return (outcomes.remove(0), asked),
             Progress::Again => {}
-            Progress::Repeat(repeat) => panic!("{repeat:?}"),
         }
     }
     panic!("one more round: {:?}", exchange.requests());

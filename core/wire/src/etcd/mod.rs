@@ -13,7 +13,8 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::etcd::{Memory, Progress, Request, Response, Session};
+//! use leasehold_wire::etcd::{Memory, Request, Response, Session};
+//! use leasehold_wire::{Exchange as _, Progress};
 //!
 //! // A real host posts the body to the path, and has timeouts.
 //! fn post(request: &Request) -> Result<Response, Outcome> {
@@ -57,15 +58,16 @@ use serde_json::{Value as Json, json};
 
 use leasehold_core::Resource;
 use leasehold_core::member::{Marker, RunId};
-use leasehold_core::op::{LockOp, Outcome};
+use leasehold_core::op::{LockOp, Outcome, Refusal};
 
 pub use errors::classify;
 pub(crate) use errors::table as known;
-pub use exchange::{Exchange, Progress};
+pub use exchange::Exchange;
 pub use memory::Memory;
 pub use watch::Watched;
 
 use crate::dynamodb::json::object;
+use crate::exchange::Repeat;
 use txn::{Draft, Txn, misfit};
 
 /// A request to be sent by `POST`. `Debug` does not show the body, which names attempts and may hold a password.
@@ -126,6 +128,12 @@ impl Session {
     /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for marks of finished work and for people.
     pub fn begin(&self, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Exchange {
         Exchange::new(self, memory, ops, unix_ms)
+    }
+
+    /// Something to do before a request that got this response is sent once more; `None` where that would not help.
+    pub fn repeat(&self, response: &Response) -> Option<Repeat> {
+        let is_refused = |outcome| matches!(outcome, Outcome::NotApplied(Refusal::NeedsCredentials(_)));
+        (response.status != 200 && is_refused(classify(response))).then_some(Repeat::FreshCredentials)
     }
 
     /// Asks for a token for a user and a password; [`token`] reads the answer.

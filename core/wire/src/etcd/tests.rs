@@ -8,6 +8,7 @@ use core::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::{Exchange as _, Progress};
 use leasehold_core::SessionLabel;
 use leasehold_core::op::{Acquire, Applied, DenialKind, Finish, Refusal, Release, Renew, Tell};
 use leasehold_core::op::{Op, Session as LeaseSession};

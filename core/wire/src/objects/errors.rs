@@ -14,7 +14,9 @@ use super::requests::Version;
 use super::{Response, Service, Session, azure, cosmos};
 use crate::dynamodb::json::object;
 use crate::errors::Means;
+use crate::exchange::Repeat;
 use crate::redis::said;
+use crate::sigv4::http_date;
 
 /// An answer by its kind.
 pub(super) enum Heard {
@@ -28,13 +30,11 @@ pub(super) enum Heard {
     Failed(Outcome),
 }
 
-/// Something to do before the same request is sent once more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Repeat {
-    /// Find other credentials than those that were refused.
-    FreshCredentials,
-    /// Sign by the service's clock, whose time is in the header `date`.
-    ServerTime,
+/// Why a request may succeed once it is sent once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Passing {
+    Credentials,
+    Clock,
 }
 
 impl Session {
@@ -139,10 +139,10 @@ impl Session {
             |kind, advice: &str| Outcome::NotApplied(Refusal::Denied(Denial::new(kind, &format!("{advice} ({told})"))));
         let fault = |kind, what: &str| Fault::new(kind, &format!("{what} ({told})"));
         let hint = (self.service == Service::AzureBlob).then(|| azure::hint(&code, response)).flatten();
-        if let Some(repeat) = self.repeat(response) {
-            return Outcome::NotApplied(Refusal::NeedsCredentials(match repeat {
-                Repeat::FreshCredentials => fault(FaultKind::Server, hint.unwrap_or(NO_LONGER_VALID)),
-                Repeat::ServerTime => fault(FaultKind::Server, "the clock of this machine is wrong by many minutes"),
+        if let Some(passing) = self.passing(response) {
+            return Outcome::NotApplied(Refusal::NeedsCredentials(match passing {
+                Passing::Credentials => fault(FaultKind::Server, hint.unwrap_or(NO_LONGER_VALID)),
+                Passing::Clock => fault(FaultKind::Server, "the clock of this machine is wrong by many minutes"),
             }));
         }
         if matches!(response.status, 301 | 307 | 308) {
@@ -166,19 +166,25 @@ impl Session {
         means.outcome(&format!("{advice} ({told})"))
     }
 
-    pub(super) fn repeat(&self, response: &Response) -> Option<Repeat> {
+    /// Something to do before a request that got this response is sent once more; `None` where that would not help.
+    pub fn repeat(&self, response: &Response) -> Option<Repeat> {
+        match self.passing(response)? {
+            Passing::Credentials => Some(Repeat::FreshCredentials),
+            Passing::Clock => response.header("date").and_then(http_date).map(Repeat::ServerTime),
+        }
+    }
+
+    fn passing(&self, response: &Response) -> Option<Passing> {
         if !(400..=403).contains(&response.status) {
             return None;
         }
         match (self.service, response.status, self.code(response).as_str()) {
-            (Service::S3 | Service::Gcs, _, "RequestTimeTooSkewed") => Some(Repeat::ServerTime),
-            (Service::AzureBlob, _, "AuthenticationFailed") if azure::is_time_wrong(response) => {
-                Some(Repeat::ServerTime)
-            }
+            (Service::S3 | Service::Gcs, _, "RequestTimeTooSkewed") => Some(Passing::Clock),
+            (Service::AzureBlob, _, "AuthenticationFailed") if azure::is_time_wrong(response) => Some(Passing::Clock),
             (Service::S3, _, "ExpiredToken" | "InvalidToken" | "InvalidAccessKeyId" | "TokenRefreshRequired")
             | (Service::AzureBlob, _, "InvalidAuthenticationInfo" | "AuthenticationFailed")
-            | (Service::Gcs | Service::CosmosDb, 401, _) => Some(Repeat::FreshCredentials),
-            (Service::CosmosDb, 403, _) if cosmos::is_time_wrong(response) => Some(Repeat::ServerTime),
+            | (Service::Gcs | Service::CosmosDb, 401, _) => Some(Passing::Credentials),
+            (Service::CosmosDb, 403, _) if cosmos::is_time_wrong(response) => Some(Passing::Clock),
             (Service::S3 | Service::AzureBlob | Service::Gcs | Service::CosmosDb, _, _) => None,
         }
     }
@@ -215,11 +221,6 @@ impl Session {
             None => "the bucket is elsewhere: write its region or endpoint into the url".into(),
         }
     }
-}
-
-/// Something to do before a request that got this response is sent once more; `None` where that would not help.
-pub fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
-    session.repeat(response)
 }
 
 const NO_LONGER_VALID: &str = "the credentials are refused, or have expired";

@@ -2,24 +2,14 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use leasehold_core::Monotonic;
-use leasehold_core::config::MAX_KEEP;
-use leasehold_core::member::Marker;
-use leasehold_core::node::{NodeMemory, serve, wrong_quorum};
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
-use leasehold_core::store::{Record, StoreNow};
 
 use super::errors::{Heard, misfit};
 use super::memory::{Memory, Row, marker_body, marker_text};
 use super::{Key, LONG_NAME, Properties, Request, Response, Session};
-use crate::etcd::record::{self, NOW};
-
-/// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
-const CLOCK_MARGIN: Duration = Duration::from_secs(60);
-/// How often an operation is decided again because others write the same objects.
-const MOST_TRIES: u32 = 8;
+use crate::decide::{Shown, Tries, carried_out, decide};
+use crate::exchange::{self, Progress, Round};
 
 /// One request of the client: for each operation one request at a time. Drop it and its operations are
 /// [`Outcome::Unknown`], unless only requests that write nothing were sent.
@@ -28,18 +18,7 @@ pub struct Exchange {
     session: Session,
     unix_ms: u64,
     legs: Vec<Leg>,
-    /// Which legs are open, in the order of `requests`.
-    open: Vec<usize>,
-    requests: Vec<Request>,
-}
-
-/// Where an exchange stands after answers.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Progress {
-    /// The outcome of each operation, in their order.
-    Done(Vec<Outcome>),
-    /// Send [`Exchange::requests`]: they have changed.
-    Again,
+    round: Round<Request>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +38,9 @@ struct Leg {
     marker: Option<Row>,
     /// The marker was read after the lock.
     is_marker_fresh: bool,
-    tries: u32,
+    tries: Tries,
     /// The last write of the lock, which was told to have come too late. Something on the way may have sent it twice.
     late: Option<(Outcome, Vec<u8>)>,
-    outcome: Option<Outcome>,
 }
 
 /// The request that is under way.
@@ -89,18 +67,12 @@ enum Next {
 
 impl Exchange {
     pub(super) fn new(session: &Session, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Self {
-        let mut exchange =
-            Self { session: session.clone(), unix_ms, legs: Vec::new(), open: Vec::new(), requests: Vec::new() };
+        let (legs, round) = (Vec::with_capacity(ops.len()), Round::new(ops.len()));
+        let mut exchange = Self { session: session.clone(), unix_ms, legs, round };
         for LockOp { resource, op, .. } in ops {
-            let mut op = op.clone();
-            if let Op::Finish(finish) = &mut op
-                && !finish.keep.is_zero()
-            {
-                finish.keep = finish.keep.saturating_add(CLOCK_MARGIN).min(MAX_KEEP);
-            }
             let Key { text: key, long_name } = session.key(resource);
             exchange.legs.push(Leg {
-                op,
+                op: carried_out(op),
                 key,
                 long_name,
                 may_be_stale: memory.may_be_stale,
@@ -109,9 +81,8 @@ impl Exchange {
                 lock: Row::default(),
                 marker: None,
                 is_marker_fresh: false,
-                tries: 0,
+                tries: Tries::default(),
                 late: None,
-                outcome: None,
             });
         }
         for at in 0..exchange.legs.len() {
@@ -120,43 +91,12 @@ impl Exchange {
         exchange
     }
 
-    /// One for each operation that is still open. They may be sent in any order and at the same time.
-    pub fn requests(&self) -> &[Request] {
-        &self.requests
-    }
-
-    /// The answers to [`Exchange::requests`], in their order, one for each. In the place of a response that never came
-    /// stands what is known of its request: [`Outcome::NotApplied`] if it certainly never left, and else
-    /// [`Outcome::Unknown`].
-    pub fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<Response, Outcome>>) -> Progress {
-        let open = core::mem::take(&mut self.open);
-        self.requests.clear();
-        let mut answers = answers.into_iter();
-        for at in open {
-            let answer = answers.next().unwrap_or_else(|| Err(misfit()));
-            let Some(leg) = self.legs.get_mut(at) else { continue };
-            match leg.heard(&self.session, answer, memory, self.unix_ms) {
-                Next::Done(outcome) => leg.outcome = Some(outcome),
-                Next::Ask(step) => {
-                    leg.step = step;
-                    self.ask(at);
-                }
-            }
-        }
-        if self.open.is_empty() {
-            let outcome = |leg: &Leg| leg.outcome.clone().unwrap_or_else(misfit);
-            return Progress::Done(self.legs.iter().map(outcome).collect());
-        }
-        Progress::Again
-    }
-
     /// Writes at once where all that is needed is remembered, and leads to a write; otherwise it reads.
     fn begin(&mut self, at: usize, memory: &Memory) {
         let Some(leg) = self.legs.get_mut(at) else { return };
         if memory.may_be_stale && leg.op.asks_a_quorum() {
-            leg.outcome =
-                Some(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, Properties::NO_NODE))));
-            return;
+            let denial = Denial::new(DenialKind::Other, Properties::NO_NODE);
+            return self.round.done(at, Outcome::NotApplied(Refusal::Denied(denial)));
         }
         leg.marker = memory.row(&self.session.marker_key());
         if let Some(lock) = memory.row(&leg.key) {
@@ -184,8 +124,31 @@ impl Exchange {
                 session.write(&leg.key, leg.lock.version.as_ref(), body)
             }
         };
-        self.open.push(at);
-        self.requests.push(request);
+        self.round.ask(at, request);
+    }
+}
+
+impl exchange::Exchange for Exchange {
+    type Ask = Request;
+    type Heard = Response;
+    type Memory = Memory;
+
+    fn requests(&self) -> &[Request] {
+        self.round.requests()
+    }
+
+    fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<Response, Outcome>>) -> Progress {
+        for (at, answer) in self.round.take(answers) {
+            let Some(leg) = self.legs.get_mut(at) else { continue };
+            match leg.heard(&self.session, answer, memory, self.unix_ms) {
+                Next::Done(outcome) => self.round.done(at, outcome),
+                Next::Ask(step) => {
+                    leg.step = step;
+                    self.ask(at);
+                }
+            }
+        }
+        self.round.progress()
     }
 }
 
@@ -302,27 +265,23 @@ impl Leg {
     }
 
     fn again(&mut self, unix_ms: u64) -> Next {
-        if self.is_too_often() { Next::Done(self.too_often()) } else { self.decide(unix_ms) }
+        self.lost().map_or_else(Next::Done, |()| self.decide(unix_ms))
     }
 
     fn read_again(&mut self) -> Next {
-        if self.is_too_often() { Next::Done(self.too_often()) } else { Next::Ask(Step::ReadLock) }
+        self.lost().map_or_else(Next::Done, |()| Next::Ask(Step::ReadLock))
     }
 
-    fn too_often(&self) -> Outcome {
-        let detail = match self.lock.version {
+    /// # Errors
+    /// It came second too often.
+    fn lost(&mut self) -> Result<(), Outcome> {
+        self.tries.lost(match self.lock.version {
             Some(_) => "others write the object of this lock all the time",
             None => {
                 "the service shows no object of this lock, and refuses to create one: switch versioning off, since a delete \
                  marker may stand in its place"
             }
-        };
-        Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Busy, detail)))
-    }
-
-    fn is_too_often(&mut self) -> bool {
-        self.tries += 1;
-        self.tries >= MOST_TRIES
+        })
     }
 
     fn decide(&self, unix_ms: u64) -> Next {
@@ -338,45 +297,27 @@ impl Leg {
             Some(Row { body: Some(body), .. }) if asks => marker_text(body)?,
             Some(_) | None => String::new(),
         };
-        let marker = Marker::parse(text.as_bytes());
-        if let (Op::Acquire(acquire), false, None) = (&self.op, text.is_empty(), &marker)
-            && let Some(asked) = &acquire.member
-        {
-            return Err(wrong_quorum((asked.quorum, asked.max_ttl_ms), None));
-        }
-        let mut row = self.lock.body.as_deref().map(record::Row::parse).transpose()?.unwrap_or_default();
-        if let Some(name) = &self.long_name {
-            row.keep(LONG_NAME, name);
-        }
-        if let Op::Release(_) = &self.op {
-            row.freed_at(unix_ms);
-        }
-        let before = NodeMemory { marker: marker.as_ref(), trusted: row.trusted.as_ref(), run: None };
-        let now = StoreNow { boot: NOW, uptime: Monotonic::from_ns(0), unix_ms };
-        let served = serve(row.record.as_ref(), before, &self.op, &now);
-        Ok(match (served.marker, served.record) {
-            // Only then does the node know whether it votes.
+        let shown = Shown { marker: text.as_bytes(), run: None, has_lost: false };
+        let name = self.long_name.as_deref().map(|name| (LONG_NAME, name));
+        let decided = decide(&self.op, self.lock.body.as_deref(), &shown, name, unix_ms)?;
+        Ok(match (decided.marker, decided.lock) {
             (Some(marker), _) => Next::Ask(Step::WriteMarker(marker_body(&marker.text()))),
-            (None, Some(record)) => {
-                let body = row.with(&record, served.trusted).into_bytes();
-                Next::Ask(Step::WriteLock(served.outcome, body))
-            }
+            (None, Some(body)) => Next::Ask(Step::WriteLock(decided.outcome, body.into_bytes())),
             (None, None) if asks && !self.is_marker_fresh => {
-                Next::Ask(Step::Confirm { outcome: served.outcome, has_written: false })
+                Next::Ask(Step::Confirm { outcome: decided.outcome, has_written: false })
             }
-            (None, None) if self.may_be_stale => self.proven(served.outcome, row.record.as_ref()),
-            (None, None) => Next::Done(served.outcome),
+            (None, None) if self.may_be_stale => self.proven(decided.outcome, decided.has_mark),
+            (None, None) => Next::Done(decided.outcome),
         })
     }
 
     /// An outcome that a read has led to which may be behind. Where it only has somebody wait for longer, it stands; a lease that is
     /// said to be over, or a mark that others count on, has to be true.
-    fn proven(&self, outcome: Outcome, record: Option<&Record>) -> Next {
-        let has_mark = || record.is_some_and(|record| record.mark.is_some());
+    fn proven(&self, outcome: Outcome, has_mark: bool) -> Next {
         let is_refused = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
         let decides = match &self.op {
             // Those who wait for a run ask again and again, and see no mark meanwhile.
-            Op::Read => self.may_be_of_run && has_mark(),
+            Op::Read => self.may_be_of_run && has_mark,
             Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => is_refused,
             Op::Acquire(_) => false,
         };

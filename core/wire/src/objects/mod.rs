@@ -15,7 +15,8 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::objects::{Memory, Method, Progress, Request, Response, Service, Session};
+//! use leasehold_wire::objects::{Memory, Method, Request, Response, Service, Session};
+//! use leasehold_wire::{Exchange as _, Progress};
 //!
 //! // A real host signs the request, sends it, and has timeouts.
 //! fn send(request: &Request) -> Result<Response, Outcome> {
@@ -66,8 +67,7 @@ use leasehold_core::op::{LockOp, Outcome, Refusal};
 
 pub use azure::{with_account_key, with_signature};
 pub use cosmos::{Properties, set_date, with_key, with_token};
-pub use errors::{Repeat, repeat};
-pub use exchange::{Exchange, Progress};
+pub use exchange::Exchange;
 pub use listing::Names;
 pub use memory::Memory;
 pub(crate) use refusals::tables as known;

@@ -8,6 +8,7 @@ use core::time::Duration;
 
 use super::*;
 use crate::sigv4::{Credentials, Signer};
+use crate::{Exchange as _, Progress};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::op::{Acquire, Applied, DenialKind, FaultKind, Finish, Op, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, Seq, Token};

@@ -31,6 +31,7 @@ use super::rows::{self, Found, Memory, Misfit, Row};
 use super::sql::Sql;
 use super::statements::Texts;
 use super::{Answer, Field, Param, Statement};
+use crate::Progress;
 use crate::session_text;
 
 /// How often an operation is sent whose refusal shows no reason, or whose marker others write at the same time.
@@ -54,15 +55,6 @@ pub struct Exchange {
     /// The one who asks, where it may stand in line.
     asker: Option<Asker>,
     told: Told,
-}
-
-/// Where an exchange stands after an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Progress {
-    /// The outcome of each operation, in their order.
-    Done(Vec<Outcome>),
-    /// Send [`Exchange::statement`]: it has changed.
-    Again,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

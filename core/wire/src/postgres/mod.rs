@@ -8,7 +8,8 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::postgres::{Field, Progress, Session, Settings, Statement};
+//! use leasehold_wire::Progress;
+//! use leasehold_wire::postgres::{Field, Session, Settings, Statement};
 //! use std::time::Duration;
 //!
 //! // A real host sends the statement, unnamed and with these parameters, and returns the rows or `ServerError::outcome`.
@@ -63,7 +64,7 @@ use leasehold_core::op::{Finish, LockOp, Outcome};
 
 pub(crate) use errors::KNOWN;
 pub use errors::ServerError;
-pub use exchange::{Exchange, Progress};
+pub use exchange::Exchange;
 pub use line::{Asker, Sight, Told};
 pub use membership::Found;
 pub use statements::{CHANNEL, Notify};

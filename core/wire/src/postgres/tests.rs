@@ -13,6 +13,7 @@ use leasehold_core::op::{
 use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
 
 use super::*;
+use crate::Progress;
 
 const OURS: Nonce = Nonce::from_bytes([7; 16]);
 const THEIRS: Nonce = Nonce::from_bytes([9; 16]);

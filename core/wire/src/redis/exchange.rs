@@ -9,6 +9,7 @@ use super::command::Words;
 use super::native::{self, Verdict};
 use super::scripts::{self, Script};
 use super::{Command, ErrorClass, Subscription, asks_run, classify, is_renewal, keys, replies};
+use crate::exchange::{self, Progress};
 use crate::resp::Value;
 use leasehold_core::member::{Durability, QuorumId};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome};
@@ -176,13 +177,19 @@ pub struct Exchange {
     pub(super) subscription: Option<Subscription>,
 }
 
-/// Where an exchange stands after replies.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Progress {
-    /// The outcome of each operation, in their order.
-    Done(Vec<Outcome>),
-    /// Send [`Exchange::commands`] again: they have changed.
-    Again,
+/// Where commands go to several servers, one may be answered and another not.
+impl exchange::Exchange for Exchange {
+    type Ask = Command;
+    type Heard = Value;
+    type Memory = ();
+
+    fn requests(&self) -> &[Command] {
+        &self.commands
+    }
+
+    fn answers(&mut self, (): &mut (), answers: Vec<Result<Value, Outcome>>) -> Progress {
+        self.take(&answers, Result::as_ref)
+    }
 }
 
 impl Exchange {
@@ -237,12 +244,6 @@ impl Exchange {
             Ok(reply)
         }
         self.take(&replies, read)
-    }
-
-    /// The same where commands go to several servers, so that one may be answered and another not: in the place of a
-    /// reply that never came stands what is known of its command, [`Outcome::NotApplied`] or [`Outcome::Unknown`].
-    pub fn answers(&mut self, answers: Vec<Result<Value, Outcome>>) -> Progress {
-        self.take(&answers, Result::as_ref)
     }
 
     fn take<A>(&mut self, mut answers: &[A], read: impl Fn(&A) -> Answer<'_> + Copy) -> Progress {

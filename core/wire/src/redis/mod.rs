@@ -46,7 +46,7 @@ pub use address::Address;
 pub use command::Command;
 pub use errors::{ErrorClass, classify, error_outcome, leads_elsewhere, of_one_server, refusal};
 pub(crate) use errors::{KNOWN, refuses_credentials, said};
-pub use exchange::{Exchange, Progress};
+pub use exchange::Exchange;
 pub use keys::{SLOTS, slot};
 pub use line::{ClientId, Line, Subscription};
 pub use listing::{list, listed};

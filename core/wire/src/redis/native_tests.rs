@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec;
 
 use super::*;
+use crate::Progress;
 use crate::resp::Value;
 use leasehold_core::op::{Acquire, Applied, FaultKind, Holder, Outcome, Refusal};
 use leasehold_core::{LockId, Nonce, Owner, Seq, Token};

@@ -6,6 +6,7 @@ use alloc::string::String;
 use alloc::vec;
 
 use super::*;
+use crate::Progress;
 use crate::resp::Value;
 use leasehold_core::member::{QuorumId, RETENTION};
 use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, Outcome, Raise, Refusal, Renew};

@@ -5,6 +5,7 @@ use alloc::vec;
 
 use super::*;
 use crate::resp::{Value, encode};
+use crate::{Exchange as _, Progress};
 use leasehold_core::op::{
     Acquire, Applied, Fault, FaultKind, Finish, Holder, Outcome, Raise, Refusal, Release, Renew, Seen,
 };
@@ -560,8 +561,8 @@ fn one_server_may_answer_and_another_not() {
     let renewed = || Ok(filled([list([bulk("renewed")])]));
     let lost = Outcome::Unknown(Fault::of(FaultKind::Reset));
     let answers = vec![renewed(), Err(lost.clone()), Ok(Value::Error("NOSCRIPT No matching script.".into()))];
-    assert_eq!(exchange.answers(answers), Progress::Again);
+    assert_eq!(exchange.answers(&mut (), answers), Progress::Again);
     assert_eq!(exchange.commands().len(), 1, "only what was not known");
-    let outcomes = done(exchange.answers(vec![renewed()]));
+    let outcomes = done(exchange.answers(&mut (), vec![renewed()]));
     assert_eq!(outcomes, [Outcome::Applied(Applied::Renewed), lost, Outcome::Applied(Applied::Renewed)]);
 }

@@ -2,7 +2,8 @@ use alloc::format;
 use alloc::vec;
 
 use super::*;
-use crate::redis::{Progress, Session, Settings};
+use crate::Progress;
+use crate::redis::{Session, Settings};
 
 fn command(args: &[&str]) -> [Command; 1] {
     [Command::new(args)]

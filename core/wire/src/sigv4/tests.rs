@@ -147,7 +147,7 @@ fn signatures_are_those_of_google() {
         secret_access_key: suite_key(None).secret_access_key.clone(),
         session_token: None,
     };
-    let request = &exchange.requests()[0];
+    let request = &crate::Exchange::requests(&exchange)[0];
     let host = "storage.googleapis.com";
     let headers = Signer::new().sign_google_object(request, host, "auto", &key, 1_700_000_000_000);
     let authorization = headers.iter().find(|(name, _)| *name == "authorization").unwrap().1;

@@ -283,10 +283,38 @@ fn a_refusal_is_of_the_credentials_that_this_very_request_carried() {
 fn a_clock_is_dated_by_the_answer_that_showed_it() {
     let mut host = renewing();
     host.answer_http(400, &[("Date", "Tue, 14 Nov 2023 22:58:20 GMT")], SKEWED);
+    assert_eq!(header(&host.http[2], "x-amz-date"), Some("20231114T225820Z"), "at once");
     host.now.monotonic = host.now.monotonic.plus(Duration::from_millis(1_500));
-    for _ in 0..2 {
+    for _ in 0..3 {
         let request = host.http.pop_front().unwrap();
         carried_out(&mut host, &request);
     }
+    host.acquire_named(9, "another", Wait::Once);
     assert_eq!(header(&host.http[0], "x-amz-date"), Some("20231114T225821Z"));
+}
+
+/// It waits for no other of its round, and each has its own repeats.
+#[test]
+fn each_request_of_a_round_is_sent_again_by_itself() {
+    let mut host = renewing();
+    let sent: Vec<HttpRequest> = host.http.drain(..).collect();
+    assert_eq!(sent.len(), 3);
+    for refused in &sent[..2] {
+        host.answer(refused.id, http(400, &[], EXPIRED));
+    }
+    assert!(host.http.is_empty(), "they wait for other keys");
+    host.give(0, aws("AKIDNEW", None));
+    let again: Vec<HttpRequest> = host.http.drain(..).collect();
+    assert_eq!(again.len(), 2);
+    for (before, now) in sent.iter().zip(&again) {
+        assert_eq!(before.body, now.body);
+        assert!(header(now, "authorization").unwrap().contains("AKIDNEW/"));
+    }
+    // The first is refused again, and not sent a third time; the others are renewed.
+    host.answer(again[0].id, http(400, &[], EXPIRED));
+    carried_out(&mut host, &again[1]);
+    assert!(host.http.is_empty());
+    carried_out(&mut host, &sent[2]);
+    let renewed = host.events.iter().filter(|event| matches!(event, Event::Renewed { .. })).count();
+    assert_eq!(renewed, 2, "{:?}", host.events);
 }

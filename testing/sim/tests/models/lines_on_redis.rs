@@ -15,7 +15,8 @@ use leasehold_servers::resp::{Connection, Reply};
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, Form, Kind, Mark, Spec, Store, Ticket};
-use leasehold_wire::redis::{ClientId, Command, ConnectionMemory, Progress, Session, Settings, Subscription};
+use leasehold_wire::Progress;
+use leasehold_wire::redis::{ClientId, Command, ConnectionMemory, Session, Settings, Subscription};
 use leasehold_wire::resp::Value;
 
 const SEEDS: u64 = 20;

@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{LockId, Nonce, RequestId, Resource, Seq, Token};
-use leasehold_wire::redis::{Command, ConnectionMemory, Exchange, Progress, Session, Settings};
+use leasehold_wire::Progress;
+use leasehold_wire::redis::{Command, ConnectionMemory, Exchange, Session, Settings};
 use leasehold_wire::resp::Value;
 
 use server::{Bug, Counter, Server};

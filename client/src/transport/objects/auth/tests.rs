@@ -76,7 +76,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// A read.
 fn signed(auth: &Auth, service: Service) -> Result<Signed, Refusal> {
     let root = if service == Service::CosmosDb { "/dbs/a/colls/b" } else { "/locks" };
-    block_on(auth.sign(&Session::new(service, root, "p/").look(), "host", 1_700_000_000_000))
+    let used = block_on(auth.keys(None))?;
+    auth.sign(&Session::new(service, root, "p/").look(), "host", 1_700_000_000_000, &used)
 }
 
 fn authorization(signed: &Signed) -> String {

@@ -9,8 +9,9 @@ use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal};
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::redis::cluster::Redirection;
-use leasehold_wire::redis::{Command, Progress, Session};
+use leasehold_wire::redis::{Command, Session};
 use leasehold_wire::resp::Value;
+use leasehold_wire::{Exchange as _, Progress};
 
 use super::super::access::Access;
 use super::super::connection::Connection;
@@ -101,7 +102,7 @@ impl ClusterLink {
             let Ledger { answers, used } = self.carry(exchange.commands(), deadline).await;
             let unanswered = || Err(Outcome::Unknown(Fault::of(FaultKind::Protocol)));
             let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect();
-            match exchange.answers(answers) {
+            match exchange.answers(&mut (), answers) {
                 Progress::Done(outcomes) => {
                     // After a reply that does not belong to its request, later ones do not belong to theirs.
                     if outcomes.iter().any(is_nonsense) {

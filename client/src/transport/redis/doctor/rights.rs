@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Finish, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
-use leasehold_wire::redis::{ClientId, Command, Progress, Replicas, Session, Settings, look};
+use leasehold_wire::Progress;
+use leasehold_wire::redis::{ClientId, Command, Replicas, Session, Settings, look};
 use leasehold_wire::resp::Value;
 
 use super::super::access::Access;

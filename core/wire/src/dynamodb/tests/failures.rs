@@ -143,7 +143,8 @@ fn advice_says_what_to_look_at() {
     assert!(schema.contains("partition key \"key\"") && schema.contains("no sort key"), "{schema}");
     let session = Session::new(Settings::new("locks").unwrap().sort_key("sk", "-").unwrap());
     let mut exchange = session.begin(&[on(acquire())], UNIX_MS).unwrap();
-    let Progress::Done(mut outcomes) = exchange.answers(vec![Ok(fails(400, "ValidationException", ""))]) else {
+    let Progress::Done(mut outcomes) = exchange.answers(&mut (), vec![Ok(fails(400, "ValidationException", ""))])
+    else {
         panic!("not done")
     };
     assert!(denial(outcomes.remove(0)).1.contains("sort key \"sk\""));
@@ -199,43 +200,48 @@ fn no_secret_is_repeated() {
 fn fresh_credentials_are_asked_for_once() {
     let mut exchange = begun(acquire());
     let before = exchange.requests().to_vec();
-    let expired = || Ok(fails(400, "ExpiredTokenException", "The security token included in the request is expired"));
-    assert_eq!(exchange.answers(vec![expired()]), Progress::Repeat(Repeat::FreshCredentials));
+    let expired = fails(400, "ExpiredTokenException", "The security token included in the request is expired");
+    let mut repeats = Repeats::default();
+    assert_eq!(session().repeat(&expired), Some(Repeat::FreshCredentials));
+    assert!(repeats.allow(Repeat::FreshCredentials));
     assert_eq!(exchange.requests(), before);
-    let Progress::Done(outcomes) = exchange.answers(vec![expired()]) else { panic!("not done") };
+    assert!(!repeats.allow(Repeat::FreshCredentials), "a second time it is no better");
+    let Progress::Done(outcomes) = exchange.answers(&mut (), vec![Ok(expired)]) else { panic!("not done") };
     assert!(matches!(&outcomes[..], [Outcome::NotApplied(Refusal::NeedsCredentials(_))]), "{outcomes:?}");
 }
 
 #[test]
 fn the_clock_is_set_once_and_credentials_after_it() {
-    let late = || Ok(dated(fails(400, "InvalidSignatureException", "Signature expired: x is now earlier than y")));
-    let expired = || Ok(fails(400, "UnrecognizedClientException", "The security token is invalid"));
+    let late = dated(fails(400, "InvalidSignatureException", "Signature expired: x is now earlier than y"));
+    let expired = fails(400, "UnrecognizedClientException", "The security token is invalid");
     let ops = [acquire(), Op::Read, renew()].map(on);
     let mut exchange = session().begin(&ops, UNIX_MS).unwrap();
     let before = exchange.requests().to_vec();
-    assert_eq!(
-        exchange.answers(vec![late(), expired(), Ok(refuses(None))]),
-        Progress::Repeat(Repeat::ServerTime(1_700_000_000_000))
-    );
-    let [first, second] = exchange.requests() else { panic!("not two requests") };
+    let wanted = [&late, &expired, &refuses(None)].map(|response| session().repeat(response));
+    let shown = Repeat::ServerTime(1_700_000_000_000);
+    assert_eq!(wanted, [Some(shown), Some(Repeat::FreshCredentials), None]);
+    exchange.set_clock(1_700_000_000_000);
+    let [first, second, _] = exchange.requests() else { panic!("not three requests") };
     assert_eq!(second, &before[1]);
     let (then, now) = (body(&before[0]), body(first));
     assert_eq!(then["ExpressionAttributeValues"][":ga"], json!({ "N": "1700000000123" }));
     assert_eq!(now["ExpressionAttributeValues"][":ga"], json!({ "N": "1700000000000" }), "it says the time again");
     assert_eq!(then["ConditionExpression"], now["ConditionExpression"]);
-    let progress = exchange.answers(vec![late(), expired()]);
-    assert_eq!(progress, Progress::Repeat(Repeat::FreshCredentials), "each has its turn");
-    assert_eq!(exchange.requests(), &before[1..2], "a second time it is no better");
-    let Progress::Done(outcomes) = exchange.answers(vec![Ok(reads(&row(RIVAL_RVN)))]) else { panic!("not done") };
+    let mut repeats = Repeats::default();
+    assert!(repeats.allow(shown) && !repeats.allow(Repeat::ServerTime(5)), "a second time it is no better");
+    assert!(repeats.allow(Repeat::FreshCredentials), "each has its turn");
+    let answers = vec![Ok(late), Ok(reads(&row(RIVAL_RVN))), Ok(expired)];
+    let Progress::Done(outcomes) = exchange.answers(&mut (), answers) else { panic!("not done") };
     let (kind, detail) = denial(outcomes[0].clone());
     assert!(kind == DenialKind::Permission && detail.contains("clock"), "{detail}");
     assert!(matches!(outcomes[1], Outcome::Applied(Applied::Read(_))));
+    assert!(matches!(outcomes[2], Outcome::NotApplied(Refusal::NeedsCredentials(_))));
 }
 
 #[test]
 fn another_number_of_answers_says_nothing() {
     for answers in [vec![], vec![lost(), lost()]] {
-        let Progress::Done(outcomes) = begun(acquire()).answers(answers) else { panic!("not done") };
+        let Progress::Done(outcomes) = begun(acquire()).answers(&mut (), answers) else { panic!("not done") };
         assert!(matches!(&outcomes[..], [outcome] if is_protocol(outcome)), "{outcomes:?}");
     }
 }

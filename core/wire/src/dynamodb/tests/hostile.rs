@@ -124,7 +124,7 @@ proptest! {
         let mut rounds = 0;
         for answer in answers {
             rounds += 1;
-            if let Progress::Done(outcomes) = exchange.answers(vec![answer]) {
+            if let Progress::Done(outcomes) = exchange.answers(&mut (), vec![answer]) {
                 prop_assert_eq!(outcomes.len(), 1);
                 if let Outcome::NotApplied(Refusal::Denied(denial)) = &outcomes[0] {
                     prop_assert!(!denial.detail.contains("5a5a5a5a") && !denial.detail.contains("c3c3c3c3"));

@@ -14,7 +14,7 @@ fn told_of(name: &str, op: Op, answers: &[Response]) -> (Outcome, Vec<Json>) {
     let mut asked = vec![];
     for answer in answers {
         asked.extend(exchange.requests().iter().map(body));
-        if let Progress::Done(mut outcomes) = exchange.answers(vec![Ok(answer.clone())]) {
+        if let Progress::Done(mut outcomes) = exchange.answers(&mut (), vec![Ok(answer.clone())]) {
             return (outcomes.remove(0), asked);
         }
     }

@@ -181,9 +181,9 @@ fn requests_are_independent_and_one_for_each_operation() {
     let free = counting(released(row(RIVAL_RVN)), FLOOR);
     let renewed = json!({ "recordVersionNumber": { "S": alloc::format!("{HEX}:0000000003") } });
     let answers = vec![Ok(refuses(Some(&free))), Ok(shows(&renewed)), lost()];
-    assert_eq!(exchange.answers(answers), Progress::Again);
+    assert_eq!(exchange.answers(&mut (), answers), Progress::Again);
     assert_eq!(exchange.requests().len(), 1, "what is answered is not asked again");
-    let Progress::Done(outcomes) = exchange.answers(vec![Ok(shows(&counting(ours(1), FLOOR + 1)))]) else {
+    let Progress::Done(outcomes) = exchange.answers(&mut (), vec![Ok(shows(&counting(ours(1), FLOOR + 1)))]) else {
         panic!("not done")
     };
     let timeout = Outcome::Unknown(Fault::of(FaultKind::Timeout));

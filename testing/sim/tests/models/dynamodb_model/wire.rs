@@ -10,7 +10,8 @@ use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use leasehold_servers::http::Connection;
 use leasehold_wire::dynamodb::table::{self, Billing};
-use leasehold_wire::dynamodb::{Exchange, Progress, Request, Response, Session, Settings};
+use leasehold_wire::dynamodb::{Exchange, Request, Response, Session, Settings};
+use leasehold_wire::{Exchange as _, Progress};
 use serde_json::{Map, Value as Json, json};
 
 /// The time of the senders' wall clocks.
@@ -131,10 +132,9 @@ impl Wire {
             (Some(outcome), _) => Err(outcome),
             (None, None) => unreachable!("it was sent"),
         };
-        match flight.exchange.answers(vec![answer]) {
+        match flight.exchange.answers(&mut (), vec![answer]) {
             Progress::Done(mut outcomes) => outcomes.pop(),
             Progress::Again => None,
-            Progress::Repeat(repeat) => panic!("{repeat:?}"),
         }
     }
 

@@ -8,7 +8,8 @@ use leasehold_core::RequestId;
 use leasehold_core::op::{LockOp, Outcome};
 use leasehold_servers::redis::Server;
 use leasehold_sim::rng::{Draws, Stream};
-use leasehold_wire::redis::{Command, Progress, Session, Settings};
+use leasehold_wire::Progress;
+use leasehold_wire::redis::{Command, Session, Settings};
 use leasehold_wire::resp::{Decoder, Limits, Value, encode};
 
 const PATIENCE: Duration = Duration::from_secs(30);
