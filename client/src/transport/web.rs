@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use leasehold_wire::HttpResponse;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
@@ -116,20 +117,6 @@ pub(super) struct Pool {
     client: Mutex<Option<(u64, Client)>>,
 }
 
-/// An answer of a server.
-pub(super) struct Answered {
-    pub(super) status: u16,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Vec<u8>,
-}
-
-impl Answered {
-    /// A header, if it is text.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
-}
-
 impl Pool {
     pub(super) fn new(web: Arc<Web>) -> Self {
         Self { web, room: Semaphore::new(MOST_CONNECTIONS), client: Mutex::default() }
@@ -163,7 +150,7 @@ impl Pool {
         server: &(dyn fmt::Display + Sync),
         most: usize,
         ask: impl FnOnce(&Client) -> Result<RequestBuilder, Fault>,
-    ) -> Result<Answered, TransportFault> {
+    ) -> Result<HttpResponse, TransportFault> {
         // The semaphore is never closed.
         let Some(_turn) = until(deadline, self.room.acquire()).await else {
             return Err(TransportFault::NotSent(Fault::new(FaultKind::Busy, "too many requests are under way")));
@@ -173,8 +160,8 @@ impl Pool {
         drop(client);
         let answer = until(deadline, async {
             let mut response = asked.send().await?;
-            let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-            reqwest::Result::Ok(Answered { status, headers, body: read(&mut response, most).await? })
+            let (status, headers) = (response.status().as_u16(), looked_at(response.headers()));
+            reqwest::Result::Ok(HttpResponse { status, headers, body: read(&mut response, most).await? })
         });
         let answer = match answer.await {
             Some(answer) => answer.map_err(|error| fault(error, server)),
@@ -186,6 +173,11 @@ impl Pool {
         }
         answer
     }
+}
+
+fn looked_at(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
+    HttpResponse::HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), text(name)?))).collect()
 }
 
 /// The way to a server.

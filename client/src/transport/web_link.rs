@@ -11,13 +11,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::{Exchange, Progress, Repeat, Repeats};
+use leasehold_wire::{Exchange, HttpResponse, Progress, Repeat, Repeats};
 use reqwest::{Client, RequestBuilder};
 
 use super::connections::{Link, until};
 use super::pauses::patience;
 use super::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
-use super::web::{Answered, Pool, Web};
+use super::web::{Pool, Web};
 use super::{Answer, Answering};
 use crate::host::clock;
 
@@ -216,7 +216,7 @@ impl<S: WebStore> WebLink<S> {
         &self,
         deadline: Monotonic,
         ask: impl FnOnce(&Client) -> Result<RequestBuilder, Fault>,
-    ) -> Result<Answered, TransportFault> {
+    ) -> Result<HttpResponse, TransportFault> {
         self.pool.send(deadline, &*self.store, MOST_BODY, ask).await
     }
 

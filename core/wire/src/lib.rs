@@ -68,6 +68,7 @@ pub mod errors;
 pub mod etcd;
 mod exchange;
 pub mod fence;
+mod http;
 pub mod listing;
 pub mod objects;
 pub mod postgres;
@@ -78,3 +79,4 @@ pub mod session_text;
 pub mod sigv4;
 
 pub use exchange::{Exchange, Progress, Repeat, Repeats};
+pub use http::HttpResponse;

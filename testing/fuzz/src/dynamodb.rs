@@ -4,8 +4,8 @@ use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{Nonce, Resource, Token};
 use leasehold_wire::cas::{Next, Update};
-use leasehold_wire::dynamodb::{Exchange, Response, Session, Settings, cas, table};
-use leasehold_wire::{Exchange as _, Progress, Repeat, Repeats};
+use leasehold_wire::dynamodb::{Exchange, Session, Settings, cas, table};
+use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat, Repeats};
 use serde_json::Value as Json;
 
 use crate::{answers, invariants, values};
@@ -36,10 +36,11 @@ fn settings(u: &mut Unstructured<'_>) -> Result<Settings> {
     Ok(settings)
 }
 
-fn response(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Response> {
+fn response(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<HttpResponse> {
     let (status, body) = answers::dynamodb(u, of)?;
     let date = values::maybe(u, |u| Ok(*u.choose(&["Tue, 14 Nov 2023 22:13:20 GMT", "yesterday", ""])?))?;
-    Ok(Response { status, date: date.map(str::to_owned), body })
+    let headers = date.map(|date| ("date".to_owned(), date.to_owned())).into_iter().collect();
+    Ok(HttpResponse { status, headers, body })
 }
 
 fn locked(u: &mut Unstructured<'_>) -> Result<()> {
@@ -122,7 +123,7 @@ fn updated(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-fn item(u: &mut Unstructured<'_>) -> Result<Response> {
+fn item(u: &mut Unstructured<'_>) -> Result<HttpResponse> {
     if values::chance(u, 60) {
         return response(u, None);
     }
@@ -135,7 +136,7 @@ fn item(u: &mut Unstructured<'_>) -> Result<Response> {
     if status == 400 {
         body["__type"] = "x#ConditionalCheckFailedException".into();
     }
-    Ok(Response { status, date: None, body: body.to_string().into_bytes() })
+    Ok(HttpResponse::new(status, body.to_string().into_bytes()))
 }
 
 fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
@@ -145,7 +146,7 @@ fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
     let response = if u.arbitrary()? {
         response(u, None)?
     } else {
-        Response { status: *u.choose(&[200, 400])?, date: None, body: values::bytes(u, 4096)? }
+        HttpResponse::new(*u.choose(&[200, 400])?, values::bytes(u, 4096)?)
     };
     if let Ok(found) = session.found(&response)
         && let Some(marker) = &found.marker

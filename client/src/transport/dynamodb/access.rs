@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::dynamodb::{Exchange, Request, Response, Session};
-use leasehold_wire::sigv4::{self, Signer};
-use leasehold_wire::{Exchange as _, Progress, Repeat};
+use leasehold_wire::dynamodb::{Exchange, Request, Session};
+use leasehold_wire::sigv4::Signer;
+use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat};
 use reqwest::{Client, RequestBuilder, Url};
 
 use super::credentials::{CredentialCache, Environment, Keys};
@@ -61,13 +61,8 @@ impl Access {
     /// # Errors
     /// The request cannot be encoded.
     fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
-        let credentials = sigv4::Credentials {
-            access_key_id: keys.access_key_id.clone(),
-            secret_access_key: String::clone(&keys.secret_access_key),
-            session_token: keys.session_token.as_deref().cloned(),
-        };
         let mut signer = self.signer.lock();
-        let headers = signer.sign(request, &self.host, &self.region, &credentials, self.clock.unix_ms());
+        let headers = signer.sign(request, &self.host, &self.region, keys, self.clock.unix_ms());
         drop(signer);
         written(client.post(self.base.clone()), headers.iter(), request.body.clone())
     }
@@ -106,13 +101,11 @@ impl WebStore for Access {
         request: &Request,
         keys: &Arc<Keys>,
         deadline: Monotonic,
-    ) -> Result<Response, NoAnswer> {
-        let answered = link.post(deadline, |client| link.store.request(client, request, keys)).await?;
-        let date = answered.header("date").map(str::to_owned);
-        Ok(Response { status: answered.status, date, body: answered.body })
+    ) -> Result<HttpResponse, NoAnswer> {
+        Ok(link.post(deadline, |client| link.store.request(client, request, keys)).await?)
     }
 
-    fn repeat(&self, response: &Response) -> Option<Repeat> {
+    fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
         self.session.repeat(response)
     }
 

@@ -8,8 +8,9 @@ mod described;
 use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, FaultKind, Outcome, Refusal};
+use leasehold_wire::HttpResponse;
+use leasehold_wire::dynamodb::Request;
 use leasehold_wire::dynamodb::table::{self, Writers};
-use leasehold_wire::dynamodb::{Request, Response};
 
 use super::credentials::Keys;
 use super::{Dynamodb, ahead};
@@ -83,7 +84,11 @@ impl<'a> Asking<'a> {
         Self { store, asked: 0, throttled: None, ahead: None }
     }
 
-    fn ask<T>(&mut self, request: Request, read: impl FnOnce(&Response) -> Result<T, Outcome>) -> Result<T, NoServer> {
+    fn ask<T>(
+        &mut self,
+        request: Request,
+        read: impl FnOnce(&HttpResponse) -> Result<T, Outcome>,
+    ) -> Result<T, NoServer> {
         let sent = clock::unix_ms();
         let answer = self.store.ask(request);
         let got = clock::unix_ms();
@@ -319,7 +324,7 @@ fn is_away(why: &NoServer) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use zeroize::Zeroizing;
+    use leasehold_wire::sigv4;
 
     use super::*;
     use crate::admin::doctor::Severity;
@@ -329,9 +334,11 @@ mod tests {
 
     fn some_keys(expires_unix_ms: Option<u64>, token: Option<&str>) -> Keys {
         Keys {
-            access_key_id: "AKIDSECRET".to_owned(),
-            secret_access_key: Zeroizing::new("swordfish".to_owned()),
-            session_token: token.map(|token| Zeroizing::new(token.to_owned())),
+            signing: sigv4::Credentials {
+                access_key_id: "AKIDSECRET".to_owned(),
+                secret_access_key: "swordfish".to_owned(),
+                session_token: token.map(str::to_owned),
+            },
             expires_unix_ms,
             source: "the profile \"ops\"".to_owned(),
         }

@@ -18,7 +18,8 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, Outcome};
 use leasehold_core::{NodeConfig, Transmit};
-use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
+use leasehold_wire::HttpResponse;
+use leasehold_wire::dynamodb::{Request, Session, Settings};
 use leasehold_wire::listing::Page;
 use leasehold_wire::sigv4::http_date;
 
@@ -90,7 +91,7 @@ impl Dynamodb {
     }
 
     /// Greets the server in the background, whose connections then serve all callers until they have their own.
-    fn ask(&self, request: Request) -> Result<Response, NoServer> {
+    fn ask(&self, request: Request) -> Result<HttpResponse, NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
         let asked =
             self.connections.block_on_background(move |link| async move { link.greeted(&request, deadline).await });
@@ -178,9 +179,9 @@ impl Transport for Dynamodb {
 }
 
 /// The offset of the server's clock from this machine's, and its error, in milliseconds.
-fn ahead(sent: u64, got: u64, response: &Response) -> Option<(i64, u64)> {
+fn ahead(sent: u64, got: u64, response: &HttpResponse) -> Option<(i64, u64)> {
     // The header has whole seconds, so half a second is missing on average.
-    let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;
+    let theirs = i64::try_from(http_date(response.header("date")?)? + 500).ok()?;
     let ours = i64::try_from(sent / 2 + got / 2).ok()?;
     Some((theirs - ours, got.saturating_sub(sent) / 2 + 501))
 }

@@ -1,8 +1,9 @@
 //! Checks if this etcd can keep locks.
 
 use leasehold_core::op::Outcome;
+use leasehold_wire::HttpResponse;
+use leasehold_wire::etcd::Request;
 use leasehold_wire::etcd::admin::{self, Status};
-use leasehold_wire::etcd::{Request, Response};
 use leasehold_wire::sigv4::http_date;
 
 use super::Etcd;
@@ -101,11 +102,11 @@ fn reached(store: &Etcd) -> (Vec<(Status, Option<u64>)>, Option<Finding>) {
 }
 
 /// The answer of one member, and the offset of its clock in milliseconds, where it shows it.
-fn ask_member(store: &Etcd, at: usize, request: Request) -> Result<(Response, Option<u64>), Outcome> {
+fn ask_member(store: &Etcd, at: usize, request: Request) -> Result<(HttpResponse, Option<u64>), Outcome> {
     let asked = store.connections.block_on_background(move |link| async move { link.member(at, &request).await });
-    let (response, date) = asked.unwrap_or_else(|fault| Err(Outcome::Unknown(fault)))?;
-    let theirs = date.as_deref().and_then(http_date);
-    Ok((response, theirs.map(|theirs| theirs.abs_diff(clock::unix_ms()))))
+    let response = asked.unwrap_or_else(|fault| Err(Outcome::Unknown(fault)))?;
+    let offset = response.header("date").and_then(http_date).map(|theirs| theirs.abs_diff(clock::unix_ms()));
+    Ok((response, offset))
 }
 
 fn about(store: &Etcd, statuses: &[(Status, Option<u64>)]) -> Vec<Finding> {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::errors::login_refused_again;
-use leasehold_wire::etcd::{Exchange, Memory, Request, Response, Session, classify, token};
-use leasehold_wire::{Exchange as _, Progress, Repeat};
+use leasehold_wire::etcd::{Exchange, Memory, Request, Session, classify, token};
+use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat};
 use reqwest::{Client, RequestBuilder};
 use tracing::Level;
 
@@ -123,11 +123,11 @@ impl WebStore for Access {
         request: &Request,
         token: &Option<String>,
         deadline: Monotonic,
-    ) -> Result<Response, NoAnswer> {
+    ) -> Result<HttpResponse, NoAnswer> {
         link.store.anywhere(link, request, token.as_deref(), deadline).await
     }
 
-    fn repeat(&self, response: &Response) -> Option<Repeat> {
+    fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
         self.session.repeat(response).filter(|_| self.url.login.is_some())
     }
 
@@ -147,7 +147,7 @@ impl Access {
         request: &Request,
         token: Option<&str>,
         deadline: Monotonic,
-    ) -> Result<Response, NoAnswer> {
+    ) -> Result<HttpResponse, NoAnswer> {
         let members = self.bases.len();
         let mut last = Err(NoAnswer::Transport(TransportFault::NotSent(Fault::of(FaultKind::Unreachable))));
         let first = self.current.load(Ordering::Relaxed);
@@ -156,7 +156,7 @@ impl Access {
             let now = clock::monotonic();
             let part = deadline.since(now) / u32::try_from(members - tried).unwrap_or(1);
             let until_then = if request.writes { deadline } else { now.plus(part) };
-            last = self.post(link, at, request, token, until_then).await.map(|(response, _)| response);
+            last = self.post(link, at, request, token, until_then).await;
             let has_failed = match &last {
                 Ok(response) => response.status != 200 && matches!(classify(response), Outcome::Unknown(_)),
                 Err(_) => true,
@@ -174,7 +174,7 @@ impl Access {
         last
     }
 
-    /// Asks one member; the answer comes with its clock.
+    /// Asks one member.
     async fn post(
         &self,
         link: &EtcdLink,
@@ -182,11 +182,9 @@ impl Access {
         request: &Request,
         token: Option<&str>,
         deadline: Monotonic,
-    ) -> Result<(Response, Option<String>), NoAnswer> {
+    ) -> Result<HttpResponse, NoAnswer> {
         let base = self.bases.get(at).map_or("", String::as_str);
-        let answered = link.post(deadline, |client| written(client, base, request, token)).await?;
-        let date = answered.header("date").map(str::to_owned);
-        Ok((Response { status: answered.status, body: answered.body }, date))
+        Ok(link.post(deadline, |client| written(client, base, request, token)).await?)
     }
 
     /// The member that answered last, or the one so many places behind it.
@@ -197,8 +195,8 @@ impl Access {
 }
 
 impl EtcdLink {
-    /// Asks one member a question about itself; the answer comes with its clock.
-    pub(super) async fn member(&self, at: usize, request: &Request) -> Result<(Response, Option<String>), Outcome> {
+    /// Asks one member a question about itself.
+    pub(super) async fn member(&self, at: usize, request: &Request) -> Result<HttpResponse, Outcome> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let token = Access::keys(self, None, deadline).await?;
         self.store.post(self, at, request, token.as_deref(), deadline).await.map_err(|why| why.outcome())
@@ -233,7 +231,7 @@ impl EtcdLink {
             200 => Ok(response),
             status => {
                 let body = web::read(&mut response, MOST_BODY).await.map_err(broken)?;
-                Err(classify(&Response { status, body }))
+                Err(classify(&HttpResponse::new(status, body)))
             }
         }
     }

@@ -16,7 +16,8 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Resource, Transmit};
-use leasehold_wire::etcd::{Request, Response, Session};
+use leasehold_wire::HttpResponse;
+use leasehold_wire::etcd::{Request, Session};
 use leasehold_wire::listing::Page;
 
 use self::members::{Access, EtcdLink};
@@ -75,7 +76,7 @@ impl Etcd {
         Ok(store)
     }
 
-    fn ask(&self, request: Request) -> Result<Response, Outcome> {
+    fn ask(&self, request: Request) -> Result<HttpResponse, Outcome> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let asked =
             self.connections.block_on_background(move |link| async move { link.command(&request, deadline).await });

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Nonce, Transmit};
-use leasehold_wire::objects::{Exchange, Harm, Memory, Race, Request, Response, Session, Trial, Verdict};
-use leasehold_wire::{Exchange as _, Progress, Repeat};
+use leasehold_wire::objects::{Exchange, Harm, Memory, Race, Request, Session, Signed, Trial, Verdict};
+use leasehold_wire::sigv4::Signer;
+use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat};
 use reqwest::Method;
 
-use super::auth::{Auth, Signed, Used};
+use super::auth::{Auth, Used};
 use crate::error::Error;
 use crate::host::clock;
 use crate::host::entropy::fill;
@@ -37,6 +38,7 @@ pub(super) struct Access {
     /// The trial of conditions, before the first write to a service that is not the cloud's own.
     trial: Arc<Readiness>,
     clock: ServerClock,
+    signer: Mutex<Signer>,
 }
 
 impl Access {
@@ -55,6 +57,7 @@ impl Access {
             memory: Mutex::default(),
             trial: Arc::default(),
             clock: ServerClock::default(),
+            signer: Mutex::new(Signer::new()),
         })
     }
 
@@ -95,25 +98,20 @@ impl WebStore for Access {
         request: &Request,
         keys: &Used,
         deadline: Monotonic,
-    ) -> Result<Response, NoAnswer> {
+    ) -> Result<HttpResponse, NoAnswer> {
         let store = &link.store;
-        let signed = store.auth.sign(request, &store.host, store.clock.unix_ms(), keys);
-        let Signed { headers, query } = signed.map_err(|refusal| NoAnswer::Judged(Outcome::NotApplied(refusal)))?;
-        let separator = if query.is_empty() { "" } else { "?" };
-        let url = format!("{}{}{separator}{query}", store.url.base, request.path);
+        let (right, unix_ms) = (store.auth.right(keys), store.clock.unix_ms());
+        let signed = store.session.signed(request.clone(), &store.host, right, &mut store.signer.lock(), unix_ms);
+        let no_key = || NoAnswer::Judged(Outcome::NotApplied(keys.is_no_key()));
+        let Signed { target, headers, body } = signed.ok_or_else(no_key)?;
         let ask = |client: &reqwest::Client| {
-            let asked = client.request(method(request), url);
-            let headers = headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-            written(asked, headers, request.body.clone())
+            let asked = client.request(method(request), format!("{}{target}", store.url.base));
+            written(asked, headers.iter(), body)
         };
-        let answered = link.post(deadline, ask).await?;
-        let named =
-            Response::HEADERS.iter().filter_map(|name| Some(((*name).to_owned(), answered.header(name)?.to_owned())));
-        let headers = named.collect();
-        Ok(Response { status: answered.status, headers, body: answered.body })
+        Ok(link.post(deadline, ask).await?)
     }
 
-    fn repeat(&self, response: &Response) -> Option<Repeat> {
+    fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
         self.session.repeat(response)
     }
 

@@ -16,8 +16,9 @@ use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
+use leasehold_wire::HttpResponse;
 use leasehold_wire::listing::Page;
-use leasehold_wire::objects::{Properties, Request, Response, Service, Session};
+use leasehold_wire::objects::{Properties, Request, Service, Session};
 
 use self::bucket::{Access, ObjectsLink};
 use super::connections::{Connections, Homes};
@@ -78,7 +79,7 @@ impl Objects {
         Ok(store)
     }
 
-    fn ask(&self, request: Request) -> Result<Response, Outcome> {
+    fn ask(&self, request: Request) -> Result<HttpResponse, Outcome> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let asked =
             self.connections.block_on_background(move |link| async move { link.command(&request, deadline).await });

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::store::Credentials;
+use crate::http::HttpResponse;
 use crate::redis::Command;
 use crate::resp::Value;
 use crate::sigv4::Headers;
@@ -99,35 +100,6 @@ impl fmt::Debug for Response {
             Self::Redis(replies) => write!(f, "Redis({} replies)", replies.len()),
             Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
         }
-    }
-}
-
-/// A response over HTTP. One whose end is missing is none: it is a [`TransportFault::Unknown`].
-///
-/// `Debug` does not show the body.
-#[derive(Clone, PartialEq, Eq)]
-pub struct HttpResponse {
-    /// The status.
-    pub status: u16,
-    /// Names in any case, and values: all of them, or at least `content-type`, `date` and `location`, and
-    /// [`objects::Response::HEADERS`](crate::objects::Response::HEADERS).
-    pub headers: Vec<(String, String)>,
-    /// As it was sent, decompressed. No more than [`MAX_BODY`](crate::rest::MAX_BODY) and one byte of it need be
-    /// read: a longer one is not understood.
-    pub body: Vec<u8>,
-}
-
-impl HttpResponse {
-    /// The first header of this name, which is in lowercase.
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(named, _)| named.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
-    }
-}
-
-impl fmt::Debug for HttpResponse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "status {} with {} bytes", self.status, self.body.len())
     }
 }
 

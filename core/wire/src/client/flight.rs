@@ -2,12 +2,13 @@
 
 use alloc::vec::Vec;
 
-use super::face::{HttpResponse, Response};
+use super::face::Response;
 use super::keys::{Carried, Keys, ServerClock};
 use super::node::{Kind, Node};
 use super::objects::Offered;
 use super::web::{self, CLUSTER, Web, Written, given};
 use crate::exchange::{Exchange as _, Progress, Repeat, Repeats};
+use crate::http::HttpResponse;
 use crate::redis::{self, of_one_server};
 use crate::resp::Value;
 use crate::{dynamodb, etcd, objects, rest};

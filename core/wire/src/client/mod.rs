@@ -65,7 +65,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use face::{HttpRequest, HttpResponse, Input, Output, RedisCommands, Response};
+pub use crate::http::HttpResponse;
+pub use face::{HttpRequest, Input, Output, RedisCommands, Response};
 pub use store::{
     Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
     ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisHttpStore, RedisStore, SetupError, SortKey, Store,

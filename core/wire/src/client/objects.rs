@@ -6,17 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::endpoint::{Endpoint, Paths};
-use super::face::HttpResponse;
 use super::node::OPEN_TO_ALL;
 use super::store::{Access, Credentials, ObjectsService, ObjectsStore};
-use super::web::Written;
-use crate::objects::{
-    Memory, Request, Response, Service, Session, set_date, with_account_key, with_key, with_signature, with_token,
-};
-use crate::sigv4::{Headers, Signer};
-
-/// Google ignores the region of a signature.
-const NO_REGION: &str = "auto";
+use crate::objects::{Memory, Service, Session};
+use crate::sigv4::Signer;
 
 /// Cloud storage in this program. Without the feature `objects` there is no such value, and compilers leave out all that has
 /// one.
@@ -42,11 +35,11 @@ pub(super) struct Objects {
     pub(super) memory: Memory,
     pub(super) access: Access,
     pub(super) service: ObjectsService,
-    endpoint: Endpoint,
-    region: String,
+    pub(super) endpoint: Endpoint,
+    pub(super) region: String,
     /// The account of Azure, which signatures name.
-    account: String,
-    signer: Signer,
+    pub(super) account: String,
+    pub(super) signer: Signer,
 }
 
 impl Objects {
@@ -120,55 +113,6 @@ impl Objects {
             (CosmosDb, _) => Err("Cosmos DB takes the key of the account or a token"),
         }
     }
-
-    /// A request with these credentials, by the service's clock; `None` for a key that is none.
-    pub(super) fn signed(&mut self, request: &Request, given: Option<&Credentials>, unix_ms: u64) -> Option<Written> {
-        let mut request = request.clone();
-        if matches!(self.service, ObjectsService::AzureBlob | ObjectsService::CosmosDb) {
-            set_date(&mut request, unix_ms);
-        }
-        let is_cosmos = self.service == ObjectsService::CosmosDb;
-        let authorization = match given {
-            Some(Credentials::Aws(aws)) => {
-                let host = self.endpoint.host();
-                let headers = if self.service == ObjectsService::GcsXml {
-                    self.signer.sign_google_object(&request, host, NO_REGION, &aws.keys, unix_ms)
-                } else {
-                    self.signer.sign_object(&request, host, &self.region, &aws.keys, unix_ms)
-                };
-                return Some(self.written(request, headers));
-            }
-            Some(Credentials::Token(bearer)) if is_cosmos => Some(with_token(&bearer.token)),
-            Some(Credentials::Token(bearer)) => Some(format!("Bearer {}", bearer.token)),
-            Some(Credentials::AccountKey(account)) if is_cosmos => {
-                let date = request.headers.iter().find(|(name, _)| *name == "x-ms-date");
-                let date = date.map(|(_, date)| date.clone()).unwrap_or_default();
-                Some(with_key(request.method, &request.path, &date, &account.key)?)
-            }
-            Some(Credentials::AccountKey(account)) => Some(with_account_key(&request, &self.account, &account.key)?),
-            Some(Credentials::AccessSignature(signature)) => {
-                request.query = with_signature(&request, &signature.query);
-                None
-            }
-            Some(Credentials::Password(_)) | None => None,
-        };
-        let mut headers = core::mem::take(&mut request.headers);
-        headers.extend(authorization.map(|value| ("authorization", value)));
-        Some(self.written(request, Headers::new(headers)))
-    }
-
-    fn written(&self, request: Request, headers: Headers) -> Written {
-        let separator = if request.query.is_empty() { "" } else { "?" };
-        let url = self.endpoint.url(&format!("{}{separator}{}", request.path, request.query));
-        Written { method: request.method.name(), url, headers, body: request.body }
-    }
-}
-
-/// The part of a response that the session looks at.
-pub(super) fn response(response: HttpResponse) -> Response {
-    let named = |name: &&str| response.header(name).map(|value| ((*name).to_owned(), value.to_owned()));
-    let headers = Response::HEADERS.iter().filter_map(named).collect();
-    Response { status: response.status, headers, body: response.body }
 }
 
 pub(super) fn is_region(text: &str) -> bool {

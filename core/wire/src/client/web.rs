@@ -3,16 +3,17 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::face::HttpResponse;
 use super::keys::{Carried, Keys, ServerClock};
 use super::node::{Dynamodb, Etcd, RedisHttp, authorization, pair};
-use super::objects::{self, Objects};
-use super::store::{Access, Credentials};
+use super::objects::Objects;
+use super::store::{Access, AccountKey, Credentials};
 use crate::exchange::{Exchange, Repeat};
+use crate::http::HttpResponse;
+use crate::objects::{Right, Signed};
 use crate::redis::{Command, of_one_server, refuses_credentials};
 use crate::resp::Value;
 use crate::sigv4::Headers;
-use crate::{dynamodb, etcd, rest};
+use crate::{dynamodb, etcd, objects, rest};
 use leasehold_core::op::Outcome;
 use leasehold_core::time::Now;
 
@@ -168,12 +169,12 @@ impl Web for Dynamodb {
         Some(Written { method: "POST", url: self.endpoint.url("/"), headers, body: request.body.clone() })
     }
 
-    fn read(&self, response: HttpResponse, _given: Option<&Credentials>) -> Result<dynamodb::Response, Outcome> {
-        Ok(response.into())
+    fn read(&self, response: HttpResponse, _given: Option<&Credentials>) -> Result<HttpResponse, Outcome> {
+        Ok(response)
     }
 
     fn repeat(&self, response: &HttpResponse, _given: Option<&Credentials>) -> Option<Repeat> {
-        (response.status != 200).then(|| self.session.repeat(&response.clone().into()))?
+        self.session.repeat(response)
     }
 
     fn are_over(&self, _refused: &Credentials) -> bool {
@@ -182,12 +183,6 @@ impl Web for Dynamodb {
 
     fn memory(&mut self) -> &mut () {
         &mut self.memory
-    }
-}
-
-impl From<HttpResponse> for dynamodb::Response {
-    fn from(response: HttpResponse) -> Self {
-        Self { status: response.status, date: response.header("date").map(Into::into), body: response.body }
     }
 }
 
@@ -214,12 +209,12 @@ impl Web for Etcd {
         Some(Written { method: "POST", url: self.endpoint.url(request.path), headers, body: request.body.clone() })
     }
 
-    fn read(&self, response: HttpResponse, _given: Option<&Credentials>) -> Result<etcd::Response, Outcome> {
-        Ok(response.into())
+    fn read(&self, response: HttpResponse, _given: Option<&Credentials>) -> Result<HttpResponse, Outcome> {
+        Ok(response)
     }
 
     fn repeat(&self, response: &HttpResponse, _given: Option<&Credentials>) -> Option<Repeat> {
-        (response.status != 200).then(|| self.session.repeat(&response.clone().into()))?
+        self.session.repeat(response)
     }
 
     fn memory(&mut self) -> &mut etcd::Memory {
@@ -227,34 +222,32 @@ impl Web for Etcd {
     }
 }
 
-impl From<HttpResponse> for etcd::Response {
-    fn from(HttpResponse { status, body, .. }: HttpResponse) -> Self {
-        Self { status, body }
-    }
-}
-
 impl Web for Objects {
-    type Exchange = crate::objects::Exchange;
+    type Exchange = objects::Exchange;
 
     fn access(&self) -> Access {
         self.access
     }
 
-    fn write(
-        &mut self,
-        request: &crate::objects::Request,
-        given: Option<&Credentials>,
-        unix_ms: u64,
-    ) -> Option<Written> {
-        self.signed(request, given, unix_ms)
+    fn write(&mut self, request: &objects::Request, given: Option<&Credentials>, unix_ms: u64) -> Option<Written> {
+        let right = match given {
+            Some(Credentials::Aws(aws)) => Right::Aws { keys: &aws.keys, region: &self.region },
+            Some(Credentials::Token(bearer)) => Right::Token(&bearer.token),
+            Some(Credentials::AccountKey(AccountKey { key })) => Right::AccountKey { account: &self.account, key },
+            Some(Credentials::AccessSignature(signature)) => Right::AccessSignature(&signature.query),
+            Some(Credentials::Password(_)) | None => Right::Nobody,
+        };
+        let (host, signer) = (self.endpoint.host(), &mut self.signer);
+        let Signed { target, headers, body } = self.session.signed(request.clone(), host, right, signer, unix_ms)?;
+        Some(Written { method: request.method.name(), url: self.endpoint.url(&target), headers, body })
     }
 
-    fn read(&self, response: HttpResponse, _given: Option<&Credentials>) -> Result<crate::objects::Response, Outcome> {
-        Ok(objects::response(response))
+    fn read(&self, response: HttpResponse, _given: Option<&Credentials>) -> Result<HttpResponse, Outcome> {
+        Ok(response)
     }
 
     fn repeat(&self, response: &HttpResponse, _given: Option<&Credentials>) -> Option<Repeat> {
-        (response.status >= 400).then(|| self.session.repeat(&objects::response(response.clone())))?
+        self.session.repeat(response)
     }
 
     fn are_over(&self, refused: &Credentials) -> bool {
@@ -265,7 +258,7 @@ impl Web for Objects {
         }
     }
 
-    fn memory(&mut self) -> &mut crate::objects::Memory {
+    fn memory(&mut self) -> &mut objects::Memory {
         &mut self.memory
     }
 }

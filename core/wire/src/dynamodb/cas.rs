@@ -18,7 +18,7 @@ use super::exchange::Heard;
 use super::expressions;
 use super::json::{as_bytes, as_number, as_text, bytes, number, text};
 use super::record::OURS;
-use super::{Request, Response, Settings, Target};
+use super::{HttpResponse, Request, Settings, Target};
 use crate::cas::{Answer, Ask, Item, corrupt, denied, misfit};
 use leasehold_core::Resource;
 use leasehold_core::op::{Denial, Outcome, Refusal};
@@ -43,7 +43,7 @@ pub fn request(settings: &Settings, name: &Resource, ask: Ask<'_>) -> Result<Req
 }
 
 /// Reads the answer to [`request`]; where there is none, this is what is known of the request.
-pub fn answer(settings: &Settings, name: &Resource, ask: Ask<'_>, response: Result<&Response, Outcome>) -> Answer {
+pub fn answer(settings: &Settings, name: &Resource, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
     let row = match row(settings, name) {
         Ok(row) => row,
         Err(denial) => return Answer::denied(denial),

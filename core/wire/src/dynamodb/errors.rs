@@ -9,7 +9,7 @@ use alloc::string::{String, ToString};
 use serde_json::{Map, Value as Json};
 
 use super::json::object;
-use super::{Response, Settings};
+use super::{HttpResponse, Settings};
 use crate::errors::{Known, Means, find, known};
 use crate::exchange::Repeat;
 use crate::sigv4::http_date;
@@ -44,7 +44,7 @@ impl ErrorClass {
 }
 
 /// Judges a response whose status is not 200.
-pub fn classify(settings: &Settings, response: &Response) -> ErrorClass {
+pub fn classify(settings: &Settings, response: &HttpResponse) -> ErrorClass {
     let fields = object(&response.body).unwrap_or_default();
     let message = message_of(&fields);
     match code_of(&fields) {
@@ -137,7 +137,7 @@ const NO_DYNAMODB: &str = "the endpoint does not understand the request: check t
 const NO_KEY: &str = "the key that encrypts the table cannot be used: see its state and its policy in KMS";
 const FAILED: &str = "DynamoDB has failed";
 
-fn by_code(settings: &Settings, response: &Response, code: &str, message: &str) -> ErrorClass {
+fn by_code(settings: &Settings, response: &HttpResponse, code: &str, message: &str) -> ErrorClass {
     if code == "ConditionalCheckFailedException" {
         return ErrorClass::ConditionFailed;
     }
@@ -159,14 +159,14 @@ fn by_code(settings: &Settings, response: &Response, code: &str, message: &str) 
 
 /// A wrong clock says so; else it is the secret that is wrong. The message may hold the whole request, so none of it is
 /// repeated.
-fn signature(response: &Response, code: &str, message: &str) -> ErrorClass {
+fn signature(response: &HttpResponse, code: &str, message: &str) -> ErrorClass {
     let is_clock = message.contains("expired") || message.contains("not yet current") || code.starts_with("Request");
     let wrong = |advice| denied(DenialKind::Permission, &explained(advice, code, ""));
     if !is_clock {
         return ErrorClass::Refused(wrong(WRONG_SIGNATURE));
     }
     let refusal = wrong(WRONG_CLOCK);
-    match response.date.as_deref().and_then(http_date) {
+    match response.header("date").and_then(http_date) {
         Some(unix_ms) => ErrorClass::Repeat(Repeat::ServerTime(unix_ms), refusal),
         None => ErrorClass::Refused(refusal),
     }

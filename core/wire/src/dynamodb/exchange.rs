@@ -27,7 +27,7 @@ use super::expressions::{self, Expires, Form};
 use super::json::object;
 use super::lock::{self, Told};
 use super::membership::{self, Vote};
-use super::{Request, Response, Settings};
+use super::{HttpResponse, Request, Settings};
 use crate::exchange::{self, Progress, Round};
 use leasehold_core::member::{Durability, LossId, Marker};
 use leasehold_core::node::in_doubt;
@@ -101,7 +101,7 @@ pub(super) enum Heard {
 }
 
 impl Heard {
-    pub(super) fn of(settings: &Settings, answer: Result<&Response, Outcome>) -> Self {
+    pub(super) fn of(settings: &Settings, answer: Result<&HttpResponse, Outcome>) -> Self {
         let response = match answer {
             Ok(response) => response,
             // Only the table can say so.
@@ -146,14 +146,14 @@ impl Exchange {
 
 impl exchange::Exchange for Exchange {
     type Ask = Request;
-    type Heard = Response;
+    type Heard = HttpResponse;
     type Memory = ();
 
     fn requests(&self) -> &[Request] {
         self.round.requests()
     }
 
-    fn answers(&mut self, (): &mut (), answers: Vec<Result<Response, Outcome>>) -> Progress {
+    fn answers(&mut self, (): &mut (), answers: Vec<Result<HttpResponse, Outcome>>) -> Progress {
         for (at, answer) in self.round.take(answers) {
             let Some(leg) = self.legs.get_mut(at) else { continue };
             let heard = Heard::of(&self.settings, answer.as_ref().map_err(Clone::clone));

@@ -10,7 +10,7 @@ use leasehold_core::op::{Outcome, Seen};
 use super::exchange::{Heard, misfit};
 use super::json::{as_text, text};
 use super::record::{RELEASED, RVN, Row};
-use super::{Request, Response, Session, Target, membership};
+use super::{HttpResponse, Request, Session, Target, membership};
 use crate::listing::{PAGE, Page};
 
 impl Session {
@@ -52,7 +52,7 @@ impl Session {
     ///
     /// # Errors
     /// The table could not be read.
-    pub fn listed(&self, prefix: &str, response: &Response) -> Result<Page, Outcome> {
+    pub fn listed(&self, prefix: &str, response: &HttpResponse) -> Result<Page, Outcome> {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Success(fields) => {
                 let items = fields.get("Items").and_then(Json::as_array).ok_or_else(misfit)?;

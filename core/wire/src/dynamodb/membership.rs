@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use super::exchange::Heard;
 use super::expressions::{self, get};
 use super::json::as_text;
-use super::{Request, Response, Session, Settings, record};
+use super::{HttpResponse, Request, Session, Settings, record};
 use leasehold_core::member::{Answer, CounterTrust, Durability, LossId, Marker, Membership, admit};
 use leasehold_core::node::{NodeMemory, wrong_quorum};
 use leasehold_core::op::{Outcome, Refusal};
@@ -41,7 +41,7 @@ impl Session {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, response: &Response) -> Result<Found, Outcome> {
+    pub fn found(&self, response: &HttpResponse) -> Result<Found, Outcome> {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Success(fields) => {
                 let text = text_in(&self.settings, fields.get("Item"))?;
@@ -63,7 +63,7 @@ impl Session {
     ///
     /// # Errors
     /// It was not, or nobody knows.
-    pub fn marked(&self, marker: Option<&Marker>, response: &Response) -> Result<bool, Outcome> {
+    pub fn marked(&self, marker: Option<&Marker>, response: &HttpResponse) -> Result<bool, Outcome> {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Success(fields) if is_marked(&self.settings, &fields, marker) => Ok(true),
             Heard::Success(_) => Err(super::exchange::misfit()),
@@ -83,7 +83,7 @@ impl Session {
     /// # Errors
     /// It would not, or that is not known; a write that was made all the same is a
     /// [`FaultKind::Protocol`](leasehold_core::op::FaultKind::Protocol).
-    pub fn tried(&self, response: &Response) -> Result<(), Outcome> {
+    pub fn tried(&self, response: &HttpResponse) -> Result<(), Outcome> {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Conflict(_) => Ok(()),
             Heard::Success(_) => Err(super::exchange::misfit()),

@@ -28,13 +28,13 @@
 //!
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome, TransportFault};
-//! use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
+//! use leasehold_wire::dynamodb::{Request, Session, Settings};
 //! use leasehold_wire::sigv4::{Credentials, Signer};
-//! use leasehold_wire::{Exchange as _, Progress, Repeat, Repeats};
+//! use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat, Repeats};
 //! use leasehold_core::{LockId, Resource};
 //!
 //! // A real host opens a connection here, and has timeouts.
-//! fn post(request: &Request, signer: &mut Signer, unix_ms: u64) -> Result<Response, TransportFault> {
+//! fn post(request: &Request, signer: &mut Signer, unix_ms: u64) -> Result<HttpResponse, TransportFault> {
 //!     let credentials = Credentials {
 //!         access_key_id: "AKIDEXAMPLE".into(),
 //!         secret_access_key: "secret".into(),
@@ -43,7 +43,7 @@
 //!     let host = "dynamodb.eu-west-1.amazonaws.com";
 //!     let headers = signer.sign(request, host, "eu-west-1", &credentials, unix_ms);
 //!     assert!(headers.iter().any(|(name, _)| name == "authorization"));
-//!     Ok(Response { status: 200, date: None, body: b"{}".to_vec() })
+//!     Ok(HttpResponse::new(200, b"{}".to_vec()))
 //! }
 //!
 //! let session = Session::new(Settings::new("locks").map_err(|denial| denial.to_string())?);
@@ -92,7 +92,6 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -105,6 +104,7 @@ pub use membership::Found;
 pub use settings::{Settings, SortKey};
 
 use crate::exchange::Repeat;
+use crate::http::HttpResponse;
 use leasehold_core::op::{Denial, LockOp};
 
 /// An operation of DynamoDB.
@@ -156,23 +156,6 @@ impl fmt::Debug for Request {
     }
 }
 
-/// A response. `Debug` does not show the body.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Response {
-    /// The HTTP status.
-    pub status: u16,
-    /// The header `Date` as it came, which tells the server's clock.
-    pub date: Option<String>,
-    /// The body; more than 1 MiB is not read.
-    pub body: Vec<u8>,
-}
-
-impl fmt::Debug for Response {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "status {} with {} bytes", self.status, self.body.len())
-    }
-}
-
 /// How to speak to one table. It knows nothing of connections and may be shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Session {
@@ -200,7 +183,7 @@ impl Session {
     }
 
     /// Something to do before a request that got this response is sent once more; `None` where that would not help.
-    pub fn repeat(&self, response: &Response) -> Option<Repeat> {
+    pub fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
         match (response.status != 200).then(|| classify(&self.settings, response))? {
             ErrorClass::Repeat(repeat, _) => Some(repeat),
             ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => None,

@@ -11,7 +11,7 @@ use super::errors::classify;
 use super::exchange::{misfit, protocol};
 use super::json::{as_text, object};
 use super::record::{self, Rvn};
-use super::{Request, Response, Settings, Target};
+use super::{HttpResponse, Request, Settings, Target};
 use leasehold_core::Resource;
 use leasehold_core::op::{Denial, DenialKind, Outcome};
 
@@ -114,7 +114,7 @@ pub struct Writers {
 ///
 /// # Errors
 /// There are none to read.
-pub fn writers(settings: &Settings, response: &Response) -> Result<Writers, Outcome> {
+pub fn writers(settings: &Settings, response: &HttpResponse) -> Result<Writers, Outcome> {
     let fields = success(settings, response)?;
     let items = fields.get("Items").and_then(Json::as_array).ok_or_else(misfit)?;
     let mut writers = Writers::default();
@@ -138,7 +138,7 @@ pub fn writers(settings: &Settings, response: &Response) -> Result<Writers, Outc
 ///
 /// # Errors
 /// It could not be described or created. A table that is not there is a denial that says so.
-pub fn described(settings: &Settings, response: &Response) -> Result<Description, Outcome> {
+pub fn described(settings: &Settings, response: &HttpResponse) -> Result<Description, Outcome> {
     let fields = success(settings, response)?;
     let table = fields.get("Table").or_else(|| fields.get("TableDescription")).and_then(Json::as_object);
     Description::read(table.ok_or_else(misfit)?).ok_or_else(misfit)
@@ -148,7 +148,7 @@ pub fn described(settings: &Settings, response: &Response) -> Result<Description
 ///
 /// # Errors
 /// It could not be read.
-pub fn expires(settings: &Settings, response: &Response) -> Result<Option<String>, Outcome> {
+pub fn expires(settings: &Settings, response: &HttpResponse) -> Result<Option<String>, Outcome> {
     let fields = success(settings, response)?;
     let ttl = fields.get("TimeToLiveDescription").and_then(Json::as_object).ok_or_else(misfit)?;
     let is_on = matches!(text(ttl, "TimeToLiveStatus"), Some("ENABLED" | "ENABLING"));
@@ -159,12 +159,12 @@ pub fn expires(settings: &Settings, response: &Response) -> Result<Option<String
 ///
 /// # Errors
 /// It was not, or nobody knows. Where it is on already, that is a denial with DynamoDB's words.
-pub fn expiring(settings: &Settings, response: &Response) -> Result<(), Outcome> {
+pub fn expiring(settings: &Settings, response: &HttpResponse) -> Result<(), Outcome> {
     let fields = success(settings, response)?;
     fields.get("TimeToLiveSpecification").map(|_| ()).ok_or_else(misfit)
 }
 
-fn success(settings: &Settings, response: &Response) -> Result<Map<String, Json>, Outcome> {
+fn success(settings: &Settings, response: &HttpResponse) -> Result<Map<String, Json>, Outcome> {
     if response.status != 200 {
         return Err(classify(settings, response).outcome());
     }

@@ -82,8 +82,8 @@ fn body(request: &Request) -> Json {
     serde_json::from_slice(&request.body).unwrap()
 }
 
-fn response(status: u16, body: &Json) -> Response {
-    Response { status, date: None, body: body.to_string().into_bytes() }
+fn response(status: u16, body: &Json) -> HttpResponse {
+    HttpResponse::new(status, body.to_string().into_bytes())
 }
 
 /// A row as the table shows it: ours or another's, held.
@@ -123,15 +123,15 @@ fn ours(seq: u32) -> Json {
     row(&alloc::format!("{HEX}:{seq:010}"))
 }
 
-fn shows(row: &Json) -> Response {
+fn shows(row: &Json) -> HttpResponse {
     response(200, &json!({ "Attributes": row }))
 }
 
-fn reads(row: &Json) -> Response {
+fn reads(row: &Json) -> HttpResponse {
     response(200, &json!({ "Item": row }))
 }
 
-fn refuses(row: Option<&Json>) -> Response {
+fn refuses(row: Option<&Json>) -> HttpResponse {
     let mut body = json!({
         "__type": "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException",
         "message": "The conditional request failed",
@@ -142,16 +142,16 @@ fn refuses(row: Option<&Json>) -> Response {
     response(400, &body)
 }
 
-fn fails(status: u16, code: &str, message: &str) -> Response {
+fn fails(status: u16, code: &str, message: &str) -> HttpResponse {
     response(status, &json!({ "__type": alloc::format!("com.amazon.coral.service#{code}"), "Message": message }))
 }
 
-fn lost() -> Result<Response, Outcome> {
+fn lost() -> Result<HttpResponse, Outcome> {
     Err(Outcome::Unknown(Fault::of(FaultKind::Timeout)))
 }
 
 /// The outcome if these are the answers, round by round, and the targets and bodies of all requests.
-fn told(op: Op, answers: impl IntoIterator<Item = Result<Response, Outcome>>) -> (Outcome, Vec<Json>) {
+fn told(op: Op, answers: impl IntoIterator<Item = Result<HttpResponse, Outcome>>) -> (Outcome, Vec<Json>) {
     let mut exchange = begun(op);
     let mut asked = vec![];
     for answer in answers {
@@ -166,7 +166,7 @@ fn told(op: Op, answers: impl IntoIterator<Item = Result<Response, Outcome>>) ->
 }
 
 /// The outcome if the only answer is this.
-fn answered(op: Op, answer: Response) -> Outcome {
+fn answered(op: Op, answer: HttpResponse) -> Outcome {
     told(op, [Ok(answer)]).0
 }
 

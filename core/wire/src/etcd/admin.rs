@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use leasehold_core::op::Outcome;
 
 use super::txn::misfit;
-use super::{Request, Response, classify};
+use super::{HttpResponse, Request, classify};
 use crate::dynamodb::json::{digits, object};
 
 /// The status of a member, by its own word.
@@ -32,7 +32,7 @@ impl Status {
 
     /// # Errors
     /// It was not told.
-    pub fn read(response: &Response) -> Result<Self, Outcome> {
+    pub fn read(response: &HttpResponse) -> Result<Self, Outcome> {
         let fields = fields(response)?;
         let text = |name: &str| fields.get(name).and_then(Json::as_str);
         let number = |name: &str| text(name).and_then(digits);
@@ -55,7 +55,7 @@ pub fn ask_alarms() -> Request {
 ///
 /// # Errors
 /// They were not told.
-pub fn alarms(response: &Response) -> Result<Vec<String>, Outcome> {
+pub fn alarms(response: &HttpResponse) -> Result<Vec<String>, Outcome> {
     let fields = fields(response)?;
     let alarms = fields.get("alarms").and_then(Json::as_array).into_iter().flatten();
     let mut kinds: Vec<String> =
@@ -74,7 +74,7 @@ pub fn ask_members() -> Request {
 ///
 /// # Errors
 /// It was not told.
-pub fn members(response: &Response) -> Result<usize, Outcome> {
+pub fn members(response: &HttpResponse) -> Result<usize, Outcome> {
     let fields = fields(response)?;
     let members = fields.get("members").and_then(Json::as_array).ok_or_else(misfit)?;
     let votes = |member: &&Json| member.get("isLearner").and_then(Json::as_bool) != Some(true);
@@ -85,7 +85,7 @@ fn question(path: &'static str, body: &[u8]) -> Request {
     Request { path, body: body.to_vec(), writes: false }
 }
 
-fn fields(response: &Response) -> Result<Map<String, Json>, Outcome> {
+fn fields(response: &HttpResponse) -> Result<Map<String, Json>, Outcome> {
     match response.status {
         200 => object(&response.body).map_err(|_| misfit()),
         _ => Err(classify(response)),

@@ -7,7 +7,7 @@ use leasehold_core::Resource;
 use leasehold_core::op::Outcome;
 
 use super::txn::{Draft, Row, RowVersion, misfit};
-use super::{Request, Response, Session, one};
+use super::{HttpResponse, Request, Session, one};
 use crate::cas::{Answer, Ask, Item};
 
 /// The request that asks this of the item `name`.
@@ -31,7 +31,7 @@ pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
 }
 
 /// Reads the answer to [`request`]; where there is none, this is what is known of the request.
-pub fn answer(session: &Session, name: &Resource, ask: Ask<'_>, response: Result<&Response, Outcome>) -> Answer {
+pub fn answer(session: &Session, name: &Resource, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
     let txn = match response.and_then(|response| one(response, &[key(session, name)])) {
         Ok((txn, _)) => txn,
         Err(outcome) => return Answer::Failed(outcome),

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
-use super::Response;
+use super::HttpResponse;
 use crate::dynamodb::json::object;
 use crate::errors::{Known, Means, known};
 use crate::redis::said;
@@ -73,7 +73,7 @@ pub(crate) fn table() -> impl Iterator<Item = (String, Known)> {
 }
 
 /// Judges a response whose status is not 200. Credentials that are refused may be asked for again.
-pub fn classify(response: &Response) -> Outcome {
+pub fn classify(response: &HttpResponse) -> Outcome {
     let fields = object(&response.body).unwrap_or_default();
     let text = |name| fields.get(name).and_then(Json::as_str);
     let message = text("message").or_else(|| text("error")).unwrap_or_default();

@@ -10,7 +10,7 @@ use leasehold_core::op::{Denial, LockOp, Op, Outcome, Refusal};
 
 use super::memory::Memory;
 use super::txn::{self, Draft, Position, Row, Txn, misfit};
-use super::{Request, Response, Session};
+use super::{HttpResponse, Request, Session};
 use crate::decide::{Shown, Tries, carried_out, decide};
 use crate::exchange::{self, Progress, Round};
 
@@ -94,14 +94,14 @@ impl Exchange {
 
 impl exchange::Exchange for Exchange {
     type Ask = Request;
-    type Heard = Response;
+    type Heard = HttpResponse;
     type Memory = Memory;
 
     fn requests(&self) -> &[Request] {
         self.round.requests()
     }
 
-    fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<Response, Outcome>>) -> Progress {
+    fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<HttpResponse, Outcome>>) -> Progress {
         let mut drafts = Vec::new();
         for (legs, answer) in self.round.take(answers) {
             let keys: Vec<&[String]> =

@@ -14,7 +14,7 @@ use leasehold_core::{Monotonic, Resource};
 
 use super::record::{NOW, Row};
 use super::txn::misfit;
-use super::{Request, Response, Session, classify};
+use super::{HttpResponse, Request, Session, classify};
 use crate::dynamodb::json::object;
 use crate::listing::Page;
 
@@ -40,7 +40,7 @@ impl Session {
     ///
     /// # Errors
     /// The keys could not be read.
-    pub fn listed(&self, response: &Response, unix_ms: u64) -> Result<Page, Outcome> {
+    pub fn listed(&self, response: &HttpResponse, unix_ms: u64) -> Result<Page, Outcome> {
         if response.status != 200 {
             return Err(classify(response));
         }

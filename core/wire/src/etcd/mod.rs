@@ -13,13 +13,13 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::etcd::{Memory, Request, Response, Session};
-//! use leasehold_wire::{Exchange as _, Progress};
+//! use leasehold_wire::etcd::{Memory, Request, Session};
+//! use leasehold_wire::{Exchange as _, HttpResponse, Progress};
 //!
 //! // A real host posts the body to the path, and has timeouts.
-//! fn post(request: &Request) -> Result<Response, Outcome> {
+//! fn post(request: &Request) -> Result<HttpResponse, Outcome> {
 //!     assert_eq!(request.path, "/v3/kv/txn");
-//!     Ok(Response { status: 200, body: br#"{"succeeded": true, "responses": [{"response_range": {}}]}"#.to_vec() })
+//!     Ok(HttpResponse::new(200, br#"{"succeeded": true, "responses": [{"response_range": {}}]}"#.to_vec()))
 //! }
 //!
 //! let session = Session::new("leasehold/");
@@ -68,6 +68,7 @@ pub use watch::Watched;
 
 use crate::dynamodb::json::object;
 use crate::exchange::Repeat;
+use crate::http::HttpResponse;
 use txn::{Draft, Txn, misfit};
 
 /// A request to be sent by `POST`. `Debug` does not show the body, which names attempts and may hold a password.
@@ -84,21 +85,6 @@ pub struct Request {
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} with {} bytes", self.path, self.body.len())
-    }
-}
-
-/// A response. `Debug` does not show the body.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Response {
-    /// The HTTP status.
-    pub status: u16,
-    /// The body; more than 1 MiB is not read.
-    pub body: Vec<u8>,
-}
-
-impl fmt::Debug for Response {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "status {} with {} bytes", self.status, self.body.len())
     }
 }
 
@@ -131,7 +117,7 @@ impl Session {
     }
 
     /// Something to do before a request that got this response is sent once more; `None` where that would not help.
-    pub fn repeat(&self, response: &Response) -> Option<Repeat> {
+    pub fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
         let is_refused = |outcome| matches!(outcome, Outcome::NotApplied(Refusal::NeedsCredentials(_)));
         (response.status != 200 && is_refused(classify(response))).then_some(Repeat::FreshCredentials)
     }
@@ -151,7 +137,7 @@ impl Session {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, response: &Response) -> Result<Found, Outcome> {
+    pub fn found(&self, response: &HttpResponse) -> Result<Found, Outcome> {
         let (txn, position) = one(response, &[self.marker_key()])?;
         let text = txn.rows.into_iter().next().and_then(|row| row.value).unwrap_or_default();
         let run = position.and_then(|position| RunId::new(&position.cluster.to_string()));
@@ -169,7 +155,7 @@ impl Session {
     ///
     /// # Errors
     /// It was not, or nobody knows.
-    pub fn marked(&self, response: &Response) -> Result<bool, Outcome> {
+    pub fn marked(&self, response: &HttpResponse) -> Result<bool, Outcome> {
         one(response, &[]).map(|(txn, _)| txn.succeeded)
     }
 
@@ -187,7 +173,7 @@ impl Session {
 }
 
 /// The answer to one transaction, which reads these keys.
-fn one(response: &Response, keys: &[String]) -> Result<(Txn, Option<txn::Position>), Outcome> {
+fn one(response: &HttpResponse, keys: &[String]) -> Result<(Txn, Option<txn::Position>), Outcome> {
     let (txns, position) = txn::parse(response, &[keys])?;
     Ok((txns.into_iter().next().ok_or_else(misfit)?, position))
 }
@@ -196,7 +182,7 @@ fn one(response: &Response, keys: &[String]) -> Result<(Txn, Option<txn::Positio
 ///
 /// # Errors
 /// The login was refused, or failed.
-pub fn token(response: &Response) -> Result<String, Outcome> {
+pub fn token(response: &HttpResponse) -> Result<String, Outcome> {
     if response.status != 200 {
         return Err(classify(response));
     }

@@ -26,12 +26,12 @@ struct Etcd {
 }
 
 impl Etcd {
-    fn post(&mut self, request: &Request) -> Response {
+    fn post(&mut self, request: &Request) -> HttpResponse {
         self.requests += 1;
         let body: Json = serde_json::from_slice(&request.body).unwrap();
         let mut answer = self.txn(&body);
         answer["header"] = json!({ "cluster_id": "7", "revision": self.revision.to_string() });
-        Response { status: 200, body: answer.to_string().into_bytes() }
+        HttpResponse::new(200, answer.to_string().into_bytes())
     }
 
     fn txn(&mut self, body: &Json) -> Json {
@@ -343,7 +343,7 @@ fn a_stream_tells_of_releases_and_of_its_end() {
 fn odd_answers_are_no_grants() {
     for body in ["{}", "[]", "{\"succeeded\":1,\"header\":{}}", "{\"header\":{},\"responses\":[]}", "<html>"] {
         let mut exchange = begin(acquire(1, None, false), NOW);
-        let odd = Response { status: 200, body: body.as_bytes().to_vec() };
+        let odd = HttpResponse::new(200, body.as_bytes().to_vec());
         let Progress::Done(outcomes) = exchange.answers(&mut Memory::default(), vec![Ok(odd)]) else {
             panic!("{body} is no answer")
         };
@@ -373,7 +373,7 @@ fn values_written_by_others_are_corrupt_and_unknown_fields_are_kept() {
 fn errors_say_if_the_request_was_applied() {
     let of = |status: u16, code: u64, message: &str| {
         let body = json!({ "error": message, "code": code, "message": message }).to_string().into_bytes();
-        classify(&Response { status, body })
+        classify(&HttpResponse::new(status, body))
     };
     let denied = |outcome: &Outcome| match outcome {
         Outcome::NotApplied(Refusal::Denied(denial)) => Some(denial.kind),
@@ -390,10 +390,9 @@ fn errors_say_if_the_request_was_applied() {
     for message in ["etcdserver: request timed out", "etcdserver: leader changed", "etcdserver: no leader"] {
         assert!(matches!(of(503, 14, message), Outcome::Unknown(_)), "{message}");
     }
-    let named =
-        Response { status: 400, body: b"CommonName of client sending a request against gateway will be".to_vec() };
+    let named = HttpResponse::new(400, b"CommonName of client sending a request against gateway will be".to_vec());
     assert_eq!(denied(&classify(&named)), Some(DenialKind::Permission));
-    assert!(matches!(classify(&Response { status: 502, body: b"<html>".to_vec() }), Outcome::Unknown(_)));
+    assert!(matches!(classify(&HttpResponse::new(502, b"<html>".to_vec())), Outcome::Unknown(_)));
 }
 
 fn decode(text: &str) -> Vec<u8> {

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use leasehold_core::op::{Fault, FaultKind, Outcome};
 
-use super::{Request, Response, classify};
+use super::{HttpResponse, Request, classify};
 use crate::dynamodb::json::{digits, object};
 
 /// A key, as it was read or written last.
@@ -99,7 +99,7 @@ impl Draft {
 ///
 /// # Errors
 /// The meaning of an answer that holds no result. One that does not show the keys that it should is no refusal.
-pub(super) fn parse(response: &Response, keys: &[&[String]]) -> Result<(Vec<Txn>, Option<Position>), Outcome> {
+pub(super) fn parse(response: &HttpResponse, keys: &[&[String]]) -> Result<(Vec<Txn>, Option<Position>), Outcome> {
     if response.status != 200 {
         return Err(classify(response));
     }

@@ -11,7 +11,7 @@ use sha2::Sha256;
 
 use super::errors::tag;
 use super::requests::decoded;
-use super::{Request, Response};
+use super::{HttpResponse, Request};
 
 /// The headers that a signature names by their place, between those of the length and of ranges.
 const PLACES: [&str; 6] = ["content-md5", "content-type", "date", "if-modified-since", "if-match", "if-none-match"];
@@ -69,15 +69,15 @@ const OTHER_TENANT: &str =
     "the identity is of another tenant than the account: set AZURE_TENANT_ID, or log in to that tenant";
 
 /// The advice for a refusal with this code.
-pub(super) fn hint(code: &str, response: &Response) -> Option<&'static str> {
+pub(super) fn hint(code: &str, response: &HttpResponse) -> Option<&'static str> {
     let detail = tag(&response.body, "AuthenticationErrorDetail").unwrap_or_default();
     let fits = |(known, part, _): &&(&str, &str, &str)| *known == code && detail.contains(part);
     HINTS.iter().find(fits).map(|(_, _, advice)| *advice)
 }
 
 /// The value of the header `authorization` with the key of an account; `None` for a key that is none. The request has
-/// its date already, see [`set_date`](super::set_date).
-pub fn with_account_key(request: &Request, account: &str, key: &str) -> Option<String> {
+/// its date already, see `set_date`.
+pub(super) fn with_account_key(request: &Request, account: &str, key: &str) -> Option<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&STANDARD.decode(key).ok()?).ok()?;
     mac.update(to_sign(request, account)?.as_bytes());
     Some(format!("SharedKey {account}:{}", STANDARD.encode(mac.finalize().into_bytes())))
@@ -107,19 +107,20 @@ fn to_sign(request: &Request, account: &str) -> Option<String> {
 }
 
 /// The query of a request with a shared access signature, which may begin with a question mark.
-pub fn with_signature(request: &Request, signature: &str) -> String {
+pub(super) fn with_signature(request: &Request, signature: &str) -> String {
     let signature = signature.trim().trim_start_matches('?');
     if request.query.is_empty() { signature.into() } else { format!("{}&{signature}", request.query) }
 }
 
 /// Tells if a signature was refused for its date alone.
-pub(super) fn is_time_wrong(response: &Response) -> bool {
+pub(super) fn is_time_wrong(response: &HttpResponse) -> bool {
     core::str::from_utf8(&response.body).is_ok_and(|said| said.contains("Request date header"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Service, Session, set_date};
+    use super::super::cosmos::set_date;
+    use super::super::{Service, Session};
     use super::*;
 
     #[test]
@@ -147,7 +148,7 @@ mod tests {
         ] {
             let body = format!("<Error><AuthenticationErrorDetail>{detail}</AuthenticationErrorDetail></Error>");
             let headers = [("x-ms-error-code".into(), code.into())].into();
-            let outcome = session.classify(&Response { status: 403, headers, body: body.into_bytes() });
+            let outcome = session.classify(&HttpResponse { status: 403, headers, body: body.into_bytes() });
             let told = format!("{outcome:?}");
             assert!(told.contains(advice) && told.contains(code) && !told.contains("hunter2"), "{told}");
         }

@@ -9,7 +9,7 @@ use leasehold_core::op::Outcome;
 use super::errors::Heard;
 use super::memory::Row;
 use super::requests::Version;
-use super::{Key, Request, Response, Session};
+use super::{HttpResponse, Key, Request, Session};
 use crate::cas::{Answer, Ask, Item};
 
 /// The folder of items below the prefix.
@@ -28,7 +28,7 @@ pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
 }
 
 /// Reads the answer to [`request`]; where there is none, this is what is known of the request.
-pub fn answer(session: &Session, ask: Ask<'_>, response: Result<&Response, Outcome>) -> Answer {
+pub fn answer(session: &Session, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
     let heard = match ask {
         Ask::Read => session.heard_read(response),
         Ask::Write { .. } => session.heard_write(response),

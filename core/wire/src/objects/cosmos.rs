@@ -17,7 +17,7 @@ use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 
 use super::errors::misfit;
 use super::requests::{Version, decoded, encoded};
-use super::{Method, Request, Response, Service, Session};
+use super::{HttpResponse, Method, Request, Service, Session};
 use crate::dynamodb::json::object;
 use crate::sigv4::write_http_date;
 
@@ -94,7 +94,7 @@ pub(super) fn page(root: &str, prefix: &str, after: &str, most: u32) -> Request 
 }
 
 /// The keys in the answer to [`page`].
-pub(super) fn keys(response: &Response) -> Result<Vec<String>, Outcome> {
+pub(super) fn keys(response: &HttpResponse) -> Result<Vec<String>, Outcome> {
     let fields = object(&response.body).map_err(|_| misfit())?;
     let ids = fields.get("Documents").and_then(Json::as_array).ok_or_else(misfit)?;
     Ok(ids.iter().filter_map(|id| id.as_str().map(key)).collect())
@@ -105,7 +105,7 @@ pub(super) fn is_query(request: &Request) -> bool {
 }
 
 /// Tells if a signature was refused for its date alone.
-pub(super) fn is_time_wrong(response: &Response) -> bool {
+pub(super) fn is_time_wrong(response: &HttpResponse) -> bool {
     core::str::from_utf8(&response.body).is_ok_and(|said| said.contains("not valid at the current time"))
 }
 
@@ -129,12 +129,12 @@ pub fn with_key(method: Method, path: &str, date: &str, key: &str) -> Option<Str
 }
 
 /// The value of the header `authorization` for a request with a token of Entra ID.
-pub fn with_token(token: &str) -> String {
+pub(super) fn with_token(token: &str) -> String {
     encoded(&format!("type=aad&ver=1.0&sig={token}"))
 }
 
 /// Sets the date of a request to Azure, which its signature needs.
-pub fn set_date(request: &mut Request, unix_ms: u64) {
+pub(super) fn set_date(request: &mut Request, unix_ms: u64) {
     request.headers.retain(|(name, _)| *name != "x-ms-date");
     request.headers.push(("x-ms-date", write_http_date(unix_ms)));
 }
@@ -159,7 +159,7 @@ impl Session {
     ///
     /// # Errors
     /// It could not be read.
-    pub fn properties(&self, response: &Response) -> Result<Properties, Outcome> {
+    pub fn properties(&self, response: &HttpResponse) -> Result<Properties, Outcome> {
         let fields = self.fields(response)?;
         let consistency = fields.get("userConsistencyPolicy").and_then(|policy| policy.get("defaultConsistencyLevel"));
         Ok(Properties {
@@ -184,7 +184,7 @@ impl Session {
     ///
     /// # Errors
     /// It could not be read, or locks cannot be kept there.
-    pub fn check_container(&self, response: &Response) -> Result<(), Outcome> {
+    pub fn check_container(&self, response: &HttpResponse) -> Result<(), Outcome> {
         let fields = self.fields(response)?;
         let refused = |what: &str| Err(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, what))));
         let paths = fields.get("partitionKey").and_then(|key| key.get("paths")).and_then(Json::as_array);
@@ -199,7 +199,7 @@ impl Session {
         Ok(())
     }
 
-    fn fields(&self, response: &Response) -> Result<serde_json::Map<String, Json>, Outcome> {
+    fn fields(&self, response: &HttpResponse) -> Result<serde_json::Map<String, Json>, Outcome> {
         debug_assert_eq!(self.service, Service::CosmosDb);
         if response.status != 200 {
             return Err(self.classify(response));

@@ -11,7 +11,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal}
 use super::memory::Row;
 use super::refusals::{self, Meaning};
 use super::requests::Version;
-use super::{Response, Service, Session, azure, cosmos};
+use super::{HttpResponse, Service, Session, azure, cosmos};
 use crate::dynamodb::json::object;
 use crate::errors::Means;
 use crate::exchange::Repeat;
@@ -38,7 +38,7 @@ enum Passing {
 }
 
 impl Session {
-    pub(super) fn heard_read(&self, answer: Result<&Response, Outcome>) -> Heard {
+    pub(super) fn heard_read(&self, answer: Result<&HttpResponse, Outcome>) -> Heard {
         let response = match answer {
             Ok(response) => response,
             Err(outcome) => return Heard::Failed(unanswered(outcome)),
@@ -53,7 +53,7 @@ impl Session {
         }
     }
 
-    pub(super) fn heard_write(&self, answer: Result<&Response, Outcome>) -> Heard {
+    pub(super) fn heard_write(&self, answer: Result<&HttpResponse, Outcome>) -> Heard {
         let response = match answer {
             Ok(response) => response,
             Err(outcome) => return Heard::Failed(unanswered(outcome)),
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    fn meaning(&self, response: &Response) -> Meaning {
+    fn meaning(&self, response: &HttpResponse) -> Meaning {
         match self.service {
             Service::CosmosDb => {
                 let number = response.header("x-ms-substatus").unwrap_or_default();
@@ -80,14 +80,14 @@ impl Session {
         }
     }
 
-    fn body(&self, response: &Response) -> Vec<u8> {
+    fn body(&self, response: &HttpResponse) -> Vec<u8> {
         match self.service {
             Service::S3 | Service::AzureBlob | Service::Gcs => response.body.clone(),
             Service::CosmosDb => cosmos::written(&response.body),
         }
     }
 
-    fn version(&self, response: &Response) -> Option<Version> {
+    fn version(&self, response: &HttpResponse) -> Option<Version> {
         let text = match self.service {
             Service::S3 | Service::AzureBlob | Service::CosmosDb => response.header("etag").map(ToString::to_string),
             // The answer to an upload tells it in its body.
@@ -99,7 +99,7 @@ impl Session {
     }
 
     /// Tells an object that is missing from a bucket that is.
-    fn is_object_missing(&self, response: &Response) -> bool {
+    fn is_object_missing(&self, response: &HttpResponse) -> bool {
         match self.service {
             Service::S3 => self.code(response) == "NoSuchKey",
             Service::AzureBlob => self.code(response) == "BlobNotFound",
@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// The service's own name of an error; for Google its reason.
-    pub(super) fn code(&self, response: &Response) -> String {
+    pub(super) fn code(&self, response: &HttpResponse) -> String {
         let code = match self.service {
             Service::S3 => tag(&response.body, "Code").map(ToString::to_string),
             Service::Gcs if self.is_xml => tag(&response.body, "Code").map(ToString::to_string),
@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// Judges a response that is neither success nor a lost race.
-    pub(super) fn classify(&self, response: &Response) -> Outcome {
+    pub(super) fn classify(&self, response: &HttpResponse) -> Outcome {
         let code = self.code(response);
         let told = match code.as_str() {
             "" => format!("HTTP status {}", response.status),
@@ -167,14 +167,14 @@ impl Session {
     }
 
     /// Something to do before a request that got this response is sent once more; `None` where that would not help.
-    pub fn repeat(&self, response: &Response) -> Option<Repeat> {
+    pub fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
         match self.passing(response)? {
             Passing::Credentials => Some(Repeat::FreshCredentials),
             Passing::Clock => response.header("date").and_then(http_date).map(Repeat::ServerTime),
         }
     }
 
-    fn passing(&self, response: &Response) -> Option<Passing> {
+    fn passing(&self, response: &HttpResponse) -> Option<Passing> {
         if !(400..=403).contains(&response.status) {
             return None;
         }
@@ -215,7 +215,7 @@ impl Session {
         }
     }
 
-    fn elsewhere(response: &Response) -> String {
+    fn elsewhere(response: &HttpResponse) -> String {
         match response.header("x-amz-bucket-region") {
             Some(region) => format!("the bucket is in another region: write ?region={} into the url", said(region)),
             None => "the bucket is elsewhere: write its region or endpoint into the url".into(),
@@ -224,7 +224,7 @@ impl Session {
 }
 
 const NO_LONGER_VALID: &str = "the credentials are refused, or have expired";
-fn is_about_object_lock(response: &Response) -> bool {
+fn is_about_object_lock(response: &HttpResponse) -> bool {
     tag(&response.body, "Message").is_some_and(|said| said.contains("Object Lock"))
 }
 

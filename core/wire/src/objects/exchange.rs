@@ -7,7 +7,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Op, Outco
 
 use super::errors::{Heard, misfit};
 use super::memory::{Memory, Row, marker_body, marker_text};
-use super::{Key, LONG_NAME, Properties, Request, Response, Session};
+use super::{HttpResponse, Key, LONG_NAME, Properties, Request, Session};
 use crate::decide::{Shown, Tries, carried_out, decide};
 use crate::exchange::{self, Progress, Round};
 
@@ -130,14 +130,14 @@ impl Exchange {
 
 impl exchange::Exchange for Exchange {
     type Ask = Request;
-    type Heard = Response;
+    type Heard = HttpResponse;
     type Memory = Memory;
 
     fn requests(&self) -> &[Request] {
         self.round.requests()
     }
 
-    fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<Response, Outcome>>) -> Progress {
+    fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<HttpResponse, Outcome>>) -> Progress {
         for (at, answer) in self.round.take(answers) {
             let Some(leg) = self.legs.get_mut(at) else { continue };
             match leg.heard(&self.session, answer, memory, self.unix_ms) {
@@ -156,7 +156,7 @@ impl Leg {
     fn heard(
         &mut self,
         session: &Session,
-        answer: Result<Response, Outcome>,
+        answer: Result<HttpResponse, Outcome>,
         memory: &mut Memory,
         unix_ms: u64,
     ) -> Next {

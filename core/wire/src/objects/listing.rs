@@ -10,7 +10,7 @@ use leasehold_core::op::Outcome;
 
 use super::errors::{Heard, misfit, tags};
 use super::requests::decoded;
-use super::{END, LONG_NAME, Request, Response, Service, Session, cosmos};
+use super::{END, HttpResponse, LONG_NAME, Request, Service, Session, cosmos};
 use crate::dynamodb::json::object;
 use crate::listing::PAGE;
 
@@ -36,7 +36,7 @@ impl Session {
     ///
     /// # Errors
     /// The names could not be read.
-    pub fn listed(&self, response: &Response) -> Result<Names, Outcome> {
+    pub fn listed(&self, response: &HttpResponse) -> Result<Names, Outcome> {
         if response.status != 200 {
             return Err(self.classify(response));
         }
@@ -81,7 +81,7 @@ impl Session {
     ///
     /// # Errors
     /// It could not be read.
-    pub fn name_in(&self, response: &Response) -> Result<Option<Resource>, Outcome> {
+    pub fn name_in(&self, response: &HttpResponse) -> Result<Option<Resource>, Outcome> {
         match self.heard_read(Ok(response)) {
             Heard::Read(row) => {
                 let fields = row.body.and_then(|body| object(&body).ok());
@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    pub(super) fn xml<'a>(&self, response: &'a Response, root: &str) -> Result<&'a str, Outcome> {
+    pub(super) fn xml<'a>(&self, response: &'a HttpResponse, root: &str) -> Result<&'a str, Outcome> {
         core::str::from_utf8(&response.body).ok().filter(|text| text.contains(root)).ok_or_else(misfit)
     }
 }

@@ -15,14 +15,14 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::objects::{Memory, Method, Request, Response, Service, Session};
-//! use leasehold_wire::{Exchange as _, Progress};
+//! use leasehold_wire::objects::{Memory, Method, Request, Service, Session};
+//! use leasehold_wire::{Exchange as _, HttpResponse, Progress};
 //!
 //! // A real host signs the request, sends it, and has timeouts.
-//! fn send(request: &Request) -> Result<Response, Outcome> {
+//! fn send(request: &Request) -> Result<HttpResponse, Outcome> {
 //!     assert_eq!((request.method, request.path.as_str()), (Method::Get, "/locks/prod/lock/invoice%252F42.json"));
 //!     let body = b"<Error><Code>NoSuchKey</Code></Error>".to_vec();
-//!     Ok(Response { status: 404, headers: Vec::new(), body })
+//!     Ok(HttpResponse::new(404, body))
 //! }
 //!
 //! let session = Session::new(Service::S3, "/locks", "prod/");
@@ -50,6 +50,7 @@ mod memory;
 mod refusals;
 mod requests;
 mod settings;
+mod signing;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -65,18 +66,19 @@ use leasehold_core::Resource;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{LockOp, Outcome, Refusal};
 
-pub use azure::{with_account_key, with_signature};
-pub use cosmos::{Properties, set_date, with_key, with_token};
+pub use cosmos::{Properties, with_key};
 pub use exchange::Exchange;
 pub use listing::Names;
 pub use memory::Memory;
 pub(crate) use refusals::tables as known;
 pub use settings::{Harm, Question, Setting};
+pub use signing::{Right, Signed};
 pub use trial::{Race, Trial, Verdict};
 
 use errors::{Heard, misfit};
 use requests::Version;
 
+use crate::http::HttpResponse;
 use crate::sigv4::hex;
 
 /// The folder of locks below the prefix.
@@ -166,45 +168,6 @@ impl fmt::Debug for Request {
     }
 }
 
-/// A response. `Debug` does not show the body.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Response {
-    /// The HTTP status.
-    pub status: u16,
-    /// Those of [`Response::HEADERS`] that came, with names in lowercase.
-    pub headers: Vec<(String, String)>,
-    /// The body; more than 1 MiB is not read.
-    pub body: Vec<u8>,
-}
-
-impl Response {
-    /// The headers that are looked at.
-    pub const HEADERS: [&str; 12] = [
-        "etag",
-        "x-goog-generation",
-        "x-ms-error-code",
-        "x-ms-substatus",
-        "x-ms-continuation",
-        "x-ms-version-id",
-        "x-ms-has-immutability-policy",
-        "x-ms-has-legal-hold",
-        "x-amz-bucket-region",
-        "x-amz-version-id",
-        "x-amz-expiration",
-        "date",
-    ];
-
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
-    }
-}
-
-impl fmt::Debug for Response {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "status {} with {} bytes", self.status, self.body.len())
-    }
-}
-
 /// The quorum membership that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Found {
@@ -265,7 +228,7 @@ impl Session {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, response: &Response) -> Result<Found, Outcome> {
+    pub fn found(&self, response: &HttpResponse) -> Result<Found, Outcome> {
         match self.heard_read(Ok(response)) {
             Heard::Read(row) => {
                 let text = row.body.as_deref().map_or_else(|| Ok(String::new()), memory::marker_text);
@@ -288,7 +251,7 @@ impl Session {
     ///
     /// # Errors
     /// It was not, or nobody knows.
-    pub fn marked(&self, response: &Response) -> Result<bool, Outcome> {
+    pub fn marked(&self, response: &HttpResponse) -> Result<bool, Outcome> {
         match self.heard_write(Ok(response)) {
             Heard::Written(_) => Ok(true),
             Heard::Raced => Ok(false),

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use leasehold_core::op::Outcome;
 
 use super::errors::{misfit, tags};
-use super::{END, Method, Request, Response, Service, Session};
+use super::{END, HttpResponse, Method, Request, Service, Session};
 use crate::dynamodb::json::object;
 use crate::redis::said;
 
@@ -126,7 +126,7 @@ impl Session {
     ///
     /// # Errors
     /// It could not be read.
-    pub fn harms(&self, question: &Question, response: &Response) -> Result<Vec<Harm>, Outcome> {
+    pub fn harms(&self, question: &Question, response: &HttpResponse) -> Result<Vec<Harm>, Outcome> {
         let is_unset = self.service == Service::S3 && response.status == 404;
         if is_unset
             && ["ObjectLockConfigurationNotFoundError", "NoSuchLifecycleConfiguration"].contains(&&*self.code(response))
@@ -167,7 +167,7 @@ impl Session {
     }
 
     /// Reads what the answer to a write tells of the settings, which needs no right but that to write.
-    pub fn harms_of_write(&self, response: &Response) -> Vec<Harm> {
+    pub fn harms_of_write(&self, response: &HttpResponse) -> Vec<Harm> {
         let version = |name| response.header(name).filter(|version| *version != "null");
         let mut harms = Vec::new();
         match self.service {
@@ -276,12 +276,12 @@ mod tests {
         Session::new(service, root, "leasehold/")
     }
 
-    fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+    fn response(status: u16, headers: &[(&str, &str)], body: &str) -> HttpResponse {
         let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Response { status, headers, body: body.into() }
+        HttpResponse { status, headers, body: body.into() }
     }
 
-    fn harms(service: Service, setting: Setting, answer: &Response) -> Vec<Harm> {
+    fn harms(service: Service, setting: Setting, answer: &HttpResponse) -> Vec<Harm> {
         let session = session(service);
         let questions = session.questions();
         let question = questions.iter().find(|question| question.settings.contains(&setting)).unwrap();

@@ -54,7 +54,7 @@ impl Bucket {
         vec![(name.into(), value.to_string())]
     }
 
-    fn answer(&mut self, request: &Request) -> Response {
+    fn answer(&mut self, request: &Request) -> HttpResponse {
         self.requests += 1;
         if let Some((_, act)) = self.meanwhile.take_if(|(at, _)| *at == self.requests) {
             act(self);
@@ -84,14 +84,14 @@ impl Bucket {
                     fields["_etag"] = format!("\"{version}\"").into();
                     fields["_ts"] = 1.into();
                     let body = fields.to_string().into_bytes();
-                    Response { status: 200, headers: Self::header(named, shown(*version)), body }
+                    HttpResponse { status: 200, headers: Self::header(named, shown(*version)), body }
                 }
                 (Some((version, body)), _) => {
-                    Response { status: 200, headers: Self::header(named, shown(*version)), body: body.clone() }
+                    HttpResponse { status: 200, headers: Self::header(named, shown(*version)), body: body.clone() }
                 }
                 (None, Service::S3) => response(404, "<Error><Code>NoSuchKey</Code></Error>"),
                 (None, Service::AzureBlob) => {
-                    Response { headers: Self::header("x-ms-error-code", "BlobNotFound"), ..response(404, "") }
+                    HttpResponse { headers: Self::header("x-ms-error-code", "BlobNotFound"), ..response(404, "") }
                 }
                 (None, Service::Gcs) => response(404, "No such object: locks/a"),
                 (None, Service::CosmosDb) => response(404, r#"{"code":"NotFound"}"#),
@@ -122,11 +122,11 @@ impl Bucket {
             (true, _, _) => {
                 let version = self.put(&key, &body);
                 let shown = if self.service == Service::Gcs { version.to_string() } else { format!("\"{version}\"") };
-                Response { status: 200, headers: Self::header(named, shown), body: Vec::new() }
+                HttpResponse { status: 200, headers: Self::header(named, shown), body: Vec::new() }
             }
             (false, Service::CosmosDb, "0") => response(409, r#"{"code":"Conflict"}"#),
             (false, Service::AzureBlob, "0") => {
-                Response { headers: Self::header("x-ms-error-code", "BlobAlreadyExists"), ..response(409, "") }
+                HttpResponse { headers: Self::header("x-ms-error-code", "BlobAlreadyExists"), ..response(409, "") }
             }
             (false, _, _) => response(412, ""),
         }
@@ -191,8 +191,8 @@ fn session(service: Service) -> Session {
     Session::new(service, root, "prod/")
 }
 
-fn response(status: u16, body: &str) -> Response {
-    Response { status, headers: Vec::new(), body: body.as_bytes().to_vec() }
+fn response(status: u16, body: &str) -> HttpResponse {
+    HttpResponse::new(status, body.as_bytes().to_vec())
 }
 
 fn nonce(of: u8) -> Nonce {
@@ -391,7 +391,7 @@ fn pages_of_names_are_read() {
     let cosmos = session(Service::CosmosDb);
     let headers = vec![("x-ms-continuation".into(), "t~1".into())];
     let page = r#"{"Documents":["prod:lock:b=2F.json","prod:quorum.json"]}"#;
-    let names = cosmos.listed(&Response { headers, ..response(200, page) }).unwrap();
+    let names = cosmos.listed(&HttpResponse { headers, ..response(200, page) }).unwrap();
     assert_eq!((&names.names[..], names.next.as_deref()), (&[Resource::new("b/").unwrap()][..], Some(&b"t~1"[..])));
     let asked = cosmos.list("b/", b"t~1");
     assert!(!asked.writes() && asked.headers.contains(&("x-ms-continuation", "t~1".into())));
@@ -402,7 +402,7 @@ fn pages_of_names_are_read() {
 fn answers_without_success_are_judged() {
     let azure = |status, code: &str| {
         let headers = vec![("x-ms-error-code".to_string(), code.to_string())];
-        (Service::AzureBlob, Response { headers, ..response(status, "") })
+        (Service::AzureBlob, HttpResponse { headers, ..response(status, "") })
     };
     let s3 = |status, code: &str| (Service::S3, response(status, &format!("<Error><Code>{code}</Code></Error>")));
     let gcs = |status, reason: &str| {
@@ -410,10 +410,10 @@ fn answers_without_success_are_judged() {
     };
     let cosmos = |status, more: &str| {
         let headers = vec![("x-ms-substatus".to_string(), more.to_string())];
-        (Service::CosmosDb, Response { headers, ..response(status, r#"{"code":"Some","message":"words"}"#) })
+        (Service::CosmosDb, HttpResponse { headers, ..response(status, r#"{"code":"Some","message":"words"}"#) })
     };
     let late = r#"{"code":"Forbidden","message":"The authorization token is not valid at the current time."}"#;
-    let kind = |(service, response): &(Service, Response)| match session(*service).classify(response) {
+    let kind = |(service, response): &(Service, HttpResponse)| match session(*service).classify(response) {
         Outcome::NotApplied(Refusal::Denied(denial)) => format!("denied {:?}", denial.kind),
         Outcome::NotApplied(Refusal::Throttled(_)) => "throttled".into(),
         Outcome::NotApplied(Refusal::Unavailable(_)) => "unavailable".into(),
@@ -463,7 +463,7 @@ fn answers_without_success_are_judged() {
     ] {
         assert_eq!(kind(&answer), meaning, "{answer:?} {:?}", answer.1.body);
     }
-    let moved = Response { headers: vec![("x-amz-bucket-region".into(), "eu-west-3".into())], ..response(301, "") };
+    let moved = HttpResponse { headers: vec![("x-amz-bucket-region".into(), "eu-west-3".into())], ..response(301, "") };
     assert!(format!("{:?}", session(Service::S3).classify(&moved)).contains("?region=eu-west-3"));
     // A success that shows no version is none.
     for service in ALL {
@@ -521,13 +521,13 @@ fn signatures_are_those_of_cosmos_db() {
     let key = "dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/t4bQtVNw==";
     let path = "/dbs/ToDoList".to_string();
     let mut request = Request { path, ..session(Service::CosmosDb).account() };
-    set_date(&mut request, 1_493_254_272_000);
+    cosmos::set_date(&mut request, 1_493_254_272_000);
     assert!(request.headers.contains(&("x-ms-date", "Thu, 27 Apr 2017 00:51:12 GMT".into())));
     let date = "Thu, 27 Apr 2017 00:51:12 GMT";
     let signed = with_key(Method::Get, &request.path, date, key).unwrap();
     assert_eq!(signed, "type%3Dmaster%26ver%3D1.0%26sig%3Dc09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu%2Bc%2Bc%3D");
     assert_eq!(with_key(Method::Get, &request.path, date, "no base64!"), None);
-    assert_eq!(with_token("a.b"), "type%3Daad%26ver%3D1.0%26sig%3Da.b");
+    assert_eq!(cosmos::with_token("a.b"), "type%3Daad%26ver%3D1.0%26sig%3Da.b");
 }
 
 #[test]

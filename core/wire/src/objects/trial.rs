@@ -11,7 +11,7 @@ use leasehold_core::op::Outcome;
 use super::errors::{Heard, misfit};
 use super::memory::Row;
 use super::requests::Version;
-use super::{Request, Response, Session};
+use super::{HttpResponse, Request, Session};
 
 const BEGIN: &str = "begin";
 const REPLACE: &str = "replace";
@@ -64,7 +64,7 @@ impl Trial {
     }
 
     /// Takes the answer to the last request.
-    pub fn answer(&mut self, answer: Result<&Response, Outcome>) -> Verdict {
+    pub fn answer(&mut self, answer: Result<&HttpResponse, Outcome>) -> Verdict {
         let heard = match &self.step {
             Step::Look | Step::ReadBegun | Step::ReadReplaced(_) => self.session.heard_read(answer),
             Step::Begin | Step::CreateAgain(_) | Step::Replace(_) | Step::ReplaceAgain => {
@@ -156,7 +156,7 @@ impl Race {
     ///
     /// # Errors
     /// The object could not be read.
-    pub fn writes(&self, answer: Result<&Response, Outcome>) -> Result<Vec<Request>, Outcome> {
+    pub fn writes(&self, answer: Result<&HttpResponse, Outcome>) -> Result<Vec<Request>, Outcome> {
         let seen = match self.session.heard_read(answer) {
             Heard::Read(row) => row.version,
             Heard::Failed(outcome) => return Err(outcome),
@@ -171,7 +171,7 @@ impl Race {
     }
 
     /// Tells if this answer says that its write was made.
-    pub fn is_made(&self, answer: Result<&Response, Outcome>) -> bool {
+    pub fn is_made(&self, answer: Result<&HttpResponse, Outcome>) -> bool {
         matches!(self.session.heard_write(answer), Heard::Written(_))
     }
 }

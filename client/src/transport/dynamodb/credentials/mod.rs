@@ -9,10 +9,11 @@ mod roles;
 mod tests;
 
 use std::fmt;
+use std::ops::Deref;
 use std::time::Duration;
 
+use leasehold_wire::sigv4;
 use reqsign_aws_v4::Credential;
-use zeroize::Zeroizing;
 
 pub(crate) use self::environment::Environment;
 pub(super) use crate::transport::credentials::PATIENCE;
@@ -40,9 +41,7 @@ impl Source for Environment {
 /// The keys that requests are signed with.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Keys {
-    pub(crate) access_key_id: String,
-    pub(crate) secret_access_key: Zeroizing<String>,
-    pub(crate) session_token: Option<Zeroizing<String>>,
+    pub(crate) signing: sigv4::Credentials,
     /// In milliseconds since 1970, by the clock of their source; `None` where they do not expire.
     pub(crate) expires_unix_ms: Option<u64>,
     /// The source of the keys, for messages.
@@ -54,13 +53,13 @@ impl Keys {
     /// A part of the keys is empty or has characters that it cannot have. The message does not repeat it.
     fn new(credential: Credential, source: impl Into<String>) -> Result<Self, String> {
         let Credential { access_key_id, secret_access_key, session_token, expires_in } = credential;
-        let secret_access_key = Zeroizing::new(secret_access_key);
-        let session_token = session_token.map(Zeroizing::new).filter(|token| !token.is_empty());
+        let session_token = session_token.filter(|token| !token.is_empty());
+        let signing = sigv4::Credentials { access_key_id, secret_access_key, session_token };
         let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         let parts = [
-            ("access key id", Some(access_key_id.as_str())),
-            ("secret access key", Some(secret_access_key.as_str())),
-            ("session token", session_token.as_ref().map(|token| token.as_str())),
+            ("access key id", Some(signing.access_key_id.as_str())),
+            ("secret access key", Some(signing.secret_access_key.as_str())),
+            ("session token", signing.session_token.as_deref()),
         ];
         for (what, part) in parts {
             if part.is_some_and(|part| !is_plain(part)) {
@@ -68,7 +67,15 @@ impl Keys {
             }
         }
         let expires_unix_ms = expires_in.map(|at| u64::try_from(at.as_second()).unwrap_or(0).saturating_mul(1_000));
-        Ok(Self { access_key_id, secret_access_key, session_token, expires_unix_ms, source: source.into() })
+        Ok(Self { signing, expires_unix_ms, source: source.into() })
+    }
+}
+
+impl Deref for Keys {
+    type Target = sigv4::Credentials;
+
+    fn deref(&self) -> &sigv4::Credentials {
+        &self.signing
     }
 }
 
@@ -78,8 +85,7 @@ impl Expiring for Keys {
     }
 
     fn are_the_same_as(&self, other: &Self) -> bool {
-        (&self.access_key_id, &self.secret_access_key, &self.session_token)
-            == (&other.access_key_id, &other.secret_access_key, &other.session_token)
+        self.signing == other.signing
     }
 
     fn source(&self) -> &str {

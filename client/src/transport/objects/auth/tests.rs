@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold_servers::answers::{Reply, Request as Asked, Server};
-use leasehold_wire::objects::Session;
+use leasehold_wire::objects::{Session, Signed};
+use leasehold_wire::sigv4::Signer;
 use reqsign_core::StaticEnv;
 use tempfile::TempDir;
 
@@ -56,7 +57,7 @@ impl World {
     }
 
     fn auth_of_azure(&self, service: Service) -> Auth {
-        Auth::Azure { service, account: "acme".into(), found: self.source_of_azure(service) }
+        Auth::Azure { account: "acme".into(), found: self.source_of_azure(service) }
     }
 
     /// The header `authorization` of a read.
@@ -77,12 +78,14 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn signed(auth: &Auth, service: Service) -> Result<Signed, Refusal> {
     let root = if service == Service::CosmosDb { "/dbs/a/colls/b" } else { "/locks" };
     let used = block_on(auth.keys(None))?;
-    auth.sign(&Session::new(service, root, "p/").look(), "host", 1_700_000_000_000, &used)
+    let session = Session::new(service, root, "p/");
+    let signed = session.signed(session.look(), "host", auth.right(&used), &mut Signer::new(), 1_700_000_000_000);
+    signed.ok_or_else(|| used.is_no_key())
 }
 
 fn authorization(signed: &Signed) -> String {
-    let found = signed.headers.iter().find(|(name, _)| name == "authorization");
-    found.map(|(_, value)| value.clone()).unwrap_or_default()
+    let found = signed.headers.iter().find(|(name, _)| *name == "authorization");
+    found.map(|(_, value)| value.to_owned()).unwrap_or_default()
 }
 
 /// Answers with a token of Entra ID.

@@ -10,15 +10,15 @@ fn name(text: &str) -> Resource {
     Resource::new(text).unwrap()
 }
 
-fn ok(body: &Json) -> Response {
-    Response { status: 200, date: None, body: body.to_string().into_bytes() }
+fn ok(body: &Json) -> HttpResponse {
+    HttpResponse::new(200, body.to_string().into_bytes())
 }
 
-fn failed(body: Json) -> Response {
-    Response { status: 400, date: None, body: body.to_string().into_bytes() }
+fn failed(body: Json) -> HttpResponse {
+    HttpResponse::new(400, body.to_string().into_bytes())
 }
 
-fn conflict(item: &Json) -> Response {
+fn conflict(item: &Json) -> HttpResponse {
     failed(json!({ "__type": "x#ConditionalCheckFailedException", "Item": item }))
 }
 
@@ -26,7 +26,7 @@ fn sent(update: &Update) -> Json {
     serde_json::from_slice(&request(&settings(), &name("counter"), update.ask()).unwrap().body).unwrap()
 }
 
-fn answered(ask: Ask<'_>, response: &Response) -> Answer {
+fn answered(ask: Ask<'_>, response: &HttpResponse) -> Answer {
     answer(&settings(), &name("counter"), ask, Ok(response))
 }
 

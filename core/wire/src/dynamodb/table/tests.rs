@@ -12,8 +12,8 @@ fn text_of(request: &Request) -> &str {
     core::str::from_utf8(&request.body).unwrap()
 }
 
-fn response(status: u16, body: Json) -> Response {
-    Response { status, date: None, body: body.to_string().into_bytes() }
+fn response(status: u16, body: Json) -> HttpResponse {
+    HttpResponse::new(status, body.to_string().into_bytes())
 }
 
 #[test]

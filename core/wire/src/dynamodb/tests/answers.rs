@@ -27,7 +27,7 @@ fn a_grant_shows_what_was_written() {
 #[test]
 fn a_free_row_whose_floor_is_taken_counts_up() {
     let free = counting(released(row(RIVAL_RVN)), FLOOR + 7);
-    let two = |second: Response| told(acquire(), [Ok(refuses(Some(&free))), Ok(second)]).0;
+    let two = |second: HttpResponse| told(acquire(), [Ok(refuses(Some(&free))), Ok(second)]).0;
     assert_eq!(two(shows(&counting(ours(1), FLOOR + 8))), granted(FLOOR + 8));
     // Another may have come and gone in between: the table counts, not we.
     assert_eq!(two(shows(&counting(ours(1), FLOOR + 99))), granted(FLOOR + 99));

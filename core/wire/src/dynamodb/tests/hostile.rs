@@ -78,7 +78,7 @@ fn any_row() -> impl Strategy<Value = Json> {
     })
 }
 
-fn any_answer() -> impl Strategy<Value = Result<Response, Outcome>> {
+fn any_answer() -> impl Strategy<Value = Result<HttpResponse, Outcome>> {
     let status = prop_oneof![Just(200_u16), Just(400_u16), any::<u16>()];
     let body = prop_oneof![
         any_row().prop_map(|row| shows(&row).body),
@@ -89,7 +89,10 @@ fn any_answer() -> impl Strategy<Value = Result<Response, Outcome>> {
     ];
     let date = prop_oneof![Just(None), ".{0,30}".prop_map(Some)];
     prop_oneof![
-        9 => (status, date, body).prop_map(|(status, date, body)| Ok(Response { status, date, body })),
+        9 => (status, date, body).prop_map(|(status, date, body)| {
+            let headers = date.map(|date| ("date".into(), date)).into_iter().collect();
+            Ok(HttpResponse { status, headers, body })
+        }),
         1 => Just(lost()),
     ]
 }
@@ -151,7 +154,7 @@ proptest! {
             prop::collection::vec(any::<u8>(), 0..60),
         ],
     ) {
-        let response = Response { status, date: None, body };
+        let response = HttpResponse::new(status, body);
         let session = session();
         let _ = session.found(&response);
         let _ = session.marked(Some(&quorum::marker(Phase::Member)), &response);

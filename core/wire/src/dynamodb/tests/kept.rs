@@ -7,7 +7,7 @@ use leasehold_core::op::{Finish, Revoke};
 const WEEK: u64 = UNIX_MS / 1000 + 604_800;
 
 /// The outcome if these are the answers for a lock of this name, and the requests.
-fn told_of(name: &str, op: Op, answers: &[Response]) -> (Outcome, Vec<Json>) {
+fn told_of(name: &str, op: Op, answers: &[HttpResponse]) -> (Outcome, Vec<Json>) {
     let settings = Settings::new("locks").unwrap().expires("expires").unwrap();
     let op = LockOp { resource: Resource::new(name).unwrap(), ..on(op) };
     let mut exchange = Session::new(settings).begin(&[op], UNIX_MS).unwrap();

@@ -51,19 +51,19 @@ fn marked(text: &str) -> Json {
     })
 }
 
-pub(super) fn won() -> Result<Response, Outcome> {
+pub(super) fn won() -> Result<HttpResponse, Outcome> {
     Ok(shows(&counting(ours(1), FLOOR)))
 }
 
-pub(super) fn found(marker: &Marker) -> Result<Response, Outcome> {
+pub(super) fn found(marker: &Marker) -> Result<HttpResponse, Outcome> {
     Ok(reads(&marked(&marker.text())))
 }
 
-fn unmarked() -> Result<Response, Outcome> {
+fn unmarked() -> Result<HttpResponse, Outcome> {
     Ok(response(200, &json!({})))
 }
 
-fn freed() -> Result<Response, Outcome> {
+fn freed() -> Result<HttpResponse, Outcome> {
     Ok(shows(&counting(undone(ours(1)), FLOOR)))
 }
 

@@ -24,7 +24,7 @@ pub(super) fn bodies() -> Vec<Json> {
     bodies
 }
 
-fn won_by(seq: u32) -> Result<Response, Outcome> {
+fn won_by(seq: u32) -> Result<HttpResponse, Outcome> {
     Ok(shows(&counting(ours(seq), FLOOR + 1)))
 }
 

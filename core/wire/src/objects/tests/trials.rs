@@ -17,7 +17,7 @@ fn a_trial_finds_services_that_ignore_conditions() {
             assert_eq!(verdict, Verdict::Sound, "{service:?}");
         }
         // The answers of one that writes whatever the condition is.
-        let written = |etag: &str| Response {
+        let written = |etag: &str| HttpResponse {
             headers: vec![("etag".into(), etag.into()), ("x-goog-generation".into(), etag.into())],
             ..response(200, "{}")
         };

@@ -10,8 +10,8 @@ use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use leasehold_servers::http::Connection;
 use leasehold_wire::dynamodb::table::{self, Billing};
-use leasehold_wire::dynamodb::{Exchange, Request, Response, Session, Settings};
-use leasehold_wire::{Exchange as _, Progress};
+use leasehold_wire::dynamodb::{Exchange, Request, Session, Settings};
+use leasehold_wire::{Exchange as _, HttpResponse, Progress};
 use serde_json::{Map, Value as Json, json};
 
 /// The time of the senders' wall clocks.
@@ -89,11 +89,11 @@ impl Wire {
         }
     }
 
-    fn post(&self, request: &Request) -> Response {
+    fn post(&self, request: &Request) -> HttpResponse {
         self.send(request.target.header(), &request.body)
     }
 
-    fn send(&self, target: &str, body: &[u8]) -> Response {
+    fn send(&self, target: &str, body: &[u8]) -> HttpResponse {
         let authorization = format!(
             "AWS4-HMAC-SHA256 Credential={ACCESS_KEY_ID}/20260101/{REGION}/dynamodb/aws4_request, SignedHeaders=host, \
              Signature=none"
@@ -104,11 +104,11 @@ impl Wire {
             ("Authorization", &*authorization),
         ];
         let response = self.connection.borrow_mut().request("POST", "/", &headers, body).unwrap();
-        let date = response.header("date").map(str::to_owned);
-        Response { status: response.status, date, body: response.body }
+        let date = response.header("date").map(|date| ("date".to_owned(), date.to_owned()));
+        HttpResponse { status: response.status, headers: date.into_iter().collect(), body: response.body }
     }
 
-    fn request(&self, operation: &str, body: &Json) -> Response {
+    fn request(&self, operation: &str, body: &Json) -> HttpResponse {
         self.send(&format!("DynamoDB_20120810.{operation}"), body.to_string().as_bytes())
     }
 
@@ -219,6 +219,6 @@ impl Wire {
     }
 }
 
-fn said(response: &Response) -> String {
+fn said(response: &HttpResponse) -> String {
     String::from_utf8_lossy(&response.body).into_owned()
 }
