@@ -31,7 +31,6 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     // Minutes may pass between question and answer: only the lease that was shown is released.
     match client.release_if(&args.name, meant.clone().lease(&holder))? {
         ReleaseIfOutcome::Released(loser) => taken(args, &loser),
-        ReleaseIfOutcome::Free => free(args),
         ReleaseIfOutcome::NotMatched(now) => {
             if meant.matches(&holder) {
                 say("the lock changed hands meanwhile, so nothing was changed; try again");
@@ -46,6 +45,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
             }
             Ok(status::NOT_DONE)
         }
+        ReleaseIfOutcome::Free | _ => free(args),
     }
 }
 

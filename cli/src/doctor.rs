@@ -42,7 +42,7 @@ pub(crate) fn run(args: &DoctorArgs, target: &Target) -> Result<u8, Failure> {
     Ok(match worst {
         Severity::Good => status::DONE,
         Severity::Warning => status::NOTHING,
-        Severity::Problem => status::NOT_DONE,
+        Severity::Problem | _ => status::NOT_DONE,
     })
 }
 
@@ -105,7 +105,7 @@ const fn look(severity: Severity) -> Style {
     match severity {
         Severity::Good => GOOD,
         Severity::Warning => WARNING,
-        Severity::Problem => PROBLEM,
+        Severity::Problem | _ => PROBLEM,
     }
 }
 

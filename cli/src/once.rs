@@ -51,6 +51,9 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
                 args.running_status,
             )
         }
+        ControlFlow::Continue(Ok(_)) => {
+            not_had(Failure::busy(format!("{:?}: somebody else runs it", exec.job.resource)), args.running_status)
+        }
         ControlFlow::Continue(Err(error)) => not_had(error.into(), args.running_status),
         ControlFlow::Break(signal) => Ok(exec.gave_up(signal)),
     }

@@ -107,8 +107,9 @@ fn join(args: &JoinArgs, target: &Target) -> Result<u8, Failure> {
         }
     })?;
     let (result, nodes, reasons) = match done {
-        Join::TimedOut { nodes, reasons } => ("timed_out", nodes, reasons),
         Join::Complete { nodes } => ("complete", nodes, Vec::new()),
+        Join::TimedOut { nodes, reasons } => ("timed_out", nodes, reasons),
+        _ => ("timed_out", Vec::new(), Vec::new()),
     };
     let voting = voting(&nodes);
     if args.json {

@@ -41,7 +41,6 @@ fn one(resource: &str, args: &RevokeArgs, target: &Target) -> Result<u8, Failure
     // Minutes may pass between question and answer: only the lease that was shown is revoked.
     match client.revoke(resource, meant.clone().lease(&holder))? {
         RevokeOutcome::Revoked(holder) => revoked(args, &holder),
-        RevokeOutcome::Free => free(resource, args),
         RevokeOutcome::NotMatched(now) => {
             if meant.matches(&holder) {
                 say("the lock changed hands meanwhile, so nothing was changed; try again");
@@ -53,6 +52,7 @@ fn one(resource: &str, args: &RevokeArgs, target: &Target) -> Result<u8, Failure
             }
             Ok(status::NOT_DONE)
         }
+        RevokeOutcome::Free | _ => free(resource, args),
     }
 }
 

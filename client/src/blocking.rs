@@ -342,6 +342,7 @@ impl RunRequest {
 /// The answer to the request for a run: see [`leasehold::Once`](crate::Once).
 #[derive(Debug)]
 #[must_use = "dropping a run releases it at once, so that another worker may do the work"]
+#[non_exhaustive]
 pub enum Once {
     /// The work is to be done now, by the caller.
     Run(Run),

@@ -47,18 +47,21 @@
 //!
 //! # Stores
 //!
-//! | url | for |
-//! |---|---|
-//! | `sqlite:locks.db` | all processes of one machine |
-//! | `redis://host`, `rediss://`, `redis+unix:`, `redis+cluster://`, `redis+sentinel://` | many machines, over Redis or Valkey |
-//! | `upstash+https://:TOKEN@host`, `webdis+http://host` | Redis over HTTP |
-//! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share |
-//! | `etcd://HOST,HOST,HOST` | many machines, over etcd |
-//! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, through PgBouncer too |
-//! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER` | many machines, over objects in cloud storage |
-//! | `memory:` | one process |
+//! | url | for | feature |
+//! |---|---|---|
+//! | `sqlite:locks.db` | all processes of one machine | `sqlite`, on by default |
+//! | `redis://host`, `rediss://`, `redis+unix:`, `redis+cluster://`, `redis+sentinel://` | many machines, over Redis or Valkey | `redis`, on by default |
+//! | `upstash+https://:TOKEN@host`, `webdis+http://host` | Redis over HTTP | `http` |
+//! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share | `dynamodb` |
+//! | `etcd://HOST,HOST,HOST` | many machines, over etcd | `etcd` |
+//! | `postgres://USER@HOST/DATABASE` | many machines, over a table of PostgreSQL, through PgBouncer too | `postgres` |
+//! | `s3://BUCKET`, `azblob://ACCOUNT/CONTAINER`, `gs://BUCKET`, `cosmos://ACCOUNT/DATABASE/CONTAINER` | many machines, over objects in cloud storage | `objects` |
+//! | `memory:` | one process | none |
 //!
-//! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold store create`, or by the module `table`.
+//! `cargo add leasehold --features postgres` adds a store, `--features full` all of them. A url whose store was left out is an error
+//! that names the feature.
+//!
+//! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold store create`, or by the module `table` of the feature `dynamodb`.
 //!
 //! # Quorums
 //!
@@ -124,8 +127,12 @@ mod driver;
 mod error;
 mod event_loop;
 mod exec;
-pub mod fence;
+#[cfg(any(feature = "__ffi", leasehold_concurrency))]
+#[doc(hidden)]
 pub mod ffi;
+#[cfg(not(any(feature = "__ffi", leasehold_concurrency)))]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "for bindings alone")]
+mod ffi;
 mod forward;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -156,6 +163,10 @@ mod transport;
     allow(dead_code, reason = "each kind of store needs a part of it")
 )]
 mod url;
+
+/// Guards for the protected resource, as a crate of its own: `leasehold-fence`.
+#[doc(inline)]
+pub use leasehold_fence as fence;
 
 pub use admin::doctor::{Finding, Severity};
 pub use admin::inspect::Waiters;

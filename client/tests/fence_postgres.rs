@@ -5,8 +5,8 @@
 mod common;
 
 use common::eventually;
-use leasehold::fence::{PostgresGuard, PostgresRowGuard};
-use leasehold::{Error, ErrorKind};
+use leasehold::ErrorKind;
+use leasehold::fence::{Error, PostgresGuard, PostgresRowGuard};
 use leasehold_servers::postgres::{Schema, Server};
 use postgres::error::SqlState;
 use postgres::{Client, GenericClient, IsolationLevel};

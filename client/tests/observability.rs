@@ -251,7 +251,7 @@ mod metrics_facade {
     #[cfg(feature = "sqlite")]
     #[test]
     fn a_release_without_an_answer_is_unconfirmed() {
-        use leasehold::fence::rusqlite::Connection;
+        use rusqlite::Connection;
 
         // It may be the other test's, if both run in one process: then that has their samples.
         let book = Book::default();

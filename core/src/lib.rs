@@ -12,6 +12,7 @@ pub mod fence;
 mod ids;
 #[cfg(feature = "serde")]
 pub mod json;
+mod kind;
 mod lease;
 pub mod line;
 pub mod member;
@@ -36,6 +37,7 @@ pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 pub use event::{Event, Failure, LostReason};
 pub use ids::{LockId, NodeId, Nonce, Owner, Payload, RequestId, Resource, Seq, SessionLabel, Token, Version};
+pub use kind::ErrorKind;
 pub use observe::Sighting;
 pub use one_or_many::OneOrMany;
 pub use prf::{Entropy, Seed};

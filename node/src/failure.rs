@@ -65,6 +65,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<leasehold::fence::Error> for Failure {
+    fn from(error: leasehold::fence::Error) -> Self {
+        Error::from(error).into()
+    }
+}
+
 impl From<cas::Error> for Failure {
     fn from(error: cas::Error) -> Self {
         let fate = match error.fate() {

@@ -70,7 +70,7 @@ impl From<leasehold::ReleaseIfOutcome> for ReleaseIfOutcome {
         match outcome {
             leasehold::ReleaseIfOutcome::Released(holder) => Self { released: true, holder: Some(holder.into()) },
             leasehold::ReleaseIfOutcome::NotMatched(holder) => Self { released: false, holder: Some(holder.into()) },
-            leasehold::ReleaseIfOutcome::Free => Self { released: false, holder: None },
+            leasehold::ReleaseIfOutcome::Free | _ => Self { released: false, holder: None },
         }
     }
 }
@@ -89,7 +89,7 @@ impl From<leasehold::RevokeOutcome> for RevokeOutcome {
         match outcome {
             leasehold::RevokeOutcome::Revoked(holder) => Self { revoked: true, holder: Some(holder.into()) },
             leasehold::RevokeOutcome::NotMatched(holder) => Self { revoked: false, holder: Some(holder.into()) },
-            leasehold::RevokeOutcome::Free => Self { revoked: false, holder: None },
+            leasehold::RevokeOutcome::Free | _ => Self { revoked: false, holder: None },
         }
     }
 }

@@ -183,5 +183,6 @@ pub(crate) fn begun(once: Once) -> Outcome {
         Once::Run(run) => Outcome::Run(run),
         Once::Done(mark) => Outcome::Skipped(Skipped { mark: Some(mark.into()), holder: None }),
         Once::Running(holder) => Outcome::Skipped(Skipped { mark: None, holder: holder.map(Into::into) }),
+        _ => Outcome::Skipped(Skipped { mark: None, holder: None }),
     }
 }

@@ -25,7 +25,7 @@ impl Guards {
     /// Makes `token` the only one that is accepted from now on, apart from higher ones: with each new lease, before the
     /// first read. Raises StaleTokenError when a later holder has claimed the item.
     fn claim(&self, py: Python<'_>, item: &str, token: Natural) -> PyResult<()> {
-        py.detach(|| self.0.claim(item, token.0)).map_err(|error| raised(py, &error))
+        py.detach(|| self.0.claim(item, token.0)).map_err(|error| raised(py, &error.into()))
     }
 
     /// Lets a write through while the returned object is entered. The write itself runs in Python only: the end of the
@@ -44,7 +44,7 @@ impl Guards {
             None => self.0.check(item, token.0),
             Some(number) => self.0.check_in_order(item, token.0, number.0),
         });
-        checked.map_err(|error| raised(py, &error))
+        checked.map_err(|error| raised(py, &error.into()))
     }
 
     /// The highest token that has claimed the item; None where none has.
@@ -81,7 +81,7 @@ pub(crate) struct DynamodbGuard(fence::DynamodbGuard);
 impl DynamodbGuard {
     #[new]
     fn new(py: Python<'_>, attribute: &str) -> PyResult<Self> {
-        fence::DynamodbGuard::new(attribute).map(Self).map_err(|error| raised(py, &error))
+        fence::DynamodbGuard::new(attribute).map(Self).map_err(|error| raised(py, &error.into()))
     }
 
     /// The condition of the claim, the first write of a new lease.
@@ -104,7 +104,7 @@ impl DynamodbGuard {
     /// For ExpressionAttributeValues: numbers as decimal text. Raises ConfigError for an invalid token.
     #[staticmethod]
     fn values(py: Python<'_>, token: Natural) -> PyResult<HashMap<&'static str, String>> {
-        let values = fence::DynamodbGuard::values(token.0).map_err(|error| raised(py, &error))?;
+        let values = fence::DynamodbGuard::values(token.0).map_err(|error| raised(py, &error.into()))?;
         Ok(values.into_iter().collect())
     }
 }
@@ -117,22 +117,22 @@ pub(crate) struct CosmosGuard(fence::CosmosGuard);
 impl CosmosGuard {
     #[new]
     fn new(py: Python<'_>, property: &str) -> PyResult<Self> {
-        fence::CosmosGuard::new(property).map(Self).map_err(|error| raised(py, &error))
+        fence::CosmosGuard::new(property).map(Self).map_err(|error| raised(py, &error.into()))
     }
 
     /// The condition of the claim, the first write of a new lease. Raises ConfigError for an invalid token.
     fn claim_condition(&self, py: Python<'_>, token: Natural) -> PyResult<String> {
-        self.0.claim_condition(token.0).map_err(|error| raised(py, &error))
+        self.0.claim_condition(token.0).map_err(|error| raised(py, &error.into()))
     }
 
     /// The condition of every other write. Raises ConfigError for an invalid token.
     fn check_condition(&self, py: Python<'_>, token: Natural) -> PyResult<String> {
-        self.0.check_condition(token.0).map_err(|error| raised(py, &error))
+        self.0.check_condition(token.0).map_err(|error| raised(py, &error.into()))
     }
 
     /// The operation of every write that raises the mark, beside its own. Raises ConfigError for an invalid token.
     fn set<'py>(&self, py: Python<'py>, token: Natural) -> PyResult<Bound<'py, PyAny>> {
-        let operation = self.0.set(token.0).map_err(|error| raised(py, &error))?;
+        let operation = self.0.set(token.0).map_err(|error| raised(py, &error.into()))?;
         py.import("json")?.call_method1("loads", (operation,))
     }
 }
@@ -146,7 +146,7 @@ pub(crate) fn object_claim<'py>(
     seen: Option<&[u8]>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let body = fence::ObjectGuard::claim(item, token.0, seen);
-    body.map(|body| PyBytes::new(py, &body)).map_err(|error| raised(py, &error))
+    body.map(|body| PyBytes::new(py, &body)).map_err(|error| raised(py, &error.into()))
 }
 
 /// The body of a write of an object.
@@ -159,7 +159,7 @@ pub(crate) fn object_write<'py>(
     data: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
     let body = fence::ObjectGuard::write(item, token.0, seen, data);
-    body.map(|body| PyBytes::new(py, &body)).map_err(|error| raised(py, &error))
+    body.map(|body| PyBytes::new(py, &body)).map_err(|error| raised(py, &error.into()))
 }
 
 /// The data of an object; None for one that no guard has written.
@@ -195,11 +195,11 @@ pub(crate) const fn redis_check_and_set_script() -> &'static str {
 /// The key of the mark that guards `key`, in the same hash slot.
 #[pyfunction]
 pub(crate) fn redis_mark_key(py: Python<'_>, key: &str) -> PyResult<String> {
-    fence::RedisGuard::mark_key(key).map_err(|error| raised(py, &error))
+    fence::RedisGuard::mark_key(key).map_err(|error| raised(py, &error.into()))
 }
 
 /// Judges the answer of a script.
 #[pyfunction]
 pub(crate) fn redis_outcome(py: Python<'_>, item: &str, token: Natural, reply: Mark) -> PyResult<()> {
-    fence::RedisGuard::outcome(item, token.0, reply.0).map_err(|error| raised(py, &error))
+    fence::RedisGuard::outcome(item, token.0, reply.0).map_err(|error| raised(py, &error.into()))
 }

@@ -1,7 +1,7 @@
 //! Guards in SQL databases: their statements in the form of Python's drivers, and the judgement of answers.
 
 use leasehold::fence;
-use leasehold::fence::rusqlite::types::Value;
+use leasehold::fence::SqliteValue as Value;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyInt, PyTuple};
@@ -147,7 +147,7 @@ impl PostgresGuard {
             (None, Some(table)) => fence::PostgresGuard::with_table(table),
             (Some(schema), table) => fence::PostgresGuard::in_schema(schema, table.unwrap_or("leasehold_fence")),
         };
-        let (guard, style) = (guard.map_err(|error| raised(py, &error))?, ParamStyle::of(py, paramstyle)?);
+        let (guard, style) = (guard.map_err(|error| raised(py, &error.into()))?, ParamStyle::of(py, paramstyle)?);
         let statements = [guard.claim_sql(), guard.check_sql(), guard.read_sql()];
         let statements = Statements::of(statements, |sql| style.write(sql, Self::NAMES));
         Ok(statements.add_subclass(Self { guard, style }))
@@ -162,7 +162,8 @@ impl PostgresGuard {
     /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for an invalid
     /// token.
     fn parameters<'py>(&self, py: Python<'py>, item: &str, token: Natural) -> PyResult<Bound<'py, PyAny>> {
-        let (item, token) = fence::PostgresGuard::parameters(item, token.0).map_err(|error| raised(py, &error))?;
+        let (item, token) =
+            fence::PostgresGuard::parameters(item, token.0).map_err(|error| raised(py, &error.into()))?;
         let [one, two] = Self::NAMES;
         self.style.parameters(py, [(one, item.into_bound_py_any(py)?), (two, token.into_bound_py_any(py)?)])
     }
@@ -170,7 +171,7 @@ impl PostgresGuard {
     /// Judges the returned mark, None if no row was returned. Raises StaleTokenError.
     #[staticmethod]
     fn outcome(py: Python<'_>, item: &str, token: Natural, mark: Option<Mark>) -> PyResult<()> {
-        fence::PostgresGuard::outcome(item, token.0, mark.map(|mark| mark.0)).map_err(|error| raised(py, &error))
+        fence::PostgresGuard::outcome(item, token.0, mark.map(|mark| mark.0)).map_err(|error| raised(py, &error.into()))
     }
 }
 
@@ -223,7 +224,7 @@ impl PostgresRowGuard {
         paramstyle: &str,
     ) -> PyResult<PyClassInitializer<Self>> {
         let guard =
-            fence::PostgresRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
+            fence::PostgresRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error.into()))?;
         let style = ParamStyle::of(py, paramstyle)?;
         let statements = [guard.claim_sql(), guard.check_sql(), guard.read_sql()];
         let statements = Statements::of(statements, |sql| style.write(sql, Self::NAMES));
@@ -247,7 +248,7 @@ impl PostgresRowGuard {
     /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for an invalid
     /// token.
     fn parameters<'py>(&self, py: Python<'py>, key: Bound<'py, PyAny>, token: Natural) -> PyResult<Bound<'py, PyAny>> {
-        let token = fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error))?;
+        let token = fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error.into()))?;
         let [one, two] = Self::NAMES;
         self.style.parameters(py, [(one, key), (two, token.into_bound_py_any(py)?)])
     }
@@ -256,21 +257,21 @@ impl PostgresRowGuard {
     /// that does not exist and for a key that names several rows: then roll back.
     #[staticmethod]
     fn claim_outcome(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyResult<()> {
-        fence::PostgresRowGuard::claim_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error))
+        fence::PostgresRowGuard::claim_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error.into()))
     }
 
     /// Judges the answer to a check, given the one column of all its rows. Raises StaleTokenError, also for a row that
     /// is gone; ConfigError for a row that was never claimed and for a key that names several rows.
     #[staticmethod]
     fn check_outcome(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyResult<()> {
-        fence::PostgresRowGuard::check_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error))
+        fence::PostgresRowGuard::check_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error.into()))
     }
 
     /// The error to raise if an UPDATE of your own with `condition_sql` has updated no row, given the answer to
     /// `read_sql` after it.
     #[staticmethod]
     fn refusal(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyErr {
-        raised(py, &fence::PostgresRowGuard::refusal(token.0, &numbers(&marks)))
+        raised(py, &fence::PostgresRowGuard::refusal(token.0, &numbers(&marks)).into())
     }
 }
 
@@ -284,7 +285,7 @@ impl SqliteGuard {
     #[pyo3(signature = (table = None))]
     fn new(py: Python<'_>, table: Option<&str>) -> PyResult<PyClassInitializer<Self>> {
         let guard = table.map_or_else(|| Ok(fence::SqliteGuard::new()), fence::SqliteGuard::with_table);
-        let guard = guard.map_err(|error| raised(py, &error))?;
+        let guard = guard.map_err(|error| raised(py, &error.into()))?;
         let statements = Statements::of([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
         Ok(statements.add_subclass(Self(guard)))
     }
@@ -297,7 +298,7 @@ impl SqliteGuard {
     /// The error of a claim that has changed no row.
     #[staticmethod]
     fn claim_refusal(py: Python<'_>, key: &str, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
-        raised(py, &fence::SqliteGuard::refusal(key, token.0, &values(&marks)))
+        raised(py, &fence::SqliteGuard::refusal(key, token.0, &values(&marks)).into())
     }
 
     /// The error of a check that has changed no row.
@@ -315,7 +316,8 @@ pub(crate) struct SqliteRowGuard;
 impl SqliteRowGuard {
     #[new]
     fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str) -> PyResult<PyClassInitializer<Self>> {
-        let guard = fence::SqliteRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
+        let guard =
+            fence::SqliteRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error.into()))?;
         let statements = Statements::of([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
         Ok(statements.add_subclass(Self))
     }
@@ -324,14 +326,14 @@ impl SqliteRowGuard {
     #[staticmethod]
     fn claim_refusal(py: Python<'_>, key: Bound<'_, PyAny>, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
         drop(key);
-        raised(py, &fence::SqliteRowGuard::claim_refusal(token.0, &values(&marks)))
+        raised(py, &fence::SqliteRowGuard::claim_refusal(token.0, &values(&marks)).into())
     }
 
     /// The error of a check that has changed no row.
     #[staticmethod]
     fn check_refusal(py: Python<'_>, key: Bound<'_, PyAny>, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
         drop(key);
-        raised(py, &fence::SqliteRowGuard::check_refusal(token.0, &values(&marks)))
+        raised(py, &fence::SqliteRowGuard::check_refusal(token.0, &values(&marks)).into())
     }
 }
 
@@ -351,5 +353,5 @@ fn values(marks: &[Bound<'_, PyAny>]) -> Vec<Value> {
 /// A token in the form of databases.
 #[pyfunction]
 pub(crate) fn token_parameter(py: Python<'_>, token: Natural) -> PyResult<i64> {
-    fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error))
+    fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error.into()))
 }

@@ -19,7 +19,7 @@ impl ReleaseIfOutcome {
         let (released, holder) = match outcome {
             leasehold::ReleaseIfOutcome::Released(holder) => (true, Some(holder)),
             leasehold::ReleaseIfOutcome::NotMatched(holder) => (false, Some(holder)),
-            leasehold::ReleaseIfOutcome::Free => (false, None),
+            leasehold::ReleaseIfOutcome::Free | _ => (false, None),
         };
         let holder = holder.map(|holder| Py::new(py, LockInfo::new(holder))).transpose()?;
         Ok(Self { released, holder })
@@ -63,7 +63,7 @@ impl RevokeOutcome {
         let (revoked, holder) = match outcome {
             leasehold::RevokeOutcome::Revoked(holder) => (true, Some(holder)),
             leasehold::RevokeOutcome::NotMatched(holder) => (false, Some(holder)),
-            leasehold::RevokeOutcome::Free => (false, None),
+            leasehold::RevokeOutcome::Free | _ => (false, None),
         };
         let holder = holder.map(|holder| Py::new(py, LockInfo::new(holder))).transpose()?;
         Ok(Self { revoked, holder })

@@ -125,6 +125,7 @@ pub(crate) fn begun(py: Python<'_>, once: Once) -> PyResult<Bound<'_, PyAny>> {
         }
         Once::Done(mark) => runs.getattr("AlreadyDone")?.call1(fields(mark)),
         Once::Running(holder) => runs.getattr("RunningElsewhere")?.call1((holder.map(LockInfo::new),)),
+        _ => runs.getattr("RunningElsewhere")?.call1((py.None(),)),
     }
 }
 

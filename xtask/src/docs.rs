@@ -30,7 +30,7 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     let (python, node) = install_tools(steps, &folder)?;
 
     let mut rustdoc = run::cargo_ci("doc");
-    rustdoc.args(["-p", "leasehold", "--no-deps", "--features", "metrics"]).env("RUSTDOCFLAGS", "-D warnings");
+    rustdoc.args(["-p", "leasehold", "--no-deps", "--features", "full,metrics"]).env("RUSTDOCFLAGS", "-D warnings");
     steps.run("reference for Rust", rustdoc)?;
 
     let typedoc = folder.join("typedoc");

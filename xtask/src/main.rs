@@ -10,6 +10,7 @@ mod demo;
 mod deny;
 mod differential;
 mod docs;
+mod face;
 mod flaky;
 mod fuzz;
 mod interop;

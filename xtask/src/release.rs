@@ -19,7 +19,8 @@ use std::process::Command;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// In the order in which they could be published.
-const CRATES: [&str; 5] = ["leasehold-core", "leasehold-wire", "leasehold-wasmtime", "leasehold", "leasehold-cli"];
+const CRATES: [&str; 6] =
+    ["leasehold-core", "leasehold-wire", "leasehold-fence", "leasehold-wasmtime", "leasehold", "leasehold-cli"];
 const NPM: &str = "node/package.json";
 /// Workspaces of their own, of which nothing is published but what they make.
 const COMPONENTS: [&str; 2] = ["bindings/component/Cargo.toml", "bindings/component/locks/Cargo.toml"];

@@ -29,6 +29,8 @@ struct Group {
 }
 
 const CLIENT: &str = "leasehold";
+/// Its tests are those of the client, which have stores and processes.
+const FENCE: &str = "leasehold-fence";
 const COMMAND: &str = "leasehold-cli";
 const ONE_PROCESS: &[&str] = &["--lib", "--test=embedded", "-E=not test(/^(aws|quorum|transport|url)::/)"];
 
@@ -50,8 +52,8 @@ const GROUPS: [Group; 9] = [
     },
     Group {
         name: "fence",
-        package: CLIENT,
-        files: &["client/src/fence/**"],
+        package: FENCE,
+        files: &["client/fence/src/**"],
         tests: &["--test=embedded", "--test=redis", "--test=fence_postgres", "-E=test(fence) | binary(fence_postgres)"],
         minutes: 10,
     },
@@ -175,6 +177,9 @@ impl Group {
 
     fn shard(&self, shard: &str, target: &Path, output: &Path) -> Command {
         let mut mutants = self.command();
+        if self.package == FENCE {
+            mutants.args(["--test-package", CLIENT]);
+        }
         mutants.args(["--shard", shard, "--sharding", "round-robin", "--shuffle", "--test-tool", "nextest"]);
         // Dependencies are compiled once: a cap of lints would do it again for each group.
         mutants.args(["--profile", "ci", "--cap-lints", "false", "--features", "leasehold/metrics", "-C=--locked"]);

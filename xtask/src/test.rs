@@ -5,7 +5,8 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result};
 use crate::steps::{Later, Steps};
 use crate::{
-    chaos, component, conformance, deny, flaky, interop, node, openapi, playground, python, servers, setup, sim, tidy,
+    chaos, component, conformance, deny, face, flaky, interop, node, openapi, playground, python, servers, setup, sim,
+    tidy,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -154,9 +155,10 @@ fn examples_and_docs(steps: &mut Steps) -> Result {
     tests
         .args(ALL)
         .args(["--doc", "--exclude", "leasehold-concurrency"])
-        .env("RUSTDOC", run::script("rustdoc", RUSTDOC)?);
+        .env("RUSTDOC", run::script("rustdoc", &RUSTDOC.replace("CRATES", &face::names()))?);
     tests.env("LEASEHOLD_DOCS", run::target()?.join("doc")).env("LEASEHOLD_RUSTDOC", run::tool("rustdoc"));
-    steps.run("doc tests and docs", tests)
+    steps.run("doc tests and docs", tests)?;
+    steps.timed("no types of other crates in the public face", || face::check(&run::target()?.join("doc")))
 }
 
 /// `cargo xtask logs`: looks once more at what the last run has left.
@@ -185,6 +187,8 @@ pub fn look_at_any_logs(steps: &mut Steps) -> Result {
 pub fn each_store_alone(steps: &mut Steps) -> Result {
     for (name, features) in [
         ("no features", &["--no-default-features"][..]),
+        ("the default features", &[]),
+        ("hidden parts", &["--features=__ffi"]),
         ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
         ("Redis alone", &["--no-default-features", "--features=redis"]),
         ("HTTP alone", &["--no-default-features", "--features=http"]),
@@ -292,7 +296,7 @@ fn has_nextest() -> bool {
 }
 
 /// Stands in for rustdoc: where it is to test the examples of a library, it also documents that library, and links that lead
-/// nowhere are errors.
+/// nowhere are errors. What Rust users import is told in JSON too, see [`face`].
 const RUSTDOC: &str = r#"#!/bin/sh
 "$LEASEHOLD_RUSTDOC" "$@" || exit
 case " $* " in
@@ -312,6 +316,12 @@ for word do
         esac
     fi
 done
+case " $* " in
+CRATES)
+    # Only unstable options give JSON. This one run of rustdoc may have them, and compiles nothing.
+    RUSTC_BOOTSTRAP=1 "$LEASEHOLD_RUSTDOC" "$@" -Z unstable-options --output-format json --out-dir "$LEASEHOLD_DOCS" || exit
+    ;;
+esac
 exec "$LEASEHOLD_RUSTDOC" "$@" -D warnings --out-dir "$LEASEHOLD_DOCS"
 "#;
 

@@ -255,6 +255,7 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
         }
         Once::Done(mark) => Ok(Json(json!({ "state": "done", "mark": mark_json(&mark) }))),
         Once::Running(holder) => Ok(Json(json!({ "state": "running", "holder": holder.as_ref().map(lock_json) }))),
+        _ => Ok(Json(json!({ "state": "running", "holder": null }))),
     }
 }
 

@@ -18,6 +18,7 @@ pub struct Finding {
 
 /// How bad a [`Finding`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Severity {
     /// As it should be.
     Good,

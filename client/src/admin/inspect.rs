@@ -16,6 +16,7 @@ use crate::runs::mark::Mark;
 
 /// The clients in the queue for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Waiters {
     /// How many.
     pub count: u64,

@@ -21,6 +21,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 ///     ReleaseIfOutcome::Released(holder) => println!("{holder}; it is free now"),
 ///     ReleaseIfOutcome::NotMatched(holder) => println!("{holder}, which is somebody else"),
 ///     ReleaseIfOutcome::Free => println!("nobody holds it"),
+///     _ => {}
 /// }
 /// # Ok(())
 /// # }
@@ -35,6 +36,7 @@ pub struct HolderMatch {
 
 /// The result of [`Client::release_if`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReleaseIfOutcome {
     /// This holder matched, and its lock is released.
     Released(LockInfo),

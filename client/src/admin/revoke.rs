@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 
 /// The result of [`Client::revoke`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RevokeOutcome {
     /// The lease of this holder is revoked, perhaps since an earlier call.
     Revoked(LockInfo),

@@ -235,7 +235,7 @@ pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: i
 /// # Errors
 /// As there.
 pub fn enter(guards: &Guards, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
-    guards.enter(item, token, number)
+    Ok(guards.enter(item, token, number)?)
 }
 
 /// Closes several clients at once, so that they share one patience of 2 s; clients that a forked child inherited are left

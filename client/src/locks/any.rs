@@ -177,7 +177,8 @@ impl Trouble {
             | ErrorKind::Done
             | ErrorKind::FinishUnconfirmed
             | ErrorKind::Callback
-            | ErrorKind::Internal => return Err(error),
+            | ErrorKind::Internal
+            | _ => return Err(error),
         };
         kept.get_or_insert(error);
         Ok(())

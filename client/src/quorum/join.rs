@@ -42,6 +42,7 @@ pub struct JoinProgress {
 
 /// The result of a [`Quorum::join`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Join {
     /// All nodes that answer vote, and they are a majority.
     Complete {

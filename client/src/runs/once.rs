@@ -23,9 +23,10 @@ use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
 use crate::runs::mark::Mark;
 
-/// The answer to the request for a run.
+/// The answer to the request for a run. Whatever else there may be one day, only with [`Once::Run`] the work is the caller's.
 #[derive(Debug)]
 #[must_use = "dropping a run releases it at once, so that another worker may do the work"]
+#[non_exhaustive]
 pub enum Once {
     /// The work is to be done now, by the caller.
     Run(Run),
@@ -154,6 +155,7 @@ impl Client {
     ///     }
     ///     Once::Done(mark) => println!("done {mark}"),
     ///     Once::Running(_) => println!("somebody else is at it"),
+    ///     _ => {}
     /// }
     /// # Ok(())
     /// # }

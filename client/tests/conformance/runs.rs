@@ -178,7 +178,7 @@ pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
                 assert!(mark.left <= paced(1_000), "{mark:?}");
                 false
             }
-            Once::Running(holder) => panic!("nobody runs it: {holder:?}"),
+            other => panic!("nobody runs it: {other:?}"),
         });
         assert!(next.expect("it was begun").token() > run.token());
     }

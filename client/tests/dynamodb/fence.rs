@@ -1,7 +1,7 @@
 //! Guards for items in DynamoDB against holders that do not know that they are too late, on a real table.
 
-use leasehold::fence::{DynamodbGuard, Shown};
-use leasehold::{Error, ErrorKind};
+use leasehold::ErrorKind;
+use leasehold::fence::{DynamodbGuard, Error, Shown};
 use leasehold_servers::dynamodb::{Server, table_name};
 use serde_json::{Map, Value, json};
 

@@ -382,7 +382,7 @@ fn a_mark_stands_in_the_row_until_java_puts_it_anew() {
     let (client, java) = (Client::connect(&url).unwrap(), Java { server: &server, table: table_of(&url) });
     let begin = || match client.once("job").key("monday").owner("worker 7").ttl(ms(20_000)).begin().unwrap() {
         Once::Run(run) => Some(run),
-        Once::Done(_) | Once::Running(_) => None,
+        Once::Done(_) | Once::Running(_) | _ => None,
     };
     let run = begin().expect("nobody has done it");
     run.finish().unwrap();

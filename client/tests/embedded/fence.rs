@@ -1,8 +1,8 @@
 //! Guards against holders that do not know that they are too late, on a real file with a connection for each.
 
-use leasehold::fence::rusqlite::{Connection, TransactionBehavior};
 use leasehold::fence::{Guard, Rejected, SqliteGuard, SqliteRowGuard, Token};
 use leasehold::{Error, ErrorKind};
+use rusqlite::{Connection, TransactionBehavior};
 
 const ITEM: &str = "invoice/42";
 const OLD: u64 = 33;
@@ -50,8 +50,8 @@ fn set_total(db: &mut Connection, guard: &SqliteGuard, token: u64, total: i64) -
 }
 
 #[track_caller]
-fn assert_stale(result: Result<(), Error>) {
-    let error = result.unwrap_err();
+fn assert_stale<E: Into<Error>>(result: Result<(), E>) {
+    let error = result.map_err(Into::into).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StaleToken, "{error}");
     let message = error.to_string();
     assert!(message.contains("33") && message.contains("34"), "{message}");
@@ -208,27 +208,27 @@ fn a_column_of_the_row_guards_it_as_well() {
     let guard = SqliteRowGuard::new("invoices", "id", "fence").unwrap();
     let write = |db: &mut Connection, token, total: i64| {
         let change = db.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
-        guard.check(&change, &42, token)?;
+        guard.check(&change, 42, token)?;
         change.execute("UPDATE invoices SET total = ?1 WHERE id = 42", [total]).unwrap();
         change.commit().unwrap();
         Ok::<_, Error>(())
     };
     assert_eq!(write(&mut old, OLD, 1).unwrap_err().kind(), ErrorKind::Config, "a check needs a claim");
-    guard.claim(&old, &42, OLD).unwrap();
-    let outside = guard.check(&old, &42, OLD).unwrap_err();
+    guard.claim(&old, 42, OLD).unwrap();
+    let outside = guard.check(&old, 42, OLD).unwrap_err();
     assert!(outside.kind() == ErrorKind::Config && outside.to_string().contains("transaction"), "{outside}");
     write(&mut old, OLD, 101).unwrap();
     write(&mut old, OLD, 102).unwrap();
-    guard.claim(&new, &42, NEW).unwrap();
+    guard.claim(&new, 42, NEW).unwrap();
     assert_stale(write(&mut old, OLD, 999));
-    assert_stale(guard.claim(&old, &42, OLD));
+    assert_stale(guard.claim(&old, 42, OLD));
     write(&mut new, NEW, 103).unwrap();
     assert_eq!(total(&old), 103);
 
     new.execute_batch("DELETE FROM invoices").unwrap();
     let gone = write(&mut old, OLD, 999).unwrap_err();
     assert!(gone.kind() == ErrorKind::StaleToken && gone.to_string().contains("deleted"), "{gone}");
-    assert_eq!(guard.claim(&new, &42, NEW).unwrap_err().kind(), ErrorKind::Config);
+    assert_eq!(guard.claim(&new, 42, NEW).unwrap_err().kind(), ErrorKind::Config);
 }
 
 #[test]
@@ -244,16 +244,16 @@ fn a_column_that_cannot_guard_is_refused() {
     .unwrap();
     for table in ["texts", "reals", "minus"] {
         let guard = SqliteRowGuard::new(table, "id", "fence").unwrap();
-        let error = guard.claim(&old, &1, 10).unwrap_err();
+        let error = guard.claim(&old, 1, 10).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreRefused, "{table}: {error}");
         assert!(error.to_string().contains("not a token"), "{table}: {error}");
     }
-    let pairs = SqliteRowGuard::new("pairs", "id", "fence").unwrap().claim(&old, &1, 10).unwrap_err();
+    let pairs = SqliteRowGuard::new("pairs", "id", "fence").unwrap().claim(&old, 1, 10).unwrap_err();
     assert!(pairs.kind() == ErrorKind::Config && pairs.to_string().contains("2 rows"), "{pairs}");
     // SQLite reads a mistyped name in double quotes as a string, if one lets it.
     for (key, fence) in [("ident", "fence"), ("id", "fnce")] {
         let guard = SqliteRowGuard::new("invoices", key, fence).unwrap();
-        assert_eq!(guard.claim(&old, &key, 10).unwrap_err().kind(), ErrorKind::StoreRefused);
+        assert_eq!(guard.claim(&old, key, 10).unwrap_err().kind(), ErrorKind::StoreRefused);
     }
 }
 
@@ -273,10 +273,10 @@ fn a_key_that_names_two_rows_lets_no_token_through() {
     let before = marks(&old);
     // High enough for the one row, and too old for the other.
     for key in [1, 2] {
-        let claim = guard.claim(&old, &key, OLD).unwrap_err();
+        let claim = guard.claim(&old, key, OLD).unwrap_err();
         assert!(claim.kind() == ErrorKind::Config && claim.to_string().contains("2 rows"), "{claim}");
         let change = old.transaction().unwrap();
-        let check = guard.check(&change, &key, OLD).unwrap_err();
+        let check = guard.check(&change, key, OLD).unwrap_err();
         assert!(check.kind() == ErrorKind::Config && check.to_string().contains("2 rows"), "{check}");
         change.commit().unwrap();
     }
@@ -290,7 +290,7 @@ fn a_guard_protects_data_in_memory() {
     guard.claim(new).unwrap();
     let rejected = guard.check(old).unwrap_err();
     assert_eq!(rejected, Rejected::Stale { token: old, high_water: new });
-    assert_stale(Err(rejected.into()));
+    assert_stale(Err(rejected));
     assert_eq!(Error::from(Rejected::Unclaimed).kind(), ErrorKind::Config);
 }
 

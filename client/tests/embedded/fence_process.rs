@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 
-use leasehold::fence::Guards;
-use leasehold::{Error, ErrorKind};
+use leasehold::ErrorKind;
+use leasehold::fence::{Error, Guards};
 
 const ITEM: &str = "invoice/42";
 const OLD: u64 = 33;

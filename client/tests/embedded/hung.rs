@@ -6,8 +6,8 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use leasehold::fence::rusqlite::Connection;
 use leasehold::{Client, ErrorKind};
+use rusqlite::Connection;
 
 use crate::common::{PATIENCE, connect_patiently, eventually, ms, url};
 

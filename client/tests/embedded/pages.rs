@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::blocking::Client;
-use leasehold::fence::{Guards, SqliteGuard, rusqlite};
+use leasehold::fence::{Guards, SqliteGuard};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
@@ -79,6 +79,7 @@ fn guards_in_sqlite() -> Tested {
         "CREATE TABLE invoices (id INTEGER PRIMARY KEY, total INTEGER); INSERT INTO invoices VALUES (42, 100)",
     )?;
 
+    // cargo add leasehold-fence --features rusqlite-0_41
     let guard = SqliteGuard::new();
     guard.create(&db)?;
     guard.claim(&db, "invoice/42", token)?; // before the first read

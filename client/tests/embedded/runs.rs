@@ -144,7 +144,7 @@ fn a_runner_that_is_killed_before_its_finish_is_replaced_and_after_it_is_not() {
         match answer {
             blocking::Once::Run(run) => assert!(!finishes && run.token() > token),
             blocking::Once::Done(mark) => assert!(finishes && mark.token == token),
-            blocking::Once::Running(holder) => panic!("{holder:?}"),
+            other => panic!("{other:?}"),
         }
     }
 }

@@ -70,7 +70,7 @@ fn the_store_sees_the_last_one_taken_go_back_first() {
     let client = connect_patiently(common::url(&path));
     let names = ["a", "b", "c", "d"];
     client.lock_all(names).acquire().unwrap().release().unwrap();
-    let db = leasehold::fence::rusqlite::Connection::open(&path).unwrap();
+    let db = rusqlite::Connection::open(&path).unwrap();
     db.busy_timeout(PATIENCE).unwrap();
     db.execute_batch(
         "CREATE TABLE seen (resource TEXT);

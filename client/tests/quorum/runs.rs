@@ -64,7 +64,7 @@ fn a_finish_that_only_a_minority_takes_is_unconfirmed() {
             assert!(next.token() > run.token());
             next.finish().unwrap();
         }
-        Once::Running(holder) => panic!("nobody runs it: {holder:?}"),
+        other => panic!("nobody runs it: {other:?}"),
     }
     assert!(matches!(on(&client, "monday").begin().unwrap(), Once::Done(_)));
 }

@@ -1,8 +1,8 @@
 //! Guards for Redis against holders that do not know that they are too late, on a real server.
 
 use crate::common;
-use leasehold::fence::RedisGuard;
-use leasehold::{Error, ErrorKind};
+use leasehold::ErrorKind;
+use leasehold::fence::{Error, RedisGuard};
 use leasehold_servers::redis::Server;
 use leasehold_servers::resp::{Connection, Reply};
 

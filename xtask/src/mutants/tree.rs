@@ -11,10 +11,18 @@ use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
 /// The part of the workspace that the packages below need.
-const COPIED: [&str; 8] =
-    ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/sim", "testing/servers", "testing/concurrency", "client/src"];
-const MEMBERS: &str =
-    "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\", \"testing/concurrency/scheduler\"]";
+const COPIED: [&str; 9] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "wit",
+    "core",
+    "testing/sim",
+    "testing/servers",
+    "testing/concurrency",
+    "client/src",
+    "client/fence/src",
+];
+const MEMBERS: &str = "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\", \"testing/concurrency/fence\", \"testing/concurrency/scheduler\"]";
 /// The profile that these tests are run with, and no more: the settings of the workspace name packages that are not copied.
 const NEXTEST: (&str, &[u8]) = (".config/nextest.toml", b"[profile.computing]\n");
 

@@ -7,8 +7,9 @@ const MOST_LINES: usize = 600;
 const SCRIPTS: [&str; 3] = [".py", ".cjs", ".mjs"];
 const DRIVER: &str = "client/src/driver/";
 /// Where the crates that users run hold to `clippy.toml`. Tests may read clocks and open sockets.
-const PRODUCTS: [&str; 6] = [
+const PRODUCTS: [&str; 7] = [
     "client/src/lib.rs",
+    "client/fence/src/lib.rs",
     "cli/src/lib.rs",
     "bindings/protocol/src/lib.rs",
     "bindings/wasmtime/src/lib.rs",

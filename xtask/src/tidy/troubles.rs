@@ -26,8 +26,8 @@ const CASE: &[char] = &['(', ','];
 
 #[rustfmt::skip]
 const PLACES: [Place; 15] = [
-    Place { path: "client/src/error.rs", part: ("fn name(", "\n    }\n"), name: ("=> \"", QUOTE), entry: SECTION },
-    Place { path: "client/src/error.rs", part: ("pub enum ErrorKind {", "\n}\n"), name: ("\n    ", CASE), entry: "`ErrorKind::*`" },
+    Place { path: "core/src/kind.rs", part: ("fn name(", "\n    }\n"), name: ("=> \"", QUOTE), entry: SECTION },
+    Place { path: "core/src/kind.rs", part: ("pub enum ErrorKind {", "\n}\n"), name: ("\n    ", CASE), entry: "`ErrorKind::*`" },
     Place { path: "client/src/cas.rs", part: ("fn name(", "\n    }\n"), name: ("{ \"", QUOTE), entry: SECTION },
     Place { path: "core/src/event.rs", part: ("impl LostReason {", "\n}\n"), name: ("=> \"", QUOTE), entry: ROW },
     Place { path: "python/leasehold/_errors.py", part: ("", "\ndef "), name: ("\nclass ", CASE), entry: WORD },
@@ -85,8 +85,8 @@ mod tests {
         let guide = fs::read_to_string(run::root().join(PATH)).expect("the guide is there");
         assert_eq!(flagged(&guide), [""; 0]);
         for (entry, place) in [
-            ("\n## `stale_token`\n", "client/src/error.rs"),
-            ("`ErrorKind::NotOwned`", "client/src/error.rs"),
+            ("\n## `stale_token`\n", "core/src/kind.rs"),
+            ("`ErrorKind::NotOwned`", "core/src/kind.rs"),
             ("\n## `too_many_conflicts`\n", "client/src/cas.rs"),
             ("\n| `max_hold` |", "core/src/event.rs"),
             ("`FinishUnconfirmedError`", "python/leasehold/_errors.py"),

@@ -22,6 +22,7 @@ fn main() -> Result<(), Error> {
             }
             Once::Done(_) => println!("worker {worker} finds it done"),
             Once::Running(_) => println!("worker {worker} steps aside"),
+            _ => {}
         }
     }
     client.close()

@@ -339,7 +339,7 @@ fn job(folder: &Path, name: &str) -> Result {
             tell("left", "", Tone::Plain, "leaves the job alone");
             return Ok(());
         }
-        Once::Running(holder) => return Err(format!("the run did not end: {holder:?}").into()),
+        other => return Err(format!("the run did not end: {other:?}").into()),
     };
     tell("running", "", Tone::Strong, &format!("HAS THE RUN, token {}", run.token()));
     tell("runs", "", Tone::Plain, "runs the job ...");

@@ -132,7 +132,7 @@ async fn as_run(client: &Client, key: u64, ttl: Duration, work: Duration) -> std
             Ok("finished")
         }
         Once::Done(_) => Ok("skipped"),
-        Once::Running(_) => Ok("left"),
+        Once::Running(_) | _ => Ok("left"),
     }
 }
 

@@ -176,7 +176,7 @@ fn release_if(client: &Client, lock: usize, token: u64) -> Result {
     act("release_if", lock, token, || {
         Ok(match client.release_if(name_of(lock), HolderMatch::from(token))? {
             ReleaseIfOutcome::Released(holder) => Some(holder.token),
-            ReleaseIfOutcome::NotMatched(_) | ReleaseIfOutcome::Free => None,
+            ReleaseIfOutcome::NotMatched(_) | ReleaseIfOutcome::Free | _ => None,
         })
     })
 }
@@ -185,7 +185,7 @@ fn revoke(client: &Client, lock: usize, token: u64) -> Result {
     act("revoke", lock, token, || {
         Ok(match client.revoke(name_of(lock), token)? {
             RevokeOutcome::Revoked(holder) => Some(holder.token),
-            RevokeOutcome::NotMatched(_) | RevokeOutcome::Free => None,
+            RevokeOutcome::NotMatched(_) | RevokeOutcome::Free | _ => None,
         })
     })
 }

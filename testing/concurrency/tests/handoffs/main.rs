@@ -6,6 +6,7 @@ mod caller_requests;
 mod cancelling;
 mod closing;
 mod deadlines;
+mod features;
 mod fencing;
 mod forks;
 mod releasing;

@@ -2,12 +2,11 @@
 
 use leasehold_core::Token;
 use leasehold_core::fence::Rejected;
-use rusqlite::types::{ToSql, Value};
-use rusqlite::{Connection, ErrorCode};
 
-use super::marks::{number, token_of};
-use super::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
-use crate::error::{Error, ErrorKind};
+use crate::connection::{SqliteConnection, SqliteValue};
+use crate::marks::{number, token_of};
+use crate::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
+use crate::{Error, ErrorKind};
 
 /// Keeps the marks of guarded items in a table of its own, in the database of the data that they guard.
 ///
@@ -15,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 /// bring it back. Items are named by text; the natural name is the resource of the lock.
 ///
 /// ```
-/// use leasehold::fence::{SqliteGuard, rusqlite};
+/// use leasehold_fence::SqliteGuard;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let (older, token) = (33, 34); // lease.token()
@@ -35,7 +34,7 @@ use crate::error::{Error, ErrorKind};
 /// // A holder of an older token is rejected.
 /// let change = db.transaction()?;
 /// let late = guard.check(&change, "invoice/42", older).unwrap_err();
-/// assert_eq!(late.kind(), leasehold::ErrorKind::StaleToken);
+/// assert_eq!(late.kind(), leasehold_fence::ErrorKind::StaleToken);
 /// # Ok(())
 /// # }
 /// ```
@@ -85,8 +84,8 @@ impl SqliteGuard {
     /// # Errors
     /// [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else that
     /// SQLite says.
-    pub fn create(&self, db: &Connection) -> Result<(), Error> {
-        db.execute_batch(&self.create).map_err(|error| failed(&error))
+    pub fn create(&self, db: &impl SqliteConnection) -> Result<(), Error> {
+        db.execute(&self.create, &[]).map_err(failed(db)).map(drop)
     }
 
     /// Makes `token` the only one that is accepted from now on, apart from higher ones. Call it with each new lease,
@@ -97,9 +96,9 @@ impl SqliteGuard {
     /// [`ErrorKind::StaleToken`] when a later holder has claimed the item; the message has both tokens.
     /// [`ErrorKind::Config`] for a token above 2^53 - 1. [`ErrorKind::StoreUnavailable`] when the database is busy,
     /// [`ErrorKind::StoreRefused`] for anything else that SQLite says.
-    pub fn claim(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
+    pub fn claim(&self, db: &impl SqliteConnection, item: &str, token: u64) -> Result<(), Error> {
         let token = number(token)?;
-        raise(db, [&self.claim, &self.read], &item, token, |marks| Self::refusal(item, token.get(), marks))
+        raise(db, [&self.claim, &self.read], item.into(), token, |marks| Self::refusal(item, token.get(), marks))
     }
 
     /// Checks if a write with `token` may happen. Call it in the transaction of the write, before the write; when it
@@ -108,10 +107,10 @@ impl SqliteGuard {
     /// # Errors
     /// As [`SqliteGuard::claim`]; [`ErrorKind::Config`] also for an item that was never claimed, and outside of a
     /// transaction, where the answer would be worth nothing.
-    pub fn check(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
+    pub fn check(&self, db: &impl SqliteConnection, item: &str, token: u64) -> Result<(), Error> {
         let token = number(token)?;
         within_transaction(db)?;
-        raise(db, [&self.check, &self.read], &item, token, |marks| Self::refusal(item, token.get(), marks))
+        raise(db, [&self.check, &self.read], item.into(), token, |marks| Self::refusal(item, token.get(), marks))
     }
 
     /// The highest token that has claimed the item; `None` where none has.
@@ -119,15 +118,15 @@ impl SqliteGuard {
     /// # Errors
     /// [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else that
     /// SQLite says, and for a mark that is no token.
-    pub fn high_water(&self, db: &Connection, item: &str) -> Result<Option<u64>, Error> {
-        let marks = marks(db, &self.read, &item)?;
+    pub fn high_water(&self, db: &impl SqliteConnection, item: &str) -> Result<Option<u64>, Error> {
+        let marks = db.column(&self.read, &[item.into()]).map_err(failed(db))?;
         let Some(mark) = marks.first() else { return Ok(None) };
         let token = as_token(mark).ok_or_else(|| no_token(mark).on(item))?;
         Ok(Some(token.get()))
     }
 }
 
-/// For another driver than rusqlite: `?1` is the item, `?2` the token. A claim or check that changes no row was refused.
+/// For code that runs the statements itself: `?1` is the item, `?2` the token. A claim or check that changes no row was refused.
 impl SqliteGuard {
     /// See [`SqliteGuard::create`].
     pub fn create_sql(&self) -> &str {
@@ -151,7 +150,7 @@ impl SqliteGuard {
 
     /// The reason why a claim or a check has changed no row, given the answer to [`SqliteGuard::read_sql`] after it.
     /// Always an error, of the kinds of [`SqliteGuard::check`].
-    pub fn refusal(item: &str, token: u64, marks: &[Value]) -> Error {
+    pub fn refusal(item: &str, token: u64, marks: &[SqliteValue]) -> Error {
         refusal(token, marks, Rejected::Unclaimed.into()).on(item)
     }
 }
@@ -169,7 +168,7 @@ impl Default for SqliteGuard {
 /// could insert it again. Where rows come and go, use [`SqliteGuard`].
 ///
 /// ```
-/// use leasehold::fence::{SqliteRowGuard, rusqlite};
+/// use leasehold_fence::SqliteRowGuard;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let token = 34; // lease.token()
@@ -178,9 +177,9 @@ impl Default for SqliteGuard {
 /// db.execute_batch("INSERT INTO jobs (id, state) VALUES (7, 'new')")?;
 /// let guard = SqliteRowGuard::new("jobs", "id", "fence")?;
 ///
-/// guard.claim(&db, &7, token)?; // before the first read
+/// guard.claim(&db, 7, token)?; // before the first read
 /// let change = db.transaction()?;
-/// guard.check(&change, &7, token)?; // with every write
+/// guard.check(&change, 7, token)?; // with every write
 /// change.execute("UPDATE jobs SET state = 'done' WHERE id = 7", [])?;
 /// change.commit()?;
 /// # Ok(())
@@ -222,8 +221,8 @@ impl SqliteRowGuard {
     /// [`ErrorKind::Config`] for a token above 2^53 - 1, for a row that does not exist, and for a key that names several
     /// rows. [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else
     /// that SQLite says, and for a mark that is no token.
-    pub fn claim(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
-        raise(db, [&self.claim, &self.read], key, number(token)?, |marks| Self::claim_refusal(token, marks))
+    pub fn claim(&self, db: &impl SqliteConnection, key: impl Into<SqliteValue>, token: u64) -> Result<(), Error> {
+        raise(db, [&self.claim, &self.read], key.into(), number(token)?, |marks| Self::claim_refusal(token, marks))
     }
 
     /// Checks if a write with `token` to the row may happen. Call it in the transaction of the write, before the write;
@@ -232,14 +231,14 @@ impl SqliteRowGuard {
     /// # Errors
     /// As [`SqliteRowGuard::claim`]; [`ErrorKind::StaleToken`] also for a row that does not exist, since a later holder
     /// may have deleted it; [`ErrorKind::Config`] also for a row that was never claimed, and outside of a transaction.
-    pub fn check(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
+    pub fn check(&self, db: &impl SqliteConnection, key: impl Into<SqliteValue>, token: u64) -> Result<(), Error> {
         let token = number(token)?;
         within_transaction(db)?;
-        raise(db, [&self.check, &self.read], key, token, |marks| Self::check_refusal(token.get(), marks))
+        raise(db, [&self.check, &self.read], key.into(), token, |marks| Self::check_refusal(token.get(), marks))
     }
 }
 
-/// For another driver than rusqlite: `?1` is the key, `?2` the token. A claim or check that changes no row was refused.
+/// For code that runs the statements itself: `?1` is the key, `?2` the token. A claim or check that changes no row was refused.
 impl SqliteRowGuard {
     /// See [`SqliteRowGuard::claim`].
     pub fn claim_sql(&self) -> &str {
@@ -258,48 +257,41 @@ impl SqliteRowGuard {
 
     /// The reason why a claim has changed no row, given the answer to [`SqliteRowGuard::read_sql`] after it. Always an
     /// error, of the kinds of [`SqliteRowGuard::claim`].
-    pub fn claim_refusal(token: u64, marks: &[Value]) -> Error {
+    pub fn claim_refusal(token: u64, marks: &[SqliteValue]) -> Error {
         refusal(token, marks, no_row())
     }
 
     /// The reason why a check has changed no row, given the answer to [`SqliteRowGuard::read_sql`] after it. Always an
     /// error, of the kinds of [`SqliteRowGuard::check`].
-    pub fn check_refusal(token: u64, marks: &[Value]) -> Error {
+    pub fn check_refusal(token: u64, marks: &[SqliteValue]) -> Error {
         refusal(token, marks, row_is_gone())
     }
 }
 
 /// Runs a claim or a check. If it changes no row, reads the marks for the refusal.
 fn raise(
-    db: &Connection,
+    db: &impl SqliteConnection,
     [raise, read]: [&str; 2],
-    key: &dyn ToSql,
+    key: SqliteValue,
     token: Token,
-    refusal: impl FnOnce(&[Value]) -> Error,
+    refusal: impl FnOnce(&[SqliteValue]) -> Error,
 ) -> Result<(), Error> {
-    let token = i64::try_from(token.get()).unwrap_or(i64::MAX);
-    let raised = db.prepare_cached(raise).and_then(|mut raise| raise.execute((key, token)));
-    match raised.map_err(|error| failed(&error))? {
-        0 => Err(refusal(&marks(db, read, key)?)),
+    let parameters = [key, i64::try_from(token.get()).unwrap_or(i64::MAX).into()];
+    match db.execute(raise, &parameters).map_err(failed(db))? {
+        0 => Err(refusal(&db.column(read, &parameters[..1]).map_err(failed(db))?)),
         _ => Ok(()),
     }
 }
 
-fn marks(db: &Connection, sql: &str, key: &dyn ToSql) -> Result<Vec<Value>, Error> {
-    db.prepare_cached(sql)
-        .and_then(|mut read| read.query_map([key], |row| row.get(0))?.collect())
-        .map_err(|error| failed(&error))
-}
-
 /// The reason why a mark was not raised.
-fn refusal(token: u64, marks: &[Value], missing: Error) -> Error {
+fn refusal(token: u64, marks: &[SqliteValue], missing: Error) -> Error {
     let token = match number(token) {
         Ok(token) => token,
         Err(error) => return error,
     };
     match marks {
         [] => missing,
-        [Value::Null] => Rejected::Unclaimed.into(),
+        [SqliteValue::Null] => Rejected::Unclaimed.into(),
         [mark] => match as_token(mark) {
             Some(high_water) if high_water > token => Rejected::Stale { token, high_water }.into(),
             // Outside of a transaction the row may have come only now.
@@ -310,14 +302,14 @@ fn refusal(token: u64, marks: &[Value], missing: Error) -> Error {
     }
 }
 
-fn as_token(mark: &Value) -> Option<Token> {
+fn as_token(mark: &SqliteValue) -> Option<Token> {
     match mark {
-        Value::Integer(mark) => token_of(*mark),
-        Value::Null | Value::Real(_) | Value::Text(_) | Value::Blob(_) => None,
+        SqliteValue::Integer(mark) => token_of(*mark),
+        SqliteValue::Null | SqliteValue::Real(_) | SqliteValue::Text(_) | SqliteValue::Blob(_) => None,
     }
 }
 
-fn no_token(mark: &Value) -> Error {
+fn no_token(mark: &SqliteValue) -> Error {
     Error::new(
         ErrorKind::StoreRefused,
         format!("the mark is not a token but {mark:?}; let only the guard write it, into a column declared as INTEGER"),
@@ -325,27 +317,28 @@ fn no_token(mark: &Value) -> Error {
 }
 
 /// Outside of one, another holder could claim between the check and the write.
-fn within_transaction(db: &Connection) -> Result<(), Error> {
-    if db.is_autocommit() {
+fn within_transaction(db: &impl SqliteConnection) -> Result<(), Error> {
+    if !db.is_in_transaction() {
         return Err(Error::config("check belongs in the transaction of the write: begin one first"));
     }
     Ok(())
 }
 
-fn failed(error: &rusqlite::Error) -> Error {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::new(
-            ErrorKind::StoreUnavailable,
-            format!("the database is busy ({error}); roll back and try the transaction again"),
-        ),
-        Some(_) | None => Error::new(ErrorKind::StoreRefused, format!("the guard's table cannot be used: {error}")),
+/// Makes errors of errors of this connection's driver.
+fn failed<D: SqliteConnection>(_: &D) -> impl Fn(D::Error) -> Error {
+    |error| {
+        if D::is_busy(&error) {
+            let message = format!("the database is busy ({error}); roll back and try the transaction again");
+            return Error::new(ErrorKind::StoreUnavailable, message);
+        }
+        Error::new(ErrorKind::StoreRefused, format!("the guard's table cannot be used: {error}"))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::sql::in_the_guide;
+    use crate::sql::in_the_guide;
 
     #[test]
     fn the_guide_has_these_statements() {

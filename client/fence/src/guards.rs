@@ -3,9 +3,9 @@
 use leasehold_core::Token;
 use leasehold_core::fence::{Guard, Rejected};
 
-use super::marks::number;
-use crate::error::{Error, ErrorKind};
-use crate::host::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
+use crate::marks::number;
+use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard, unpoisoned};
+use crate::{Error, ErrorKind};
 
 /// The marks of many items in one process, for any number of threads.
 ///
@@ -18,7 +18,7 @@ use crate::host::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 /// [`Guards::forget`] drops one. Marks end with the process: where data outlives it, keep the marks beside the data.
 ///
 /// ```
-/// use leasehold::fence::Guards;
+/// use leasehold_fence::Guards;
 ///
 /// # let (older, token) = (33, 34); // lease.token()
 /// # let balance = std::sync::atomic::AtomicI64::new(100);
@@ -31,8 +31,8 @@ use crate::host::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 ///
 /// // A holder of an older token is rejected.
 /// let late = guards.with("invoice/42", older, || balance.store(0, SeqCst)).unwrap_err();
-/// assert_eq!(late.kind(), leasehold::ErrorKind::StaleToken);
-/// # Ok::<(), leasehold::Error>(())
+/// assert_eq!(late.kind(), leasehold_fence::ErrorKind::StaleToken);
+/// # Ok::<(), leasehold_fence::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Guards {
@@ -142,12 +142,16 @@ impl Guards {
         let mut slot = shared.idle();
         if !slot.forgotten {
             *slot = Slot { forgotten: true, ..Slot::default() };
-            self.slots.lock().remove(item);
+            unpoisoned(self.slots.lock()).remove(item);
         }
     }
 
     /// Lets a write through, as [`Guards::with`] and [`Guards::with_in_order`] do, until the answer is dropped.
-    pub(crate) fn enter(&self, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(hidden)]
+    pub fn enter(&self, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
         let token = self::number(token)?;
         let on = |rejected: Rejected| Error::from(rejected).on(item);
         let shared = self.slot(item).ok_or_else(|| on(Rejected::Unclaimed))?;
@@ -164,11 +168,11 @@ impl Guards {
 
     // The map is locked for the look-up only: a caller that waits for one item must not delay others.
     fn slot(&self, item: &str) -> Option<Arc<Item>> {
-        self.slots.lock().get(item).map(Arc::clone)
+        unpoisoned(self.slots.lock()).get(item).map(Arc::clone)
     }
 
     fn slot_or_new(&self, item: &str) -> Result<Arc<Item>, Error> {
-        let mut slots = self.slots.lock();
+        let mut slots = unpoisoned(self.slots.lock());
         if let Some(slot) = slots.get(item) {
             return Ok(Arc::clone(slot));
         }
@@ -186,7 +190,7 @@ impl Guards {
 impl Item {
     /// Waits until no write is under way.
     fn idle(&self) -> MutexGuard<'_, Slot> {
-        self.written.wait_while(self.slot.lock(), |slot| slot.is_written)
+        unpoisoned(self.written.wait_while(unpoisoned(self.slot.lock()), |slot| slot.is_written))
     }
 }
 
@@ -196,7 +200,7 @@ pub struct Writing(Arc<Item>);
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        self.0.slot.lock().is_written = false;
+        unpoisoned(self.0.slot.lock()).is_written = false;
         self.0.written.notify_all();
     }
 }

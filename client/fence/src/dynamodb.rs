@@ -4,8 +4,8 @@ use leasehold_wire::fence::dynamodb::{self as pieces, Refused, Step};
 
 pub use leasehold_wire::fence::dynamodb::Shown;
 
-use super::marks::number;
-use crate::error::{Error, ErrorKind};
+use crate::marks::number;
+use crate::{Error, ErrorKind};
 
 /// Keeps the mark of an item in the item itself, and compares in the request that writes.
 ///
@@ -26,9 +26,9 @@ use crate::error::{Error, ErrorKind};
 /// ```
 /// use std::collections::HashMap;
 ///
-/// use leasehold::fence::{DynamodbGuard, Shown};
+/// use leasehold_fence::{DynamodbGuard, Shown};
 ///
-/// # fn main() -> Result<(), leasehold::Error> {
+/// # fn main() -> Result<(), leasehold_fence::Error> {
 /// # let token: u64 = 34; // lease.token()
 /// let guard = DynamodbGuard::new("fence")?;
 ///
@@ -43,7 +43,7 @@ use crate::error::{Error, ErrorKind};
 ///
 /// // On ConditionalCheckFailedException, what the item in it has as `fence`:
 /// let error = DynamodbGuard::refusal("invoice/42", token, Shown::Mark("35")).unwrap();
-/// assert_eq!(error.kind(), leasehold::ErrorKind::StaleToken);
+/// assert_eq!(error.kind(), leasehold_fence::ErrorKind::StaleToken);
 /// # Ok(())
 /// # }
 /// ```
@@ -123,7 +123,7 @@ impl DynamodbGuard {
     }
 }
 
-pub(super) fn judge(step: Step, item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
+pub(crate) fn judge(step: Step, item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
     let token = match number(token) {
         Ok(token) => token,
         Err(error) => return Some(error.on(item)),

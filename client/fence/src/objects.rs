@@ -2,8 +2,8 @@
 
 use leasehold_wire::fence::objects::{self, Refused};
 
-use super::marks::number;
-use crate::error::{Error, ErrorKind};
+use crate::marks::number;
+use crate::{Error, ErrorKind};
 
 /// Keeps the mark of an object in front of its data, as `34 data`.
 ///
@@ -20,9 +20,9 @@ use crate::error::{Error, ErrorKind};
 /// a write with a new ETag alone. After a lost answer do the same: a body that is yours already may be written again.
 ///
 /// ```
-/// use leasehold::fence::ObjectGuard;
+/// use leasehold_fence::ObjectGuard;
 ///
-/// # fn main() -> Result<(), leasehold::Error> {
+/// # fn main() -> Result<(), leasehold_fence::Error> {
 /// # let token: u64 = 34; // lease.token()
 /// # let mut object: Option<Vec<u8>> = None;
 /// // Before the first read of the data: GET, then PUT under the condition; again from GET on 412 and 409.
@@ -34,12 +34,12 @@ use crate::error::{Error, ErrorKind};
 /// assert_eq!(ObjectGuard::data(&body), Some(&b"paid"[..]));
 ///
 /// let late = ObjectGuard::write("invoice/42", 33, Some(&body), b"late").unwrap_err();
-/// assert_eq!(late.kind(), leasehold::ErrorKind::StaleToken);
+/// assert_eq!(late.kind(), leasehold_fence::ErrorKind::StaleToken);
 /// # Ok(())
 /// # }
 /// ```
 ///
-/// [`cas`](crate::cas) has such a loop for every store, and its items may have these bodies as their values.
+/// `leasehold::cas` has such a loop for every store, and its items may have these bodies as their values.
 ///
 /// # Never delete a guarded object
 /// The mark goes with it: a late claim would begin again. Write data that says *deleted*. The mark has to stand in the
@@ -57,7 +57,7 @@ impl ObjectGuard {
     /// [`ErrorKind::StaleToken`] when a later holder has claimed it. [`ErrorKind::StoreRefused`] for an object that no
     /// guard has written. [`ErrorKind::Config`] for a token above 2^53 - 1.
     pub fn claim(item: &str, token: u64, seen: Option<&[u8]>) -> Result<Vec<u8>, Error> {
-        let claimed = number(token).and_then(|token| objects::claimed(token, seen).map_err(Error::from));
+        let claimed = number(token).and_then(|token| objects::claimed(token, seen).map_err(refusal));
         claimed.map_err(|error| error.on(item))
     }
 
@@ -67,7 +67,7 @@ impl ObjectGuard {
     /// As [`ObjectGuard::claim`]; and [`ErrorKind::StaleToken`] where there is no object, for a later holder may have
     /// deleted it.
     pub fn write(item: &str, token: u64, seen: Option<&[u8]>, data: &[u8]) -> Result<Vec<u8>, Error> {
-        let written = number(token).and_then(|token| objects::written(token, seen, data).map_err(Error::from));
+        let written = number(token).and_then(|token| objects::written(token, seen, data).map_err(refusal));
         written.map_err(|error| error.on(item))
     }
 
@@ -77,12 +77,10 @@ impl ObjectGuard {
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Rejected(rejected) => rejected.into(),
-            Refused::Gone => Self::new(ErrorKind::StaleToken, refused.to_string()),
-            Refused::NoToken => Self::new(ErrorKind::StoreRefused, refused.to_string()),
-        }
+fn refusal(refused: Refused) -> Error {
+    match refused {
+        Refused::Rejected(rejected) => rejected.into(),
+        Refused::Gone => Error::new(ErrorKind::StaleToken, refused.to_string()),
+        Refused::NoToken => Error::new(ErrorKind::StoreRefused, refused.to_string()),
     }
 }

@@ -3,9 +3,9 @@
 use leasehold_core::Token;
 use leasehold_core::fence::Rejected;
 
-use super::marks::{not_later, number, verdict};
-use super::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
-use crate::error::{Error, ErrorKind};
+use crate::marks::{not_later, number, verdict};
+use crate::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
+use crate::{Error, ErrorKind};
 
 /// PostgreSQL cuts longer names, so that two of them could become one.
 const LONGEST_NAME: usize = 63;
@@ -25,7 +25,7 @@ const ON_DISK: &str = "WITH leasehold_on_disk AS MATERIALIZED (SELECT CASE WHEN 
 /// bring it back. Items are named by text; the natural name is the resource of the lock.
 ///
 /// ```no_run
-/// use leasehold::fence::PostgresGuard;
+/// use leasehold_fence::PostgresGuard;
 /// use postgres::{Client, NoTls};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -177,7 +177,7 @@ impl Default for PostgresGuard {
 /// `$1` is the key, of the type that your column has, `$2` the token as a bigint.
 ///
 /// ```no_run
-/// use leasehold::fence::PostgresRowGuard;
+/// use leasehold_fence::PostgresRowGuard;
 /// # use postgres::{Client, NoTls};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -333,7 +333,7 @@ fn identifier(what: &str, name: &str) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fence::sql::in_the_guide;
+    use crate::sql::in_the_guide;
 
     #[test]
     fn the_guide_has_these_statements() {

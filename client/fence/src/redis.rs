@@ -3,8 +3,8 @@
 use leasehold_core::fence::Rejected;
 use leasehold_wire::fence::redis as scripts;
 
-use super::marks::{number, verdict};
-use crate::error::{Error, ErrorKind};
+use crate::marks::{number, verdict};
+use crate::{Error, ErrorKind};
 
 /// Keeps the mark of a key in Redis beside the key, and compares in the script that writes.
 ///
@@ -23,9 +23,9 @@ use crate::error::{Error, ErrorKind};
 /// and the write it guards have to be in **one script**, the check first.
 ///
 /// ```
-/// use leasehold::fence::RedisGuard;
+/// use leasehold_fence::RedisGuard;
 ///
-/// # fn main() -> Result<(), leasehold::Error> {
+/// # fn main() -> Result<(), leasehold_fence::Error> {
 /// # let token: u64 = 34; // lease.token()
 /// # let eval = |script: &str, keys: &[&str], args: &[&str]| 34; // redis::Script::new(script).key(..).arg(..).invoke()
 /// let mark = RedisGuard::mark_key("invoice:42")?;

@@ -3,9 +3,9 @@
 use leasehold_wire::fence::cosmos as pieces;
 use leasehold_wire::fence::dynamodb::Step;
 
-use super::dynamodb::{Shown, judge};
-use super::marks::number;
-use crate::error::Error;
+use crate::Error;
+use crate::dynamodb::{Shown, judge};
+use crate::marks::number;
 
 /// Keeps the mark of an item in the item itself, and compares in the patch that writes.
 ///
@@ -21,9 +21,9 @@ use crate::error::Error;
 /// did not hold; read the item, and [`CosmosGuard::refusal`] says why.
 ///
 /// ```
-/// use leasehold::fence::{CosmosGuard, Shown};
+/// use leasehold_fence::{CosmosGuard, Shown};
 ///
-/// # fn main() -> Result<(), leasehold::Error> {
+/// # fn main() -> Result<(), leasehold_fence::Error> {
 /// # let token: u64 = 34; // lease.token()
 /// let guard = CosmosGuard::new("fence")?;
 /// let patch = format!(
@@ -36,7 +36,7 @@ use crate::error::Error;
 ///
 /// // On 412, what the item has as `fence`:
 /// let error = CosmosGuard::refusal("invoice/42", token, Shown::Mark("35")).unwrap();
-/// assert_eq!(error.kind(), leasehold::ErrorKind::StaleToken);
+/// assert_eq!(error.kind(), leasehold_fence::ErrorKind::StaleToken);
 /// # Ok(())
 /// # }
 /// ```

@@ -3,30 +3,20 @@
 use leasehold_core::Token;
 use leasehold_core::fence::Rejected;
 
-use crate::error::{Error, ErrorKind};
+use crate::{Error, ErrorKind};
 
-impl From<Rejected> for Error {
-    fn from(rejected: Rejected) -> Self {
-        let kind = match rejected {
-            Rejected::Stale { .. } | Rejected::OutOfOrder { .. } => ErrorKind::StaleToken,
-            Rejected::Unclaimed => ErrorKind::Config,
-        };
-        Self::new(kind, rejected.to_string())
-    }
-}
-
-pub(super) fn number(token: u64) -> Result<Token, Error> {
+pub(crate) fn number(token: u64) -> Result<Token, Error> {
     Token::new(token)
         .ok_or_else(|| Error::config(format!("{token} is not a fencing token: the largest is {}", Token::MAX)))
 }
 
 /// A mark as a store answers it.
-pub(super) fn token_of(mark: i64) -> Option<Token> {
+pub(crate) fn token_of(mark: i64) -> Option<Token> {
     u64::try_from(mark).ok().and_then(Token::new)
 }
 
 /// Compares a store's mark with `token`. Returns the mark, or an error if it is higher.
-pub(super) fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
+pub(crate) fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
     match token_of(mark) {
         Some(high_water) if high_water > token => Err(Rejected::Stale { token, high_water }.into()),
         Some(mark) => Ok(mark),
@@ -35,7 +25,7 @@ pub(super) fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
 }
 
 /// As [`not_later`], of a mark that was to be raised to `token` before it was answered.
-pub(super) fn verdict(token: Token, mark: i64) -> Result<(), Error> {
+pub(crate) fn verdict(token: Token, mark: i64) -> Result<(), Error> {
     let mark = not_later(token, mark)?;
     if mark < token {
         let advice = "it is kept where a token does not fit, or this is not an answer to the guard";

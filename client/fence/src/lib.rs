@@ -16,7 +16,7 @@
 //! |---|---|
 //! | one item of your own process | [`Guard`], the rule itself |
 //! | many items of your own process | [`Guards`], for any number of threads |
-//! | rows in SQLite (feature `sqlite`) | [`SqliteGuard`], [`SqliteRowGuard`] |
+//! | rows in SQLite | [`SqliteGuard`], [`SqliteRowGuard`]: for connections of rusqlite 0.41 with the feature `rusqlite-0_41`, and for any other driver that you have |
 //! | rows in PostgreSQL | [`PostgresGuard`], [`PostgresRowGuard`]: SQL for the driver that you have |
 //! | keys in Redis | [`RedisGuard`]: Lua for the client library that you have |
 //! | items in DynamoDB | [`DynamodbGuard`]: pieces of expressions for the client library that you have |
@@ -25,32 +25,36 @@
 //!
 //! In a database one kind keeps its marks in a table of its own, where they outlive your rows, and
 //! the other uses a column of your table.
+//!
+//! The crate `leasehold` has all of this as `leasehold::fence`. `cargo add leasehold-fence --features rusqlite-0_41` gives it the
+//! connections of rusqlite.
 
-#![allow(clippy::disallowed_types, reason = "fences know SQLite")]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod connection;
 mod cosmos;
 mod dynamodb;
+mod error;
 mod guards;
 mod marks;
 mod objects;
 mod postgres;
 mod redis;
 mod sql;
-#[cfg(feature = "sqlite")]
 mod sqlite;
+mod sync;
 
-pub use leasehold_core::Token;
 pub use leasehold_core::fence::{Guard, Rejected};
-#[cfg(feature = "sqlite")]
-pub use rusqlite;
+pub use leasehold_core::{ErrorKind, Token};
 
-pub use self::cosmos::CosmosGuard;
-pub use self::dynamodb::{DynamodbGuard, Shown};
-pub use self::guards::Guards;
+pub use connection::{SqliteConnection, SqliteValue};
+pub use cosmos::CosmosGuard;
+pub use dynamodb::{DynamodbGuard, Shown};
+pub use error::Error;
+pub use guards::Guards;
 #[doc(hidden)]
-pub use self::guards::Writing;
-pub use self::objects::ObjectGuard;
-pub use self::postgres::{PostgresGuard, PostgresRowGuard};
-pub use self::redis::RedisGuard;
-#[cfg(feature = "sqlite")]
-pub use self::sqlite::{SqliteGuard, SqliteRowGuard};
+pub use guards::Writing;
+pub use objects::ObjectGuard;
+pub use postgres::{PostgresGuard, PostgresRowGuard};
+pub use redis::RedisGuard;
+pub use sqlite::{SqliteGuard, SqliteRowGuard};
