@@ -9,6 +9,7 @@ mod imports;
 mod index;
 mod map;
 mod quoted;
+mod rights;
 mod rules;
 mod samples;
 mod threats;
@@ -43,6 +44,7 @@ pub fn tidy() -> Result {
     paths.push(root.join(ci::PATH));
 
     let (mut findings, mut words) = (Vec::new(), words::Count::default());
+    let mut sent = rights::Sent::default();
     // Rules compare with `/`, on every system.
     let name = |path: &PathBuf| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
     let files: Vec<String> = paths.iter().map(name).collect();
@@ -51,6 +53,7 @@ pub fn tidy() -> Result {
         words.add(name, &text);
         if name.ends_with(".rs") {
             findings.extend(rules::check(name, &text));
+            sent.add(name, &text);
             if name.starts_with(ffi::FOLDER) {
                 findings.extend(ffi::check(name, &text));
             }
@@ -67,6 +70,7 @@ pub fn tidy() -> Result {
         }
     }
     findings.extend(words.findings());
+    findings.extend(sent.check(|path| read(&root.join(path)).unwrap_or_default()));
     findings.extend(imports::check(&root)?);
     let core = |name: &str| read(&root.join("core").join(name));
     findings.extend(rules::check_core_root(&core("src/lib.rs")?, &core("Cargo.toml")?));
