@@ -17,10 +17,10 @@ use leasehold_core::Monotonic;
 use rustix::fd::RawFd;
 
 use crate::host::clock;
-use crate::host::fork;
+use crate::host::fork::Owned;
 #[cfg(test)]
 use crate::host::sync::atomic::{AtomicU64, Ordering};
-use crate::host::sync::{Arc, HashMap, Mutex, thread_local};
+use crate::host::sync::{Arc, HashMap, Mutex, MutexGuard, thread_local};
 
 /// The longest wait for a timer of the loop, since those of many loops stand still while the machine is suspended.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
@@ -82,11 +82,10 @@ pub(crate) type Background = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct EventLoop {
     #[cfg(test)]
     id: u64,
-    generation: u64,
     poller: Box<dyn Poller>,
     /// Makes the loop's thread run the executor.
     wake: Box<dyn Fn() + Send + Sync>,
-    state: Mutex<State>,
+    state: Owned<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -140,10 +139,9 @@ impl EventLoop {
         Self {
             #[cfg(test)]
             id: LAST_ID.fetch_add(1, Ordering::Relaxed) + 1,
-            generation: fork::generation(),
             poller,
             wake: Box::new(wake),
-            state: Mutex::default(),
+            state: Owned::new(Mutex::default()),
         }
     }
 
@@ -156,18 +154,14 @@ impl EventLoop {
     /// Watches a connected, non-blocking socket, for reading at first, until its handler or the loop ends. The handler
     /// owns the socket, and keeps it open at least until the loop has dropped the handler.
     pub(crate) fn add(&self, socket: RawFd, handler: Arc<dyn SocketHandler>) {
-        let mut state = self.state.lock();
-        if state.is_over || self.is_inherited() {
-            drop(state);
-            return handler.close();
-        }
+        let Some(mut state) = self.state().filter(|state| !state.is_over) else { return handler.close() };
         state.sockets.insert(socket, Socket { handler, interest: Interest::Read });
         state.added.push(socket);
     }
 
     /// Calls the handler's `flush` at the end of this turn.
     pub(crate) fn flush_soon(&self, socket: RawFd) {
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else { return };
         if !state.to_flush.contains(&socket) {
             state.to_flush.push(socket);
         }
@@ -175,30 +169,25 @@ impl EventLoop {
 
     /// Runs a future on this loop until one of them ends. Any thread may call it.
     pub(crate) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
-        let mut state = self.state.lock();
-        if state.is_over || self.is_inherited() {
-            return;
-        }
+        let Some(mut state) = self.state().filter(|state| !state.is_over) else { return };
         state.spawned.push(Box::pin(future));
         drop(state);
         (self.wake)();
     }
 
     pub(super) fn take_spawned(&self) -> Vec<Background> {
-        std::mem::take(&mut self.state.lock().spawned)
+        self.state().map(|mut state| std::mem::take(&mut state.spawned)).unwrap_or_default()
     }
 
     /// Tells the loop what to call later. The executor calls it after everything that runs code of handlers or tasks.
     pub(super) fn arrange(&self, needs_turn: bool) {
-        if self.is_inherited() {
-            return;
-        }
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else { return };
         while let Some(socket) = state.added.pop() {
             let Some(interest) = state.sockets.get(&socket).map(|watched| watched.interest) else { continue };
             drop(state);
             self.watch(socket, interest);
-            state = self.state.lock();
+            let Some(again) = self.state() else { return };
+            state = again;
         }
         if !state.is_turn_ending && (needs_turn || !state.to_flush.is_empty()) {
             state.is_turn_ending = true;
@@ -209,10 +198,7 @@ impl EventLoop {
 
     /// Writes what was submitted in the turn that ends now.
     pub(super) fn end_turn(&self) {
-        if self.is_inherited() {
-            return;
-        }
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else { return };
         state.is_turn_ending = false;
         let to_flush = std::mem::take(&mut state.to_flush);
         drop(state);
@@ -224,16 +210,11 @@ impl EventLoop {
     }
 
     pub(super) fn on_ready(&self, socket: RawFd) {
-        if !self.is_inherited() {
-            self.handle(socket, |handler| handler.on_ready());
-        }
+        self.handle(socket, |handler| handler.on_ready());
     }
 
     pub(super) fn on_timer(&self) {
-        if self.is_inherited() {
-            return;
-        }
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else { return };
         state.timer = None;
         let sockets: Vec<_> = state.sockets.keys().copied().collect();
         drop(state);
@@ -246,10 +227,7 @@ impl EventLoop {
 
     /// Ends all connections, with the loop.
     pub(super) fn close(&self) {
-        if self.is_inherited() {
-            return;
-        }
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else { return };
         state.is_over = true;
         let State { sockets, spawned, added, .. } = std::mem::take(&mut *state);
         state.is_over = true;
@@ -263,19 +241,19 @@ impl EventLoop {
         drop(spawned);
     }
 
-    /// Tells if this process is a forked child of the one whose loop this is.
-    pub(super) fn is_inherited(&self) -> bool {
-        self.generation != fork::generation()
+    /// Locks the state; `None` in a forked child of the process whose loop this is.
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.get().map(Mutex::lock)
     }
 
     /// Calls a handler, does what it answers, and returns its deadline.
     fn handle(&self, socket: RawFd, call: impl FnOnce(&dyn SocketHandler) -> Option<Interest>) -> Option<Monotonic> {
-        let handler = self.state.lock().sockets.get(&socket).map(|watched| Arc::clone(&watched.handler))?;
+        let handler = self.state()?.sockets.get(&socket).map(|watched| Arc::clone(&watched.handler))?;
         let Some(interest) = call(&*handler) else {
             self.forget(socket);
             return None;
         };
-        let mut state = self.state.lock();
+        let mut state = self.state()?;
         if let Some(watched) = state.sockets.get_mut(&socket)
             && std::mem::replace(&mut watched.interest, interest) != interest
             && !state.added.contains(&socket)
@@ -297,7 +275,7 @@ impl EventLoop {
     }
 
     fn forget(&self, socket: RawFd) -> Option<Arc<dyn SocketHandler>> {
-        let mut state = self.state.lock();
+        let mut state = self.state()?;
         let forgotten = state.sockets.remove(&socket)?;
         let was_watched = !state.added.contains(&socket);
         state.added.retain(|added| *added != socket);
@@ -312,7 +290,7 @@ impl EventLoop {
     /// One timer serves all requests of all sockets.
     fn set_timer(&self, deadline: Option<Monotonic>) {
         let Some(deadline) = deadline else { return };
-        let mut state = self.state.lock();
+        let Some(mut state) = self.state() else { return };
         if state.timer.is_some_and(|timer| timer <= deadline) {
             return;
         }

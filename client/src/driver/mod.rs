@@ -50,7 +50,7 @@ use crate::host::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::host::sync::{Arc, Mutex, Weak};
 use crate::host::threads;
 use crate::reports;
-use crate::transport::Transport;
+use crate::transport::{Transport, UnderLock};
 use callbacks::{Callback, Callbacks};
 pub(crate) use caller_requests::CallerRequests;
 use last_faults::LastFaults;
@@ -99,8 +99,9 @@ impl Driver {
         let core = Core::new(config, seed, clock::now());
         let timer_wakeup = Arc::new(TimerWakeup::default());
         let itself: Arc<Mutex<Weak<Self>>> = Arc::default();
+        let under_lock = transports.iter().map(|store| Arc::clone(store) as Arc<dyn UnderLock>).collect();
         let driver = Arc::new(Self {
-            state: Mutex::new(State::new(core, transports.clone(), &timer_wakeup, &itself)),
+            state: Mutex::new(State::new(core, under_lock, &timer_wakeup, &itself)),
             timer_wakeup,
             workers: transports.iter().map(|_| StoreWorkers::new()).collect(),
             last_faults: LastFaults::new(transports.len()),

@@ -205,7 +205,7 @@ mod tests {
     use crate::driver::IsTold;
     use crate::error::Error;
     use crate::host::sync::Mutex;
-    use crate::transport::{Found, Transport};
+    use crate::transport::{Found, Transport, UnderLock};
     use leasehold_core::member::Marker;
 
     /// A store that the calling thread waits for. It notes how long each request would be awaited if it did not answer.
@@ -223,6 +223,8 @@ mod tests {
             Arc::new(Self { memory, waits: Mutex::default(), round_trip, renewed_by: Mutex::default() })
         }
     }
+
+    impl UnderLock for Awaited {}
 
     impl Transport for Awaited {
         fn config(&self) -> NodeConfig {

@@ -19,16 +19,15 @@ use super::send::Sent;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
 use super::waits::LongWait;
 use crate::host::sync::{Arc, HashMap, Mutex, Weak};
-use crate::transport::{Answer, Transport, Watcher};
+use crate::transport::{Answer, UnderLock, Watcher};
 
 /// How long a release is awaited before the caller is told that it goes on in the background.
 pub(super) const RELEASE_WAIT: Duration = Duration::from_secs(2);
-/// The core's name for the state of an acquisition that waits for another one of its client.
-const QUEUED: &str = "Idle";
 
 pub(super) struct State {
     core: Core,
-    transports: Vec<Arc<dyn Transport>>,
+    /// Nothing that blocks can be asked of a store here.
+    transports: Vec<Arc<dyn UnderLock>>,
     /// One for each store. A store keeps no client alive by watching for it.
     forwarders: Vec<Arc<dyn Watcher>>,
     leases: HashMap<LockId, Arc<LeaseState>>,
@@ -70,7 +69,7 @@ pub(super) struct Work {
 impl State {
     pub(super) fn new(
         core: Core,
-        transports: Vec<Arc<dyn Transport>>,
+        transports: Vec<Arc<dyn UnderLock>>,
         timer: &Arc<TimerWakeup>,
         driver: &Arc<Mutex<Weak<Driver>>>,
     ) -> Self {
@@ -110,7 +109,7 @@ impl State {
 
     /// Tells if an acquisition is queued behind another one of this client.
     pub(super) fn is_queued(&self, lock: LockId) -> bool {
-        self.core.state(lock) == Some(QUEUED)
+        self.core.is_queued(lock)
     }
 
     /// The records in the way of a lock that only observers can declare dead.

@@ -7,6 +7,7 @@ use std::thread;
 use super::*;
 use crate::error::Error;
 use crate::ffi::{Ended, Executor};
+use crate::host::fork;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -310,25 +311,22 @@ fn a_task_that_another_one_wakes_is_polled_at_the_end_of_the_turn() {
 
 #[test]
 fn a_forked_child_leaves_the_loop_of_its_parent_alone() {
-    crate::host::fork::tests::alone(
-        "ffi::event_loop::tests::a_forked_child_leaves_the_loop_of_its_parent_alone",
-        || {
-            fork::install().unwrap();
-            let setup = Setup::new();
+    crate::host::fork::tests::alone("event_loop::tests::a_forked_child_leaves_the_loop_of_its_parent_alone", || {
+        fork::install().unwrap();
+        let setup = Setup::new();
+        setup.add();
+        setup.ask(b'a');
+        setup.log();
+        let code = crate::host::fork::tests::in_forked_child(|| {
+            let socket = setup.socket();
+            setup.executor.end_turn();
+            setup.executor.on_ready(socket);
+            setup.executor.on_timer();
             setup.add();
-            setup.ask(b'a');
-            setup.log();
-            let code = crate::host::fork::tests::in_forked_child(|| {
-                let socket = setup.socket();
-                setup.executor.end_turn();
-                setup.executor.on_ready(socket);
-                setup.executor.on_timer();
-                setup.add();
-                let Setup { executor, log, .. } = setup;
-                drop(executor);
-                i32::from(*log.lock() != ["close"])
-            });
-            assert_eq!(code, 0);
-        },
-    );
+            let Setup { executor, log, .. } = setup;
+            drop(executor);
+            i32::from(*log.lock() != ["close"])
+        });
+        assert_eq!(code, 0);
+    });
 }

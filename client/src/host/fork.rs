@@ -9,12 +9,14 @@
 pub(crate) mod gate;
 #[cfg(all(unix, not(leasehold_concurrency)))]
 mod handlers;
+mod owned;
 mod per_process;
 
 #[cfg(all(unix, not(leasehold_concurrency)))]
 pub(crate) use handlers::{generation, install};
 #[cfg(leasehold_concurrency)]
 pub(crate) use leasehold_scheduler::fork::{generation, install};
+pub(crate) use owned::Owned;
 pub use per_process::PerProcess;
 #[cfg(all(windows, not(leasehold_concurrency)))]
 pub(crate) use without::{generation, install};

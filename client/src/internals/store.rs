@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::host::fork;
 use crate::host::sync::mpsc::{Sender, channel};
 use crate::host::sync::{Arc, Mutex, thread};
-use crate::transport::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use crate::transport::{Answer, Answering, Done, Found, Network, Pool, Transport, UnderLock, Watcher};
 use crate::url::StoreUrl;
 use crate::url::place::Place;
 use leasehold_scheduler::clock::Standstill;
@@ -142,6 +142,16 @@ impl Connection {
     }
 }
 
+impl UnderLock for Connection {
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.memory.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.memory.unwatch(resource, watcher);
+    }
+}
+
 impl Transport for Connection {
     fn config(&self) -> NodeConfig {
         self.memory.config()
@@ -158,14 +168,6 @@ impl Transport for Connection {
 
     fn network(&self) -> Option<&dyn Network> {
         (self.reach == Reach::Network).then_some(self)
-    }
-
-    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.memory.watch(resource, watcher);
-    }
-
-    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.memory.unwatch(resource, watcher);
     }
 
     fn diagnose(&self) -> Vec<Finding> {

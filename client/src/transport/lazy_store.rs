@@ -13,7 +13,7 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 
 use super::pauses::Pauses;
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -140,30 +140,9 @@ impl Opening {
     }
 }
 
-impl Transport for LazyStore {
-    fn config(&self) -> NodeConfig {
-        self.config
-    }
-
-    fn is_instant(&self) -> bool {
-        self.store().is_some_and(|store| store.is_instant())
-    }
-
-    fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
-        match self.store() {
-            Some(store) => store.perform(request, pool),
-            None => Err(self.fault()),
-        }
-    }
-
-    fn close(&self) {
-        self.opening.state.lock().is_closed = true;
-        self.opening.closed.notify_all();
-        self.store().into_iter().for_each(|store| store.close());
-    }
-
-    fn network(&self) -> Option<&dyn Network> {
-        self.is_network.then_some(self)
+impl UnderLock for LazyStore {
+    fn behind(&self) -> Option<&dyn Transport> {
+        self.store().map(|store| &**store)
     }
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
@@ -194,13 +173,32 @@ impl Transport for LazyStore {
             }
         }
     }
+}
+
+impl Transport for LazyStore {
+    fn config(&self) -> NodeConfig {
+        self.config
+    }
+
+    fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
+        match self.store() {
+            Some(store) => store.perform(request, pool),
+            None => Err(self.fault()),
+        }
+    }
+
+    fn close(&self) {
+        self.opening.state.lock().is_closed = true;
+        self.opening.closed.notify_all();
+        self.store().into_iter().for_each(|store| store.close());
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        self.is_network.then_some(self)
+    }
 
     fn diagnose(&self) -> Vec<Finding> {
         self.opened().map_or_else(not_open, |store| store.diagnose())
-    }
-
-    fn diagnose_node(&self) -> Vec<Finding> {
-        self.opened().map_or_else(not_open, |store| store.diagnose_node())
     }
 
     fn look(&self) -> Result<Found, Error> {
@@ -213,14 +211,6 @@ impl Transport for LazyStore {
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
         self.opened()?.list(prefix, after)
-    }
-
-    fn reads_together(&self) -> bool {
-        self.store().is_none_or(|store| store.reads_together())
-    }
-
-    fn clock_offset(&self) -> Option<(i64, u64)> {
-        self.store()?.clock_offset()
     }
 }
 
@@ -308,6 +298,7 @@ mod tests {
         go.store(1, Ordering::SeqCst);
         wait_until("it is so", || late.store().is_some());
         assert!(late.perform(&nothing(), Pool::Caller).is_ok() && late.look().is_ok() && late.is_instant());
+        assert!(late.keeps_line(), "the store does, and this stand-in says nothing of it");
         assert_eq!(heard.subscribed(), ["kept"]);
     }
 

@@ -16,7 +16,7 @@ use leasehold_wire::listing::{PAGE, Page};
 
 use super::items::{Asking, ItemStore, Store};
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Line, Pool, Transport, Watcher};
+use super::{Answer, Found, Line, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -248,23 +248,7 @@ impl ItemStore for Opened {
     }
 }
 
-impl Transport for Opened {
-    fn config(&self) -> NodeConfig {
-        config()
-    }
-
-    fn is_instant(&self) -> bool {
-        true
-    }
-
-    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
-        if self.memory.generation != fork::generation() {
-            let detail = "this store belongs to the parent process; connect again after the fork";
-            return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
-        }
-        Ok(self.memory.apply(self.client, &request.ops, &clock::store_now(BOOT)))
-    }
-
+impl UnderLock for Opened {
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
         self.memory.wakeups.tell(self.client, watcher);
         self.memory.wakeups.watch(resource, watcher);
@@ -272,10 +256,6 @@ impl Transport for Opened {
 
     fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
         self.memory.wakeups.unwatch(resource, watcher);
-    }
-
-    fn keeps_line(&self) -> bool {
-        true
     }
 
     fn leave_line(&self, resource: &Resource, lock: LockId) {
@@ -294,6 +274,28 @@ impl Transport for Opened {
     fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
         let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
         line::reserved_before(contents.lines.get(resource)?, Ticket { client: self.client, lock }, &now)
+    }
+}
+
+impl Transport for Opened {
+    fn config(&self) -> NodeConfig {
+        config()
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        if self.memory.generation != fork::generation() {
+            let detail = "this store belongs to the parent process; connect again after the fork";
+            return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
+        }
+        Ok(self.memory.apply(self.client, &request.ops, &clock::store_now(BOOT)))
+    }
+
+    fn keeps_line(&self) -> bool {
+        true
     }
 
     fn line(&self, resource: &Resource) -> Option<Line> {

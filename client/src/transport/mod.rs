@@ -83,73 +83,61 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 /// Takes an [`Answer`].
 pub(crate) type Done = Box<dyn FnOnce(Answer) + Send>;
 
+/// Declares methods with a default, each of which asks the store behind a stand-in first: a stand-in that knows nothing of a method
+/// cannot lose it.
+macro_rules! asked_behind {
+    ($($(#[$about:meta])* fn $name:ident(&$this:ident $(, $given:ident: $type:ty)*) $(-> $answer:ty)? { $otherwise:expr })+) => {$(
+        $(#[$about])*
+        fn $name(&$this $(, $given: $type)*) $(-> $answer)? {
+            match $this.behind() {
+                Some(store) => store.$name($($given),*),
+                None => $otherwise,
+            }
+        }
+    )+};
+}
+
+/// The questions to a store while the driver is locked. None blocks, or waits for the store. The state behind that lock holds nothing
+/// else of a store.
+pub(crate) trait UnderLock: Send + Sync {
+    /// The store that this one stands for, once it is open.
+    fn behind(&self) -> Option<&dyn Transport> {
+        None
+    }
+
+    asked_behind! {
+        /// Notifies `watcher` of each release of the resource that is seen here, until [`UnderLock::unwatch`]. It is called
+        /// with the driver locked, so it must neither block nor wait for the store. Where no release is seen, waiters poll.
+        fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) { {} }
+
+        /// Ends [`UnderLock::watch`].
+        fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) { {} }
+
+        /// Gives up the place of an acquisition in the line of waiters, and what is reserved for it. Like
+        /// [`UnderLock::watch`], it only notes that: nobody waits for it.
+        fn leave_line(&self, resource: &Resource, lock: LockId) { {} }
+
+        /// The place of an acquisition in the line of waiters, counted from 1, as the store has last told; without one named, of
+        /// the one that waits.
+        fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> { None }
+
+        /// The reservation for another that an acquisition in line has to wait for, as the store has last told.
+        fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> { None }
+    }
+}
+
 /// One store, as the driver sees it.
-pub(crate) trait Transport: Send + Sync {
+pub(crate) trait Transport: UnderLock {
     /// The store's properties.
     fn config(&self) -> NodeConfig;
-
-    /// Tells if requests are answered within microseconds and without waiting, so that any thread may perform them.
-    fn is_instant(&self) -> bool {
-        false
-    }
 
     /// Performs a request on the calling thread, and gives up at its deadline.
     ///
     /// `pool` is the kind of that thread: renewals must not wait for the connections of callers.
     fn perform(&self, request: &Transmit, pool: Pool) -> Answer;
 
-    /// The store again, if it is behind a socket, so that requests need not block a thread.
-    fn network(&self) -> Option<&dyn Network> {
-        None
-    }
-
-    /// Ends connections and threads: the client is closed, and nothing is left to do. A request after it reaches no store.
-    fn close(&self) {}
-
-    /// Notifies `watcher` of each release of the resource that is seen here, until [`Transport::unwatch`]. It is called
-    /// with the driver locked, so it must neither block nor wait for the store. Where no release is seen, waiters poll.
-    fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
-
-    /// Ends [`Transport::watch`].
-    fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
-
-    /// Tells if waiters of a client that has this store alone may stand in line.
-    fn keeps_line(&self) -> bool {
-        false
-    }
-
-    /// Why a client with a session cannot use the store.
-    fn refuses_sessions(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// Gives up the place of an acquisition in the line of waiters, and what is reserved for it. Like
-    /// [`Transport::watch`], it only notes that: nobody waits for it.
-    fn leave_line(&self, _resource: &Resource, _lock: LockId) {}
-
-    /// The place of an acquisition in the line of waiters, counted from 1, as the store has last told; without one named, of
-    /// the one that waits.
-    fn place_in_line(&self, _resource: &Resource, _lock: Option<LockId>) -> Option<u64> {
-        None
-    }
-
-    /// The reservation for another that an acquisition in line has to wait for, as the store has last told.
-    fn reserved_before(&self, _resource: &Resource, _lock: LockId) -> Option<Reserved> {
-        None
-    }
-
-    /// Looks at the line of waiters; `None` where nobody waits, and where it cannot be seen.
-    fn line(&self, _resource: &Resource) -> Option<Line> {
-        None
-    }
-
     /// Checks for conditions that could make locks fail, with advice.
     fn diagnose(&self) -> Vec<Finding>;
-
-    /// The same for a node of a quorum, which has stricter conditions.
-    fn diagnose_node(&self) -> Vec<Finding> {
-        self.diagnose()
-    }
 
     /// Reads the quorum membership that the store remembers.
     fn look(&self) -> Result<Found, Error>;
@@ -160,15 +148,34 @@ pub(crate) trait Transport: Send + Sync {
     /// One page of the locks whose names begin with `prefix`. `after` is empty, or where the last page has ended.
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error>;
 
-    /// Tells if several reads can be one request.
-    fn reads_together(&self) -> bool {
-        true
-    }
+    asked_behind! {
+        /// Tells if requests are answered within microseconds and without waiting, so that any thread may perform them.
+        fn is_instant(&self) -> bool { false }
 
-    /// The offset of the store's clock from ours, and its error, in milliseconds. `None` where it is the same clock, or
-    /// cannot be read.
-    fn clock_offset(&self) -> Option<(i64, u64)> {
-        None
+        /// The store again, if it is behind a socket, so that requests need not block a thread.
+        fn network(&self) -> Option<&dyn Network> { None }
+
+        /// Ends connections and threads: the client is closed, and nothing is left to do. A request after it reaches no store.
+        fn close(&self) { {} }
+
+        /// Tells if waiters of a client that has this store alone may stand in line.
+        fn keeps_line(&self) -> bool { false }
+
+        /// Why a client with a session cannot use the store.
+        fn refuses_sessions(&self) -> Option<&'static str> { None }
+
+        /// Looks at the line of waiters; `None` where nobody waits, and where it cannot be seen.
+        fn line(&self, resource: &Resource) -> Option<Line> { None }
+
+        /// The same for a node of a quorum, which has stricter conditions.
+        fn diagnose_node(&self) -> Vec<Finding> { self.diagnose() }
+
+        /// Tells if several reads can be one request.
+        fn reads_together(&self) -> bool { true }
+
+        /// The offset of the store's clock from ours, and its error, in milliseconds. `None` where it is the same clock, or
+        /// cannot be read.
+        fn clock_offset(&self) -> Option<(i64, u64)> { None }
     }
 }
 
@@ -249,4 +256,20 @@ pub(crate) trait Watcher: Send + Sync {
 pub(crate) fn of(store: &dyn fmt::Display, said: &dyn fmt::Display) -> String {
     let prefix = format!("{store}: ");
     format!("{prefix}{}", said.to_string().replace(&prefix, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    /// The methods with a body that one of the traits declares beside `asked_behind!`.
+    fn beside(declared: &str) -> Vec<&'static str> {
+        let block = include_str!("mod.rs").split_once(declared).and_then(|(_, rest)| rest.split_once("\n}\n"));
+        let (block, _) = block.expect("it is in this file");
+        block.lines().filter(|line| line.starts_with("    fn ") && line.ends_with('{')).collect()
+    }
+
+    #[test]
+    fn a_stand_in_asks_the_store_behind_it_for_whatever_has_a_default() {
+        assert_eq!(beside("trait UnderLock"), ["    fn behind(&self) -> Option<&dyn Transport> {"]);
+        assert_eq!(beside("trait Transport:"), [""; 0]);
+    }
 }

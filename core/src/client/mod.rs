@@ -391,6 +391,11 @@ impl Client {
         self.find(lock).and_then(|lock| lock.machine.nonce())
     }
 
+    /// Tells if a lock has not begun yet: it waits for another one of this client.
+    pub fn is_queued(&self, lock: LockId) -> bool {
+        self.find(lock).is_some_and(|lock| lock.machine.is_idle())
+    }
+
     /// The name of the state that a lock is in, `None` when it is not alive.
     pub fn state(&self, lock: LockId) -> Option<&'static str> {
         self.find(lock).map(|lock| lock.machine.name())

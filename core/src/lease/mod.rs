@@ -320,6 +320,11 @@ impl Machine {
         }
     }
 
+    /// Tells if it has not begun.
+    pub(crate) const fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle(_))
+    }
+
     /// Tells if it wants the lock no more.
     pub(crate) const fn is_over(&self) -> bool {
         matches!(self, Self::Releasing(_) | Self::Ended)

@@ -32,7 +32,7 @@ use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::web_link::WebStore as _;
-use super::{Answer, Found, Network, Pool, Transport};
+use super::{Answer, Found, Network, Pool, Transport, UnderLock};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -131,6 +131,8 @@ fn settings(url: &DynamodbUrl) -> Result<Settings, Error> {
     };
     build().map_err(|denial| Error::config(format!("{url}: {denial}")))
 }
+
+impl UnderLock for Dynamodb {}
 
 impl Transport for Dynamodb {
     fn config(&self) -> NodeConfig {

@@ -25,7 +25,7 @@ use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
-use super::{Answer, Found, Network, Pool, Transport, Watcher};
+use super::{Answer, Found, Network, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -88,6 +88,16 @@ impl Etcd {
     }
 }
 
+impl UnderLock for Etcd {
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.watcher.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, _watcher: &Arc<dyn Watcher>) {
+        self.watcher.unwatch(resource);
+    }
+}
+
 impl Transport for Etcd {
     fn config(&self) -> NodeConfig {
         self.url.config()
@@ -103,14 +113,6 @@ impl Transport for Etcd {
 
     fn network(&self) -> Option<&dyn Network> {
         Some(&*self.connections)
-    }
-
-    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.watcher.watch(resource, watcher);
-    }
-
-    fn unwatch(&self, resource: &Resource, _watcher: &Arc<dyn Watcher>) {
-        self.watcher.unwatch(resource);
     }
 
     fn diagnose(&self) -> Vec<Finding> {

@@ -25,7 +25,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::membership;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
-use super::{Answer, Found, Network, Pool, Transport};
+use super::{Answer, Found, Network, Pool, Transport, UnderLock};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -94,6 +94,8 @@ impl Http {
         asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| why.error(&self.url))
     }
 }
+
+impl UnderLock for Http {}
 
 impl Transport for Http {
     fn config(&self) -> NodeConfig {

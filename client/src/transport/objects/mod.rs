@@ -25,7 +25,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
-use super::{Answer, Found, Network, Pool, Transport};
+use super::{Answer, Found, Network, Pool, Transport, UnderLock};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -90,6 +90,8 @@ impl Objects {
         NoServer::from(outcome).error(&self.url)
     }
 }
+
+impl UnderLock for Objects {}
 
 impl Transport for Objects {
     fn config(&self) -> NodeConfig {

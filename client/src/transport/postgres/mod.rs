@@ -32,7 +32,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
-use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, Watcher};
+use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -193,6 +193,33 @@ fn refused(why: NoServer) -> Outcome {
     }
 }
 
+impl UnderLock for Postgres {
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        if let Some(turns) = self.turns.get() {
+            self.wakeups.tell(turns.client(), watcher);
+        }
+        self.wakeups.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.unwatch(resource, watcher);
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if let Some(turns) = self.turns() {
+            turns.leave(resource, lock);
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.turns()?.place(resource, lock)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        self.turns()?.reserved_before(resource, lock)
+    }
+}
+
 impl Transport for Postgres {
     fn config(&self) -> NodeConfig {
         self.url.config()
@@ -218,35 +245,10 @@ impl Transport for Postgres {
         self.turns.get().is_some()
     }
 
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
-        if let Some(turns) = self.turns() {
-            turns.leave(resource, lock);
-        }
-    }
-
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
-        self.turns()?.place(resource, lock)
-    }
-
-    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
-        self.turns()?.reserved_before(resource, lock)
-    }
-
     fn line(&self, resource: &Resource) -> Option<Line> {
         let answer = self.ask(self.turns()?.session().ask_waiting(resource));
         let (waiting, since_unix_ms) = Session::waiting(&answer)?;
         Some(Line { waiting, since_unix_ms })
-    }
-
-    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        if let Some(turns) = self.turns.get() {
-            self.wakeups.tell(turns.client(), watcher);
-        }
-        self.wakeups.watch(resource, watcher);
-    }
-
-    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.wakeups.unwatch(resource, watcher);
     }
 
     fn diagnose(&self) -> Vec<Finding> {

@@ -35,7 +35,7 @@ use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
 use super::items::Store;
 use super::membership;
-use super::{Answer, Found, Line, Network, Pool, Transport, Watcher};
+use super::{Answer, Found, Line, Network, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -187,6 +187,31 @@ fn settings(url: &RedisUrl, access: &Access) -> Settings {
     Settings { replicas: url.replicas.map(|count| Replicas { count }), topology, ..Settings::default() }
 }
 
+impl UnderLock for Redis {
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.subscriber.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, _watcher: &Arc<dyn Watcher>) {
+        self.subscriber.unwatch(resource);
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if let Some(lines) = self.access.lines() {
+            lines.forget(resource, lock);
+            self.subscriber.leave_line(lines, resource, lock);
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.access.lines()?.place(resource, lock)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        self.access.lines()?.reserved(resource, lock)
+    }
+}
+
 impl Transport for Redis {
     fn config(&self) -> NodeConfig {
         self.url.config()
@@ -209,35 +234,12 @@ impl Transport for Redis {
         self.access.lines().is_some()
     }
 
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
-        if let Some(lines) = self.access.lines() {
-            lines.forget(resource, lock);
-            self.subscriber.leave_line(lines, resource, lock);
-        }
-    }
-
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
-        self.access.lines()?.place(resource, lock)
-    }
-
-    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
-        self.access.lines()?.reserved(resource, lock)
-    }
-
     fn line(&self, resource: &Resource) -> Option<Line> {
         if !self.keeps_line() {
             return None;
         }
         let line = Session::line(&self.commands(Session::look_at_line(resource).into()).ok()?)?;
         Some(Line { waiting: line.waiting, since_unix_ms: line.since_unix_ms })
-    }
-
-    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.subscriber.watch(resource, watcher);
-    }
-
-    fn unwatch(&self, resource: &Resource, _watcher: &Arc<dyn Watcher>) {
-        self.subscriber.unwatch(resource);
     }
 
     fn diagnose(&self) -> Vec<Finding> {

@@ -41,7 +41,7 @@ use self::transaction::{Done, Stop};
 use self::turns::Turns;
 use super::items::Store;
 use super::wakeups::Wakeups;
-use super::{Answer, FileId, Found, Line, Pool, Transport, Watcher};
+use super::{Answer, FileId, Found, Line, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -160,6 +160,31 @@ fn given_up(stop: Stop) -> Error {
     }
 }
 
+impl UnderLock for Sqlite {
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.file.wakeups().tell(self.file.client().1, watcher);
+        self.file.wakeups().watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.file.wakeups().unwatch(resource, watcher);
+    }
+
+    fn leave_line(&self, resource: &Resource, lock: LockId) {
+        if !self.file.is_inherited() {
+            self.turns.leave(resource, lock);
+        }
+    }
+
+    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.turns.place(resource, lock)
+    }
+
+    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
+        self.turns.reserved_before(resource, lock)
+    }
+}
+
 impl Transport for Sqlite {
     fn config(&self) -> NodeConfig {
         config()
@@ -197,31 +222,8 @@ impl Transport for Sqlite {
         }
     }
 
-    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.file.wakeups().tell(self.file.client().1, watcher);
-        self.file.wakeups().watch(resource, watcher);
-    }
-
-    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.file.wakeups().unwatch(resource, watcher);
-    }
-
     fn keeps_line(&self) -> bool {
         true
-    }
-
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
-        if !self.file.is_inherited() {
-            self.turns.leave(resource, lock);
-        }
-    }
-
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
-        self.turns.place(resource, lock)
-    }
-
-    fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
-        self.turns.reserved_before(resource, lock)
     }
 
     fn line(&self, resource: &Resource) -> Option<Line> {

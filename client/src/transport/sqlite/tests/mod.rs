@@ -19,7 +19,7 @@ use leasehold_core::{LockId, Monotonic, NodeId, Nonce, Owner, RequestId, Resourc
 
 use super::Sqlite;
 use crate::host::clock;
-use crate::transport::{Pool, Transport};
+use crate::transport::{Pool, Transport, UnderLock};
 
 const TTL: Duration = Duration::from_secs(3600);
 /// So that a store that waits forever fails its test.
