@@ -45,6 +45,7 @@ impl Condvar {
         unpoisoned(self.0.wait(guard))
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn wait_while<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
