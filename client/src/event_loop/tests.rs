@@ -311,7 +311,7 @@ fn a_task_that_another_one_wakes_is_polled_at_the_end_of_the_turn() {
 
 #[test]
 fn a_forked_child_leaves_the_loop_of_its_parent_alone() {
-    crate::host::fork::tests::alone("event_loop::tests::a_forked_child_leaves_the_loop_of_its_parent_alone", || {
+    crate::host::fork::tests::alone(|| {
         fork::install().unwrap();
         let setup = Setup::new();
         setup.add();

@@ -78,14 +78,18 @@ pub(crate) mod tests {
 
     /// Runs a test in a process of its own, where the only other thread is the harness's, which sleeps: `fork` with
     /// threads of other tests inside SQLite or the allocator would test those.
-    pub(crate) fn alone(test: &str, body: impl FnOnce()) {
+    ///
+    /// The harness names the thread of a test after it.
+    pub(crate) fn alone(body: impl FnOnce()) {
         const VARIABLE: &str = "LEASEHOLD_TEST_ALONE";
-        if std::env::var(VARIABLE).as_deref() == Ok(test) {
+        if std::env::var_os(VARIABLE).is_some() {
             return body();
         }
+        let thread = std::thread::current();
+        let test = thread.name().filter(|name| *name != "main").expect("a thread of its own, without --test-threads=1");
         let output = std::process::Command::new(std::env::current_exe().unwrap())
             .args([test, "--exact", "--test-threads=1", "--nocapture"])
-            .env(VARIABLE, test)
+            .env(VARIABLE, "1")
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
@@ -96,7 +100,7 @@ pub(crate) mod tests {
     #[cfg(unix)]
     #[test]
     fn a_child_is_another_generation_and_finds_its_own_values() {
-        alone("fork::tests::a_child_is_another_generation_and_finds_its_own_values", || {
+        alone(|| {
             static VALUE: PerProcess<Mutex<u32>> = PerProcess::new(|| Mutex::new(0));
             install().unwrap();
             install().unwrap();

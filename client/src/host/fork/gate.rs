@@ -172,7 +172,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_fork_waits_for_threads_inside_and_closes_open_files() {
-        alone("fork::gate::tests::a_fork_waits_for_threads_inside_and_closes_open_files", || {
+        alone(|| {
             install().unwrap();
             let probe = Arc::new(Probe::default());
             let erased: Arc<dyn CloseBeforeFork> = probe.clone();
@@ -204,7 +204,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_child_is_kept_out_if_a_thread_was_inside_for_too_long() {
-        alone("fork::gate::tests::a_child_is_kept_out_if_a_thread_was_inside_for_too_long", || {
+        alone(|| {
             install().unwrap();
             let pass = enter(Monotonic::FAR).unwrap();
             let code = in_forked_child(|| {
@@ -222,7 +222,7 @@ pub(crate) mod tests {
 
     #[test]
     fn entering_during_a_fork_waits_no_longer_than_the_deadline() {
-        alone("fork::gate::tests::entering_during_a_fork_waits_no_longer_than_the_deadline", || {
+        alone(|| {
             assert!(close(Monotonic::FAR));
             assert!(matches!(enter(clock::monotonic()), Err(Shut::Forking)));
             assert!(!close(clock::monotonic()), "two threads fork at once");

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn handlers_may_be_installed_twice() {
-        alone("fork::handlers::tests::handlers_may_be_installed_twice", || {
+        alone(|| {
             for _ in 0..2 {
                 // SAFETY: as in `install`.
                 assert_eq!(unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) }, 0);

@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     fn a_child_does_not_get_what_its_parent_owns() {
-        alone("host::fork::owned::tests::a_child_does_not_get_what_its_parent_owns", || {
+        alone(|| {
             install().unwrap();
             let owned = Owned::new(7);
             assert_eq!(in_forked_child(|| i32::from(owned.get().is_some())), 0);

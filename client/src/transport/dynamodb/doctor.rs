@@ -270,7 +270,7 @@ fn marks(writers: Result<Writers, NoServer>) -> Finding {
                  AWS for Java removes the mark of finished work, which is then done again",
                 foreign_runs.len()
             ),
-            "let other clients lock other names than NAME@SLOT, or keep runs in a table of their own",
+            "let other clients lock other names than NAME@KEY, or keep runs in a table of their own",
         ),
         None => Finding::good(
             CHECK,

@@ -156,19 +156,16 @@ fn two_stores_on_one_file_are_one_store() {
 
 #[test]
 fn a_relative_path_goes_on_meaning_the_same_file() {
-    crate::host::fork::tests::alone(
-        "transport::sqlite::tests::basics::a_relative_path_goes_on_meaning_the_same_file",
-        || {
-            let (place, elsewhere) = (Place::new(), Place::new());
-            std::env::set_current_dir(place.folder.path()).unwrap();
-            let store = Sqlite::open("locks.db".as_ref()).unwrap();
-            std::env::set_current_dir(elsewhere.folder.path()).unwrap();
-            token(one(&store, acquire("a", 1)));
-            let background = store.perform(&request(vec![read("a")], PATIENCE), Pool::Background).unwrap().remove(0);
-            assert!(shown(background).is_some());
-            assert!(place.file().exists() && !elsewhere.file().exists());
-        },
-    );
+    crate::host::fork::tests::alone(|| {
+        let (place, elsewhere) = (Place::new(), Place::new());
+        std::env::set_current_dir(place.folder.path()).unwrap();
+        let store = Sqlite::open("locks.db".as_ref()).unwrap();
+        std::env::set_current_dir(elsewhere.folder.path()).unwrap();
+        token(one(&store, acquire("a", 1)));
+        let background = store.perform(&request(vec![read("a")], PATIENCE), Pool::Background).unwrap().remove(0);
+        assert!(shown(background).is_some());
+        assert!(place.file().exists() && !elsewhere.file().exists());
+    });
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn a_missing_folder_and_a_folder_in_place_of_the_file_are_named() {
 
 #[test]
 fn only_the_folder_of_the_default_store_is_made() {
-    alone("transport::sqlite::tests::faults::only_the_folder_of_the_default_store_is_made", || {
+    alone(|| {
         let place = Place::new();
         // SAFETY: this process runs this one test, on one thread.
         unsafe { std::env::set_var("XDG_STATE_HOME", place.folder.path().join("state")) };

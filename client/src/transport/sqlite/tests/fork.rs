@@ -7,7 +7,7 @@ use crate::host::fork::tests::{alone, in_forked_child};
 
 #[test]
 fn parent_and_child_both_go_on_and_the_file_stays_sound() {
-    alone("transport::sqlite::tests::fork::parent_and_child_both_go_on_and_the_file_stays_sound", || {
+    alone(|| {
         let place = Place::new();
         let store = place.open();
         for pool in [Pool::Caller, Pool::Background] {
@@ -54,7 +54,7 @@ impl Drop for Stop<'_> {
 
 #[test]
 fn a_fork_among_busy_threads_harms_nobody() {
-    alone("transport::sqlite::tests::fork::a_fork_among_busy_threads_harms_nobody", || {
+    alone(|| {
         let place = Place::new();
         let (store, stop) = (place.open(), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -100,7 +100,7 @@ fn a_fork_among_busy_threads_harms_nobody() {
 
 #[test]
 fn connections_closed_by_the_parent_do_not_affect_the_child() {
-    alone("transport::sqlite::tests::fork::connections_closed_by_the_parent_do_not_affect_the_child", || {
+    alone(|| {
         let place = Place::new();
         let store = place.open();
         one(&store, acquire("parent", 1));
@@ -141,7 +141,7 @@ fn connections_closed_by_the_parent_do_not_affect_the_child() {
 
 #[test]
 fn threads_that_wait_for_the_file_do_not_delay_a_fork() {
-    alone("transport::sqlite::tests::fork::threads_that_wait_for_the_file_do_not_delay_a_fork", || {
+    alone(|| {
         let place = Place::new();
         let store = place.open();
         let other = place.raw();
@@ -165,7 +165,7 @@ fn threads_that_wait_for_the_file_do_not_delay_a_fork() {
 
 #[test]
 fn after_an_unclean_fork_the_child_is_refused() {
-    alone("transport::sqlite::tests::fork::after_an_unclean_fork_the_child_is_refused", || {
+    alone(|| {
         let place = Place::new();
         let store = place.open();
         let inside = crate::host::fork::gate::enter(Monotonic::FAR).unwrap();

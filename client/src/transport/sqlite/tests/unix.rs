@@ -43,7 +43,7 @@ fn mode(path: &Path, mode: u32) {
 
 #[test]
 fn missing_permissions_are_named_with_user_and_advice() {
-    alone("transport::sqlite::tests::unix::missing_permissions_are_named_with_user_and_advice", || {
+    alone(|| {
         let place = Place::new();
         let (folder, file) = (place.folder.path(), place.file());
 
@@ -80,7 +80,7 @@ fn missing_permissions_are_named_with_user_and_advice() {
 
 #[test]
 fn a_commit_that_the_disk_fails_is_of_unknown_fate() {
-    alone("transport::sqlite::tests::unix::a_commit_that_the_disk_fails_is_of_unknown_fate", || {
+    alone(|| {
         let place = Place::new();
         let store = place.open();
         one(&store, acquire("a", 1));
