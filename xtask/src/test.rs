@@ -154,7 +154,7 @@ fn examples_and_docs(steps: &mut Steps) -> Result {
     // The client once more, on a scheduler that its examples know nothing of.
     tests
         .args(ALL)
-        .args(["--doc", "--exclude", "leasehold-concurrency"])
+        .args(["--doc", "--exclude", "leasehold-concurrency", "--exclude", "leasehold-concurrency-fence"])
         .env("RUSTDOC", run::script("rustdoc", &RUSTDOC.replace("CRATES", &face::names()))?);
     tests.env("LEASEHOLD_DOCS", run::target()?.join("doc")).env("LEASEHOLD_RUSTDOC", run::tool("rustdoc"));
     steps.run("doc tests and docs", tests)?;
