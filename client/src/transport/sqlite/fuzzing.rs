@@ -3,7 +3,7 @@
 use leasehold_core::Resource;
 use leasehold_core::op::Denial;
 use leasehold_core::store::{Record, StoreNow};
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
+use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Error, params_from_iter};
 
 use super::record;
@@ -19,16 +19,15 @@ pub enum Cell {
     Blob(Vec<u8>),
 }
 
-impl ToSql for Cell {
-    fn to_sql(&self) -> Result<ToSqlOutput<'_>, Error> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Self::Null => ValueRef::Null,
-            Self::Integer(number) => ValueRef::Integer(*number),
-            Self::Real(fraction) => ValueRef::Real(*fraction),
-            Self::Text(text) => ValueRef::Text(text),
-            Self::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
+/// No `impl ToSql`: it would show a type of rusqlite in the public face.
+fn bound(cell: &Cell) -> ToSqlOutput<'_> {
+    ToSqlOutput::Borrowed(match cell {
+        Cell::Null => ValueRef::Null,
+        Cell::Integer(number) => ValueRef::Integer(*number),
+        Cell::Real(fraction) => ValueRef::Real(*fraction),
+        Cell::Text(text) => ValueRef::Text(text),
+        Cell::Blob(bytes) => ValueRef::Blob(bytes),
+    })
 }
 
 const LOOSE: &str = "CREATE TABLE leases (resource PRIMARY KEY, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
@@ -57,7 +56,7 @@ fn with_table<T>(use_: impl FnOnce(&Connection) -> Result<T, Error>) -> T {
 pub fn read_back(resource: &Resource, cells: &[Cell; 11]) -> Result<Option<Record>, Denial> {
     with_table(|db| {
         let name = Cell::Text(resource.as_str().as_bytes().to_vec());
-        db.prepare_cached(INSERT)?.execute(params_from_iter([&name].into_iter().chain(cells)))?;
+        db.prepare_cached(INSERT)?.execute(params_from_iter([&name].into_iter().chain(cells).map(bound)))?;
         record::read(db, resource)
     })
 }
