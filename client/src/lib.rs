@@ -109,6 +109,7 @@
 //! A log or recorder that hangs holds up no lease: events leave through a bounded queue and a thread of their own, but for
 //! those that a caller can tell itself, of its own lock. What finds no room is dropped and counted.
 
+#![cfg_attr(not(feature = "__ffi"), allow(unreachable_pub, reason = "bindings reach it"))]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test is about one of them"))]
 

@@ -56,7 +56,7 @@ where
 }
 
 /// A candidacy, or a worker's part in shards.
-#[expect(private_bounds, reason = "no other type can be one")]
+#[allow(private_bounds, reason = "no other type can be one")]
 pub trait Ends: term::Ends {}
 
 impl Ends for Election {}

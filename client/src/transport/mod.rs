@@ -44,6 +44,7 @@ mod places;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd", feature = "postgres"))]
+#[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "stores that sign requests need more of it"))]
 mod readiness;
 #[cfg(feature = "redis")]
 mod redis;
@@ -55,8 +56,10 @@ mod tcp;
 mod tls;
 mod wakeups;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
+#[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "stores that sign requests need more of it"))]
 mod web;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
+#[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "stores that sign requests need more of it"))]
 mod web_link;
 
 use std::fmt;
