@@ -73,11 +73,13 @@ const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 10] = [
+const RENAMED_METHODS: [(&str, &str); 11] = [
     // A component asks for no line of waiters.
     ("reserved", ""),
     ("placed", ""),
     ("next_departure", ""),
+    // The state of a lock says it.
+    ("is_queued", ""),
     ("seen_before", ""),
     ("sightings", ""),
     ("new", "create"),
