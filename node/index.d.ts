@@ -106,7 +106,7 @@ export type Change =
   | { type: "held"; holder: LockInfo }
   /** Nobody holds it any more. */
   | { type: "free" }
-  /** The store cannot be reached, or refuses. When it answers again, the state is told again. */
+  /** The store cannot be reached, or refuses. When it answers again, the state is reported again. */
   | { type: "unreadable"; error: LeaseholdError };
 
 /** Settings of a lock that is tried once. */

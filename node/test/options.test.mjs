@@ -50,7 +50,7 @@ for (const [request, [name, file, struct]] of Object.entries(REQUESTS)) {
   test(`the options of a request are as listed: ${request}`, () => {
     const options = listed(request, "node");
     assert.deepEqual(declared[name], inJavaScript(options));
-    // What native code does not know, it would ignore.
+    // Native code would ignore a setting that it does not know.
     const [, block] = new RegExp(`pub struct ${struct} \\{\n(.*?)\n\\}`, "s").exec(source(`node/src/${file}`));
     const fields = Object.fromEntries([...block.matchAll(/pub (\w+): Option<(\w+)>/g)].map(([, field, type]) => [field, type]));
     const native = Object.entries(options).filter(([, kind]) => kind in NATIVE);

@@ -17,7 +17,7 @@ class Change:
     __module__ = "leasehold"
     kind: Literal["held", "free", "unreadable"]
     """``held``: somebody holds it who did not at the last reading; ``free``: nobody holds it any more; ``unreadable``: the store
-    cannot be reached, or refuses. When it answers again, the state is told again."""
+    cannot be reached, or refuses. When it answers again, the state is reported again."""
     holder: LockInfo | None = None
     """The holder, if it is held."""
     error: LeaseholdError | None = None

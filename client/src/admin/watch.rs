@@ -32,7 +32,7 @@ pub enum Change {
     Held(LockInfo),
     /// Nobody holds it any more.
     Free,
-    /// The store cannot be reached, or refuses. When it answers again, the state is told again.
+    /// The store cannot be reached, or refuses. When it answers again, the state is reported again.
     Unreadable(Error),
 }
 

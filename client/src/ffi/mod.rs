@@ -187,7 +187,7 @@ impl Held {
     }
 }
 
-/// Ends the lease this long from now; each call starts the time again. Its holder is told that it is lost, and the lock
+/// Ends the lease this long from now; each call starts the time again. Its holder learns that it is lost, and the lock
 /// is released, even if the work is not done. Until then it is renewed as usual. For locks of other libraries, whose
 /// time limit means that. Returns whether there was a lease to end.
 pub fn end_after(lease: &Lease, time: Duration) -> bool {

@@ -12,7 +12,7 @@ use crate::host::sync::HashMap;
 
 /// The one at this place looks this many times less often, and those behind it as well.
 const LAST_PLACE: u64 = 10;
-/// How soon a turn that was told, and not taken, is told again.
+/// How soon a turn that was announced, and not taken, is announced again.
 const TOLD: Duration = Duration::from_millis(100);
 
 /// An acquisition of a lock.

@@ -224,7 +224,7 @@ impl<S: WebStore> WebLink<S> {
         S::keys(self, refused, deadline).await.map_err(NoAnswer::Judged)
     }
 
-    /// Sends requests at the same time. Those that were refused for their keys or for the clock are signed anew and sent
+    /// Sends requests at the same time. Those that were refused for their keys or for the clock are signed again and sent
     /// once more, all of them after the same search.
     async fn ask_all(&self, mut asks: Asks<'_, S>, deadline: Monotonic) -> Vec<Result<Heard<S>, NoAnswer>> {
         let mut keys = match self.keys(None, deadline).await {

@@ -76,7 +76,7 @@ pub(crate) trait Draft: Same + Send + Sync {
     /// Looks there for what the url leaves out.
     ///
     /// # Errors
-    /// What is missing or wrong, and where.
+    /// The rule that is missing or wrong, and its place.
     fn resolve(&self, env: &EnvVars) -> Result<Arc<dyn Place>, String>;
 }
 

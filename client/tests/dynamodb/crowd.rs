@@ -20,7 +20,7 @@ fn one_of_64_wins_each_of_200_rounds_and_tokens_rise() {
     let clients: Vec<_> = (0..CLIENTS).map(|_| connect_patiently(&url)).collect();
     let barrier = Barrier::new(ACQUIRERS);
     let (winners, last, wrong) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
-    // Who panics would leave the others waiting forever.
+    // A thread that panics would leave the others waiting forever.
     let tell = |what: String| wrong.lock().unwrap().push(what);
     thread::scope(|scope| {
         for n in 0..ACQUIRERS {

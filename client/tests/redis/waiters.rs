@@ -32,7 +32,7 @@ fn a_waiter_whose_wake_ups_are_cut_gets_the_lock() {
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock("job").wait(PATIENCE).acquire().unwrap());
         eventually("the waiter listens", || listeners(&server, "job") == 1);
-        // In one breath, so that nobody has listened again when the release is told.
+        // In one breath, so that nobody has listened again when the release is announced.
         let mut connection = server.connect();
         connection.send(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
         connection.send(&["DEL", "job"]).unwrap();

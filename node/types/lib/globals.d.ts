@@ -1,4 +1,4 @@
-// What the library asks for, and only some hosts have.
+// Globals that the library asks for, and only some hosts have.
 
 /** Of a bundle that webpack makes. */
 declare const __webpack_require__: unknown;

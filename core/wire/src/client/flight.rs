@@ -186,7 +186,7 @@ impl Flight {
                 }
                 (exchange, kind) => over_http!(
                     (exchange, kind),
-                    // What is remembered of the node stays: the next write compares it.
+                    // The memory of the node stays: the next write compares it.
                     |exchange, web| round.ended(exchange, web, Some(&mut Default::default()), unsent),
                     else return None
                 ),

@@ -34,7 +34,7 @@ pub(super) trait Web {
     /// Reads a response.
     ///
     /// # Errors
-    /// What the response means for every operation of the request, where it holds no answer.
+    /// The outcome of every operation of the request, where the response holds no answer.
     fn read(&self, response: HttpResponse, given: Option<&Credentials>) -> Result<Heard<Self>, Outcome>;
 
     /// Something to do before the request is sent once more.
