@@ -54,7 +54,8 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     build.env("LEASEHOLD_TYPEDOC", &typedoc).env("LEASEHOLD_PLAYGROUND", playground.join(playground::PAGE));
     build.env("LEASEHOLD_RUSTDOC", run::target()?.join("doc"));
     // The theme tells of its successor with each build.
-    build.env("NO_MKDOCS_2_WARNING", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+    build.env("NO_MKDOCS_2_WARNING", "1");
+    run::keep_bytecode(&mut build)?;
     steps.run("pages", build)?;
 
     let mut links = Command::new(&python);

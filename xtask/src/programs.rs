@@ -14,12 +14,13 @@ pub fn run_long(steps: &mut Steps) -> Result {
     setup::install_servers(steps)?;
     let python = python::install(steps)?;
     let packages = node::install_built(steps)?;
-    steps.run("programs of newcomers, long", judge(&python, &packages))
+    steps.run("programs of newcomers, long", judge(&python, &packages)?)
 }
 
 /// `packages` has the Node package and the compiler of TypeScript in its `node_modules`.
-fn judge(python: &Installed, packages: &Path) -> Command {
+fn judge(python: &Installed, packages: &Path) -> Result<Command> {
     let mut command = Command::new(&python.python);
-    command.arg(run::root().join(JUDGE)).arg("--node").arg(packages).env("PYTHONDONTWRITEBYTECODE", "1");
-    command
+    command.arg(run::root().join(JUDGE)).arg("--node").arg(packages);
+    run::keep_bytecode(&mut command)?;
+    Ok(command)
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything stays below the target folder: an environment with the tools, and the wheel.
 
-use crate::interop::Environment;
+use crate::interop::{self, Environment};
 use crate::release::Native;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
@@ -76,25 +76,25 @@ pub fn check(steps: &mut Steps, Installed { python, wheel }: &Installed) -> Resu
     let target = run::target()?.join(PACKAGE);
     let settings = run::root().join(PACKAGE).join("pyproject.toml");
     let mypy = |module: &str| {
-        let mut command = tool(python, module);
+        let mut command = tool(python, module)?;
         command.env("MYPY_CACHE_DIR", target.join("mypy"));
-        command
+        Ok::<_, Failure>(command)
     };
-    let mut stubs = mypy("mypy.stubtest");
+    let mut stubs = mypy("mypy.stubtest")?;
     stubs.args(["leasehold._native", "--mypy-config-file"]).arg(&settings);
     steps.run("python, stubs", stubs)?;
-    let mut types = mypy("mypy");
+    let mut types = mypy("mypy")?;
     types.arg("--config-file").arg(&settings).args([PACKAGE_SOURCE, TESTS].map(|path| run::root().join(path)));
     types.arg(run::root().join("examples").join(PACKAGE));
     types.args([PACKAGE, "judge"].map(|part| run::root().join(PROGRAMS).join(part)));
     steps.run("python, types", types)?;
-    steps.timed("python, wheel alone", || works_alone(python, wheel, &target.join("alone")))
+    steps.timed("python, wheel alone", || works_alone(wheel, &target.join("alone")))
 }
 
 /// One of the processes that share the tests.
 pub fn run_share(steps: &mut Steps, Installed { python, .. }: &Installed, share: usize) -> Result {
     let name = format!("python, tests {}", share + 1);
-    let mut tests = tool(python, "pytest");
+    let mut tests = tool(python, "pytest")?;
     servers::tell(steps, &mut tests)?;
     tests.env("HYPOTHESIS_STORAGE_DIRECTORY", run::target()?.join(PACKAGE).join("hypothesis"));
     tests.arg("-c").arg(run::root().join(PACKAGE).join("pyproject.toml"));
@@ -107,10 +107,11 @@ pub fn run_share(steps: &mut Steps, Installed { python, .. }: &Installed, share:
 }
 
 /// A module of the tools, in the folder of the tests: beside the package's source, that would be imported in its place.
-fn tool(python: &Path, module: &str) -> Command {
+fn tool(python: &Path, module: &str) -> Result<Command> {
     let mut command = Command::new(python);
-    command.current_dir(run::root().join(TESTS)).args(["-m", module]).env("PYTHONDONTWRITEBYTECODE", "1");
-    command
+    command.current_dir(run::root().join(TESTS)).args(["-m", module]);
+    run::keep_bytecode(&mut command)?;
+    Ok(command)
 }
 
 fn test_files() -> Result<Vec<PathBuf>> {
@@ -130,7 +131,7 @@ fn test_files() -> Result<Vec<PathBuf>> {
 pub fn install(steps: &mut Steps) -> Result<Installed> {
     let python = install_tools(steps)?;
     let wheel = build_wheel(steps, &python, &run::target()?.join(PACKAGE).join("wheels"), &["--profile", "ci"])?;
-    steps.run("python, installation", pip_install(&python, &python, &wheel))?;
+    steps.run("python, installation", install_wheel(&python, &wheel)?)?;
     Ok(Installed { python, wheel })
 }
 
@@ -143,10 +144,9 @@ pub fn source(steps: &mut Steps) -> Result<PathBuf> {
     sdist.arg("--out").arg(&folder);
     steps.timed("python, source distribution", || run::quietly("maturin sdist", sdist))?;
     let archive = only(&folder, "gz")?;
-    let mut build = Command::new(&python);
-    build.args(["-m", "pip", "wheel", "--quiet", "--no-input", "--disable-pip-version-check"]);
-    build.args(["--no-index", "--no-deps"]);
-    build.arg("--no-build-isolation").arg("--wheel-dir").arg(&folder).arg(&archive);
+    let mut build = interop::uv("build")?;
+    build.args(["--wheel", "--offline", "--no-build-isolation", "--python"]).arg(&python);
+    build.arg("--out-dir").arg(&folder).arg(&archive);
     // The build calls maturin by its name.
     let tools = python.parent().map(Path::to_path_buf).into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -157,7 +157,7 @@ pub fn source(steps: &mut Steps) -> Result<PathBuf> {
     run::forget_package(&mut build);
     steps.run("python, wheel of the source distribution", build)?;
     let wheel = only(&folder, "whl")?;
-    steps.timed("python, that wheel alone", || works_alone(&python, &wheel, &folder.join("alone")))?;
+    steps.timed("python, that wheel alone", || works_alone(&wheel, &folder.join("alone")))?;
     Ok(archive)
 }
 
@@ -168,9 +168,10 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     let target = run::target()?.join(PACKAGE);
     let python = install_peers(steps)?;
     let wheel = build_wheel(steps, &tools, &target.join("bench-wheels"), &["--profile", run::DIST])?;
-    steps.run("python, installation", pip_install(&tools, &python, &wheel))?;
+    steps.run("python, installation", install_wheel(&python, &wheel)?)?;
     let mut command = Command::new(&python);
-    command.arg(run::root().join(BENCHMARK)).args(args).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.arg(run::root().join(BENCHMARK)).args(args);
+    run::keep_bytecode(&mut command)?;
     servers::tell(steps, &mut command)?;
     steps.run("python, benchmark", command)
 }
@@ -205,7 +206,7 @@ pub fn release(steps: &mut Steps, native: &Native, folder: &Path, notices: &Path
     if !String::from_utf8_lossy(&listed.stdout).contains(&format!("leasehold/{}", name.to_string_lossy())) {
         return Err(Failure::new("the wheel has no licences of what is compiled in"));
     }
-    steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))?;
+    steps.timed("python, wheel alone", || works_alone(&wheel, &target.join("alone")))?;
     copy_into(&wheel, folder)
 }
 
@@ -267,23 +268,20 @@ fn build_wheel_by(
     only(folder, "whl")
 }
 
-/// Installs a wheel, and nothing else, for an interpreter that need not have pip.
-fn pip_install(pip: &Path, python: &Path, wheel: &Path) -> Command {
-    let mut install = Command::new(pip);
-    install.args(["-m", "pip", "--python"]).arg(python).args(["install", "--quiet", "--no-input", "--no-index"]);
-    install.args(["--disable-pip-version-check", "--no-deps", "--force-reinstall"]).arg(wheel);
-    install
+/// Installs a wheel, and nothing else.
+fn install_wheel(python: &Path, wheel: &Path) -> Result<Command> {
+    let mut install = interop::uv("pip")?;
+    install.args(["install", "--no-index", "--no-deps", "--reinstall", "--python"]).arg(python).arg(wheel);
+    Ok(install)
 }
 
 /// Runs the example of the package's README, and its command, where nothing but the wheel is: no other package, and no
 /// program on the path.
-fn works_alone(pip: &Path, wheel: &Path, folder: &Path) -> Result {
+fn works_alone(wheel: &Path, folder: &Path) -> Result {
     empty(folder)?;
-    let mut venv = Command::new("python3");
-    venv.args(["-m", "venv", "--without-pip"]).arg(folder);
-    run::quietly("python environment", venv)?;
+    interop::virtual_environment(folder, &["--without-pip"])?;
     let python = folder.join("bin/python");
-    run::quietly("python, installation", pip_install(pip, &python, wheel))?;
+    run::quietly("python, installation", install_wheel(&python, wheel)?)?;
     let readme = run::root().join(PACKAGE).join("README.md");
     let text = fs::read_to_string(&readme)
         .map_err(|error| Failure::new(format!("cannot read {}: {error}", readme.display())))?;

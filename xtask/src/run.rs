@@ -78,6 +78,13 @@ fn add_programs(command: &mut Command) {
     }
 }
 
+/// Has Python keep what it compiles in the target folder: beside the sources nothing is left, and no process compiles
+/// libraries that another one has compiled.
+pub fn keep_bytecode(command: &mut Command) -> Result {
+    command.env("PYTHONPYCACHEPREFIX", target()?.join("pycache"));
+    Ok(())
+}
+
 /// Hides what Cargo tells of this package from the next Cargo: build scripts that look at it would run again whenever
 /// one starts from here and the next one from a shell, and with them compiles whatever depends on them.
 pub fn forget_package(command: &mut Command) {

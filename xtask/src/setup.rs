@@ -93,8 +93,8 @@ pub fn install_to_test(steps: &mut Steps) -> Result {
     browser().map(drop)
 }
 
-/// Installs subcommands of Cargo as other people have compiled them: Cargo would take minutes for each. Where that is not
-/// possible, the step that wants one says that it is missing.
+/// Installs subcommands of Cargo as other people have compiled them: Cargo would take minutes for each. Fails, with what to
+/// install, where there is none for this platform.
 fn install_programs(steps: &mut Steps) -> Result {
     if PROGRAMS.iter().all(|name| has_subcommand(name)) {
         return Ok(());
@@ -103,14 +103,15 @@ fn install_programs(steps: &mut Steps) -> Result {
     let programs = Environment {
         folder: folder.clone(),
         requirements: vec![run::root().join("xtask/programs.txt")],
-        imports: "pip",
+        imports: "sys",
     };
     let names = PROGRAMS.map(|name| format!("cargo-{name}")).join(" and ");
-    steps.timed(&format!("install {names}"), || {
-        if let Err(failure) = programs.install() {
-            println!("{names} cannot be installed: {failure}");
+    steps.timed(&format!("install {names}"), || match programs.install() {
+        Ok(_) => Ok(()),
+        Err(failure) => {
+            let typed = PROGRAMS.map(|name| format!("cargo install --locked cargo-{name}")).join("\n  install: ");
+            Err(Failure::new(format!("{names} are missing\n  install: {typed}\n{failure}")))
         }
-        Ok(())
     })?;
     run::find_programs_in(folder.join("bin"));
     Ok(())

@@ -68,8 +68,9 @@ pub fn run_all(steps: &mut Steps) -> Result {
             steps.timed("start DynamoDB Local", || servers::Dynamodb::start(peers))
         });
         tracks.run("tests", |steps| {
+            let peers = peers.wait(steps)?;
             let mut tests = Suite::waiting();
-            peers.wait(steps)?.tell(&mut tests);
+            peers.tell(&mut tests);
             dynamodb.wait(steps)?.tell(&mut tests);
             tests.env("LEASEHOLD_BROWSER", setup::browser()?);
             steps.run("tests that wait", tests)?;
@@ -168,18 +169,14 @@ pub fn look_again() -> Result {
 
 /// Checks of the output of all tests.
 pub fn look_at_logs(steps: &mut Steps) -> Result {
-    if has_nextest() {
-        steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
-    }
+    steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
     steps.with_logs("libraries have told what they do", Logs::expect_captured)?;
     look_at_any_logs(steps)
 }
 
 /// Checks of the output of any tests.
 pub fn look_at_any_logs(steps: &mut Steps) -> Result {
-    if has_nextest() {
-        steps.with_logs("second tries", flaky::expect_excused)?;
-    }
+    steps.with_logs("second tries", flaky::expect_excused)?;
     steps.with_logs("no secrets in any output", Logs::expect_no_secrets)
 }
 
@@ -249,11 +246,7 @@ impl Suite {
 
     pub fn command(&self) -> Command {
         let mut tests = runner(self.profile, self.tests_per_core);
-        if has_nextest() {
-            tests.args(ALL).args(["--tests", "-E", &among(self.packages)]);
-        } else {
-            tests.arg("--tests").args(self.packages.iter().flat_map(|package| ["-p", package]));
-        }
+        tests.args(ALL).args(["--tests", "-E", &among(self.packages)]);
         tests
     }
 
@@ -261,12 +254,7 @@ impl Suite {
     pub fn waiting() -> Command {
         let apart = [Self::COMPUTING.packages, Self::COMPONENT.packages].concat();
         let mut tests = with_servers();
-        tests.args(ALL).arg("--tests");
-        if has_nextest() {
-            tests.arg("-E").arg(format!("not ({})", among(&apart)));
-        } else {
-            tests.args(apart.iter().flat_map(|package| ["--exclude", package]));
-        }
+        tests.args(ALL).args(["--tests", "-E", &format!("not ({})", among(&apart))]);
         tests
     }
 }
@@ -276,12 +264,9 @@ fn among(packages: &[&str]) -> String {
     packages.iter().map(|package| format!("package({package})")).collect::<Vec<_>>().join(" | ")
 }
 
-/// Nextest where it is installed, for its one process per test; a report is only written by it.
+/// Nextest, for its one process per test and its report. Where [`setup::install_to_test`] has yet to install it, this is the
+/// command of a program that is not there.
 fn runner(profile: &str, tests_per_core: usize) -> Command {
-    if !has_nextest() {
-        println!("cargo-nextest is not installed; `cargo test` runs the tests");
-        return run::cargo_ci("test");
-    }
     let mut nextest = run::plain_cargo("nextest");
     run::add_lints(&mut nextest);
     // One run reports all that fails, and nothing that passes: the summary names tests that took a second try.
@@ -289,10 +274,6 @@ fn runner(profile: &str, tests_per_core: usize) -> Command {
     let threads = thread::available_parallelism().map_or(1, usize::from) * tests_per_core;
     nextest.args(["--profile", profile, "--test-threads", &threads.to_string()]);
     nextest
-}
-
-fn has_nextest() -> bool {
-    setup::has_subcommand("nextest")
 }
 
 /// Stands in for rustdoc: where it is to test the examples of a library, it also documents that library, and links that lead
