@@ -16,7 +16,8 @@ use std::process::{Command, Stdio};
 
 use c_host::Build;
 pub use locks::build as build_locks;
-use toolchain::{TARGET, Toolchain};
+pub use toolchain::TARGET;
+use toolchain::Toolchain;
 
 const GUESTS: &str = "bindings/component";
 const WIT: &str = "wit/leasehold.wit";

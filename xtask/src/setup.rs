@@ -85,6 +85,7 @@ pub fn install_to_build(steps: &mut Steps) -> Result {
 
 /// Installs what tests need beyond that.
 pub fn install_to_test(steps: &mut Steps) -> Result {
+    target_of_rustup(steps)?;
     let missing = [missing_servers(), missing_languages(), missing_wasm(), missing_browser().into_iter().collect()];
     install_packages(steps, &missing.concat())?;
     servers()?;
@@ -340,6 +341,21 @@ pub fn has_subcommand(name: &str) -> bool {
     let mut version = run::plain_cargo(name);
     version.arg("--version");
     run::succeeds(version)
+}
+
+/// Adds the library for WebAssembly, where rustup can; Debian's packages bring one elsewhere, which takes minutes to compile.
+fn target_of_rustup(steps: &mut Steps) -> Result {
+    if component::has_toolchain() || on_path("rustup").is_none() {
+        return Ok(());
+    }
+    let mut rustup = Command::new("rustup");
+    rustup.args(["target", "add", component::TARGET]).current_dir(run::root());
+    steps.timed(&format!("rustup target add {}", component::TARGET), || {
+        if let Err(failure) = run::quietly("rustup", rustup) {
+            println!("{failure}");
+        }
+        Ok(())
+    })
 }
 
 fn component_of_rustup(steps: &mut Steps, subcommand: &str, component: &str) -> Result {
