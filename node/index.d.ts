@@ -11,13 +11,13 @@
 /// <reference lib="esnext.disposable" />
 
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
-import type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran } from "./lib/runs.js";
+import type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran } from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
 export * from "./lib/errors.js";
 export * from "./lib/observe.js";
 export * from "./lib/shards.js";
-export type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran };
+export type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran };
 
 /** Settings of a client. */
 export interface ConnectOptions {
@@ -137,8 +137,8 @@ export interface RunInfo {
   resource: string;
   /** The holder that runs it now; `null` if nobody does. */
   holder: LockInfo | null;
-  /** The mark of the finished work; `null` if it is not done. */
-  done: Mark | null;
+  /** The completion of the finished work; `null` if it is not done. */
+  done: Completion | null;
 }
 
 /** A description of a holder: every given field must match. */
@@ -247,12 +247,12 @@ export class Client {
   using<T>(name: string, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 
   /**
-   * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
-   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the completion that it is
+   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a completion, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
-   * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.
-   * @throws {@link FinishUnconfirmedError} when no answer of the store says that the mark stands.
+   * @throws {@link LeaseLostError} when the lease was lost before the completion was written: another worker may do the work again.
+   * @throws {@link FinishUnconfirmedError} when no answer of the store says that the completion stands.
    */
   once<T>(
     name: string,
@@ -264,21 +264,21 @@ export class Client {
    * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
    *
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails; the former also while too many nodes of
-   * a quorum may have lost marks.
+   * a quorum may have lost completions.
    * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
   beginRun(name: string, options: OnceOptions & Occurrence): Promise<BegunRun>;
 
-  /** The runner and the mark of one occurrence of a job. Rejects as {@link Client.inspect}. */
+  /** The runner and the completion of one occurrence of a job. Rejects as {@link Client.inspect}. */
   inspectRun(name: string, key?: string | null): Promise<RunInfo>;
 
   /**
-   * Removes the mark of one occurrence of a job, so that it is done again, and answers it; `null` if there was none. For people:
+   * Removes the completion of one occurrence of a job, so that it is done again, and answers it; `null` if there was none. For people:
    * waits until nobody runs it, up to 10,000 ms.
    *
    * @throws {@link LockTimeoutError} while somebody runs it, and otherwise the errors of {@link Run.finish}.
    */
-  forgetRun(name: string, key?: string | null): Promise<Mark | null>;
+  forgetRun(name: string, key?: string | null): Promise<Completion | null>;
 
   /**
    * Acquires several locks, all or none, in the order of their names, so that two callers with the same locks cannot
@@ -573,22 +573,22 @@ export class RwLock {
 
 /**
  * A lease under which work is done that is done once. {@link Run.finish} writes down that it is done; a release leaves no
- * mark, and neither does the end of an `await using` block without a finish, so that another worker may do the work.
+ * completion, and neither does the end of an `await using` block without a finish, so that another worker may do the work.
  */
 export class Run extends Lease {
   private constructor();
 
   /**
-   * Writes the mark that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
+   * Writes the completion that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
    * lasts.
    *
-   * @throws {@link LeaseLostError} if the lease was lost before: no mark was written, and another worker may do the work again.
-   * @throws {@link FinishUnconfirmedError} if no answer of the store says that the mark stands.
+   * @throws {@link LeaseLostError} if the lease was lost before: no completion was written, and another worker may do the work again.
+   * @throws {@link FinishUnconfirmedError} if no answer of the store says that the completion stands.
    * @throws {@link NotOwnedError} after a release or finish.
    */
   finish(): Promise<void>;
   /**
-   * A statement that writes the mark in a transaction of yours, as `pg` takes it: work and mark are then committed together, or
+   * A statement that writes the completion in a transaction of yours, as `pg` takes it: work and completion are then committed together, or
    * not at all. The lock has to be in the same PostgreSQL database as the work.
    *
    * Run it last in the transaction, commit, and finish only then. It fails if the lease is over: roll back. Keep the values out
@@ -597,7 +597,7 @@ export class Run extends Lease {
    * @throws {@link ConfigError} if the store is no single PostgreSQL database.
    * @throws {@link LeaseLostError} if the lease is over, {@link NotOwnedError} after a release.
    */
-  markIn(): { text: string; values: [string[]] };
+  completionIn(): { text: string; values: [string[]] };
 }
 
 /** Several leases that were acquired together, in the order of their names. */

@@ -8,7 +8,7 @@ const { NATIVE_RUN, options } = require("./lib/options.cjs");
 
 /** How long a process stands by while another one runs, in ms. */
 const STAND_BY = 3_600_000;
-/** How long the mark of a time stands that only its key names. */
+/** How long the completion of a time stands that only its key names. */
 const WEEK = 604_800_000;
 /** What the schedule says already. */
 const { key, every, offset, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;

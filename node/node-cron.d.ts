@@ -40,14 +40,14 @@ export class RunCoordinator {
    */
   shouldRun(key: string, ttlMs: number): Promise<boolean>;
 
-  /** Called by node-cron when the task has ended: writes the mark. Its errors are logged by node-cron. */
+  /** Called by node-cron when the task has ended: writes the completion. Its errors are logged by node-cron. */
   onComplete(key: string): Promise<void>;
 
   /**
    * The function of a task, which is called with the run: its token for the writes, and its signal, which is aborted when the lease
    * is lost. The run is undefined for a call that is not of the schedule, by `task.execute()`.
    *
-   * An error leaves no mark, so that a process that stands by runs the task again. Of a function that is not given to `job`, the
+   * An error leaves no completion, so that a process that stands by runs the task again. Of a function that is not given to `job`, the
    * coordinator sees no error: its work counts as done in any case.
    */
   job<Context = TimeOfTask>(work: (context: Context, run: Run | undefined) => unknown): (context: Context) => Promise<unknown>;

@@ -58,8 +58,8 @@ export class Client {
   release(lock: number, now: Now): void;
 
   /**
-   * Finishes a run that is held: the store writes the mark that the work is done and frees the resource, in one step. It
-   * ends with `finished`, or with `lost` if the record was not ours any more and no mark was written. Throws
+   * Finishes a run that is held: the store writes the completion that the work is done and frees the resource, in one step. It
+   * ends with `finished`, or with `lost` if the record was not ours any more and no completion was written. Throws
    * {@link CommandRejectedError} for a lock without `LockOptions.run`, and for one that is not held.
    */
   finish(lock: number, now: Now): void;

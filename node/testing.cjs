@@ -191,7 +191,7 @@ class Process {
     const { resource, settings } = requested(name, given, this.world.now().unixMs);
     const { lease, failure } = await this.#attempt(resource, settings, signal);
     if (lease !== undefined) return { run: wrap(lease) };
-    if (failure.type === "done") return { mark: markOf(failure) };
+    if (failure.type === "done") return { completion: markOf(failure) };
     if (failure.type === "busy" || failure.type === "timed-out") return { holder: failed(resource, failure).holder };
     throw failed(resource, failure);
   }
@@ -200,7 +200,7 @@ class Process {
     const begin = () => {
       const resource = runs("run-resource", name, key);
       const holder = this.inspect(resource).begin();
-      return { resource, holder, done: markOf(told(this.world.store.mark(resource, this.world.now()))) };
+      return { resource, holder, done: markOf(told(this.world.store.completion(resource, this.world.now()))) };
     };
     return { begin };
   }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// As long as the longest mark, more than any other use needs, and far from an overflow.
+/// As long as the longest completion, more than any other use needs, and far from an overflow.
 const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 const RIGHT: &str = "write a number and a unit, such as 500ms, 30s, 1.5s, 2m, 1h or 7d";
 

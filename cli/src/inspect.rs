@@ -1,12 +1,12 @@
-//! `leasehold inspect`: shows the holder of a lock, or the mark of a run.
+//! `leasehold inspect`: shows the holder of a lock, or the completion of a run.
 
 use leasehold::blocking::Client;
-use leasehold::{ErrorKind, LockInfo, Mark, Waiters};
+use leasehold::{Completion, ErrorKind, LockInfo, Waiters};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::output::{
-    Failure, answer, answer_json, lock_json, lock_text, mark_json, mark_text, printable, waiters_text,
+    Failure, answer, answer_json, completion_json, completion_text, lock_json, lock_text, printable, waiters_text,
 };
 use crate::status;
 use crate::store::{Target, shown};
@@ -16,7 +16,7 @@ struct Seen {
     resource: String,
     holder: Option<LockInfo>,
     /// `None` for a lock.
-    done: Option<Option<Mark>>,
+    done: Option<Option<Completion>>,
     waiters: Option<Waiters>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         let free = || json!({ "resource": seen.resource, "held": false });
         let mut answer = seen.holder.as_ref().map_or_else(free, lock_json);
         if let Some(done) = done {
-            answer["done"] = done.as_ref().map_or(Value::Null, mark_json);
+            answer["done"] = done.as_ref().map_or(Value::Null, completion_json);
         }
         if let Some(waiters) = seen.waiters {
             answer["waiting"] = json!({ "count": waiters.count, "since_unix_ms": waiters.since_unix_ms });
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
             ),
         };
         let holder = seen.holder.as_ref().map_or_else(free, lock_text);
-        let done = done.and_then(Option::as_ref).map(mark_text).unwrap_or_default();
+        let done = done.and_then(Option::as_ref).map(completion_text).unwrap_or_default();
         let waiting = seen.waiters.map(waiters_text).unwrap_or_default();
         answer(&format!("{holder}{done}{waiting}  store      {store}\n"))?;
     }

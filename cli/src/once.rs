@@ -32,14 +32,14 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
             let outcome = exec.under(&run);
             end(&exec, args, &run, outcome)
         }
-        ControlFlow::Continue(Ok(Once::Done(mark))) => {
-            exec.say(format_args!("{:?}: done already, {mark}", exec.job.resource));
-            if args.cooldown.is_some_and(|cooldown| ffi::is_just_missed(cooldown, &mark)) {
+        ControlFlow::Continue(Ok(Once::Done(completion))) => {
+            exec.say(format_args!("{:?}: done already, {completion}", exec.job.resource));
+            if args.cooldown.is_some_and(|cooldown| ffi::is_just_missed(cooldown, &completion)) {
                 exec.say(format_args!(
                     "{:?}: the cooldown ends in {}, and counts from the end of the work: started as often as it is long, the job is \
                      skipped every second time; give a --cooldown that is a tenth shorter, or --every",
                     exec.job.resource,
-                    seconds(mark.left)
+                    seconds(completion.left)
                 ));
             }
             Ok(args.done_status)
@@ -95,7 +95,7 @@ fn request(args: &OnceArgs, client: &Client) -> RunRequest {
     if args.trust_quorum { request.trust_quorum() } else { request }
 }
 
-/// Writes the mark, or leaves the work to the next one.
+/// Writes the completion, or leaves the work to the next one.
 fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failure>) -> Result<u8, Failure> {
     let done =
         matches!(outcome, Ok(Ended { status, how: End::ByItself }) if status == status::DONE || args.keep_failures);
@@ -107,10 +107,10 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
     if !done {
         return exec.release(run, outcome);
     }
-    let finished = match exec.patiently(run.finish(), "the work is done, and its mark is not confirmed yet") {
+    let finished = match exec.patiently(run.finish(), "the work is done, and its completion is not confirmed yet") {
         ControlFlow::Continue(finished) => finished,
         ControlFlow::Break(_) => {
-            exec.say("no answer says that the mark stands: the job may be run again");
+            exec.say("no answer says that the completion stands: the job may be run again");
             return Ok(status::UNCONFIRMED);
         }
     };
@@ -130,20 +130,20 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
 fn forget(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
     let key = args.occurrence.key(&client, &args.name)?;
-    let mark = client.forget_run(&args.name, key.as_deref())?;
+    let completion = client.forget_run(&args.name, key.as_deref())?;
     let resource = client.once(&args.name);
     let resource = match key {
         Some(key) => resource.key(key),
         None => resource,
     };
     let resource = resource.resource()?;
-    match mark {
-        Some(mark) => {
-            answer(&format!("{resource} may be done again; it was done {mark}\n"))?;
+    match completion {
+        Some(completion) => {
+            answer(&format!("{resource} may be done again; it was done {completion}\n"))?;
             Ok(status::DONE)
         }
         None => {
-            answer(&format!("{resource} has no mark\n"))?;
+            answer(&format!("{resource} has no completion\n"))?;
             Ok(status::NOTHING)
         }
     }

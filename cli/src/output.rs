@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
 use std::time::Duration;
 
-use leasehold::{Error, LockInfo, Mark, Waiters, ffi};
+use leasehold::{Completion, Error, LockInfo, Waiters, ffi};
 use serde_json::{Value, json};
 
 use crate::paint::{PROBLEM, STRONG, fitting, painted};
@@ -178,25 +178,25 @@ pub(crate) fn waiters_text(waiters: Waiters) -> String {
     format!("  waiting    {}, the first came {}\n", waiters.count, ago(waiters.since_unix_ms))
 }
 
-/// The mark of a run for machines.
-pub(crate) fn mark_json(mark: &Mark) -> Value {
+/// The completion of a run for machines.
+pub(crate) fn completion_json(completion: &Completion) -> Value {
     json!({
-        "token": mark.token,
-        "owner": mark.owner,
-        "at": utc(mark.at_unix_ms),
-        "at_unix_ms": mark.at_unix_ms,
-        "left_ms": ms(mark.left),
+        "token": completion.token,
+        "owner": completion.owner,
+        "at": utc(completion.at_unix_ms),
+        "at_unix_ms": completion.at_unix_ms,
+        "left_ms": ms(completion.left),
     })
 }
 
-/// The mark of a run for people, one line for each value.
-pub(crate) fn mark_text(mark: &Mark) -> String {
+/// The completion of a run for people, one line for each value.
+pub(crate) fn completion_text(completion: &Completion) -> String {
     format!(
         "  done by    {}\n  done with  token {}\n  done       {}\n  not again  for {}\n",
-        mark.owner.as_deref().map_or_else(|| "a client without a label".to_owned(), printable),
-        mark.token,
-        ago(mark.at_unix_ms),
-        days(mark.left),
+        completion.owner.as_deref().map_or_else(|| "a client without a label".to_owned(), printable),
+        completion.token,
+        ago(completion.at_unix_ms),
+        days(completion.left),
     )
 }
 

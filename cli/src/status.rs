@@ -7,7 +7,7 @@ use leasehold::ErrorKind;
 pub const DONE: u8 = 0;
 /// `inspect` and `break`: the lock is free. `doctor`: nothing worse than warnings. `quorum init`: nothing was done,
 /// because the quorum comes up by itself. `quorum status`: no majority votes. `quorum join`: not all nodes that answer
-/// vote. `once --forget`: there is no mark.
+/// vote. `once --forget`: there is no completion.
 pub const NOTHING: u8 = 1;
 /// `break`: not confirmed, or not broken because the lock changed hands. `doctor`: a problem.
 pub const NOT_DONE: u8 = 2;

@@ -25,7 +25,7 @@ use crate::groups::elect::ElectionRequest;
 use crate::groups::sessions::SessionInfo;
 use crate::groups::shards::ShardsRequest;
 use crate::locks::{all, any, lease, permits, request, rw_lock};
-use crate::runs::mark::Mark;
+use crate::runs::completion::Completion;
 use crate::runs::once::{self, RunInfo};
 use crate::stores::Stores;
 use crate::url::StoreUrl;
@@ -89,7 +89,7 @@ methods! {
         inspect(resource: impl AsRef<str>) -> Option<LockInfo>;
         waiters(resource: impl AsRef<str>) -> Option<Waiters>;
         inspect_run(name: &str, key: Option<&str>) -> RunInfo;
-        forget_run(name: &str, key: Option<&str>) -> Option<Mark>;
+        forget_run(name: &str, key: Option<&str>) -> Option<Completion>;
         break_lock(resource: impl AsRef<str>) -> Option<LockInfo>;
         release_if(resource: impl AsRef<str>, holder: HolderMatch) -> ReleaseIfOutcome;
         revoke(resource: impl AsRef<str>, holder: impl Into<HolderMatch>) -> RevokeOutcome;
@@ -333,7 +333,7 @@ impl RunRequest {
     pub fn begin(self) -> Result<Once, Error> {
         Ok(match block_on(self.0.begin())? {
             once::Once::Run(run) => Once::Run(Run(run)),
-            once::Once::Done(mark) => Once::Done(mark),
+            once::Once::Done(completion) => Once::Done(completion),
             once::Once::Running(holder) => Once::Running(holder),
         })
     }
@@ -347,7 +347,7 @@ pub enum Once {
     /// The work is to be done now, by the caller.
     Run(Run),
     /// It was done.
-    Done(Mark),
+    Done(Completion),
     /// Somebody else is at it; the holder, as far as the store shows it.
     Running(Option<LockInfo>),
 }
@@ -366,13 +366,13 @@ impl Run {
         block_on(self.0.finish_by(Caller::Blocking))
     }
 
-    /// See [`leasehold::Run::mark_in`](crate::Run::mark_in).
+    /// See [`leasehold::Run::completion_in`](crate::Run::completion_in).
     ///
     /// # Errors
     /// As there.
     #[cfg(feature = "postgres")]
-    pub fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
-        self.0.mark_in()
+    pub fn completion_in(&self) -> Result<crate::CompletionStatement, Error> {
+        self.0.completion_in()
     }
 }
 

@@ -154,7 +154,7 @@ impl ClientBuilder {
             if let (Some(_), Some(why)) = (&self.session, transport.refuses_sessions()) {
                 return Err(Error::config(format!("{url}: {why}")));
             }
-            let config = self.config(&places, vec![transport.config()])?.with_lines(transport.keeps_line());
+            let config = self.config(&places, vec![transport.config()])?.with_queues(transport.keeps_queue());
             let driver = Driver::start(config, vec![transport])?;
             return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(Arc::clone(url).into()))));
         }
@@ -225,7 +225,7 @@ impl Quorum {
         let places = places(&urls)?;
         if let [only] = places.as_slice() {
             return Err(Error::config(format!(
-                "{only} alone is no quorum, and needs no marks: name all nodes, three or five of them"
+                "{only} alone is no quorum, and needs no completions: name all nodes, three or five of them"
             )));
         }
         settings.quorum(places)

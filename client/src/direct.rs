@@ -46,9 +46,9 @@ impl Direct {
         self.is_observed
     }
 
-    /// Returns true if waiters may stand in line.
-    pub fn keeps_line(&self) -> bool {
-        self.transport.keeps_line()
+    /// Returns true if waiters may stand in the queue.
+    pub fn keeps_queue(&self) -> bool {
+        self.transport.keeps_queue()
     }
 
     /// Sends one operation, and waits for its answer.
@@ -84,8 +84,8 @@ impl Direct {
         self.transport.mark(found, marker)
     }
 
-    /// Gives up a place in line. Nobody waits for it.
-    pub fn leave_line(&self, resource: &Resource, lock: LockId) {
-        self.transport.leave_line(resource, lock);
+    /// Gives up a place in the queue. Nobody waits for it.
+    pub fn leave_queue(&self, resource: &Resource, lock: LockId) {
+        self.transport.leave_queue(resource, lock);
     }
 }

@@ -7,7 +7,7 @@ use leasehold_core::op::{Fault, Holder, Holding};
 use leasehold_core::{ConfigError, Failure, LostReason, Nonce, Sighting, Version};
 
 use crate::fence;
-use crate::runs::mark::Mark;
+use crate::runs::completion::Completion;
 
 pub use leasehold_core::ErrorKind;
 
@@ -21,7 +21,7 @@ pub struct Error {
     resource: Option<String>,
     message: String,
     holder: Option<Box<LockInfo>>,
-    mark: Option<Box<Mark>>,
+    completion: Option<Box<Completion>>,
     lost_reason: Option<&'static str>,
 }
 
@@ -165,9 +165,9 @@ impl Error {
         self.holder.as_deref()
     }
 
-    /// The mark of finished work, where that is the reason.
-    pub fn mark(&self) -> Option<&Mark> {
-        self.mark.as_deref()
+    /// The completion of finished work, where that is the reason.
+    pub fn completion(&self) -> Option<&Completion> {
+        self.completion.as_deref()
     }
 
     /// Why the lease is over, where that is known: the stable name that metrics use, such as `expired`, `taken_over` or
@@ -177,7 +177,7 @@ impl Error {
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, resource: None, message: message.into(), holder: None, mark: None, lost_reason: None }
+        Self { kind, resource: None, message: message.into(), holder: None, completion: None, lost_reason: None }
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
@@ -244,15 +244,15 @@ impl Error {
                     left.as_secs_f64()
                 ),
             ),
-            Failure::Done(mark) => {
-                let mark = Mark::shown(&mark);
-                Self { mark: Some(Box::new(mark.clone())), ..Self::new(ErrorKind::Done, format!("done already: {mark}")) }
+            Failure::Done(completion) => {
+                let completion = Completion::shown(&completion);
+                Self { completion: Some(Box::new(completion.clone())), ..Self::new(ErrorKind::Done, format!("done already: {completion}")) }
             }
-            Failure::MarksInDoubt => Self::new(
+            Failure::CompletionsInDoubt => Self::new(
                 ErrorKind::StoreUnavailable,
-                "nodes of the quorum have lost their data within 7 days and may have lost marks of finished work, and too \
+                "nodes of the quorum have lost their data within 7 days and may have lost completions of finished work, and too \
                  few others are left to tell that the work was not done; bring the others back, or, if you know that no \
-                 mark was lost, run `leasehold once --trust-quorum`",
+                 completion was lost, run `leasehold once --trust-quorum`",
             ),
             Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
             // One that its caller gave up is told to nobody.

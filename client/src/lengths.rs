@@ -10,7 +10,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The longest that nobody doubts.
 const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// The length that was meant, if this one is hardly a period, a cooldown or the time for which a mark stands: it is longer
+/// The length that was meant, if this one is hardly a period, a cooldown or the time for which a completion stands: it is longer
 /// than a year, and a thousandth of it is whole hours. Ten years are not doubted, nor is the longest `keep` that there is.
 pub fn meant(length: Duration) -> Option<Duration> {
     let thousandth = length / 1000;

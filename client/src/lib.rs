@@ -191,9 +191,9 @@ pub use locks::lease::Lease;
 pub use locks::permits::{MAX_PERMITS, Permit, SemaphoreRequest};
 pub use locks::request::LockRequest;
 pub use locks::rw_lock::RwLockRequest;
-pub use runs::mark::Mark;
+pub use runs::completion::Completion;
 #[cfg(feature = "postgres")]
-pub use runs::mark_in::MarkStatement;
+pub use runs::completion_in::CompletionStatement;
 pub use runs::once::{Once, Run, RunInfo, RunRequest};
 pub use stores::{DefaultStore, Stores};
 pub use url::StoreUrl;

@@ -1,6 +1,6 @@
 //! The number of permits, readers or shards, which all clients have to agree on.
 //!
-//! It is the label of the mark of a run, so that it needs no record of its own kind. The first client writes it. Clients read
+//! It is the label of the completion of a run, so that it needs no record of its own kind. The first client writes it. Clients read
 //! it while they hold a permit, and it is changed only by a client that holds all of them.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::locks::all::Leases;
 use crate::locks::lease::Lease;
 use crate::locks::permits::MAX_PERMITS;
-use crate::runs::mark::Mark;
+use crate::runs::completion::Completion;
 use crate::runs::once::{Once, Run, RunRequest};
 
 /// How long the record stands in the way of others after its writer died. A living one renews it.
@@ -126,7 +126,7 @@ impl Size {
         Ok(all)
     }
 
-    /// The name of the run whose mark is the record.
+    /// The name of the run whose completion is the record.
     fn record(&self) -> String {
         format!("{}#{}", self.name, self.kind.word())
     }
@@ -141,15 +141,15 @@ impl Size {
     }
 
     /// The number in a record, `None` if it is not ours.
-    fn recorded(&self, mark: &Mark) -> Option<usize> {
-        mark.owner.as_deref()?.strip_prefix(self.kind.word())?.strip_prefix('=')?.parse().ok()
+    fn recorded(&self, completion: &Completion) -> Option<usize> {
+        completion.owner.as_deref()?.strip_prefix(self.kind.word())?.strip_prefix('=')?.parse().ok()
     }
 
     /// # Errors
     /// [`ErrorKind::Config`]: the record has another number.
-    fn check(&self, mark: &Mark) -> Result<(), Error> {
+    fn check(&self, completion: &Completion) -> Result<(), Error> {
         let word = self.kind.word();
-        match self.recorded(mark) {
+        match self.recorded(completion) {
             Some(recorded) if recorded == self.count => Ok(()),
             Some(recorded) => Err(Error::config(format!(
                 "{word} is {} here, and {recorded} in the store: all clients must name the same number; {}",
@@ -158,7 +158,7 @@ impl Size {
             ))
             .on(&self.name)),
             None => Err(Error::config(format!(
-                "the record of the number of {word}, the mark of the run {:?}, is not one of leasehold's: forget it with \
+                "the record of the number of {word}, the completion of the run {:?}, is not one of leasehold's: forget it with \
                  `leasehold once --forget`",
                 self.record()
             ))
@@ -170,7 +170,7 @@ impl Size {
 /// One node of a quorum, or the only store, as far as the number goes.
 struct Node {
     is_held: bool,
-    mark: Option<Mark>,
+    completion: Option<Completion>,
 }
 
 /// The number as the store shows it.
@@ -178,10 +178,10 @@ struct Node {
 enum Shown {
     /// It counts: nobody can change it without the lock that the reader holds. `lacks` says that a node does not have it, or not
     /// for long any more.
-    Settled { mark: Mark, lacks: bool },
+    Settled { completion: Completion, lacks: bool },
     /// A majority has none, and nobody is writing one there. The one left on a few nodes is of a finish that did not get further,
     /// or all that is left after others were emptied.
-    None { left: Option<Mark> },
+    None { left: Option<Completion> },
     /// Somebody is writing one or died of it, or the nodes of a quorum show different ones.
     Unsettled,
 }
@@ -191,16 +191,17 @@ enum Shown {
 fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
     let enough = majority(nodes.len());
     let free = || nodes.iter().flatten().filter(|node| !node.is_held);
-    let marks = || free().filter_map(|node| node.mark.as_ref());
-    let like = |one: &Mark| marks().filter(|other| other.owner == one.owner).count();
-    let settled = marks().filter(|mark| like(mark) >= enough).min_by_key(|mark| mark.left);
-    if let Some(mark) = settled {
-        let lacks = like(mark) < free().count() || mark.left <= renew_below;
-        return Shown::Settled { mark: mark.clone(), lacks };
+    let completions = || free().filter_map(|node| node.completion.as_ref());
+    let like = |one: &Completion| completions().filter(|other| other.owner == one.owner).count();
+    let settled =
+        completions().filter(|completion| like(completion) >= enough).min_by_key(|completion| completion.left);
+    if let Some(completion) = settled {
+        let lacks = like(completion) < free().count() || completion.left <= renew_below;
+        return Shown::Settled { completion: completion.clone(), lacks };
     }
-    let left = marks().max_by_key(|mark| mark.token);
-    let is_one = left.is_none_or(|left| like(left) == marks().count());
-    let is_none = free().filter(|node| node.mark.is_none()).count() >= enough;
+    let left = completions().max_by_key(|completion| completion.token);
+    let is_one = left.is_none_or(|left| like(left) == completions().count());
+    let is_none = free().filter(|node| node.completion.is_none()).count() >= enough;
     if is_none && is_one { Shown::None { left: left.cloned() } } else { Shown::Unsettled }
 }
 
@@ -214,16 +215,16 @@ fn shown(nodes: &[Option<Node>], renew_below: Duration) -> Shown {
 pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease]) -> Result<(), Error> {
     for _ in 0..ROUNDS {
         let begun = match look(client, size, None).await? {
-            Shown::Settled { mark, lacks } => {
-                size.check(&mark)?;
+            Shown::Settled { completion, lacks } => {
+                size.check(&completion)?;
                 if lacks {
                     // The number counts without it, and the next client tries again.
                     let _ = write_again(client, size, held, Duration::ZERO).await;
                 }
                 return Ok(());
             }
-            Shown::None { left: Some(mark) } => {
-                size.check(&mark)?;
+            Shown::None { left: Some(completion) } => {
+                size.check(&completion)?;
                 if write_again(client, size, held, PATIENCE).await? {
                     return Ok(());
                 }
@@ -245,8 +246,8 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease]) -> Resul
             Once::Running(_) => break,
         }
     }
-    if let Shown::Settled { mark, .. } = look(client, size, None).await? {
-        return size.check(&mark);
+    if let Shown::Settled { completion, .. } = look(client, size, None).await? {
+        return size.check(&completion);
     }
     let (word, record) = (size.kind.word(), size.resource()?);
     let message = format!(
@@ -275,8 +276,8 @@ async fn write_again(client: &Client, size: &Size, held: &[Lease], wait: Duratio
     let request = writing(client, size).even_if_done().wait(wait);
     let Once::Run(run) = request.begin().await? else { return Ok(false) };
     let looked = look(client, size, Some(&run)).await;
-    if let Ok(Shown::Settled { mark, .. } | Shown::None { left: Some(mark) }) = &looked
-        && size.check(mark).is_ok()
+    if let Ok(Shown::Settled { completion, .. } | Shown::None { left: Some(completion) }) = &looked
+        && size.check(completion).is_ok()
     {
         return finish(client, run, held).await.map(|()| true);
     }
@@ -356,8 +357,8 @@ async fn largest(client: &Client, size: &Size, own: Option<&Run>) -> Result<usiz
     if nodes.len() > 1 && !matches!(shown(&nodes, Duration::ZERO), Shown::Settled { .. }) {
         return Ok(MAX_PERMITS);
     }
-    let marks = nodes.iter().flatten().filter_map(|node| node.mark.as_ref());
-    Ok(marks.filter_map(|mark| size.recorded(mark)).max().unwrap_or(0).min(MAX_PERMITS))
+    let completions = nodes.iter().flatten().filter_map(|node| node.completion.as_ref());
+    Ok(completions.filter_map(|completion| size.recorded(completion)).max().unwrap_or(0).min(MAX_PERMITS))
 }
 
 async fn look(client: &Client, size: &Size, own: Option<&Run>) -> Result<Shown, Error> {
@@ -380,7 +381,7 @@ async fn nodes(client: &Client, size: &Size, own: Option<&Run>) -> Result<Vec<Op
         }
         let node = |seen: Seen| Node {
             is_held: seen.held().is_some_and(|held| !is_own(held)),
-            mark: seen.done.as_deref().map(Mark::shown),
+            completion: seen.done.as_deref().map(Completion::shown),
         };
         return Ok(seen.into_iter().map(|seen| seen.map(node)).collect());
     }
@@ -417,13 +418,13 @@ mod tests {
     use crate::exec::block_on;
 
     fn node(number: Option<usize>, is_held: bool) -> Option<Node> {
-        let mark = |number| Mark {
+        let completion = |number| Completion {
             token: 1,
             owner: Some(format!("permits={number}")),
             at_unix_ms: 0,
             left: Duration::from_secs(10),
         };
-        Some(Node { is_held, mark: number.map(mark) })
+        Some(Node { is_held, completion: number.map(completion) })
     }
 
     fn free(number: usize) -> Option<Node> {
@@ -437,7 +438,7 @@ mod tests {
     /// The number that counts, and if a node lacks it.
     fn settled(nodes: &[Option<Node>]) -> Option<(String, bool)> {
         match shown(nodes, Duration::from_secs(5)) {
-            Shown::Settled { mark, lacks } => Some((mark.owner.unwrap(), lacks)),
+            Shown::Settled { completion, lacks } => Some((completion.owner.unwrap(), lacks)),
             Shown::None { .. } | Shown::Unsettled => None,
         }
     }

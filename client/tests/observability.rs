@@ -53,7 +53,7 @@ fn events_have_stable_names_and_tell_who_and_why() {
     eventually("the skip is told", || log.has("run.skipped INFO", &[of_job, "done_by=\"successor\"", "done_token="]));
 
     client.forget_run("job", Some("monday")).unwrap().expect("it was done");
-    eventually("the end of the mark is told", || log.has("run.forgotten INFO", &[of_job]));
+    eventually("the end of the completion is told", || log.has("run.forgotten INFO", &[of_job]));
 
     // A lock that was broken is told with the release, also by those who only drop the lease.
     let hour = std::time::Duration::from_secs(3_600);

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::ids::{LockId, Token};
-use crate::op::{Denial, Fault, Holding, Mark, Seen};
+use crate::op::{Completion, Denial, Fault, Holding, Seen};
 use crate::time::Monotonic;
 
 /// An event of a lock.
@@ -97,8 +97,8 @@ pub enum Event {
     Finished {
         /// The lock.
         lock: LockId,
-        /// The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that the
-        /// mark stands, so it may be done again.
+        /// The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that the
+        /// completion stands, so it may be done again.
         confirmed: bool,
     },
 }
@@ -150,11 +150,11 @@ pub enum Failure {
     },
     /// The store refuses, and trying again will not help.
     Refused(Denial),
-    /// The work of a run is done: the mark that stands.
-    Done(Box<Mark>),
-    /// Nodes of the quorum may have lost marks of finished work, and too few others are left to tell that none stands.
+    /// The work of a run is done: the completion that stands.
+    Done(Box<Completion>),
+    /// Nodes of the quorum may have lost completions of finished work, and too few others are left to tell that none stands.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
-    MarksInDoubt,
+    CompletionsInDoubt,
     /// Released before it was granted.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Cancelled,

@@ -109,8 +109,10 @@ impl<'de> Deserialize<'de> for Config {
         if let Some(session) = given.session() {
             config = config.with_session(session.clone());
         }
-        let config =
-            config.with_lines(given.lines()).with_request_timeout(given.request_timeout()).map_err(D::Error::custom)?;
+        let config = config
+            .with_queues(given.queues())
+            .with_request_timeout(given.request_timeout())
+            .map_err(D::Error::custom)?;
         exactly(&given, config.with_limits(given.limits()).map_err(D::Error::custom)?)
     }
 }

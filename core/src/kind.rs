@@ -24,9 +24,9 @@ pub enum ErrorKind {
     Closed,
     /// The protected resource has seen a later holder.
     StaleToken,
-    /// The work of the run is done. The error's `mark` says by whom.
+    /// The work of the run is done. The error's `completion` says by whom.
     Done,
-    /// The work of the run was done, and no answer says that its mark stands: it may be done again.
+    /// The work of the run was done, and no answer says that its completion stands: it may be done again.
     FinishUnconfirmed,
     /// A callback of an election or of shards has panicked, or raised or thrown something.
     Callback,

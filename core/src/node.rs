@@ -103,7 +103,7 @@ fn plain(record: Option<&Record>, op: &Op, now: &StoreNow) -> Served {
     Served { record: decision.write, marker: None, trusted: None, outcome: decision.outcome }
 }
 
-/// Trust in marks is trust in all that the node remembers: a counter that was raised after a loss says nothing of marks.
+/// Trust in completions is trust in all that the node remembers: a counter that was raised after a loss says nothing of completions.
 fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Membership, now: &StoreNow) -> Served {
     let asked = &Membership { fresh: asked.fresh.found_at(now.unix_ms), ..asked.clone() };
     let admission = admit(memory.marker, asked, memory.run, now.unix_ms);
@@ -159,7 +159,7 @@ pub fn wrong_quorum(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> D
             ours.0
         ),
         None => {
-            "this node's membership is written in a form that this version does not know; update leasehold, or mark \
+            "this node's membership is written in a form that this version does not know; update leasehold, or completion \
                  its nodes again with `leasehold quorum init --force` while nobody holds a lock"
                 .into()
         }

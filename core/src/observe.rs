@@ -130,7 +130,7 @@ impl Observations {
     }
 
     /// Notes that a holder of another library has the resource. Of too many, the one seen longest ago is forgotten: its waiters
-    /// stand in line again.
+    /// stand in the queue again.
     pub(crate) fn saw_foreign(&mut self, resource: &Resource, now: Monotonic) {
         self.foreign.retain(|_, seen| now.since(*seen) < AWAY_FROM_LINE);
         if self.foreign.len() >= self.limit && !self.foreign.contains_key(resource) {

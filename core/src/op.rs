@@ -118,17 +118,17 @@ pub struct Acquire {
     /// The membership data for a node of a quorum; `None` for a single store.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub member: Option<Membership>,
-    /// Refuse where a mark says that the work is done.
+    /// Refuse where a completion says that the work is done.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub unless_done: bool,
-    /// The caller waits if the lock is held: the store may keep a place in its line of waiters. The ticket is the
+    /// The caller waits if the lock is held: the store may keep a place in its queue of waiters. The ticket is the
     /// [lock](LockOp::lock).
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
-    pub in_line: bool,
+    pub in_queue: bool,
 }
 
 impl Acquire {
-    /// An acquisition by nobody in particular, for a single store, which waits in no line.
+    /// An acquisition by nobody in particular, for a single store, which waits in no queue.
     pub fn new(nonce: Nonce, seq: Seq, record_ttl: Duration) -> Self {
         Self {
             nonce,
@@ -141,7 +141,7 @@ impl Acquire {
             session: None,
             member: None,
             unless_done: false,
-            in_line: false,
+            in_queue: false,
         }
     }
 }
@@ -177,14 +177,14 @@ pub struct Release {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Finish {
-    /// The attempt whose work is done. A finish that meets a mark of the same attempt has succeeded before.
+    /// The attempt whose work is done. A finish that meets a completion of the same attempt has succeeded before.
     pub nonce: Nonce,
     /// The fencing token of the lease.
     pub token: Token,
     /// The counter of the store as it was after the grant: the token in a single store, perhaps another number at a node of a
     /// quorum. The attempt alone does not tell its grant from one that a late copy of its acquire brought.
     pub counter: Token,
-    /// How long the mark stands.
+    /// How long the completion stands.
     #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
     pub keep: Duration,
     /// Label for people.
@@ -265,7 +265,7 @@ pub enum Applied {
     /// The resource is free.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Released,
-    /// The mark stands and the resource is free.
+    /// The completion stands and the resource is free.
     #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Finished,
     /// The record is marked: nobody renews it any more.
@@ -290,8 +290,8 @@ pub enum Refusal {
     /// The record in the way; for renew, release, finish, revoke, tell and raise also: no record of ours. For a renewal also our
     /// own record, if it is revoked.
     Conflict(Seen),
-    /// The work is done: the mark that stands.
-    Done(Box<Mark>),
+    /// The work is done: the completion that stands.
+    Done(Box<Completion>),
     /// The store throttles requests.
     Throttled(Fault),
     /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.
@@ -371,15 +371,15 @@ pub struct Seen {
     /// The record, absent when the resource is free and shows no trace of the last holder.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub holding: Option<Box<Holding>>,
-    /// The mark of finished work, in the answer to a read.
+    /// The completion of finished work, in the answer to a read.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub done: Option<Box<Mark>>,
+    pub done: Option<Box<Completion>>,
 }
 
-/// The mark of finished work: by whom it was done, and for how long nobody does it again.
+/// The completion of finished work: by whom it was done, and for how long nobody does it again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Mark {
+pub struct Completion {
     /// The fencing token of the lease under which the work was done.
     pub token: Token,
     /// The label of its holder.
@@ -387,7 +387,7 @@ pub struct Mark {
     pub owner: Owner,
     /// When the work was finished, by the store's or holder's wall clock, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// How long the mark stands still.
+    /// How long the completion stands still.
     #[cfg_attr(feature = "serde", serde(rename = "left_ns", with = "crate::json::nanos"))]
     pub left: Duration,
 }

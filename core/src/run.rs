@@ -1,6 +1,6 @@
 //! Runs: the names under which work is done once.
 //!
-//! A run is a lease whose success is written down as a mark. Its resource is the name of the job and the key that tells
+//! A run is a lease whose success is written down as a completion. Its resource is the name of the job and the key that tells
 //! one occurrence of the job from the others: a date, an invoice, a batch.
 
 use alloc::format;
@@ -36,7 +36,7 @@ impl Resource {
         Self::new(&resource)
     }
 
-    /// Returns true if it may be the resource of a run, so that a mark may lie beside the record: it has an `@`.
+    /// Returns true if it may be the resource of a run, so that a completion may lie beside the record: it has an `@`.
     pub fn may_be_of_run(&self) -> bool {
         self.as_str().contains('@')
     }

@@ -10,8 +10,8 @@ use core::time::Duration;
 use crate::config::{MAX_KEEP, MAX_RECORD_TTL};
 use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
 use crate::op::{
-    Acquire, Applied, Denial, DenialKind, Finish, Holder, Holding, Mark, Op, Outcome, Raise, Refusal, Renew, Revoke,
-    Seen, Session, Tell,
+    Acquire, Applied, Completion, Denial, DenialKind, Finish, Holder, Holding, Op, Outcome, Raise, Refusal, Renew,
+    Revoke, Seen, Session, Tell,
 };
 use crate::time::Monotonic;
 
@@ -37,13 +37,13 @@ pub struct Record {
     pub counter: Token,
     /// The last lease, running or not.
     pub lease: Option<LeaseRecord>,
-    /// The last mark of finished work, standing or not.
-    pub mark: Option<MarkRecord>,
+    /// The last completion of finished work, standing or not.
+    pub completion: Option<CompletionRecord>,
 }
 
-/// The mark part of a [`Record`]. Wall clocks decide how long it stands: it outlives restarts of the machine.
+/// The completion part of a [`Record`]. Wall clocks decide how long it stands: it outlives restarts of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct MarkRecord {
+pub struct CompletionRecord {
     /// The attempt that finished the work.
     pub nonce: Nonce,
     /// The fencing token of its lease.
@@ -123,14 +123,16 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
             ),
         );
     }
-    if let Some(mark) = record.and_then(|record| record.mark.as_ref()).filter(|mark| mark.is_dishonest()) {
+    if let Some(completion) =
+        record.and_then(|record| record.completion.as_ref()).filter(|completion| completion.is_dishonest())
+    {
         return Decision::denied(
             DenialKind::CorruptRecord,
             &alloc::format!(
-                "the mark of finished work says that it stands from {} to {} ms since 1970, which no honest client \
+                "the completion of finished work says that it stands from {} to {} ms since 1970, which no honest client \
                  writes; remove it by hand",
-                mark.at_unix_ms,
-                mark.until_unix_ms
+                completion.at_unix_ms,
+                completion.until_unix_ms
             ),
         );
     }
@@ -173,16 +175,16 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
             told: lease.told,
         }))
     });
-    Seen { holding, done: record.and_then(|record| standing(record, now)).map(|mark| mark.shown(now)) }
+    Seen { holding, done: record.and_then(|record| standing(record, now)).map(|completion| completion.shown(now)) }
 }
 
-fn standing<'a>(record: &'a Record, now: &StoreNow) -> Option<&'a MarkRecord> {
-    record.mark.as_ref().filter(|mark| now.unix_ms < mark.until_unix_ms)
+fn standing<'a>(record: &'a Record, now: &StoreNow) -> Option<&'a CompletionRecord> {
+    record.completion.as_ref().filter(|completion| now.unix_ms < completion.until_unix_ms)
 }
 
 fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
-    if let Some(mark) = record.filter(|_| op.unless_done).and_then(|record| standing(record, now)) {
-        return Decision::keep(Outcome::NotApplied(Refusal::Done(mark.shown(now))));
+    if let Some(completion) = record.filter(|_| op.unless_done).and_then(|record| standing(record, now)) {
+        return Decision::keep(Outcome::NotApplied(Refusal::Done(completion.shown(now))));
     }
     if let Some(lease) = record.and_then(|record| record.lease.as_ref()) {
         // A delayed first send would overwrite a renewal, or take back a released lock. A later send may find a record that
@@ -215,8 +217,8 @@ fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
         session: op.session.clone(),
         told: record.and_then(|record| record.lease.as_ref()).map_or(0, |lease| lease.told),
     };
-    let mark = record.and_then(|record| record.mark.clone());
-    Decision::write(Record { counter: token, lease: Some(lease), mark }, Applied::Acquired { counter: token })
+    let completion = record.and_then(|record| record.completion.clone());
+    Decision::write(Record { counter: token, lease: Some(lease), completion }, Applied::Acquired { counter: token })
 }
 
 fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
@@ -245,7 +247,7 @@ fn finish(record: Option<&Record>, op: &Finish, now: &StoreNow) -> Decision {
         // record was others' in between.
         Some((record, lease)) if !lease.released && !lease.ran_out(now) && record.counter == op.counter => {
             let keep_ms = u64::try_from(op.keep.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
-            let mark = MarkRecord {
+            let completion = CompletionRecord {
                 nonce: op.nonce,
                 token: op.token,
                 owner: op.owner.clone(),
@@ -253,10 +255,13 @@ fn finish(record: Option<&Record>, op: &Finish, now: &StoreNow) -> Decision {
                 until_unix_ms: now.unix_ms.saturating_add(keep_ms),
             };
             let lease = LeaseRecord { released: true, ..lease.clone() };
-            Decision::write(Record { counter: record.counter, lease: Some(lease), mark: Some(mark) }, Applied::Finished)
+            Decision::write(
+                Record { counter: record.counter, lease: Some(lease), completion: Some(completion) },
+                Applied::Finished,
+            )
         }
         // The answer to an earlier send was lost.
-        _ if record.and_then(|record| standing(record, now)).is_some_and(|mark| mark.nonce == op.nonce) => {
+        _ if record.and_then(|record| standing(record, now)).is_some_and(|completion| completion.nonce == op.nonce) => {
             Decision::keep(Outcome::Applied(Applied::Finished))
         }
         Some(_) | None => Decision::conflict(record, now),
@@ -320,9 +325,9 @@ impl LeaseRecord {
     }
 }
 
-impl MarkRecord {
-    fn shown(&self, now: &StoreNow) -> Box<Mark> {
-        Box::new(Mark {
+impl CompletionRecord {
+    fn shown(&self, now: &StoreNow) -> Box<Completion> {
+        Box::new(Completion {
             token: self.token,
             owner: self.owner.clone(),
             at_unix_ms: self.at_unix_ms,

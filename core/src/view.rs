@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::ids::{Seq, Token};
-use crate::op::{Holder, Holding, Mark, Seen};
+use crate::op::{Completion, Holder, Holding, Seen};
 use crate::quorum::majority;
 
 /// The content of all nodes for one lock, in their order; `None` for a node that has not answered.
@@ -51,9 +51,9 @@ impl View {
         self.0.iter().enumerate().filter_map(|(node, seen)| Some((node, seen.as_ref()?.held()?)))
     }
 
-    /// The mark of finished work that any node shows; of several, the latest.
-    pub fn done(&self) -> Option<&Mark> {
-        self.0.iter().flatten().filter_map(|seen| seen.done.as_deref()).max_by_key(|mark| mark.token)
+    /// The completion of finished work that any node shows; of several, the latest.
+    pub fn done(&self) -> Option<&Completion> {
+        self.0.iter().flatten().filter_map(|seen| seen.done.as_deref()).max_by_key(|completion| completion.token)
     }
 
     /// The record that most nodes show, even if they are no majority. Between two records with equally many nodes, the

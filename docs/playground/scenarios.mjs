@@ -142,7 +142,7 @@ export const SCENARIOS = [
         until: (world) => world.resource.entries.some(({ what }) => what === "write"),
       },
     ],
-    end: (world) => `One majority, one holder, one token: ${world.resource.mark}.`,
+    end: (world) => `One majority, one holder, one token: ${world.resource.completion}.`,
   },
   {
     id: "amnesia",
@@ -200,7 +200,7 @@ export const SCENARIOS = [
     canReplay: true,
     why: [
       "A lock keeps two workers apart while both are at work, and forgets all of it when the first one leaves, so a worker that comes an hour late does the same job again.",
-      "A run is a lock whose success is written down in the step that frees it, and while that mark stands the store turns away everybody who asks for the same run.",
+      "A run is a lock whose success is written down in the step that frees it, and while that completion stands the store turns away everybody who asks for the same run.",
     ],
     workers: 3,
     steps: [
@@ -218,11 +218,11 @@ export const SCENARIOS = [
         until: (world) => world.worker("B").phase === "waiting",
       },
       {
-        say: "A's lease runs out, and no mark says that the work is done. So B does it.",
+        say: "A's lease runs out, and no completion says that the work is done. So B does it.",
         until: (world) => wroteOnce("B")(world) && isReady("B")(world),
       },
       {
-        say: "B finishes. One step in the store writes the mark and frees the lock.",
+        say: "B finishes. One step in the store writes the completion and frees the lock.",
         act: (world) => world.worker("B").finish(),
         until: (world) => world.worker("B").phase === "done",
       },
@@ -232,7 +232,7 @@ export const SCENARIOS = [
         until: (world) => world.resource.entries.at(-1)?.worker === 0 && world.worker("A").phase === "lost",
       },
       {
-        say: "C comes late, with the same run in mind. The mark says that it is done.",
+        say: "C comes late, with the same run in mind. The completion says that it is done.",
         act: (world) => world.worker("C").ask(),
         until: (world) => world.worker("C").phase === "done",
       },
@@ -240,7 +240,7 @@ export const SCENARIOS = [
     end: (world) =>
       world.resource.lostUpdates > 0
         ? "The mark turned C away, but without a guard A's late write went through and spoiled the report."
-        : "The run was done once: B's mark turned C away, and the guard refused what A wrote too late. With a lock alone, C would have done the job again.",
+        : "The run was done once: B's completion turned C away, and the guard refused what A wrote too late. With a lock alone, C would have done the job again.",
   },
   {
     id: "turn",

@@ -5,7 +5,7 @@ const MS = 1_000_000n;
 const MOST_TOKENS = 2n ** 53n - 1n;
 
 export class Node {
-  /** The record: a counter, the last lease, running or not, and the mark of work that is done. */
+  /** The record: a counter, the last lease, running or not, and the completion of work that is done. */
   record;
   /** What the node remembers of its quorum; gone with its data. */
   marker;
@@ -45,8 +45,8 @@ export class Node {
       case "raise":
         return this.#raise(op.val, now);
       default: {
-        const mark = this.#standing(now);
-        return applied("read", { holding: this.#seen(now), done: mark && shown(mark, now) });
+        const completion = this.#standing(now);
+        return applied("read", { holding: this.#seen(now), done: completion && shown(completion, now) });
       }
     }
   }
@@ -74,15 +74,15 @@ export class Node {
     };
   }
 
-  /** The mark of work that is done, while it stands. */
+  /** The completion of work that is done, while it stands. */
   #standing(now) {
-    const mark = this.record?.mark;
-    return mark !== undefined && now.unixMs < mark.untilUnixMs ? mark : undefined;
+    const completion = this.record?.completion;
+    return completion !== undefined && now.unixMs < completion.untilUnixMs ? completion : undefined;
   }
 
   #acquire(op, now) {
-    const mark = this.#standing(now);
-    if (op.unlessDone && mark !== undefined) return refused("done", shown(mark, now));
+    const completion = this.#standing(now);
+    if (op.unlessDone && completion !== undefined) return refused("done", shown(completion, now));
     const lease = this.record?.lease;
     if (lease !== undefined) {
       const isOver = this.#isOver(lease, now);
@@ -96,7 +96,7 @@ export class Node {
     const counter = next > op.floor ? next : op.floor;
     this.record = {
       counter,
-      mark: this.record?.mark,
+      completion: this.record?.completion,
       lease: {
         nonce: op.nonce,
         seq: op.seq,
@@ -130,7 +130,7 @@ export class Node {
     if (isGranted && !lease.released && !this.#isOver(lease, now)) {
       lease.released = true;
       const { nonce, token, owner, keepMs } = op;
-      this.record.mark = { nonce, token, owner, atUnixMs: now.unixMs, untilUnixMs: now.unixMs + keepMs };
+      this.record.completion = { nonce, token, owner, atUnixMs: now.unixMs, untilUnixMs: now.unixMs + keepMs };
       return applied("finished");
     }
     // The answer to an earlier send was lost.

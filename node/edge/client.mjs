@@ -142,7 +142,7 @@ export class Client {
     const slot = await this.#begun(resource, owner, locked, signal);
     if (slot.phase !== "failed") return { run: new Run(this.#machine, slot) };
     const why = slot.failure;
-    if (slot.mark !== undefined) return { run: null, ran: false, reason: "done", ...slot.mark };
+    if (slot.completion !== undefined) return { run: null, ran: false, reason: "done", ...slot.completion };
     if (why instanceof LockBusyError || why instanceof LockTimeoutError) {
       return { run: null, ran: false, reason: "running", holder: why.holder ?? null };
     }

@@ -10,9 +10,9 @@
 
 /// <reference lib="esnext.disposable" />
 
-import type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran } from "../lib/runs.js";
+import type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran } from "../lib/runs.js";
 
-export type { AlreadyDone, Mark, Occurrence, OccurrenceOptions, Ran };
+export type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran };
 
 /** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
 export interface AwsCredentials {
@@ -189,12 +189,12 @@ export class Client {
   using<T>(name: string, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 
   /**
-   * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the mark that it is
-   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a mark, so that another machine may try.
+   * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the completion that it is
+   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a completion, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
-   * @throws {@link LeaseLostError} when the lease was lost before the mark was written: another worker may do the work again.
-   * @throws {@link FinishUnconfirmedError} when no answer of the store says that the mark stands.
+   * @throws {@link LeaseLostError} when the lease was lost before the completion was written: another worker may do the work again.
+   * @throws {@link FinishUnconfirmedError} when no answer of the store says that the completion stands.
    */
   once<T>(
     name: string,
@@ -206,7 +206,7 @@ export class Client {
    * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
    *
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails; the former also while too many nodes of
-   * a quorum may have lost marks.
+   * a quorum may have lost completions.
    * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
   beginRun(name: string, options: OnceOptions & Occurrence): Promise<BegunRun>;
@@ -284,17 +284,17 @@ export class Lease {
 
 /**
  * A lease under which work is done that is done once. {@link Run.finish} writes down that it is done; a release leaves no
- * mark, and neither does the end of an `await using` block without a finish, so that another worker may do the work.
+ * completion, and neither does the end of an `await using` block without a finish, so that another worker may do the work.
  */
 export class Run extends Lease {
   private constructor();
 
   /**
-   * Writes the mark that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
+   * Writes the completion that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
    * lasts.
    *
-   * @throws {@link LeaseLostError} if the lease was lost before: no mark was written, and another worker may do the work again.
-   * @throws {@link FinishUnconfirmedError} if no answer of the store says that the mark stands.
+   * @throws {@link LeaseLostError} if the lease was lost before: no completion was written, and another worker may do the work again.
+   * @throws {@link FinishUnconfirmedError} if no answer of the store says that the completion stands.
    * @throws {@link NotOwnedError} after a release or finish.
    */
   finish(): Promise<void>;
@@ -349,7 +349,7 @@ export class LeaseLostError extends LeaseholdError {}
 /** There is no lease to release or finish. Code `not_owned`. */
 export class NotOwnedError extends LeaseholdError {}
 /**
- * The work of a run was done, and no answer of the store says that its mark stands: it may be done again. Code
+ * The work of a run was done, and no answer of the store says that its completion stands: it may be done again. Code
  * `finish_unconfirmed`.
  */
 export class FinishUnconfirmedError extends LeaseholdError {}

@@ -46,10 +46,10 @@ export function failed(resource, { tag, val }) {
       );
     case "done":
       return new LeaseholdError(on(resource, "the work is done already"), { code: "done", resource });
-    case "marks-in-doubt":
+    case "completions-in-doubt":
       return unavailable(
-        "nodes of the quorum have lost their data within 7 days and may have lost marks of finished work, and too few others are " +
-          "left to tell that the work was not done; bring the others back, or, if you know that no mark was lost, use trustQuorum",
+        "nodes of the quorum have lost their data within 7 days and may have lost completions of finished work, and too few others are " +
+          "left to tell that the work was not done; bring the others back, or, if you know that no completion was lost, use trustQuorum",
       );
     case "refused":
       return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
@@ -60,8 +60,8 @@ export function failed(resource, { tag, val }) {
   }
 }
 
-/** A mark as `Mark`. */
-export function mark({ atUnixMs, owner, token, leftMs }) {
+/** A completion as `Completion`. */
+export function completion({ atUnixMs, owner, token, leftMs }) {
   const shown = { at: Number(atUnixMs), token: Number(token), left: Number(leftMs) };
   return owner === "" ? shown : { ...shown, owner };
 }
@@ -134,7 +134,7 @@ export function unconfirmed(resource) {
 }
 
 export function finishUnconfirmed(resource) {
-  const message = "the work was done, and no answer of the store says that its mark stands: it may be done again";
+  const message = "the work was done, and no answer of the store says that its completion stands: it may be done again";
   return new FinishUnconfirmedError(on(resource, message), { resource });
 }
 
@@ -162,7 +162,7 @@ export function refused({ tag, val }, resource) {
       );
     case "above-max-keep":
       return new ConfigError(
-        `the mark would stand for ${val.keepMs} ms, and a quorum allows ${val.maxKeepMs} ms: make keep, cooldown or the period shorter`,
+        `the completion would stand for ${val.keepMs} ms, and a quorum allows ${val.maxKeepMs} ms: make keep, cooldown or the period shorter`,
         details,
       );
     case "empty-key":

@@ -11,10 +11,10 @@ export class Slot {
   token;
   /** True once the store has answered the release, or the record has expired. */
   isFree = false;
-  /** True once the store has confirmed the mark of a finish. */
+  /** True once the store has confirmed the completion of a finish. */
   isMarked = false;
-  /** The mark of work that was done before. */
-  mark;
+  /** The completion of work that was done before. */
+  completion;
   #machine;
   #deadlineNs;
   #trouble;
@@ -65,7 +65,7 @@ export class Slot {
         return true;
       case "failed":
         this.#failed = () => messages.failed(this.resource, val.failure);
-        if (val.failure.tag === "done") this.mark = messages.mark(val.failure.val);
+        if (val.failure.tag === "done") this.completion = messages.completion(val.failure.val);
         this.#become("failed");
         return true;
       case "released":

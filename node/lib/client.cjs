@@ -81,8 +81,8 @@ const held = (native) => new Lease(native);
 const runs = (native) => new Run(native);
 
 /** The reason why there is nothing to do. */
-function skipped({ mark, holder }) {
-  return mark ? { ran: false, reason: "done", ...mark } : { ran: false, reason: "running", holder: holder ?? null };
+function skipped({ completion, holder }) {
+  return completion ? { ran: false, reason: "done", ...completion } : { ran: false, reason: "running", holder: holder ?? null };
 }
 
 /** A change of a lock, as users see it. */

@@ -64,7 +64,7 @@ export class LeaseLostError extends LeaseholdError {
 /** There is no lease to release or finish. Code `not_owned`. */
 export class NotOwnedError extends LeaseholdError {}
 /**
- * The work of a run was done, and no answer of the store says that its mark stands: it may be done again. Code
+ * The work of a run was done, and no answer of the store says that its completion stands: it may be done again. Code
  * `finish_unconfirmed`.
  */
 export class FinishUnconfirmedError extends LeaseholdError {}

@@ -74,7 +74,7 @@ class Held {
     if (this.#isUnconfirmed || !this.#isFree) throw unconfirmed(resource);
   }
 
-  markIn() {
+  completionIn() {
     const { resource } = this;
     throw new errors.ConfigError(`"${resource}": a fake store has no transactions`, { resource });
   }

@@ -7,7 +7,7 @@ const { runs } = require("./machine.cjs");
 const { contradiction, kept } = require("./occurrence.cjs");
 const { told } = require("./told.cjs");
 
-/** How long to wait for a runner before its mark is removed, in ms, as in the real client. */
+/** How long to wait for a runner before its completion is removed, in ms, as in the real client. */
 const FORGET_WAIT = 10_000;
 
 /** The resource of a run that is asked for at this time, and the settings of its lock. */
@@ -20,7 +20,7 @@ function requested(name, given, unixMs) {
   return { resource, settings: { ...rest, wait, run: { keep: kept(given), trustQuorum, evenIfDone } } };
 }
 
-/** Removes the mark of a run that was seen. */
+/** Removes the completion of a run that was seen. */
 async function forgotten(process, { resource, done }) {
   if (done === undefined) return undefined;
   const { world } = process;
@@ -38,7 +38,7 @@ function markOf(seen) {
 }
 
 function unconfirmed(resource) {
-  const message = `the work of "${resource}" was done, and the store has not confirmed that its mark stands`;
+  const message = `the work of "${resource}" was done, and the store has not confirmed that its completion stands`;
   return new errors.FinishUnconfirmedError(message, { resource });
 }
 

@@ -245,7 +245,7 @@ class Held {
   /** The number of a lease that was revoked, until its work has ended. */
   #revoked;
   #watcher;
-  /** The run, once a transaction of the user's was given its mark: that transaction decides, even after a loss. */
+  /** The run, once a transaction of the user's was given its completion: that transaction decides, even after a loss. */
   #marking;
 
   constructor(number, token, resource, owner) {
@@ -321,9 +321,9 @@ class Held {
     return this.#end(Release, true);
   }
 
-  markIn() {
+  completionIn() {
     if (this.#number === undefined) throw errorOf(this.#over());
-    this.#marking = told(reactor.markIn(this.#number));
+    this.#marking = told(reactor.completionIn(this.#number));
     return { text: this.#marking.sql, values: [this.#marking.parameter] };
   }
 

@@ -85,7 +85,7 @@ class Lease {
 
   [mark]() {
     if (this.#loss !== undefined) throw this.#heard();
-    return this.#native.markIn();
+    return this.#native.completionIn();
   }
 
   [forget]() {
@@ -120,7 +120,7 @@ class Run extends Lease {
     return this[end]("finish", this.#isMarked);
   }
 
-  markIn() {
+  completionIn() {
     const statement = this[mark]();
     this.#isMarked = true;
     return statement;

@@ -20,7 +20,7 @@ function unspoken({ key, every, cooldown, keep }) {
 function contradiction({ key, every, offset, cooldown, keep, evenIfDone }) {
   if (key !== undefined && every !== undefined) return "a run has a key or a period, not both: leave out key or every";
   if (cooldown !== undefined && (key ?? every) !== undefined) return "a run has a key or a cooldown, not both";
-  if (cooldown !== undefined && keep !== undefined) return "the cooldown is how long the mark stands, so keep says nothing more";
+  if (cooldown !== undefined && keep !== undefined) return "the cooldown is how long the completion stands, so keep says nothing more";
   if (offset !== undefined && every === undefined) return "an offset moves the start of a period, so it needs one: every";
   if (every !== undefined && keep < every && !(evenIfDone && keep === 0)) {
     return "keep is shorter than the period, in which the job would be done again";
@@ -28,7 +28,7 @@ function contradiction({ key, every, offset, cooldown, keep, evenIfDone }) {
   return undefined;
 }
 
-/** How many ms the mark stands; `undefined` is the default of the protocol. @param {Record<string, any>} settings */
+/** How many ms the completion stands; `undefined` is the default of the protocol. @param {Record<string, any>} settings */
 function kept({ every, cooldown, keep }) {
   // The next period may begin later by the clock of another machine.
   return cooldown ?? keep ?? (every === undefined ? undefined : Math.max(DEFAULT_KEEP, Math.min(2 * every, MAX_KEEP)));

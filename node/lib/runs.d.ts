@@ -14,7 +14,7 @@ export interface OccurrenceOptions {
   /** Once done, the job is not done again for this many ms, counted from the end of the work. In place of a key or period. */
   cooldown?: number | undefined;
   /**
-   * How many ms the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a quorum).
+   * How many ms the completion of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a quorum).
    * By default 7 days, or twice the period if that is longer than 7 days.
    */
   keep?: number | undefined;
@@ -24,11 +24,11 @@ export interface OccurrenceOptions {
    */
   wait?: number | undefined;
   /**
-   * An operator's word that no mark was lost: on a quorum, nodes that have lost their data within 7 days count all the same.
+   * An operator's word that no completion was lost: on a quorum, nodes that have lost their data within 7 days count all the same.
    * Default `false`.
    */
   trustQuorum?: boolean | undefined;
-  /** Runs although the work may be done, but not while somebody else runs; its finish replaces the mark. Default `false`. */
+  /** Runs although the work may be done, but not while somebody else runs; its finish replaces the completion. Default `false`. */
   evenIfDone?: boolean | undefined;
 }
 
@@ -38,19 +38,19 @@ export interface OccurrenceOptions {
  */
 export type Occurrence = { key: string } | { every: number } | { cooldown: number } | { keep: number };
 
-/** The mark of finished work: while it stands, nobody does the work again. */
-export interface Mark {
+/** The completion of finished work: while it stands, nobody does the work again. */
+export interface Completion {
   /** When the work was finished, in ms since 1970. */
   at: number;
   /** The label of the run that did it; missing for runs without one. */
   owner?: string;
   /** The fencing token of that run. */
   token: number;
-  /** How many ms the mark still stands. */
+  /** How many ms the completion still stands. */
   left: number;
 }
 
-/** This call has done the work, and its mark stands. */
+/** This call has done the work, and its completion stands. */
 export interface Ran<T> {
   /** It was done now. */
   ran: true;
@@ -60,10 +60,10 @@ export interface Ran<T> {
   token: number;
 }
 
-/** The work was done before, by the run of this mark. */
-export interface AlreadyDone extends Mark {
+/** The work was done before, by the run of this completion. */
+export interface AlreadyDone extends Completion {
   /** It was not done now. */
   ran: false;
-  /** A mark stands. */
+  /** A completion stands. */
   reason: "done";
 }

@@ -215,7 +215,7 @@ impl Client {
     #[napi(catch_unwind)]
     pub fn forget_run(&self, name: String, key: Option<String>) -> Operation {
         let client = self.0.clone();
-        Operation::new(async move { Ok(Outcome::Mark(client.forget_run(&name, key.as_deref()).await?)) })
+        Operation::new(async move { Ok(Outcome::Completion(client.forget_run(&name, key.as_deref()).await?)) })
     }
 
     /// See `Client::close`.

@@ -113,10 +113,10 @@ impl TestStore {
         either(contained(|| self.0.holder([&&resource, &&now], &Values)))
     }
 
-    /// See `Store::mark`.
+    /// See `Store::completion`.
     #[napi(catch_unwind)]
-    pub fn mark(&self, resource: Value, now: Value) -> Either<Value, Failure> {
-        either(contained(|| self.0.mark([&&resource, &&now], &Values)))
+    pub fn completion(&self, resource: Value, now: Value) -> Either<Value, Failure> {
+        either(contained(|| self.0.completion([&&resource, &&now], &Values)))
     }
 
     /// See `Store::forget`.

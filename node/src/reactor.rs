@@ -29,7 +29,7 @@ use crate::items::{ItemStep, Items};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
-use crate::run::{Mark, Marking, RunInfo, Skipped};
+use crate::run::{Completion, Marking, RunInfo, Skipped};
 use crate::series::Changed;
 use crate::shards::{ShardStep, Shards};
 
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
     Run(leasehold::Run),
     Skipped(Skipped),
     RunInfo(leasehold::RunInfo),
-    Mark(Option<leasehold::Mark>),
+    Completion(Option<leasehold::Completion>),
     Election(Election),
     Step(Step),
     Shards(Shards),
@@ -207,7 +207,7 @@ impl Reactor {
 
     /// Begins to mark the run of this number in a transaction of the user's.
     #[napi(catch_unwind)]
-    pub fn mark_in(&self, lease: u32) -> Either<Marking, Failure> {
+    pub fn completion_in(&self, lease: u32) -> Either<Marking, Failure> {
         let gone = || Err(Failure::internal("there is no such lease".to_owned()));
         either(self.0.look(lease, Marking::of).unwrap_or_else(gone))
     }
@@ -526,7 +526,7 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::ItemStep(step)) => ItemStep::new(step).into_unknown(env),
         Ok(Outcome::Skipped(skipped)) => skipped.into_unknown(env),
         Ok(Outcome::RunInfo(info)) => RunInfo::from(info).into_unknown(env),
-        Ok(Outcome::Mark(mark)) => mark.map(Mark::from).into_unknown(env),
+        Ok(Outcome::Completion(completion)) => completion.map(Completion::from).into_unknown(env),
         Ok(Outcome::Election(election)) => election.into_unknown(env),
         Ok(Outcome::Step(step)) => step.into_unknown(env),
         Ok(Outcome::Shards(shards)) => shards.into_unknown(env),

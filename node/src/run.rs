@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold::ffi::{self, Held};
-use leasehold::{MarkStatement, Once, RunRequest};
+use leasehold::{CompletionStatement, Once, RunRequest};
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
@@ -94,31 +94,31 @@ impl RunOptions {
     }
 }
 
-/// The mark of finished work.
+/// The completion of finished work.
 #[napi(object, object_from_js = false)]
-pub struct Mark {
+pub struct Completion {
     /// When the work was finished, since 1970.
     pub at: f64,
     /// The label of the run that did it.
     pub owner: Option<String>,
     /// Its fencing token.
     pub token: i64,
-    /// Time for which the mark still stands.
+    /// Time for which the completion still stands.
     pub left: f64,
 }
 
-impl From<leasehold::Mark> for Mark {
-    fn from(mark: leasehold::Mark) -> Self {
-        let at = milliseconds(Duration::from_millis(mark.at_unix_ms));
-        Self { at, owner: mark.owner, token: whole(mark.token), left: milliseconds(mark.left) }
+impl From<leasehold::Completion> for Completion {
+    fn from(completion: leasehold::Completion) -> Self {
+        let at = milliseconds(Duration::from_millis(completion.at_unix_ms));
+        Self { at, owner: completion.owner, token: whole(completion.token), left: milliseconds(completion.left) }
     }
 }
 
-/// The reason why there is nothing to do: a mark, or else somebody who is at it.
+/// The reason why there is nothing to do: a completion, or else somebody who is at it.
 #[napi(object, object_from_js = false)]
 pub struct Skipped {
-    /// The mark of the work that is done.
-    pub mark: Option<Mark>,
+    /// The completion of the work that is done.
+    pub completion: Option<Completion>,
     /// The holder, as far as the store shows it.
     pub holder: Option<LockInfo>,
 }
@@ -130,8 +130,8 @@ pub struct RunInfo {
     pub resource: String,
     /// The runner.
     pub holder: Option<LockInfo>,
-    /// The mark.
-    pub done: Option<Mark>,
+    /// The completion.
+    pub done: Option<Completion>,
 }
 
 impl From<leasehold::RunInfo> for RunInfo {
@@ -140,28 +140,28 @@ impl From<leasehold::RunInfo> for RunInfo {
     }
 }
 
-/// A run whose mark is in a transaction of the user's, which decides if the work is done even if the lease is lost meanwhile.
+/// A run whose completion is in a transaction of the user's, which decides if the work is done even if the lease is lost meanwhile.
 #[napi]
 pub struct Marking {
     held: Held,
-    statement: MarkStatement,
+    statement: CompletionStatement,
 }
 
 impl Marking {
     pub(crate) fn of(held: &Held) -> Result<Self, Failure> {
-        Ok(Self { statement: ffi::mark_in(held)?, held: held.clone() })
+        Ok(Self { statement: ffi::completion_in(held)?, held: held.clone() })
     }
 }
 
 #[napi]
 impl Marking {
-    /// See `MarkStatement::sql`.
+    /// See `CompletionStatement::sql`.
     #[napi(getter, catch_unwind)]
     pub fn sql(&self) -> String {
         self.statement.sql.clone()
     }
 
-    /// See `MarkStatement::parameter`.
+    /// See `CompletionStatement::parameter`.
     #[napi(getter, catch_unwind)]
     pub fn parameter(&self) -> Vec<String> {
         self.statement.parameter.clone()
@@ -181,8 +181,8 @@ impl Marking {
 pub(crate) fn begun(once: Once) -> Outcome {
     match once {
         Once::Run(run) => Outcome::Run(run),
-        Once::Done(mark) => Outcome::Skipped(Skipped { mark: Some(mark.into()), holder: None }),
-        Once::Running(holder) => Outcome::Skipped(Skipped { mark: None, holder: holder.map(Into::into) }),
-        _ => Outcome::Skipped(Skipped { mark: None, holder: None }),
+        Once::Done(completion) => Outcome::Skipped(Skipped { completion: Some(completion.into()), holder: None }),
+        Once::Running(holder) => Outcome::Skipped(Skipped { completion: None, holder: holder.map(Into::into) }),
+        _ => Outcome::Skipped(Skipped { completion: None, holder: None }),
     }
 }

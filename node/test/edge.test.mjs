@@ -127,7 +127,7 @@ for (const [name, start] of Object.entries(STORES)) {
   });
 }
 
-test("a run without a finish leaves no mark, and one that is lost cannot be finished", async (t) => {
+test("a run without a finish leaves no completion, and one that is lost cannot be finished", async (t) => {
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
   const [client, other] = [await connect(webdis.url, SLOW), await connectNative(redis.url, SLOW)];

@@ -54,7 +54,7 @@ test("another process takes over from one that is killed in the middle of a job"
   assert.deepEqual([code, said], [0, []]);
   assert.equal(of("done").length, 1, "it is done");
   const ran = of("below");
-  // The one that was killed may have done its last one, and not written the mark.
+  // The one that was killed may have done its last one, and not written the completion.
   const last = ran.findLast(([, , by]) => by === pid);
   const keys = ran.filter((line) => line !== last).map(([, resource]) => resource);
   assert.equal(new Set(keys).size, keys.length, `twice in a period: ${keys}`);

@@ -44,7 +44,7 @@ test("another process takes over from one that is killed in the middle of a task
   other.child.stdin.end();
   assert.equal((await other.ended).code, 0);
   const ran = of("done");
-  // The one that was killed may have done its last task, and not written the mark.
+  // The one that was killed may have done its last task, and not written the completion.
   const last = ran.findLast(([, , by]) => by === pid);
   const done = ran.filter((line) => line !== last).map(([, time]) => time);
   assert.equal(new Set(done).size, done.length, `twice at a time: ${done}`);
@@ -97,7 +97,7 @@ test("node-cron leaves out what it cannot decide", async (t) => {
   await client.close();
 });
 
-test("a task that fails leaves no mark, and one that is called by hand is no run", async (t) => {
+test("a task that fails leaves no completion, and one that is called by hand is no run", async (t) => {
   const client = await connect("memory:");
   const [failing, standingBy] = [new RunCoordinator(client), new RunCoordinator(client)];
   const seen = [];

@@ -59,7 +59,7 @@ async function alone(t, name) {
   return client;
 }
 
-/** True if nobody is at it, and no mark stands. */
+/** True if nobody is at it, and no completion stands. */
 async function isOpen(client, key = "s") {
   const { holder, done } = await client.inspectRun("job", key);
   return holder === null && done === null;
@@ -88,11 +88,11 @@ testEach("a key is done once", async (one, two) => {
   assert.ok(Math.abs(info.done.at - at) < 60_000);
   assert.equal((await two.once("job", { ...JOB, key: "t" }, () => 7)).value, 7);
   assert.equal((await two.once("job", { keep: 604_800_000 }, () => 8)).value, 8);
-  // A plain lock does not look at marks.
+  // A plain lock does not look at completions.
   await (await two.acquire("job@s", { wait: 0 })).release();
 });
 
-testEach("a body that throws leaves no mark", async (one, two) => {
+testEach("a body that throws leaves no completion", async (one, two) => {
   const oops = new RangeError("on purpose");
   for (const body of [() => Promise.reject(oops), () => { throw oops; }]) {
     await assert.rejects(one.once("job", JOB, body), (error) => error === oops);
@@ -113,7 +113,7 @@ testEach("the explicit form finishes or releases", async (one, two) => {
     await assert.rejects(call, { name: "NotOwnedError", code: "not_owned", resource: "job@s" });
   }
   await run[ASYNC_DISPOSE]();
-  assert.equal((await two.inspectRun("job", "s")).done.token, run.token, "the end of a block takes no mark away");
+  assert.equal((await two.inspectRun("job", "s")).done.token, run.token, "the end of a block takes no completion away");
 
   const other = { ...JOB, key: "released" };
   const released = (await one.beginRun("job", other)).run;
@@ -122,7 +122,7 @@ testEach("the explicit form finishes or releases", async (one, two) => {
   const left = (await two.beginRun("job", other)).run;
   assert.ok(left.token > released.token);
   await left[ASYNC_DISPOSE]();
-  assert.ok(await isOpen(one, "released"), "a block without a finish leaves no mark");
+  assert.ok(await isOpen(one, "released"), "a block without a finish leaves no completion");
 });
 
 testEach("a stand-by learns that the work is done, or gives up", async (one, two) => {
@@ -134,7 +134,7 @@ testEach("a stand-by learns that the work is done, or gives up", async (one, two
   for (const outcome of await Promise.all(patient)) assert.deepEqual([outcome.reason, outcome.token], ["done", run.token]);
 });
 
-testEach("a lost run writes no mark", async (one, two) => {
+testEach("a lost run writes no completion", async (one, two) => {
   const long = { ...JOB, ttl: 30_000, renewEvery: 15_000 };
   const breaks = async ({ token }) => assert.ok((await two.releaseIf("job@s", { token })).released);
   let signal;
@@ -168,7 +168,7 @@ testEach("a lost run writes no mark", async (one, two) => {
   assert.equal((await two.inspectRun("job", "expires")).done, null);
 });
 
-testEach("a run of a closed client writes no mark", async (one, two, open) => {
+testEach("a run of a closed client writes no completion", async (one, two, open) => {
   const client = await open("closing");
   const { run } = await client.beginRun("job", JOB);
   await assert.rejects(client.once("job", { ...JOB, key: "body" }, () => client.close()), NotOwnedError);
@@ -183,8 +183,8 @@ testEach("people can look, forget, and run again", async (one, two) => {
   const first = await one.once("job", JOB, () => 1);
   const again = await two.once("job", { ...JOB, evenIfDone: true }, () => 2);
   assert.ok(again.ran && again.token > first.token);
-  const mark = await one.forgetRun("job", "s");
-  assert.deepEqual([mark.token, mark.owner], [again.token, "two"]);
+  const completion = await one.forgetRun("job", "s");
+  assert.deepEqual([completion.token, completion.owner], [again.token, "two"]);
   // Redis keeps a key for a millisecond at least.
   await until(() => isOpen(two));
   assert.equal((await one.once("job", { ...JOB, trustQuorum: true }, () => 3)).value, 3);
@@ -195,7 +195,7 @@ testEach("people can look, forget, and run again", async (one, two) => {
   }
 });
 
-test("a quorum that may have lost marks runs nothing, unless somebody vouches for it", DELETES, async (t) => {
+test("a quorum that may have lost completions runs nothing, unless somebody vouches for it", DELETES, async (t) => {
   const made = folder(t);
   const nodes = ["a", "b", "c"].map((node) => join(made, `${node}.db`));
   const open = (settings) => connect(nodes.map((node) => `sqlite:${node}`), { maxTtl: 1_000, ...settings });
@@ -207,8 +207,8 @@ test("a quorum that may have lost marks runs nothing, unless somebody vouches fo
   // Nodes that lost their data do not vote for locks either, but only for as long as a lease may last.
   await until(() => client.tryAcquire("job@s", { ttl: 500 }).then((lease) => lease?.release().then(() => true), () => false));
   const job = { key: "s", ttl: 500 };
-  await assert.rejects(client.once("job", job, () => assert.fail("marks may be lost")), (error) => {
-    return error.code === "store_unavailable" && error.temporary && /may have lost marks/.test(error.message);
+  await assert.rejects(client.once("job", job, () => assert.fail("completions may be lost")), (error) => {
+    return error.code === "store_unavailable" && error.temporary && /may have lost completions/.test(error.message);
   });
   // The attempt that was refused may still be cleaned up.
   assert.equal((await client.once("job", { ...job, wait: SOON, trustQuorum: true }, () => 1)).ran, true);
@@ -247,7 +247,7 @@ test("a runner that was stopped past its lease is told that it has lost, and mar
   assert.equal((await client.inspectRun("job", "s")).done.token, next.token);
 });
 
-test("a process that exits in its body leaves no mark, and one that ends by itself does", async (t) => {
+test("a process that exits in its body leaves no completion, and one that ends by itself does", async (t) => {
   const url = sqlite(t);
   const client = await connect(url);
   undo(t, () => client.close());
@@ -270,7 +270,7 @@ test("a body may finish or release by itself", async (t) => {
   assert.ok(await isOpen(client, "released"));
   const late = client.once("job", { key: "late" }, async (run) => {
     await run.finish();
-    throw new RangeError("after the mark");
+    throw new RangeError("after the completion");
   });
   await assert.rejects(late, RangeError);
   assert.notEqual((await client.inspectRun("job", "late")).done, null);
@@ -309,7 +309,7 @@ test("a store that does not answer leaves a finish unconfirmed", STOPS, async (t
   await client.close().catch(() => {});
 });
 
-test("a mark stands for as long as it is kept", async (t) => {
+test("a completion stands for as long as it is kept", async (t) => {
   const client = await alone(t, "kept");
   const job = { cooldown: 600, ttl: 200 };
   const first = await client.once("job", job, () => 1);

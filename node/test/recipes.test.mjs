@@ -185,7 +185,7 @@ test("pg: a suspended holder is rejected", async (t) => {
   redis.disconnect();
 });
 
-test("pg: lock, guard, mark and work in one database", async (t) => {
+test("pg: lock, guard, completion and work in one database", async (t) => {
   const server = await startPostgres(t);
   const url = await lockTable(server);
   process.env.LEASEHOLD_STORE = url;

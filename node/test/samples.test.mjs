@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 
 const source = process.env.LEASEHOLD_SOURCE;
-const BLOCK = /(?:^<!-- (?<mark>[^\n]*) -->\n)?^```(?<language>js|ts|typescript)\n(?<code>.*?)^```$/gms;
+const BLOCK = /(?:^<!-- (?<completion>[^\n]*) -->\n)?^```(?<language>js|ts|typescript)\n(?<code>.*?)^```$/gms;
 /** Parameters without a type: all that plain JavaScript leaves out, and that its users add. */
 const UNTYPED = new Set([7006, 7019, 7031]);
 const MODES = {
@@ -48,10 +48,10 @@ function modules() {
   for (const page of pages()) {
     const text = readFileSync(join(source, page), "utf8");
     for (const { groups, index } of OTHERS.has(page) ? [] : text.matchAll(BLOCK)) {
-      const { mark = "", code } = groups;
+      const { completion = "", code } = groups;
       const line = text.slice(0, index).split("\n").length;
       const [, name = String(line)] = /^\/\/ (\S+)\.[cm]?js\n/.exec(code) ?? [];
-      const after = mark.startsWith("after: ") ? mark.slice("after: ".length) : "";
+      const after = completion.startsWith("after: ") ? completion.slice("after: ".length) : "";
       const around = AROUND.filter(([of, part]) => of === page && code.includes(part)).map(([, , text]) => text);
       found.set(`${page.replaceAll(/[^\w.]/g, "-")}/${name}.mts`, [after, ...around, code, "export {};"].join("\n"));
     }

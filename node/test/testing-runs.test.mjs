@@ -100,7 +100,7 @@ for (const [kind, pair] of Object.entries(pairs)) {
   });
 }
 
-test("a mark stands for as long as it is kept, and each period has a key", async () => {
+test("a completion stands for as long as it is kept, and each period has a key", async () => {
   const { clock, client, rival } = two();
   await client.once("sync", { cooldown: 60_000 }, () => 0);
   clock.advance(58_000);
@@ -115,7 +115,7 @@ test("a mark stands for as long as it is kept, and each period has a key", async
 });
 
 for (const [days, kept] of [[1, 7], [7, 14], [30, 60], [36_500, 36_500]]) {
-  test(`the mark of a period of ${days} days outlasts it`, async () => {
+  test(`the completion of a period of ${days} days outlasts it`, async () => {
     const { client } = two();
     const { value } = await client.once("job", { every: days * DAY }, ({ resource }) => resource);
     assert.equal((await client.inspectRun("job", value.split("@")[1])).done.left, kept * DAY);

@@ -17,7 +17,7 @@ import {
   type Level,
   type LockInfo,
   type LockOptions,
-  type Mark,
+  type Completion,
   type Occurrence,
   type OnceOptions,
   type OnceOutcome,
@@ -136,8 +136,8 @@ export async function runs(client: Client): Promise<number | string | undefined>
 
   const info = await client.inspectRun("a", "s");
   same<typeof info, RunInfo>();
-  same<typeof info.done, Mark | null>();
-  same<Awaited<ReturnType<typeof client.forgetRun>>, Mark | null>();
+  same<typeof info.done, Completion | null>();
+  same<Awaited<ReturnType<typeof client.forgetRun>>, Completion | null>();
   return new FinishUnconfirmedError("unsure").code;
 }
 

@@ -58,7 +58,7 @@ from leasehold._permits import LockAny, RwLock, Semaphore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from leasehold._runs import AlreadyDone, Mark, Ran, RunInfo, RunningElsewhere
+    from leasehold._runs import AlreadyDone, Completion, Ran, RunInfo, RunningElsewhere
     from leasehold._watch import Change
 
 __all__ = [
@@ -82,7 +82,7 @@ __all__ = [
     "LockInfo",
     "LockTimeoutError",
     "Lost",
-    "Mark",
+    "Completion",
     "NotOwnedError",
     "Once",
     "Permit",
@@ -110,7 +110,7 @@ if not TYPE_CHECKING:
     _LAZY = {
         "AlreadyDone": "_runs",
         "Change": "_watch",
-        "Mark": "_runs",
+        "Completion": "_runs",
         "Ran": "_runs",
         "RunInfo": "_runs",
         "RunningElsewhere": "_runs",

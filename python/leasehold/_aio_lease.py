@@ -159,9 +159,9 @@ class Run(Lease):
         """
         await perform(self._native._begin_finish())
 
-    def mark_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> tuple[str, Any]:
-        """A statement that writes the mark in a transaction of yours, and its parameters; see :meth:`leasehold.Run.mark_in`."""
-        return self._native.mark_in(paramstyle=paramstyle)
+    def completion_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> tuple[str, Any]:
+        """A statement that writes the completion in a transaction of yours, and its parameters; see :meth:`leasehold.Run.completion_in`."""
+        return self._native.completion_in(paramstyle=paramstyle)
 
 
 class Leases(_Held):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         Shard,
         Shards,
     )
-    from leasehold._runs import Mark, RunInfo
+    from leasehold._runs import Completion, RunInfo
     from leasehold._types import AllOptions, AnyOptions, ConnectOptions, LockOptions, OnceOptions, Seconds, Stores, Strings, TryOptions
     from leasehold._watch import Change
 
@@ -198,7 +198,7 @@ class Client(SyncOnly):
     def once(self, name: str, **options: Unpack[OnceOptions]) -> Once:
         """A job that is done once: for ``with``, which gives a :class:`Run` or None, or as a decorator, which answers
         :class:`Ran`, :class:`AlreadyDone` or :class:`RunningElsewhere`. A lock says "not at the same time"; a run says "not
-        twice": when the body ends, a mark is written that turns away all who come later. An exception leaves no mark.
+        twice": when the body ends, a completion is written that turns away all who come later. An exception leaves no completion.
 
         One of key, every, cooldown and keep has to be given; ConfigError is raised without any.
 
@@ -206,21 +206,21 @@ class Client(SyncOnly):
         every: in place of a key, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
             start of the periods, which is 1970 in UTC.
         cooldown: in place of both: once done, the job is not done again for this long, from the end of the work.
-        keep: how long the mark stands: at least the ttl and the period, at most 100 years, on a quorum 7 days. By default 7
+        keep: how long the completion stands: at least the ttl and the period, at most 100 years, on a quorum 7 days. By default 7
             days, or twice the period if that is longer than 7 days.
         wait: how long to stand by while somebody else runs, to learn that it is done or to take over; default 0, which
             steps aside at once.
         ttl, owner, data, lock_delay, max_hold, renew_every: see :meth:`acquire`.
-        trust_quorum: an operator's word that no mark was lost, for a quorum whose nodes have lost their data.
-        even_if_done: run although a mark stands, which the end of the body replaces; for a repair by hand.
+        trust_quorum: an operator's word that no completion was lost, for a quorum whose nodes have lost their data.
+        even_if_done: run although a completion stands, which the end of the body replaces; for a repair by hand.
         watch_holder: True to find out whether the runner lives, however short the wait is: see :meth:`acquire`.
 
-        Work is done at least once until its mark stands, and not again while it stands. A run that lost its lease may overlap
+        Work is done at least once until its completion stands, and not again while it stands. A run that lost its lease may overlap
         its successor: pass ``run.token`` to what it writes to, which rejects older ones.
 
         Raises ConfigError for settings that cannot be, such as a key together with a cooldown. Entering raises the errors of
         :meth:`acquire`, without LockBusyError and LockTimeoutError. Leaving raises LeaseLostError if the lease was lost, so
-        that no mark was written, and FinishUnconfirmedError if no answer says that the mark stands.
+        that no completion was written, and FinishUnconfirmedError if no answer says that the completion stands.
         """
         return Once(self, name, options)
 
@@ -378,13 +378,13 @@ class Client(SyncOnly):
         return self._native.inspect(name)
 
     def inspect_run(self, name: str, key: str | None = None) -> RunInfo:
-        """The holder and the mark of one occurrence of a job. Raises the errors of :meth:`inspect`."""
+        """The holder and the completion of one occurrence of a job. Raises the errors of :meth:`inspect`."""
         refuse_name(name)
         refuse_key(key)
         return self._native.inspect_run(name, key)
 
-    def forget_run(self, name: str, key: str | None = None) -> Mark | None:
-        """Removes the mark of one occurrence of a job, so that it is done again; returns the mark, if one stood. For
+    def forget_run(self, name: str, key: str | None = None) -> Completion | None:
+        """Removes the completion of one occurrence of a job, so that it is done again; returns the completion, if one stood. For
         people: waits until nobody runs it, up to 10 s, and then raises LockTimeoutError. Otherwise raises the errors of
         :meth:`inspect`, and FinishUnconfirmedError.
         """

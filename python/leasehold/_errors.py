@@ -120,7 +120,7 @@ class TooManyConflictsError(LeaseholdError):
 
 
 class FinishUnconfirmedError(LeaseholdError):
-    """The work of a run was done, and no answer of the store says that its mark stands: it may be done again."""
+    """The work of a run was done, and no answer of the store says that its completion stands: it may be done again."""
 
     __module__ = "leasehold"
     code = "finish_unconfirmed"

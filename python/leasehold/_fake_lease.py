@@ -215,7 +215,7 @@ class FakeRun(FakeLease):
     """A lease under which work is done that is done once; see :class:`leasehold.Run`."""
 
     def finish(self) -> None:
-        """Writes the mark that the work is done, and releases the lock. Raises the errors of
+        """Writes the completion that the work is done, and releases the lock. Raises the errors of
         :meth:`leasehold.Run.finish`; a store that is down makes it FinishUnconfirmedError, once the clock has reached the
         end of the lease.
         """
@@ -230,14 +230,14 @@ class FakeRun(FakeLease):
         if (loss := self._loss()) is not None:
             raise loss
         if self._is_unconfirmed or not self._is_free:
-            message = "the work was done, but no answer of the store says that its mark stands: it may be done again"
+            message = "the work was done, but no answer of the store says that its completion stands: it may be done again"
             raise about(FinishUnconfirmedError(message), self.resource)
 
     async def _begin_finish(self) -> None:
         self.finish()
 
-    def mark_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> NoReturn:
-        """Raises ConfigError, as every store but PostgreSQL: there is no database for the mark."""
+    def completion_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> NoReturn:
+        """Raises ConfigError, as every store but PostgreSQL: there is no database for the completion."""
         raise about(ConfigError(f"a fake store has no transactions ({paramstyle})"), self.resource)
 
     def __exit__(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from leasehold import _types
     from leasehold._fake_clock import FakeClock
     from leasehold._native import SessionInfo
-    from leasehold._runs import Mark, RunInfo
+    from leasehold._runs import Completion, RunInfo
     from leasehold._types import AllOptions, AnyOptions, Seconds
 
 # The sentences of the real client.
@@ -298,7 +298,7 @@ class Process:
         with self.clock._mutex:
             return inspect_run(self, name, key)
 
-    def forget_run(self, name: str, key: str | None = None) -> Mark | None:
+    def forget_run(self, name: str, key: str | None = None) -> Completion | None:
         with self.clock._mutex:
             return forget_run(self, name, key)
 

@@ -6,7 +6,7 @@ from leasehold._errors import ConfigError, LockTimeoutError
 from leasehold._fake_lease import FakeLease
 from leasehold._fakes import checker, to_ns, to_wait
 from leasehold._options import refuse_key
-from leasehold._runs import AlreadyDone, Mark, RunInfo, RunningElsewhere
+from leasehold._runs import AlreadyDone, Completion, RunInfo, RunningElsewhere
 from leasehold.protocol import Client as Machine
 from leasehold.protocol import (
     Config,
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from leasehold._fake_process import Process
     from leasehold._types import OnceOptions, Seconds
-    from leasehold.protocol import Mark as SeenMark
+    from leasehold.protocol import Completion as SeenCompletion
 
 _DEFAULT_KEEP_NS = 7 * 86_400 * 10**9
 _MAX_KEEP_NS = 36_500 * 86_400 * 10**9
@@ -35,7 +35,7 @@ _UNSPOKEN = (
 )
 """As the real client says it."""
 _FORGET_WAIT = 10.0
-"""How long to wait for a runner before its mark is removed, as in the real client."""
+"""How long to wait for a runner before its completion is removed, as in the real client."""
 
 
 class FakeRunRequest:
@@ -85,7 +85,7 @@ class FakeRunRequest:
 
 
 def _kept_for_a_period(keep: Seconds | None, period_ns: int) -> Seconds | None:
-    """How long the mark of a period stands, as in the real client."""
+    """How long the completion of a period stands, as in the real client."""
     if keep is None:
         return max(_DEFAULT_KEEP_NS, min(2 * period_ns, _MAX_KEEP_NS)) / 1e9
     return keep
@@ -94,10 +94,10 @@ def _kept_for_a_period(keep: Seconds | None, period_ns: int) -> Seconds | None:
 def inspect_run(process: Process, name: str, key: str | None) -> RunInfo:
     resource = run_resource(name, key)
     holder = process.inspect(resource)
-    return RunInfo(resource, holder, _mark(process.clock._store.mark(resource, process.clock._read())))  # type: ignore[arg-type]
+    return RunInfo(resource, holder, _completion(process.clock._store.completion(resource, process.clock._read())))  # type: ignore[arg-type]
 
 
-def forget_run(process: Process, name: str, key: str | None) -> Mark | None:
+def forget_run(process: Process, name: str, key: str | None) -> Completion | None:
     clock, info = process.clock, inspect_run(process, name, key)
     if info.done is None:
         return None
@@ -108,5 +108,5 @@ def forget_run(process: Process, name: str, key: str | None) -> Mark | None:
     return info.done
 
 
-def _mark(seen: SeenMark | None) -> Mark | None:
-    return None if seen is None else Mark(seen.at_unix_ms / 1e3, seen.owner or None, seen.token, seen.left_ms / 1e3)
+def _completion(seen: SeenCompletion | None) -> Completion | None:
+    return None if seen is None else Completion(seen.at_unix_ms / 1e3, seen.owner or None, seen.token, seen.left_ms / 1e3)

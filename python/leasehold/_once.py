@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
 
 NOT_A_CONDITION = "no run has begun: write `with client.once(...) as run:`, or `async with`, and in it `if run:`"
-_LATER = "a coroutine would run after the mark is written: use a client of leasehold.aio, or begin the run inside of it"
+_LATER = "a coroutine would run after the completion is written: use a client of leasehold.aio, or begin the run inside of it"
 
 
 def requester(
@@ -58,7 +58,7 @@ class Once(OnceBase, SyncOnly):
     def __call__(self, function: Callable[P, R]) -> Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]:
         """Decorates: each call is a run, and answers ``Ran(value)``, ``AlreadyDone(...)`` or ``RunningElsewhere(...)``, of
         which only the first is true. Fields of the name and of the key, as in ``"report-{day}"``, are filled from the
-        arguments of the call. An exception of the function is raised, and leaves no mark.
+        arguments of the call. An exception of the function is raised, and leaves no completion.
         """
         refuse_deferred(function, _LATER)
         request_of = requester(function, self._name, self._options)

@@ -12,8 +12,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Mark:
-    """The mark of finished work: while it stands, nobody does the work again."""
+class Completion:
+    """The completion of finished work: while it stands, nobody does the work again."""
 
     __module__ = "leasehold"
     at: float
@@ -23,12 +23,12 @@ class Mark:
     token: int
     """The fencing token of that run."""
     left: float
-    """Seconds for which the mark still stands."""
+    """Seconds for which the completion still stands."""
 
 
 @dataclass(frozen=True)
 class Ran(Generic[T]):
-    """This call has done the work, and its mark stands. True."""
+    """This call has done the work, and its completion stands. True."""
 
     __module__ = "leasehold"
     value: T
@@ -39,8 +39,8 @@ class Ran(Generic[T]):
 
 
 @dataclass(frozen=True)
-class AlreadyDone(Mark):
-    """The work was done before, by the run of this mark. False, since this call did nothing."""
+class AlreadyDone(Completion):
+    """The work was done before, by the run of this completion. False, since this call did nothing."""
 
     __module__ = "leasehold"
 
@@ -69,5 +69,5 @@ class RunInfo:
     """The resource that stands for it in the store."""
     holder: LockInfo | None
     """Who runs it now; None if nobody does."""
-    done: Mark | None
-    """The mark of the finished work; None if it is not done."""
+    done: Completion | None
+    """The completion of the finished work; None if it is not done."""

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from leasehold._aio_shards import OnGain, OnLoss
     from leasehold._errors import LeaseholdError
     from leasehold._native import LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo
-    from leasehold._runs import Mark, RunInfo
+    from leasehold._runs import Completion, RunInfo
     from leasehold._types import (
         AllOptions,
         AnyOptions,
@@ -260,12 +260,12 @@ class Client(AsyncOnly):
         return info
 
     @asked
-    async def forget_run(self, name: str, key: str | None = None) -> Mark | None:
+    async def forget_run(self, name: str, key: str | None = None) -> Completion | None:
         """See :meth:`leasehold.Client.forget_run`."""
         refuse_name(name)
         refuse_key(key)
-        mark: Mark | None = await perform(self._native.begin_forget_run(name, key))
-        return mark
+        completion: Completion | None = await perform(self._native.begin_forget_run(name, key))
+        return completion
 
     @asked
     async def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:

@@ -424,13 +424,13 @@ impl Client {
         let mut signals = Signals::default();
         let forgotten = py.detach(|| ffi::wait(ffi::by_thread(&self.0).forget_run(name, key), || signals.interrupt()));
         signals.check()?;
-        run::mark(py, forgotten.map_err(|error| raised(py, &error))?)
+        run::completion(py, forgotten.map_err(|error| raised(py, &error))?)
     }
 
     #[pyo3(signature = (name, key=None))]
     fn begin_forget_run(&self, name: String, key: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
-        Operation::new(async move { client.forget_run(&name, key.as_deref()).await.map(Outcome::Mark) })
+        Operation::new(async move { client.forget_run(&name, key.as_deref()).await.map(Outcome::Completion) })
     }
 
     #[pyo3(signature = (name, *, token=None, owner=None))]

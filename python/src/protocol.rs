@@ -105,10 +105,10 @@ impl TestStore {
         contained(|| store.forget(&Given(resource))).map_err(|problem| raised(py, problem))
     }
 
-    fn mark<'py>(&self, resource: Bound<'py, PyAny>, now: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn completion<'py>(&self, resource: Bound<'py, PyAny>, now: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let (store, to) = (alone(&self.0)?, Values::of(now.py())?);
         let py = now.py();
-        contained(|| store.mark([&Given(resource), &Given(now)], &to))
+        contained(|| store.completion([&Given(resource), &Given(now)], &to))
             .unwrap_or_else(|problem| Err(raised(py, problem)))
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Error, Mark, Once, RunInfo, ffi};
+use leasehold::{Completion, Error, Once, RunInfo, ffi};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -123,30 +123,30 @@ pub(crate) fn begun(py: Python<'_>, once: Once) -> PyResult<Bound<'_, PyAny>> {
             let lease = Lease::new(ffi::run_lease(run));
             Ok(Bound::new(py, PyClassInitializer::from(lease).add_subclass(Run))?.into_any())
         }
-        Once::Done(mark) => runs.getattr("AlreadyDone")?.call1(fields(mark)),
+        Once::Done(completion) => runs.getattr("AlreadyDone")?.call1(fields(completion)),
         Once::Running(holder) => runs.getattr("RunningElsewhere")?.call1((holder.map(LockInfo::new),)),
         _ => runs.getattr("RunningElsewhere")?.call1((py.None(),)),
     }
 }
 
-fn fields(mark: Mark) -> (f64, Option<String>, u64, f64) {
-    let at = Duration::from_millis(mark.at_unix_ms).as_secs_f64();
-    (at, mark.owner, mark.token, mark.left.as_secs_f64())
+fn fields(completion: Completion) -> (f64, Option<String>, u64, f64) {
+    let at = Duration::from_millis(completion.at_unix_ms).as_secs_f64();
+    (at, completion.owner, completion.token, completion.left.as_secs_f64())
 }
 
-pub(crate) fn mark(py: Python<'_>, mark: Option<Mark>) -> PyResult<Bound<'_, PyAny>> {
-    let Some(mark) = mark else { return Ok(py.None().into_bound(py)) };
-    py.import("leasehold._runs")?.getattr("Mark")?.call1(fields(mark))
+pub(crate) fn completion(py: Python<'_>, completion: Option<Completion>) -> PyResult<Bound<'_, PyAny>> {
+    let Some(completion) = completion else { return Ok(py.None().into_bound(py)) };
+    py.import("leasehold._runs")?.getattr("Completion")?.call1(fields(completion))
 }
 
 pub(crate) fn info(py: Python<'_>, info: RunInfo) -> PyResult<Bound<'_, PyAny>> {
-    let done = mark(py, info.done)?;
+    let done = completion(py, info.done)?;
     let class = py.import("leasehold._runs")?.getattr("RunInfo")?;
     class.call1((info.resource, info.holder.map(LockInfo::new), done))
 }
 
 /// A lease under which work is done that is done once. As a context manager, it finishes when the body ends, and is
-/// released without a mark when the body raises.
+/// released without a completion when the body raises.
 #[pyclass(frozen, extends = Lease, module = "leasehold")]
 pub(crate) struct Run;
 
@@ -155,26 +155,26 @@ impl Run {
     /// Writes down that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
     /// lasts.
     ///
-    /// Raises LeaseLostError if the lease was lost before: no mark was written, and another worker may do the work
-    /// again. FinishUnconfirmedError if no answer of the store says that the mark stands. NotOwnedError after a release
+    /// Raises LeaseLostError if the lease was lost before: no completion was written, and another worker may do the work
+    /// again. FinishUnconfirmedError if no answer of the store says that the completion stands. NotOwnedError after a release
     /// or finish.
     fn finish(slf: PyRef<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         finish(py, slf.as_super()).and_then(|finished| finished.map_err(|error| raised(py, &error)))
     }
 
-    /// A statement that writes the mark in a transaction of yours, and its parameters: work and mark are then committed
+    /// A statement that writes the completion in a transaction of yours, and its parameters: work and completion are then committed
     /// together, or not at all. The lock has to be in the same PostgreSQL database as the work.
     ///
     /// Run it last in the transaction, commit, and finish only then. It fails if the lease is over: roll back. `paramstyle` is
     /// that of leasehold.fence.PostgresGuard. Raises ConfigError if the store is no single PostgreSQL database,
     /// LeaseLostError if the lease is over, NotOwnedError after a release.
     #[pyo3(signature = (*, paramstyle = "numeric_dollar"))]
-    fn mark_in<'py>(slf: PyRef<'py, Self>, paramstyle: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
+    fn completion_in<'py>(slf: PyRef<'py, Self>, paramstyle: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
         let (py, style) = (slf.py(), ParamStyle::of(slf.py(), paramstyle)?);
-        let mark = ffi::mark_in(slf.as_super().held()).map_err(|error| raised(py, &error))?;
-        let parameters = style.parameters(py, [("run", mark.parameter.into_bound_py_any(py)?)])?;
-        Ok((style.write(&mark.sql, ["run"; 2]), parameters))
+        let completion = ffi::completion_in(slf.as_super().held()).map_err(|error| raised(py, &error))?;
+        let parameters = style.parameters(py, [("run", completion.parameter.into_bound_py_any(py)?)])?;
+        Ok((style.write(&completion.sql, ["run"; 2]), parameters))
     }
 
     /// Finishes, unless the body has done so itself, or has released the run. After an exception it releases, so that

@@ -243,7 +243,7 @@ def test_several_apschedulers_run_a_job_once(log_of: Any, redis: str) -> None:
             process.communicate()
 
 
-def test_an_apscheduler_job_that_raises_leaves_no_mark(memory: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_apscheduler_job_that_raises_leaves_no_completion(memory: str, caplog: pytest.LogCaptureFixture) -> None:
     from apscheduler.events import EVENT_JOB_ERROR, EVENT_JOB_EXECUTED
     from apscheduler.schedulers.background import BackgroundScheduler
 

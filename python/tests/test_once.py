@@ -30,7 +30,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 def is_open(client: leasehold.Client, name: str, key: str | None = None) -> bool:
-    """True if nobody is at it, and no mark stands."""
+    """True if nobody is at it, and no completion stands."""
     info = client.inspect_run(name, key)
     return info.holder is None and info.done is None
 
@@ -54,12 +54,12 @@ def test_a_key_is_done_once(client: leasehold.Client, store: str, name: str) -> 
         assert done.at > 1.7e9 and 6.9 * 86400 < done.left <= 7 * 86400
         info = other.inspect_run(name, "2026-11-24")
         assert info.holder is None and info.resource == f"{name}@2026-11-24"
-        assert info.done and info.done.token == run.token and type(info.done) is leasehold.Mark
+        assert info.done and info.done.token == run.token and type(info.done) is leasehold.Completion
         following = other.once(name, key="2026-11-25")
         with following as next_run:
             assert next_run is not None
         assert following.outcome is None
-    # A plain lock does not look at marks.
+    # A plain lock does not look at completions.
     client.acquire(f"{name}@2026-11-24", ttl=TTL, wait=0).release()
 
 
@@ -75,7 +75,7 @@ def test_a_run_that_is_under_way_is_left_alone(client: leasehold.Client, store: 
 
 
 @pytest.mark.parametrize("ending", [ZeroDivisionError, SystemExit, KeyboardInterrupt, GeneratorExit])
-def test_an_exception_leaves_no_mark(client: leasehold.Client, name: str, ending: type[BaseException]) -> None:
+def test_an_exception_leaves_no_completion(client: leasehold.Client, name: str, ending: type[BaseException]) -> None:
     with pytest.raises(ending), client.once(name, key="s", ttl=TTL):
         raise ending
     assert is_open(client, name, "s")
@@ -83,7 +83,7 @@ def test_an_exception_leaves_no_mark(client: leasehold.Client, name: str, ending
         assert run is not None
 
 
-def test_a_generator_that_is_closed_leaves_no_mark(client: leasehold.Client, name: str) -> None:
+def test_a_generator_that_is_closed_leaves_no_completion(client: leasehold.Client, name: str) -> None:
     def work() -> Iterator[int]:
         with client.once(name, keep=604_800, ttl=TTL):
             yield 1
@@ -94,7 +94,7 @@ def test_a_generator_that_is_closed_leaves_no_mark(client: leasehold.Client, nam
     assert is_open(client, name)
 
 
-def test_a_process_that_exits_in_its_body_leaves_no_mark(store: str) -> None:
+def test_a_process_that_exits_in_its_body_leaves_no_completion(store: str) -> None:
     with connect(store) as client:
         run_script("with leasehold.connect(sys.argv[1]).once('exits', keep=604_800, ttl=300): sys.exit()", store)
         assert is_open(client, "exits")
@@ -162,10 +162,10 @@ def test_a_body_may_finish_or_release_by_itself(client: leasehold.Client, name: 
         assert run is not None
         run.finish()
         _ = 1 / 0
-    assert client.inspect_run(name, "finished first").done, "the mark was written before the exception"
+    assert client.inspect_run(name, "finished first").done, "the completion was written before the exception"
 
 
-def test_a_lost_run_writes_no_mark(client: leasehold.Client, store: str, name: str) -> None:
+def test_a_lost_run_writes_no_completion(client: leasehold.Client, store: str, name: str) -> None:
     with pytest.raises(leasehold.LeaseLostError), client.once(name, key="s", ttl=1) as run, connect(store) as other:
         assert run is not None
         assert other.release_if(run.resource, token=run.token)
@@ -182,14 +182,14 @@ def test_a_lost_run_writes_no_mark(client: leasehold.Client, store: str, name: s
         _ = 1 / 0
 
 
-def test_a_run_of_a_closed_client_writes_no_mark(store: str, name: str) -> None:
+def test_a_run_of_a_closed_client_writes_no_completion(store: str, name: str) -> None:
     client = connect(store)
     with pytest.raises(leasehold.LeaseholdError), client.once(name, keep=604_800, ttl=TTL):
         client.close()
     with pytest.raises(leasehold.ClosedError), client.once(name, keep=604_800):
         raise AssertionError
     with connect(store) as other:
-        eventually("it is free without a mark", lambda: is_open(other, name))
+        eventually("it is free without a completion", lambda: is_open(other, name))
 
 
 @unix
@@ -374,17 +374,17 @@ def test_a_run_can_be_repeated_by_hand(client: leasehold.Client, name: str) -> N
         assert first is not None
     with client.once(name, key="s", ttl=TTL, even_if_done=True) as again:
         assert again is not None and again.token > first.token
-    mark = client.inspect_run(name, "s").done
-    assert mark is not None and mark.token == again.token
+    completion = client.inspect_run(name, "s").done
+    assert completion is not None and completion.token == again.token
 
 
 def test_a_run_can_be_forgotten(client: leasehold.Client, name: str) -> None:
     assert client.forget_run(name, "s") is None
     with client.once(name, key="s", ttl=TTL) as first:
         assert first is not None
-    mark = client.forget_run(name, key="s")
-    assert mark is not None and mark.token == first.token
-    eventually("the mark is gone", lambda: client.inspect_run(name, "s").done is None)
+    completion = client.forget_run(name, key="s")
+    assert completion is not None and completion.token == first.token
+    eventually("the completion is gone", lambda: client.inspect_run(name, "s").done is None)
     with client.once(name, key="s", ttl=TTL) as again:
         assert again is not None and again.token > first.token
     for call in (client.inspect_run, client.forget_run):
@@ -411,12 +411,12 @@ def test_threads_share_a_once(client: leasehold.Client, name: str) -> None:
     assert len(got) == 1 and client.inspect_run(name).done
 
 
-def test_a_dropped_run_leaves_no_mark(client: leasehold.Client, name: str) -> None:
+def test_a_dropped_run_leaves_no_completion(client: leasehold.Client, name: str) -> None:
     once = client.once(name, keep=604_800, ttl=TTL)
     once.__enter__()
     with pytest.warns(ResourceWarning, match="was dropped while it was held"):
         del once
-    eventually("it is free without a mark", lambda: is_open(client, name))
+    eventually("it is free without a completion", lambda: is_open(client, name))
 
 
 def test_the_names_of_the_protocol() -> None:
@@ -432,12 +432,12 @@ def test_the_names_of_the_protocol() -> None:
 
 
 def test_the_answers_are_values() -> None:
-    mark = AlreadyDone(1.5, "me", 7, 60.0)
-    assert mark == AlreadyDone(1.5, "me", 7, 60.0) != leasehold.Mark(1.5, "me", 7, 60.0)
-    assert pickle.loads(pickle.dumps(mark)) == mark and hash(Ran(1)) == hash(Ran(1))
+    completion = AlreadyDone(1.5, "me", 7, 60.0)
+    assert completion == AlreadyDone(1.5, "me", 7, 60.0) != leasehold.Completion(1.5, "me", 7, 60.0)
+    assert pickle.loads(pickle.dumps(completion)) == completion and hash(Ran(1)) == hash(Ran(1))
     assert Ran(None) and not RunningElsewhere(None)
     with pytest.raises(AttributeError):
-        mark.token = 8  # type: ignore[misc]
+        completion.token = 8  # type: ignore[misc]
     code = "import leasehold, sys; assert 'dataclasses' not in sys.modules; print(leasehold.Ran(1))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.strip() == "Ran(value=1)"

@@ -50,13 +50,13 @@ def test_a_key_is_done_once(run: Runner, store: str, name: str) -> None:
             async with late as nothing:
                 assert nothing is None
             assert isinstance(late.outcome, AlreadyDone) and late.outcome.token == work.token
-            mark = await other.forget_run(name, "s")
-            assert mark is not None and mark.token == work.token
+            completion = await other.forget_run(name, "s")
+            assert completion is not None and completion.token == work.token
 
             async def is_forgotten() -> bool:
                 return await is_open(client, name, "s")
 
-            await eventually("the mark is gone", is_forgotten)
+            await eventually("the completion is gone", is_forgotten)
             async with late as again:
                 assert again is not None and late.outcome is None
 
@@ -64,7 +64,7 @@ def test_a_key_is_done_once(run: Runner, store: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [ZeroDivisionError, SystemExit, asyncio.CancelledError])
-def test_an_exception_leaves_no_mark(run: Runner, store: str, name: str, ending: type[BaseException]) -> None:
+def test_an_exception_leaves_no_completion(run: Runner, store: str, name: str, ending: type[BaseException]) -> None:
     async def body() -> None:
         async with await connect(store) as client:
             with pytest.raises(ending):
@@ -75,7 +75,7 @@ def test_an_exception_leaves_no_mark(run: Runner, store: str, name: str, ending:
     run(body())
 
 
-def test_a_cancelled_body_leaves_no_mark(run: Runner, store: str, name: str) -> None:
+def test_a_cancelled_body_leaves_no_completion(run: Runner, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client:
             runs = asyncio.Event()
@@ -157,7 +157,7 @@ def test_a_body_may_finish_or_release_by_itself(run: Runner, store: str, name: s
     run(body())
 
 
-def test_a_lost_run_writes_no_mark(run: Runner, store: str, name: str) -> None:
+def test_a_lost_run_writes_no_completion(run: Runner, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client, await connect(store) as other:
             with pytest.raises(leasehold.LeaseLostError):
@@ -209,7 +209,7 @@ def test_a_cancelled_finish_goes_on(run: Runner, store: str, name: str) -> None:
             async def is_done() -> bool:
                 return (await client.inspect_run(name)).done is not None
 
-            await eventually("the mark stands", is_done)
+            await eventually("the completion stands", is_done)
 
     run(body())
 

@@ -35,11 +35,11 @@ def test_a_run_is_done_once(two: Two) -> None:
     assert isinstance(late.outcome, AlreadyDone)
     assert (late.outcome.token, late.outcome.owner) == (run.token, "me")
     info = rival.inspect_run("job", "s")
-    assert info.done == leasehold.Mark(late.outcome.at, "me", run.token, info.done.left if info.done else 0)
+    assert info.done == leasehold.Completion(late.outcome.at, "me", run.token, info.done.left if info.done else 0)
     assert not run.lost.is_set()
 
 
-def test_a_body_that_raises_leaves_no_mark(two: Two) -> None:
+def test_a_body_that_raises_leaves_no_completion(two: Two) -> None:
     client, _ = two
     for ending in (ZeroDivisionError, SystemExit, KeyboardInterrupt, GeneratorExit):
         with pytest.raises(ending), client.once("job", keep=604_800, ttl=TTL):
@@ -78,8 +78,8 @@ def test_a_run_can_be_forgotten(two: Two) -> None:
     assert rival.forget_run("job") is None
     with client.once("job", keep=604_800, ttl=TTL) as run:
         assert run is not None
-    mark = rival.forget_run("job")
-    assert mark is not None and mark.token == run.token
+    completion = rival.forget_run("job")
+    assert completion is not None and completion.token == run.token
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_store_that_is_down_leaves_a_finish_unconfirmed(
     assert client.once("job", keep=604_800)(lambda: 7)() == Ran(7)
 
 
-def test_a_run_of_a_closed_client_writes_no_mark(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+def test_a_run_of_a_closed_client_writes_no_completion(client: testing.FakeClient, rival: testing.FakeClient) -> None:
     with pytest.raises(leasehold.NotOwnedError), client.once("job", keep=604_800):
         client.close()
     assert rival.inspect_run("job").done is None

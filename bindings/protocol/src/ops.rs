@@ -116,12 +116,12 @@ pub(crate) fn holding(holding: &op::Holding) -> wit::Holding {
     }
 }
 
-pub(crate) fn mark(mark: &op::Mark) -> wit::Mark {
-    wit::Mark {
-        token: mark.token.get(),
-        owner: mark.owner.as_str().into(),
-        at_unix_ms: mark.at_unix_ms,
-        left_ms: ms_up(mark.left),
+pub(crate) fn completion(completion: &op::Completion) -> wit::Completion {
+    wit::Completion {
+        token: completion.token.get(),
+        owner: completion.owner.as_str().into(),
+        at_unix_ms: completion.at_unix_ms,
+        left_ms: ms_up(completion.left),
     }
 }
 

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use leasehold_core::member::LossId;
 use leasehold_core::op::{
-    Applied, Denial, Fault, FaultKind, Holder, Holding, Mark, Outcome, Refusal, Seen, TransportFault,
+    Applied, Completion, Denial, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 use leasehold_wire::{client as wire, resp};
@@ -65,7 +65,7 @@ fn refusal(refusal: wit::Refusal) -> Option<Refusal> {
             Ok(seen) => Refusal::Conflict(seen),
             Err(denial) => Refusal::Denied(denial),
         },
-        wit::Refusal::Done(shown) => Refusal::Done(Box::new(mark(shown)?)),
+        wit::Refusal::Done(shown) => Refusal::Done(Box::new(completion(shown)?)),
         wit::Refusal::Throttled(reason) => Refusal::Throttled(fault(reason)),
         wit::Refusal::Unavailable(reason) => Refusal::Unavailable(fault(reason)),
         wit::Refusal::Abstains(lost) => Refusal::Abstains { stamp: optional(lost.stamp.as_deref(), stamp)? },
@@ -77,7 +77,7 @@ fn refusal(refusal: wit::Refusal) -> Option<Refusal> {
 /// The record that a store shows, or why it is denied; `None` where it cannot be read.
 fn seen(seen: wit::Seen) -> Option<Result<Seen, Denial>> {
     let holding = optional(seen.holding, holding)?.map(Box::new);
-    let done = optional(seen.done, mark)?.map(Box::new);
+    let done = optional(seen.done, completion)?.map(Box::new);
     Some(Seen { holding, done }.checked())
 }
 
@@ -101,13 +101,13 @@ fn holding(holding: wit::Holding) -> Option<Holding> {
     })
 }
 
-fn mark(mark: wit::Mark) -> Option<Mark> {
-    Some(Mark {
-        token: Token::new(mark.token)?,
+fn completion(completion: wit::Completion) -> Option<Completion> {
+    Some(Completion {
+        token: Token::new(completion.token)?,
         // For people only, as in a record.
-        owner: Owner::new(&mark.owner).unwrap_or_default(),
-        at_unix_ms: mark.at_unix_ms,
-        left: Duration::from_millis(mark.left_ms),
+        owner: Owner::new(&completion.owner).unwrap_or_default(),
+        at_unix_ms: completion.at_unix_ms,
+        left: Duration::from_millis(completion.left_ms),
     })
 }
 

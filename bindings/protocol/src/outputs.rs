@@ -4,7 +4,7 @@ use leasehold_core::op::Holding;
 use leasehold_core::{Error, Event, Failure, LostReason, Monotonic, Output, Stats};
 use leasehold_wire::client as wire;
 
-use crate::ops::{all, denial, fault, holding, lock_op, mark, ms_up, ns, small};
+use crate::ops::{all, completion, denial, fault, holding, lock_op, ms_up, ns, small};
 use crate::stores::{http_request, redis_commands};
 use crate::wit::client as wit;
 
@@ -76,8 +76,8 @@ fn failure(failure: Failure) -> wit::Failure {
         Failure::Unavailable(why) => wit::Failure::Unavailable(fault(&why)),
         Failure::Abstains { left } => wit::Failure::Abstains(wit::Abstention { left_ms: ms_up(left) }),
         Failure::Refused(why) => wit::Failure::Refused(denial(&why)),
-        Failure::Done(shown) => wit::Failure::Done(mark(&shown)),
-        Failure::MarksInDoubt => wit::Failure::MarksInDoubt,
+        Failure::Done(shown) => wit::Failure::Done(completion(&shown)),
+        Failure::CompletionsInDoubt => wit::Failure::CompletionsInDoubt,
         Failure::Cancelled => wit::Failure::Cancelled,
     }
 }

@@ -124,7 +124,7 @@ impl fmt::Display for ConfigError {
             }
             Self::TooFar(it) => write!(f, "{} of {} ms is above the largest, {} ms", it.what, it.value_ms, it.max_ms),
             Self::KeepBelowTtl(it) => {
-                write!(f, "a mark that stands for {} ms, less than the ttl of {} ms", it.keep_ms, it.ttl_ms)
+                write!(f, "a completion that stands for {} ms, less than the ttl of {} ms", it.keep_ms, it.ttl_ms)
             }
             Self::Drift(it) => write!(f, "drift of {} ppm is outside {} to {} ppm", it.ppm, it.min_ppm, it.max_ppm),
             Self::Nodes(it) => write!(f, "{} nodes where there are 1 to {}", it.count, it.max),
@@ -151,7 +151,9 @@ impl fmt::Display for Error {
             Self::AboveMaxKeep(it) => {
                 write!(f, "keep is {} ms, the most in a quorum is {} ms", it.keep_ms, it.max_keep_ms)
             }
-            Self::NotARun => f.write_str("this is a plain lock, which has no mark; release it, or acquire it as a run"),
+            Self::NotARun => {
+                f.write_str("this is a plain lock, which has no completion; release it, or acquire it as a run")
+            }
             Self::Closed => f.write_str("the client was closed"),
             Self::Invalid(it) => it.error.fmt(f),
             Self::Other(it) => f.write_str(&it.message),

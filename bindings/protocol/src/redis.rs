@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use leasehold_core::Resource;
-use leasehold_wire::redis::Session;
+use leasehold_wire::redis::Codec;
 use leasehold_wire::resp;
 
 use crate::Component;
@@ -30,11 +30,11 @@ impl wit::Guest for Component {
     }
 
     fn channel(name: String) -> Result<Vec<u8>, ConfigError> {
-        Ok(Session::channel(&Resource::new(&name).map_err(refused)?))
+        Ok(Codec::channel(&Resource::new(&name).map_err(refused)?))
     }
 
     fn released_by(channel: Vec<u8>, message: Vec<u8>) -> Option<String> {
-        Session::released_by(&channel, &message).map(|resource| resource.as_str().into())
+        Codec::released_by(&channel, &message).map(|resource| resource.as_str().into())
     }
 }
 

@@ -10,7 +10,7 @@ use leasehold_core::{Monotonic, Now, Output as Core, Resource};
 use leasehold_wire::client::{Output, Response};
 
 use crate::face::{Sink, Source, Write, argument};
-use crate::ops::{holding, mark};
+use crate::ops::{completion, holding};
 use crate::outputs::{output, wake};
 use crate::problem::Problem;
 use crate::settings::{fresh, now, refused};
@@ -138,23 +138,23 @@ impl Store {
         Ok(standing.map(|record| holding(&record)).write(to))
     }
 
-    /// The mark of finished work that stands for a resource; nothing if there is none.
+    /// The completion of finished work that stands for a resource; nothing if there is none.
     ///
     /// # Errors
     /// As [`Store::holder`].
-    pub fn mark<S: Source, W: Sink>(&self, [resource, at]: [&S; 2], to: &W) -> Result<W::Value, Problem> {
+    pub fn completion<S: Source, W: Sink>(&self, [resource, at]: [&S; 2], to: &W) -> Result<W::Value, Problem> {
         let at = now(argument(at, "now")?);
         let seen = seen(self.records.borrow().get(&named(resource)?), &store_now(at));
-        Ok(seen.done.map(|done| mark(&done)).write(to))
+        Ok(seen.done.map(|done| completion(&done)).write(to))
     }
 
-    /// Removes the mark of a resource.
+    /// Removes the completion of a resource.
     ///
     /// # Errors
     /// A name that no lock can have.
     pub fn forget<S: Source>(&self, resource: &S) -> Result<(), Problem> {
         if let Some(record) = self.records.borrow_mut().get_mut(&named(resource)?) {
-            record.mark = None;
+            record.completion = None;
         }
         Ok(())
     }

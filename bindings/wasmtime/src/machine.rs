@@ -87,7 +87,7 @@ impl Client {
         self.refusing(0, |guest, store, client| guest.call_release(store, client, lock, now))
     }
 
-    /// Finishes a run that is held: the mark that the work is done is written, and the resource freed, at once.
+    /// Finishes a run that is held: the completion that the work is done is written, and the resource freed, at once.
     ///
     /// # Errors
     /// A lock that is no run, or is not held.

@@ -1,7 +1,9 @@
 //! About how many bytes an argument takes in the component: what is refused here costs it nothing.
 
 use crate::client::{HttpHeader, Input, Response};
-use crate::ops::{Applied, AppliedOutcome, Denial, Fault, Holding, Mark, NotAppliedOutcome, Outcome, Refusal, Seen};
+use crate::ops::{
+    Applied, AppliedOutcome, Completion, Denial, Fault, Holding, NotAppliedOutcome, Outcome, Refusal, Seen,
+};
 use crate::stores::{Credentials, RedisCommand, Store};
 use crate::types::{Config, LockOptions};
 
@@ -139,7 +141,7 @@ impl Size for Refusal {
     fn size(&self) -> usize {
         match self {
             Self::Conflict(seen) => seen.size(),
-            Self::Done(mark) => mark.size(),
+            Self::Done(completion) => completion.size(),
             Self::Throttled(fault) | Self::Unavailable(fault) | Self::NeedsCredentials(fault) => fault.size(),
             Self::Abstains(lost) => lost.stamp.size(),
             Self::Denied(denial) => denial.size(),
@@ -153,7 +155,7 @@ impl Size for Seen {
     }
 }
 
-impl Size for Mark {
+impl Size for Completion {
     fn size(&self) -> usize {
         self.owner.len()
     }

@@ -127,8 +127,8 @@ Examples:
 
 Exit status: that of the command, or 128 + N if signal N ended it, except
     0  it was done before; a line on stderr says by whom (--done-status); with
-       --forget: the mark was removed
-    1  with --forget: there is no mark
+       --forget: the completion was removed
+    1  with --forget: there is no completion
    73  the command succeeded, but the store did not confirm the record: the job
        may run again
    75  somebody else runs it, and has not done it within the wait
@@ -170,7 +170,7 @@ their full paths); if held also owner, token, since (RFC 3339), since_unix_ms,
 ttl_ms, left_ms (until the lock is free unless renewed), session (its name),
 data_bytes, foreign (written by another lock library), revoked (nobody renews
 it any more), votes (the number of nodes that show it), nodes (that were asked;
-1 for a single store). Of a run also done: null, or the mark: token, owner, at
+1 for a single store). Of a run also done: null, or the completion: token, owner, at
 (RFC 3339), at_unix_ms, left_ms (until it may be done again).
 Values that the store does not show are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
@@ -322,7 +322,7 @@ and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
 With --force all nodes vote at once. If a client holds a lock meanwhile, or
 believes that it does, two may hold it. After a change of nodes or of
 --max-ttl: stop all clients, wait for the longest ttl, then use it. If a node
-fails, the marks of the others are undone.
+fails, the completions of the others are undone.
 
 JSON: quorum, result (marked, exists, recovering or coming_up), nodes (the
 number that were marked), left_out and recovering (names). A failure is

@@ -24,7 +24,7 @@ use super::list::{inspect, list};
 use super::reply::{Reply, read, whole};
 use super::state::{Service, Share, Work};
 use super::{metrics, page};
-use crate::output::{lock_json, mark_json, ms};
+use crate::output::{completion_json, lock_json, ms};
 
 /// The description of all this for programs.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
@@ -253,7 +253,7 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
             answer["state"] = "run".into();
             Ok(Json(answer))
         }
-        Once::Done(mark) => Ok(Json(json!({ "state": "done", "mark": mark_json(&mark) }))),
+        Once::Done(completion) => Ok(Json(json!({ "state": "done", "completion": completion_json(&completion) }))),
         Once::Running(holder) => Ok(Json(json!({ "state": "running", "holder": holder.as_ref().map(lock_json) }))),
         _ => Ok(Json(json!({ "state": "running", "holder": null }))),
     }

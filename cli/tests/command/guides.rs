@@ -121,7 +121,7 @@ fn pages(folder: &Path) -> Vec<PathBuf> {
 /// The blocks with commands that no comment in the page excuses.
 fn unmarked(page: &str) -> Vec<&str> {
     let is_mark = |line: &str, start: &str| {
-        ["run by ", "not run: "].iter().any(|mark| line.starts_with(&format!("<!-- {start}{mark}")))
+        ["run by ", "not run: "].iter().any(|completion| line.starts_with(&format!("<!-- {start}{completion}")))
     };
     if page.lines().any(|line| is_mark(line, "console ")) {
         return Vec::new();

@@ -43,7 +43,7 @@ fn a_job_is_done_once_for_each_key() {
     once(&place, &[], "echo >> ran").expect(0);
     once(&place, &[], "echo >> ran").expect(0).says("\"job@\": done already");
     assert_eq!(runs(&place), 3);
-    // A plain lock does not look at marks.
+    // A plain lock does not look at completions.
     place.run(&["exec", "job@monday", "--", "touch", "locked"]).expect(0);
     assert!(place.path("locked").exists());
 }
@@ -177,7 +177,7 @@ fn a_run_that_lost_its_lease_is_not_marked() {
 }
 
 #[test]
-fn a_lock_broken_since_the_last_renewal_leaves_no_mark() {
+fn a_lock_broken_since_the_last_renewal_leaves_no_completion() {
     let place = Place::new();
     let run = |options: &[&str]| {
         let options = [&["--key", "monday", "--ttl", "1h"], options].concat();
@@ -191,7 +191,7 @@ fn a_lock_broken_since_the_last_renewal_leaves_no_mark() {
 }
 
 #[test]
-fn a_mark_that_cannot_be_written_is_told() {
+fn a_completion_that_cannot_be_written_is_told() {
     let place = Place::new();
     // The folder is the database's only home: without it nothing can be confirmed.
     let options = ["--key", "monday", "--ttl", "2s"];
@@ -211,7 +211,7 @@ fn the_wait_for_a_mark_ends_with_the_second_signal() {
     fs::write(place.path("done"), "").unwrap();
     // A signal before that would end the command, and not the wait.
     wait_for_death(command);
-    wait_for("the wait for the mark", || {
+    wait_for("the wait for the completion", || {
         runner.signal(Signal::TERM);
         // Not again before it can have been heard: the one after the second would kill it.
         thread::sleep(Duration::from_millis(200));
@@ -222,11 +222,11 @@ fn the_wait_for_a_mark_ends_with_the_second_signal() {
 }
 
 #[test]
-fn a_mark_stands_as_long_as_it_is_kept() {
+fn a_completion_stands_as_long_as_it_is_kept() {
     let place = Place::new();
     let options = ["--ttl", "2s", "--keep", "2s", "--key", "monday"];
     once(&place, &options, "echo >> ran").expect(0);
-    wait_for("the end of the mark", || once(&place, &options, "echo >> ran").expect(0).stderr.is_empty());
+    wait_for("the end of the completion", || once(&place, &options, "echo >> ran").expect(0).stderr.is_empty());
     assert_eq!(runs(&place), 2);
     let cooldown = ["--ttl", "2s", "--cooldown", "2s"];
     once(&place, &cooldown, "echo >> ran").expect(0);
@@ -248,10 +248,10 @@ fn every_period_has_a_run() {
 }
 
 #[test]
-fn a_mark_can_be_forgotten() {
+fn a_completion_can_be_forgotten() {
     let place = Place::new();
     let forget = |arguments: &[&str]| place.run(&[&["once", "--forget"], arguments].concat());
-    assert_eq!(forget(&["job", "--key", "monday"]).expect(1).stdout, "job@monday has no mark\n");
+    assert_eq!(forget(&["job", "--key", "monday"]).expect(1).stdout, "job@monday has no completion\n");
     for key in [&["--key", "monday"][..], &[]] {
         let options = [key, &["--owner", "night shift"]].concat();
         once(&place, &options, "echo >> ran").expect(0);
@@ -284,7 +284,7 @@ fn the_present_period_is_shown_and_forgotten() {
     assert!(shown.starts_with("job@") && shown.contains("T00:00:00Z is done\n"), "{shown}");
     assert!(inspect(&other).expect(1).stdout.contains(" is not done"));
     let forget = |period: &[&str]| place.run(&[&["once", "--forget", "job"], period].concat());
-    assert!(forget(&other).expect(1).stdout.ends_with("T00:00:00Z has no mark\n"));
+    assert!(forget(&other).expect(1).stdout.ends_with("T00:00:00Z has no completion\n"));
     assert!(forget(&every).expect(0).stdout.contains("T00:00:00Z may be done again; it was done by "));
     inspect(&every).expect(1);
     for (bad, wrong) in [
@@ -299,7 +299,7 @@ fn the_present_period_is_shown_and_forgotten() {
 }
 
 #[test]
-fn inspect_shows_the_mark() {
+fn inspect_shows_the_completion() {
     let place = Place::new();
     let by_key = ["inspect", "job", "--key", "monday"];
     let inspect = |more: &[&str]| place.run(&[&by_key, more].concat());
@@ -331,7 +331,7 @@ fn inspect_shows_the_mark() {
     assert!(604_000_000 < left && left <= 604_800_000, "{left}");
     let by_resource = place.run(&["inspect", "job@monday", "--json"]).expect(0).json();
     assert_eq!(by_resource["done"]["token"], json["done"]["token"]);
-    // A lock of that name has no mark.
+    // A lock of that name has no completion.
     assert!(place.run(&["inspect", "job", "--json"]).expect(1).json().get("done").is_none());
 }
 

@@ -60,7 +60,7 @@ fn a_command_that_ends_for_its_lease_is_told_why_that_could_not_be_renewed() {
 }
 
 #[test]
-fn inspect_shows_who_stands_in_line() {
+fn inspect_shows_who_stands_in_queue() {
     let place = Place::new();
     let server = Server::start();
     let url = server.url();
@@ -69,7 +69,7 @@ fn inspect_shows_who_stands_in_line() {
     place.wait_for_file_exists("begun");
     let pty = Pty::start(&mut place.leasehold(&["exec", "--store", &url, "job", "--", "true"]));
     pty.wait_for("waiting: held by ");
-    wait_for("it stands in line", || server.command(&["ZCARD", "{job}\x1fline of name"]).integer() == 1);
+    wait_for("it stands in the queue", || server.command(&["ZCARD", "{job}\x1fline of name"]).integer() == 1);
     let inspect = ["inspect", "--store", &url, "job"];
     let shown = place.run(&inspect).expect(0).stdout;
     assert!(shown.contains("\n  waiting    1, the first came "), "{shown}");

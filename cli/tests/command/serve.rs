@@ -108,7 +108,7 @@ fn work_is_done_once() {
     assert_eq!(once()["state"], "running");
     assert_eq!(daemon.lease(&run, "finish").expect(200)["finished"], true);
     let done = once();
-    assert_eq!((done["state"].as_str(), &done["mark"]["token"]), (Some("done"), &run["token"]));
+    assert_eq!((done["state"].as_str(), &done["completion"]["token"]), (Some("done"), &run["token"]));
     let lock = daemon.acquire("plain");
     assert_eq!(daemon.lease(&lock, "finish").expect(400)["error"]["kind"], "not_a_run");
     assert!(daemon.is_held("plain"), "a mistake ends no lease");

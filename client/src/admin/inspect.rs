@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::Arc;
 use crate::locks::lease::Lease;
 use crate::quorum::nodes::Nodes;
-use crate::runs::mark::Mark;
+use crate::runs::completion::Completion;
 
 /// The clients in the queue for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +40,9 @@ impl Client {
         let [store] = self.driver().transports() else { return Ok(None) };
         let store = Arc::clone(store);
         self.offload(move || {
-            let line = store.line(&resource)?;
-            let own_place = store.place_in_line(&resource, None);
-            Some(Waiters { count: line.waiting, since_unix_ms: line.since_unix_ms, own_place })
+            let queue = store.queue(&resource)?;
+            let own_place = store.place_in_queue(&resource, None);
+            Some(Waiters { count: queue.waiting, since_unix_ms: queue.since_unix_ms, own_place })
         })
         .await
     }
@@ -84,15 +84,15 @@ impl Client {
         Ok((seen.held().map(|holding| LockInfo::shown(resource, holding)), 0))
     }
 
-    /// The holder of the lock, and the mark of finished work.
-    pub(crate) async fn inspect_marked(&self, resource: &str) -> Result<(Option<LockInfo>, Option<Mark>), Error> {
+    /// The holder of the lock, and the completion of finished work.
+    pub(crate) async fn inspect_marked(&self, resource: &str) -> Result<(Option<LockInfo>, Option<Completion>), Error> {
         if let Some(quorum) = self.shared.quorum() {
             let view = self.view(quorum, resource).await?;
-            return Ok((holder(&view, resource), view.done().map(Mark::shown)));
+            return Ok((holder(&view, resource), view.done().map(Completion::shown)));
         }
         let seen = self.read(resource).await?;
         let holder = seen.held().map(|holding| LockInfo::shown(resource, holding));
-        Ok((holder, seen.done.as_deref().map(Mark::shown)))
+        Ok((holder, seen.done.as_deref().map(Completion::shown)))
     }
 
     /// The record that each node of a quorum has, or the only store; `None` for nodes that do not answer. A record is shown as it
@@ -160,18 +160,19 @@ impl Client {
         self.look_at_nodes(quorum, resource).await.map(|(shown, _)| View::new(shown))
     }
 
-    /// The nodes of a quorum that show this mark of finished work or do not answer, and so may have it, with the reason.
+    /// The nodes of a quorum that show this completion of finished work or do not answer, and so may have it, with the reason.
     pub(crate) async fn may_be_marked<'a>(
         &self,
         quorum: &'a Nodes,
         resource: &str,
-        mark: &Mark,
+        completion: &Completion,
     ) -> Result<Vec<(&'a str, Error)>, Error> {
         let (shown, mut doubtful) = self.look_at_nodes(quorum, resource).await?;
         for (node, seen) in shown.iter().enumerate() {
             let done = seen.as_ref().and_then(|seen| seen.done.as_deref());
-            if done.is_some_and(|done| done.token.get() == mark.token) {
-                doubtful.push((quorum.name(node), Error::new(ErrorKind::StoreUnavailable, "it has kept the mark")));
+            if done.is_some_and(|done| done.token.get() == completion.token) {
+                doubtful
+                    .push((quorum.name(node), Error::new(ErrorKind::StoreUnavailable, "it has kept the completion")));
             }
         }
         Ok(doubtful)

@@ -39,7 +39,7 @@ pub(crate) struct LeaseState {
     purpose: Purpose,
     /// Somebody else was seen to hold the lock before.
     was_contended: AtomicBool,
-    /// Its place in the line of waiters when it was first refused; 0 for none.
+    /// Its place in the queue of waiters when it was first refused; 0 for none.
     place: AtomicU64,
     /// The next report of its wait; [`PENDING`] for never.
     tell_at: AtomicU64,
@@ -78,7 +78,7 @@ pub(crate) enum Phase {
     ReleaseOverdue,
     /// Released, or run out by itself since.
     Released,
-    /// Finished: a mark says that the work is done, or else `confirmed` is false and it may stand.
+    /// Finished: a completion says that the work is done, or else `confirmed` is false and it may stand.
     Finished { confirmed: bool },
     /// Never held.
     Failed(Failure),
@@ -92,12 +92,12 @@ pub(crate) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Lock,
-    /// Work that is done once, and the time for which its mark stands.
+    /// Work that is done once, and the time for which its completion stands.
     #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "transactions of users alone need the time"))]
     Run {
         keep: Duration,
     },
-    /// The removal of a mark of work that was done.
+    /// The removal of a completion of work that was done.
     Forgetting,
 }
 
@@ -344,12 +344,12 @@ impl LeaseState {
         true
     }
 
-    /// Notes the place in the line of waiters that it got when it was first refused.
+    /// Notes the place in the queue of waiters that it got when it was first refused.
     pub(crate) fn note_place(&self, place: Option<u64>) {
         self.place.store(place.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// The place in the line of waiters that it got when it was first refused, counted from 1; `None` if it has none.
+    /// The place in the queue of waiters that it got when it was first refused, counted from 1; `None` if it has none.
     pub(crate) fn place(&self) -> Option<u64> {
         Some(self.place.load(Ordering::Relaxed)).filter(|place| *place > 0)
     }

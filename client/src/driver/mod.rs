@@ -143,7 +143,7 @@ impl Driver {
         Ok((lease, requests))
     }
 
-    /// The turn of an acquisition that stands in line has come.
+    /// The turn of an acquisition that stands in the queue has come.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
     fn on_reserved(self: &Arc<Self>, resource: &Resource, lock: LockId, after: Duration) {
         let mut fresh: Entropy = [0; 16];

@@ -82,7 +82,7 @@ impl Report {
                 }
                 tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
                 if matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended() {
-                    tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the runner before is gone, and no mark stands");
+                    tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the runner before is gone, and no completion stands");
                     metrics::run("taken_over");
                 }
                 metrics::acquire("acquired");
@@ -93,8 +93,8 @@ impl Report {
                 let position = lease.place();
                 tracing::debug!(name: "lock.contended", target: "leasehold", resource, owner, holder, position, "lock.contended");
             }
-            Event::Failed { failure: Failure::Done(mark), .. } => {
-                let (done_by, done_token) = (mark.owner.as_str(), mark.token.get());
+            Event::Failed { failure: Failure::Done(completion), .. } => {
+                let (done_by, done_token) = (completion.owner.as_str(), completion.token.get());
                 tracing::info!(name: "run.skipped", target: "leasehold", resource, owner, done_by, done_token, wait_s = age_s, "run.skipped: the work is done");
                 metrics::run("skipped");
                 metrics::acquire("done");
@@ -138,7 +138,7 @@ impl Report {
                 metrics::hold(age);
             }
             Event::Finished { confirmed: true, .. } if lease.purpose() == Purpose::Forgetting => {
-                tracing::info!(name: "run.forgotten", target: "leasehold", resource, owner, token, "run.forgotten: the mark is gone, and the work may be done again");
+                tracing::info!(name: "run.forgotten", target: "leasehold", resource, owner, token, "run.forgotten: the completion is gone, and the work may be done again");
                 metrics::run("forgotten");
                 metrics::hold(age);
             }
@@ -149,7 +149,7 @@ impl Report {
             }
             Event::Finished { confirmed: false, .. } => {
                 let fault = lease.finish_fault().map(|(_, why)| why);
-                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, fault, held_s = age_s, "run.finish_unconfirmed: the work was done, and no answer says that its mark stands");
+                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, fault, held_s = age_s, "run.finish_unconfirmed: the work was done, and no answer says that its completion stands");
                 metrics::run("finish_unconfirmed");
                 metrics::hold(age);
             }
@@ -193,7 +193,7 @@ fn outcome_name(failure: &Failure) -> &'static str {
         Failure::Abstains { .. } => "abstains",
         Failure::Refused(_) => "refused",
         Failure::Done(_) => "done",
-        Failure::MarksInDoubt => "marks_in_doubt",
+        Failure::CompletionsInDoubt => "completions_in_doubt",
         Failure::Cancelled => "cancelled",
     }
 }

@@ -11,7 +11,7 @@ pub(crate) enum Caller {
     Async,
     /// None: the call is not awaited.
     Background,
-    /// The task that hears of turns in line: where it can, it runs beside the future that waits.
+    /// The task that hears of turns in the queue: where it can, it runs beside the future that waits.
     Listener,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Sent {
     pub(super) node: NodeId,
     /// The positions of the finishes in it, and their locks.
     pub(super) finishes: Vec<(usize, LockId)>,
-    /// The acquisition for which it asks for a place in the line.
+    /// The acquisition for which it asks for a place in the queue.
     pub(super) queues: Option<LockId>,
 }
 
@@ -31,7 +31,7 @@ impl Sent {
         let finishes = transmit.ops.iter().enumerate().filter(|(_, op)| matches!(op.op, Op::Finish(_)));
         let finishes = finishes.map(|(at, op)| (at, op.lock)).collect();
         let queues = match &transmit.ops[..] {
-            [LockOp { lock, op: Op::Acquire(acquire), .. }] if acquire.in_line => Some(*lock),
+            [LockOp { lock, op: Op::Acquire(acquire), .. }] if acquire.in_queue => Some(*lock),
             [..] => None,
         };
         Self { id: transmit.id, node: transmit.node, finishes, queues }

@@ -175,7 +175,7 @@ impl State {
         notifications
     }
 
-    /// Ends a run here, and begins to write the mark that its work is done.
+    /// Ends a run here, and begins to write the completion that its work is done.
     pub(super) fn finish(
         &mut self,
         lease: &LeaseState,
@@ -223,7 +223,7 @@ impl State {
             }
         }
         if let Some(lease) = request.queues.and_then(|lock| self.leases.get(&lock))
-            && self.transports[request.node.index()].place_in_line(lease.resource(), Some(lease.lock())).is_some()
+            && self.transports[request.node.index()].place_in_queue(lease.resource(), Some(lease.lock())).is_some()
         {
             let reserved = self.transports[request.node.index()].reserved_before(lease.resource(), lease.lock());
             self.core.placed(lease.lock(), reserved);
@@ -299,7 +299,7 @@ impl State {
             }
         }
         while let Some(Departure { node, resource, lock }) = self.core.next_departure() {
-            self.transports[node.index()].leave_line(&resource, lock);
+            self.transports[node.index()].leave_queue(&resource, lock);
         }
     }
 
@@ -312,7 +312,7 @@ impl State {
         let lease = if has_ended { self.leases.remove(&lock) } else { self.leases.get(&lock).map(Arc::clone) };
         let Some(lease) = lease else { return };
         if let (Event::Contended { .. }, [store]) = (&event, &self.transports[..]) {
-            lease.note_place(store.place_in_line(lease.resource(), Some(lock)));
+            lease.note_place(store.place_in_queue(lease.resource(), Some(lock)));
         }
         if !matches!(event, Event::Contended { .. }) && !self.waits.is_empty() {
             self.waits.remove(&(lease.tell_at(), lock));

@@ -55,7 +55,7 @@ pub use executor::{Ended, Executor, Task};
 pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
-pub use runs::mark_in;
+pub use runs::completion_in;
 pub use runs::{begin_run, check_run, finish, finish_async, run_lease, run_left};
 pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages, list_from, place_of};
@@ -113,9 +113,9 @@ pub fn renewal_fault(lease: &Lease) -> Option<String> {
     lease.renewal_fault().map(|fault| fault.to_string())
 }
 
-/// Tells if a job with this mark is skipped for the last twentieth of its cooldown, for those who have no log.
-pub fn is_just_missed(cooldown: Duration, mark: &crate::runs::mark::Mark) -> bool {
-    crate::runs::once::is_just_missed(cooldown, mark)
+/// Tells if a job with this completion is skipped for the last twentieth of its cooldown, for those who have no log.
+pub fn is_just_missed(cooldown: Duration, completion: &crate::runs::completion::Completion) -> bool {
+    crate::runs::once::is_just_missed(cooldown, completion)
 }
 
 /// The length of a wait at its next report, if the last one came after `told`.

@@ -47,13 +47,13 @@ pub async fn finish_async(lease: &Lease) -> Result<(), Error> {
     lease.finish_by(Caller::Async).await
 }
 
-/// See [`Run::mark_in`].
+/// See [`Run::completion_in`].
 ///
 /// # Errors
 /// As there.
 #[cfg(feature = "postgres")]
-pub fn mark_in(lease: &Lease) -> Result<crate::MarkStatement, Error> {
-    lease.mark_in()
+pub fn completion_in(lease: &Lease) -> Result<crate::CompletionStatement, Error> {
+    lease.completion_in()
 }
 
 /// Decides if the error of a finish is raised at the end of a run's body: not if the body has finished or released the run

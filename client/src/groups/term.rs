@@ -137,9 +137,9 @@ impl Running {
     /// [`ErrorKind::Internal`] where no thread can be started.
     pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
         let over = Arc::<Over>::default();
-        let mark = MarkOver(Arc::clone(&over));
+        let completion = MarkOver(Arc::clone(&over));
         let run = move || {
-            let _over = mark;
+            let _over = completion;
             work();
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(run);

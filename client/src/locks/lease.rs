@@ -30,7 +30,7 @@ pub struct Lease {
     released: AtomicBool,
     /// Leases that were taken together with this one: it is valid only while all of them are, and they end with it.
     others: Vec<Lease>,
-    /// A transaction of the user's was given the mark that the work is done.
+    /// A transaction of the user's was given the completion that the work is done.
     #[cfg(feature = "postgres")]
     marks_in_transaction: AtomicBool,
 }
@@ -271,7 +271,7 @@ impl Lease {
         }
     }
 
-    /// Writes the mark that the work of a run is done, and releases its lock.
+    /// Writes the completion that the work of a run is done, and releases its lock.
     pub(crate) async fn finish_by(&self, caller: Caller) -> Result<(), Error> {
         let span = tracing::debug_span!(target: "leasehold", "run.finish", resource = self.resource());
         self.finish_once(caller).instrument(span).await
@@ -286,7 +286,7 @@ impl Lease {
                     && matches!(error.kind(), ErrorKind::Lost | ErrorKind::FinishUnconfirmed)
                     && !self.state.is_inherited() =>
             {
-                crate::runs::mark_in::confirm(&self.shared, self.resource(), self.token, error, caller).await
+                crate::runs::completion_in::confirm(&self.shared, self.resource(), self.token, error, caller).await
             }
             finished => finished,
         }
@@ -297,13 +297,13 @@ impl Lease {
         self.finish_in_store(caller).await
     }
 
-    /// See [`Run::mark_in`](crate::Run::mark_in).
+    /// See [`Run::completion_in`](crate::Run::completion_in).
     #[cfg(feature = "postgres")]
-    pub(crate) fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
+    pub(crate) fn completion_in(&self) -> Result<crate::CompletionStatement, Error> {
         if self.shared.driver().is_inherited() || self.released.load(Ordering::Relaxed) {
             return Err(self.loss());
         }
-        let statement = crate::runs::mark_in::statement(&self.shared, &self.state, self.token)?;
+        let statement = crate::runs::completion_in::statement(&self.shared, &self.state, self.token)?;
         self.marks_in_transaction.store(true, Ordering::Relaxed);
         Ok(statement)
     }
@@ -329,7 +329,7 @@ impl Lease {
             None => format!(" ({why})"),
         });
         let message = format!(
-            "the work was done, but no answer of the store says that its mark stands{}: it may be done again",
+            "the work was done, but no answer of the store says that its completion stands{}: it may be done again",
             why.unwrap_or_default()
         );
         Error::new(ErrorKind::FinishUnconfirmed, message).on(self.resource())

@@ -1,6 +1,6 @@
-//! Work that is done once, and the marks of work that is done.
+//! Work that is done once, and the completions of work that is done.
 
-pub(crate) mod mark;
+pub(crate) mod completion;
 #[cfg(feature = "postgres")]
-pub(crate) mod mark_in;
+pub(crate) mod completion_in;
 pub(crate) mod once;

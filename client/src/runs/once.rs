@@ -1,6 +1,6 @@
 //! Runs: work that is done once.
 //!
-//! A lock says "not at the same time". A run says "not twice": it is a lease whose success is written down, as a mark that
+//! A lock says "not at the same time". A run says "not twice": it is a lease whose success is written down, as a completion that
 //! turns away all who come later.
 
 use std::future::IntoFuture;
@@ -21,7 +21,7 @@ use crate::host::clock;
 use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
-use crate::runs::mark::Mark;
+use crate::runs::completion::Completion;
 
 /// The answer to the request for a run. Whatever else there may be one day, only with [`Once::Run`] the work is the caller's.
 #[derive(Debug)]
@@ -31,38 +31,38 @@ pub enum Once {
     /// The work is to be done now, by the caller.
     Run(Run),
     /// It was done.
-    Done(Mark),
+    Done(Completion),
     /// Somebody else is at it; the holder, as far as the store shows it.
     Running(Option<LockInfo>),
 }
 
 /// A run: the lease under which the work is done. All that a [`Lease`] can do, it can do as well.
 ///
-/// [`Run::finish`] writes down that the work is done. Dropping or releasing a run leaves no mark, so another worker may
+/// [`Run::finish`] writes down that the work is done. Dropping or releasing a run leaves no completion, so another worker may
 /// do the work.
 #[derive(Debug)]
 #[must_use = "dropping a run releases it at once, so that another worker may do the work"]
 pub struct Run(Lease);
 
 impl Run {
-    /// Writes the mark that the work is done and releases the lock, at once. The answer is awaited for as long as the
+    /// Writes the completion that the work is done and releases the lock, at once. The answer is awaited for as long as the
     /// lease lasts, and an answer that is lost is asked for again.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`]: the lease was lost before, no mark was written, and another worker may do the work again.
-    /// [`ErrorKind::FinishUnconfirmed`]: the store has not answered, or only a minority of a quorum has the mark.
+    /// [`ErrorKind::Lost`]: the lease was lost before, no completion was written, and another worker may do the work again.
+    /// [`ErrorKind::FinishUnconfirmed`]: the store has not answered, or only a minority of a quorum has the completion.
     /// [`ErrorKind::NotOwned`] after a release or finish.
     pub async fn finish(&self) -> Result<(), Error> {
         self.finish_by(Caller::Async).await
     }
 
-    /// A statement that writes the mark in a transaction of yours: work and mark are then committed together, or not at all,
+    /// A statement that writes the completion in a transaction of yours: work and completion are then committed together, or not at all,
     /// so that the work is done exactly once. The lock has to be in the same PostgreSQL database as the work.
     ///
-    /// Run it **last** in the transaction, commit, and only then [`Run::finish`], which confirms the mark. The statement
+    /// Run it **last** in the transaction, commit, and only then [`Run::finish`], which confirms the completion. The statement
     /// fails if the lease is over: roll back. From here to the end of the transaction the lock's row is locked, so nobody
     /// else can begin the work; renewals wait as well, so the lease may be reported as lost if that takes longer than the
-    /// ttl, and finishing then looks if the mark stands.
+    /// ttl, and finishing then looks if the completion stands.
     ///
     /// ```no_run
     /// use leasehold::blocking::{Client, Once};
@@ -73,8 +73,8 @@ impl Run {
     /// if let Once::Run(run) = locks.once("bill").key("2026-11").begin()? {
     ///     let mut work = db.transaction()?;
     ///     work.execute("INSERT INTO bills SELECT * FROM due", &[])?;
-    ///     let mark = run.mark_in()?;
-    ///     work.execute(&mark.sql, &[&mark.parameter])?;           // fails if the lease is over
+    ///     let completion = run.completion_in()?;
+    ///     work.execute(&completion.sql, &[&completion.parameter])?;           // fails if the lease is over
     ///     work.commit()?;
     ///     run.finish()?;
     /// }
@@ -86,8 +86,8 @@ impl Run {
     /// [`ErrorKind::Config`]: the store is no single PostgreSQL database. [`ErrorKind::Lost`]: the lease is over;
     /// [`ErrorKind::NotOwned`]: it was released.
     #[cfg(feature = "postgres")]
-    pub fn mark_in(&self) -> Result<crate::MarkStatement, Error> {
-        self.0.mark_in()
+    pub fn completion_in(&self) -> Result<crate::CompletionStatement, Error> {
+        self.0.completion_in()
     }
 
     /// See [`Lease::release`]: the work was not done, and another worker may do it.
@@ -114,7 +114,7 @@ impl Deref for Run {
 /// The part of a job that is done once.
 #[derive(Clone, Debug, Default)]
 enum Occurrence {
-    /// The job as a whole: once done, it is done until its mark ends.
+    /// The job as a whole: once done, it is done until its completion ends.
     #[default]
     All,
     Key(String),
@@ -140,7 +140,7 @@ pub struct RunRequest {
 
 impl Client {
     /// Asks to do a job once. Give it a [key](RunRequest::key), a [period](RunRequest::every), a
-    /// [cooldown](RunRequest::cooldown) or the time to [keep](RunRequest::keep) its mark: without any, nothing says when the job
+    /// [cooldown](RunRequest::cooldown) or the time to [keep](RunRequest::keep) its completion: without any, nothing says when the job
     /// is to be done again, which is an error of the kind [`ErrorKind::Config`].
     ///
     /// ```
@@ -153,7 +153,7 @@ impl Client {
     ///         println!("write the report, with the fencing token {}", run.token());
     ///         run.finish().await?;
     ///     }
-    ///     Once::Done(mark) => println!("done {mark}"),
+    ///     Once::Done(completion) => println!("done {completion}"),
     ///     Once::Running(_) => println!("somebody else is at it"),
     ///     _ => {}
     /// }
@@ -175,7 +175,7 @@ impl Client {
         }
     }
 
-    /// The holder and the mark of one occurrence of a job.
+    /// The holder and the completion of one occurrence of a job.
     ///
     /// # Errors
     /// As [`Client::inspect`].
@@ -185,21 +185,21 @@ impl Client {
         Ok(RunInfo { resource: resource.as_str().to_owned(), holder, done })
     }
 
-    /// Removes the mark of one occurrence of a job, so that it is done again. For people: waits until nobody runs it, up
+    /// Removes the completion of one occurrence of a job, so that it is done again. For people: waits until nobody runs it, up
     /// to 10 s.
     ///
     /// # Errors
-    /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the mark or do
+    /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the completion or do
     /// not answer, with their names, and as [`Run::finish`].
-    pub async fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Mark>, Error> {
+    pub async fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Completion>, Error> {
         let resource = resource(name, key)?;
         let (_, done) = self.inspect_marked(resource.as_str()).await?;
-        let Some(mark) = &done else { return Ok(None) };
+        let Some(completion) = &done else { return Ok(None) };
         let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
         let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
         let ttl = longest.min(Duration::from_secs(10));
         let request = self.lock(resource.as_str()).ttl(ttl).wait(Duration::from_secs(10)).run(run);
-        // A node of a quorum that has missed the record of this run keeps the mark.
+        // A node of a quorum that has missed the record of this run keeps the completion.
         let mut doubtful = Vec::new();
         for _ in 0..FORGET_TRIES {
             let run = request.clone().acquire().await?;
@@ -207,20 +207,20 @@ impl Client {
             let mut left = done.clone();
             for _ in 0..FORGET_LOOKS {
                 (_, left) = self.inspect_marked(resource.as_str()).await?;
-                // Its own mark ends at once, and hides an earlier one until then.
+                // Its own completion ends at once, and hides an earlier one until then.
                 if left.as_ref().is_none_or(|left| left.token != run.token()) {
                     break;
                 }
             }
             if let Some(quorum) = self.shared.quorum() {
-                doubtful = self.may_be_marked(quorum, resource.as_str(), mark).await?;
+                doubtful = self.may_be_marked(quorum, resource.as_str(), completion).await?;
             }
-            if doubtful.is_empty() && left.is_none_or(|left| left.token != mark.token) {
+            if doubtful.is_empty() && left.is_none_or(|left| left.token != completion.token) {
                 return Ok(done);
             }
         }
         let message = format!(
-            "the mark is removed, but nodes of the quorum have kept it or do not answer, and it turns away those who see \
+            "the completion is removed, but nodes of the quorum have kept it or do not answer, and it turns away those who see \
              it: forget it again when all nodes answer ({})",
             listed(&doubtful)
         );
@@ -239,8 +239,8 @@ const FORGET_LOOKS: u32 = 100;
 
 /// Tells if a job is skipped for the last twentieth of its cooldown, which counts from the end of the work: one that starts as often as
 /// the cooldown is long is then skipped every second time.
-pub(crate) fn is_just_missed(cooldown: Duration, mark: &Mark) -> bool {
-    mark.left <= cooldown / 20
+pub(crate) fn is_just_missed(cooldown: Duration, completion: &Completion) -> bool {
+    completion.left <= cooldown / 20
 }
 
 fn resource(name: &str, key: Option<&str>) -> Result<Resource, Error> {
@@ -255,8 +255,8 @@ pub struct RunInfo {
     pub resource: String,
     /// The runner, if there is one.
     pub holder: Option<LockInfo>,
-    /// The mark, if the work is done.
-    pub done: Option<Mark>,
+    /// The completion, if the work is done.
+    pub done: Option<Completion>,
 }
 
 settings_of_locks! { RunRequest:
@@ -293,7 +293,7 @@ settings! { RunRequest:
         Self { cooldown: Some(cooldown), ..self }
     }
 
-    /// How long the mark of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a
+    /// How long the completion of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a
     /// quorum). By default 7 days, or twice the period if that is longer than 7 days.
     pub fn keep(self, keep: Duration) -> Self {
         Self { keep: Some(keep), ..self }
@@ -311,13 +311,13 @@ settings! { RunRequest:
         self.map(LockRequest::watch_holder)
     }
 
-    /// Runs although the work may be done, but not while somebody else runs. Its finish replaces the mark; with a
-    /// [`RunRequest::keep`] of zero it removes the mark.
+    /// Runs although the work may be done, but not while somebody else runs. Its finish replaces the completion; with a
+    /// [`RunRequest::keep`] of zero it removes the completion.
     pub fn even_if_done(self) -> Self {
         Self { even_if_done: true, ..self }
     }
 
-    /// An operator's word that no mark was lost: on a quorum, nodes that have lost their data within 7 days count all the
+    /// An operator's word that no completion was lost: on a quorum, nodes that have lost their data within 7 days count all the
     /// same. Without it they do not count for runs.
     pub fn trust_quorum(self) -> Self {
         Self { trust_quorum: true, ..self }
@@ -356,7 +356,7 @@ impl RunRequest {
             return misfit("a run has a key or a cooldown, not both");
         }
         if self.cooldown.is_some() && self.keep.is_some() {
-            return misfit("the cooldown is how long the mark stands, so keep says nothing more");
+            return misfit("the cooldown is how long the completion stands, so keep says nothing more");
         }
         if !self.offset.is_zero() && !matches!(self.occurrence, Occurrence::Every(_)) {
             return misfit("an offset moves the start of a period, so it needs one: every");
@@ -365,14 +365,14 @@ impl RunRequest {
         let keep = match (&self.occurrence, self.cooldown.or(self.keep)) {
             (Occurrence::Every(period), Some(keep)) if keep < *period && !(self.even_if_done && keep.is_zero()) => {
                 return misfit(&format!(
-                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the mark for \
+                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the completion for \
                      the period at least",
                     Span(keep),
                     Span(*period)
                 ));
             }
             (_, Some(keep)) => keep,
-            // No mark stands for longer on a quorum.
+            // No completion stands for longer on a quorum.
             (Occurrence::Every(period), None) if *period <= default && self.lock.is_of_quorum() => default,
             // The next period may begin later by the clock of another machine.
             (Occurrence::Every(period), None) => default.max(period.saturating_mul(2).min(MAX_KEEP)),
@@ -404,10 +404,10 @@ impl RunRequest {
     }
 
     /// Warns, once in a process, of a cooldown that a start has just missed.
-    fn doubt_cooldown(name: &str, cooldown: Duration, mark: &Mark) {
+    fn doubt_cooldown(name: &str, cooldown: Duration, completion: &Completion) {
         static WARNED: AtomicBool = AtomicBool::new(false);
-        if is_just_missed(cooldown, mark) && !WARNED.swap(true, Ordering::Relaxed) {
-            let (cooldown_s, left_s) = (cooldown.as_secs_f64(), mark.left.as_secs_f64());
+        if is_just_missed(cooldown, completion) && !WARNED.swap(true, Ordering::Relaxed) {
+            let (cooldown_s, left_s) = (cooldown.as_secs_f64(), completion.left.as_secs_f64());
             tracing::warn!(
                 name: "run.just_missed", target: "leasehold", resource = name, cooldown_s, left_s,
                 "run.just_missed: {name:?} is skipped for the last {left_s:.1} s of its cooldown of {cooldown_s:.0} s: started that \
@@ -421,12 +421,12 @@ impl RunRequest {
         let cooldown = self.cooldown.map(|cooldown| (self.name.clone(), cooldown));
         match self.into_lock()?.acquire().await {
             Ok(lease) => Ok(Once::Run(Run(lease))),
-            Err(error) => match (error.kind(), error.mark()) {
-                (ErrorKind::Done, Some(mark)) => {
+            Err(error) => match (error.kind(), error.completion()) {
+                (ErrorKind::Done, Some(completion)) => {
                     if let Some((name, cooldown)) = cooldown {
-                        Self::doubt_cooldown(&name, cooldown, mark);
+                        Self::doubt_cooldown(&name, cooldown, completion);
                     }
-                    Ok(Once::Done(mark.clone()))
+                    Ok(Once::Done(completion.clone()))
                 }
                 (ErrorKind::Busy | ErrorKind::TimedOut, _) => Ok(Once::Running(error.holder().cloned())),
                 (_, _) => Err(error),

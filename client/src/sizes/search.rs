@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::{Node, Shown, shown};
-use crate::runs::mark::Mark;
+use crate::runs::completion::Completion;
 
 /// A rule that somebody might break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,10 +98,14 @@ impl World {
 
     /// The number as a reader sees it.
     fn shown(&self, mistake: Mistake) -> Shown {
-        let mark =
-            |number| Mark { token: 1, owner: Some(format!("permits={number}")), at_unix_ms: 0, left: Duration::MAX };
+        let completion = |number| Completion {
+            token: 1,
+            owner: Some(format!("permits={number}")),
+            at_unix_ms: 0,
+            left: Duration::MAX,
+        };
         let is_held = self.record.is_some() && mistake != Mistake::HeldCounts;
-        shown(&[Some(Node { is_held, mark: self.number.map(mark) })], Duration::ZERO)
+        shown(&[Some(Node { is_held, completion: self.number.map(completion) })], Duration::ZERO)
     }
 
     fn is_wrong(&self) -> bool {

@@ -298,7 +298,7 @@ mod tests {
         go.store(1, Ordering::SeqCst);
         wait_until("it is so", || late.store().is_some());
         assert!(late.perform(&nothing(), Pool::Caller).is_ok() && late.look().is_ok() && late.is_instant());
-        assert!(late.keeps_line(), "the store does, and this stand-in says nothing of it");
+        assert!(late.keeps_queue(), "the store does, and this stand-in says nothing of it");
         assert_eq!(heard.subscribed(), ["kept"]);
     }
 

@@ -5,10 +5,10 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::{self, ClientId, Reserved, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::{Durability, LossId, Marker};
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
+use leasehold_core::queue::{self, ClientId, Reserved, Ticket, Waiter, serve_in_queue};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Token, Transmit};
 use leasehold_wire::cas::{Answer as ItemAnswer, Ask, Item};
@@ -16,7 +16,7 @@ use leasehold_wire::listing::{PAGE, Page};
 
 use super::items::{Asking, ItemStore, Store};
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Line, Pool, Transport, UnderLock, Watcher};
+use super::{Answer, Found, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -74,7 +74,7 @@ pub(super) fn config() -> NodeConfig {
     NodeConfig { poll: Poll::Acquire, watch: true, durability: Durability::Declared, ..NodeConfig::default() }
 }
 
-/// The store as one client has it. Its places in lines end with it.
+/// The store as one client has it. Its places in queues end with it.
 struct Opened {
     memory: Arc<Memory>,
     client: ClientId,
@@ -89,7 +89,7 @@ struct Memory {
 #[derive(Default)]
 struct Contents {
     records: BTreeMap<Resource, Entry>,
-    lines: BTreeMap<Resource, Vec<Waiter>>,
+    queues: BTreeMap<Resource, Vec<Waiter>>,
     /// Those of compare-and-set, which locks of the same names do not touch.
     items: BTreeMap<Resource, Item>,
     clients: u64,
@@ -133,12 +133,12 @@ impl Memory {
     fn apply_one(&self, client: ClientId, LockOp { lock, resource, op }: &LockOp, now: &StoreNow) -> Outcome {
         let mut contents = self.contents.lock();
         let known = contents.records.get(resource);
-        let forgotten = contents.forgotten.map(|counter| Record { counter, lease: None, mark: None });
+        let forgotten = contents.forgotten.map(|counter| Record { counter, lease: None, completion: None });
         let memory = NodeMemory { marker: contents.marker.as_ref(), trusted: contents.trust.get(resource), run: None };
-        let line = contents.lines.get(resource).map_or(&[][..], Vec::as_slice);
+        let queue = contents.queues.get(resource).map_or(&[][..], Vec::as_slice);
         let ticket = Ticket { client, lock: *lock };
         let record = known.map(|known| &known.record).or(forgotten.as_ref());
-        let decided = serve_in_line(record, memory, line, ticket, op, now);
+        let decided = serve_in_queue(record, memory, queue, ticket, op, now);
         let (is_new, served) = (known.is_none(), decided.served);
         if let Some(marker) = served.marker {
             contents.trust.retain(|_, stamp| *stamp == marker.stamp);
@@ -147,7 +147,7 @@ impl Memory {
         if let Some(stamp) = served.trusted {
             contents.trust.insert(resource.clone(), stamp);
         }
-        contents.write_line(resource, decided.line);
+        contents.write_queue(resource, decided.queue);
         if let Some(record) = served.record {
             contents.records.insert(resource.clone(), Entry { record, touched: now.uptime });
             if is_new {
@@ -168,9 +168,9 @@ impl Memory {
 
     fn leave(&self, resource: &Resource, ticket: Ticket) {
         let mut contents = self.contents.lock();
-        let Some(line) = contents.lines.get(resource) else { return };
-        let (line, turn) = line::leave(line, ticket, &clock::store_now(BOOT));
-        contents.write_line(resource, line);
+        let Some(queue) = contents.queues.get(resource) else { return };
+        let (queue, turn) = queue::leave(queue, ticket, &clock::store_now(BOOT));
+        contents.write_queue(resource, queue);
         drop(contents);
         if let Some(next) = turn {
             self.wakeups.reserved(resource, next);
@@ -179,10 +179,10 @@ impl Memory {
 }
 
 impl Contents {
-    fn write_line(&mut self, resource: &Resource, line: Option<Vec<Waiter>>) {
-        match line {
-            Some(line) if line.is_empty() => drop(self.lines.remove(resource)),
-            Some(line) => drop(self.lines.insert(resource.clone(), line)),
+    fn write_queue(&mut self, resource: &Resource, queue: Option<Vec<Waiter>>) {
+        match queue {
+            Some(queue) if queue.is_empty() => drop(self.queues.remove(resource)),
+            Some(queue) => drop(self.queues.insert(resource.clone(), queue)),
             None => {}
         }
     }
@@ -231,7 +231,8 @@ impl Drop for Opened {
         }
         let tickets: Vec<(Resource, Ticket)> = {
             let contents = self.memory.contents.lock();
-            let waiters = contents.lines.iter().flat_map(|(resource, line)| line.iter().map(move |at| (resource, at)));
+            let waiters =
+                contents.queues.iter().flat_map(|(resource, queue)| queue.iter().map(move |at| (resource, at)));
             let ours = waiters.filter(|(_, waiter)| waiter.ticket.client == self.client);
             ours.map(|(resource, waiter)| (resource.clone(), waiter.ticket)).collect()
         };
@@ -258,22 +259,22 @@ impl UnderLock for Opened {
         self.memory.wakeups.unwatch(resource, watcher);
     }
 
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
+    fn leave_queue(&self, resource: &Resource, lock: LockId) {
         if self.memory.generation == fork::generation() {
             self.memory.leave(resource, Ticket { client: self.client, lock });
         }
     }
 
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+    fn place_in_queue(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
         let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
         let is_ours = |ticket: Ticket| ticket.client == self.client && lock.is_none_or(|lock| ticket.lock == lock);
-        let at = line::waiting(contents.lines.get(resource)?, &now).position(|waiter| is_ours(waiter.ticket))?;
+        let at = queue::waiting(contents.queues.get(resource)?, &now).position(|waiter| is_ours(waiter.ticket))?;
         Some(at as u64 + 1)
     }
 
     fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
         let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
-        line::reserved_before(contents.lines.get(resource)?, Ticket { client: self.client, lock }, &now)
+        queue::reserved_before(contents.queues.get(resource)?, Ticket { client: self.client, lock }, &now)
     }
 }
 
@@ -294,15 +295,15 @@ impl Transport for Opened {
         Ok(self.memory.apply(self.client, &request.ops, &clock::store_now(BOOT)))
     }
 
-    fn keeps_line(&self) -> bool {
+    fn keeps_queue(&self) -> bool {
         true
     }
 
-    fn line(&self, resource: &Resource) -> Option<Line> {
+    fn queue(&self, resource: &Resource) -> Option<Queue> {
         let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
-        let mut waiting = line::waiting(contents.lines.get(resource)?, &now);
+        let mut waiting = queue::waiting(contents.queues.get(resource)?, &now);
         let since_unix_ms = waiting.next()?.joined_unix_ms;
-        Some(Line { waiting: 1 + waiting.count() as u64, since_unix_ms })
+        Some(Queue { waiting: 1 + waiting.count() as u64, since_unix_ms })
     }
 
     fn diagnose(&self) -> Vec<Finding> {

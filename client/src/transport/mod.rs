@@ -68,9 +68,9 @@ use std::sync::Arc;
 
 use std::time::Duration;
 
-use leasehold_core::line::Reserved;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
+use leasehold_core::queue::Reserved;
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 
@@ -116,15 +116,15 @@ pub(crate) trait UnderLock: Send + Sync {
         /// Ends [`UnderLock::watch`].
         fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) { {} }
 
-        /// Gives up the place of an acquisition in the line of waiters, and what is reserved for it. Like
+        /// Gives up the place of an acquisition in the queue of waiters, and what is reserved for it. Like
         /// [`UnderLock::watch`], it only notes that: nobody waits for it.
-        fn leave_line(&self, resource: &Resource, lock: LockId) { {} }
+        fn leave_queue(&self, resource: &Resource, lock: LockId) { {} }
 
-        /// The place of an acquisition in the line of waiters, counted from 1, as the store has last told; without one named, of
+        /// The place of an acquisition in the queue of waiters, counted from 1, as the store has last told; without one named, of
         /// the one that waits.
-        fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> { None }
+        fn place_in_queue(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> { None }
 
-        /// The reservation for another that an acquisition in line has to wait for, as the store has last told.
+        /// The reservation for another that an acquisition in the queue has to wait for, as the store has last told.
         fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> { None }
     }
 }
@@ -161,14 +161,14 @@ pub(crate) trait Transport: UnderLock {
         /// Ends connections and threads: the client is closed, and nothing is left to do. A request after it reaches no store.
         fn close(&self) { {} }
 
-        /// Tells if waiters of a client that has this store alone may stand in line.
-        fn keeps_line(&self) -> bool { false }
+        /// Tells if waiters of a client that has this store alone may stand in the queue.
+        fn keeps_queue(&self) -> bool { false }
 
         /// Why a client with a session cannot use the store.
         fn refuses_sessions(&self) -> Option<&'static str> { None }
 
-        /// Looks at the line of waiters; `None` where nobody waits, and where it cannot be seen.
-        fn line(&self, resource: &Resource) -> Option<Line> { None }
+        /// Looks at the queue of waiters; `None` where nobody waits, and where it cannot be seen.
+        fn queue(&self, resource: &Resource) -> Option<Queue> { None }
 
         /// The same for a node of a quorum, which has stricter conditions.
         fn diagnose_node(&self) -> Vec<Finding> { self.diagnose() }
@@ -182,9 +182,9 @@ pub(crate) trait Transport: UnderLock {
     }
 }
 
-/// The line of waiters of a lock.
+/// The queue of waiters of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct Queue {
     pub(crate) waiting: u64,
     /// When the first of them joined.
     pub(crate) since_unix_ms: u64,
@@ -247,7 +247,7 @@ pub(crate) trait Watcher: Send + Sync {
     /// A resource was released.
     fn released(&self, resource: &Resource);
 
-    /// It is the turn of an acquisition that stands in line, after the lock was free for others for a while.
+    /// It is the turn of an acquisition that stands in the queue, after the lock was free for others for a while.
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis tells it like this"))]
     fn reserved(&self, _resource: &Resource, _lock: LockId, _after: Duration) {}
 

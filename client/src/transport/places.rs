@@ -1,11 +1,11 @@
-//! The places of one client in line, and the next work for them. A thread (SQLite) or a task (PostgreSQL) does it.
+//! The places of one client in the queue, and the next work for them. A thread (SQLite) or a task (PostgreSQL) does it.
 //!
-//! Where nobody tells of a turn, who waits looks: the first in line often, those behind it less often, and all of them less often the
+//! Where nobody tells of a turn, who waits looks: the first in the queue often, those behind it less often, and all of them less often the
 //! longer nothing happens.
 
 use std::time::Duration;
 
-use leasehold_core::line::{Reserved, UNSEEN};
+use leasehold_core::queue::{Reserved, UNSEEN};
 use leasehold_core::{LockId, Monotonic, Resource};
 
 use crate::host::sync::HashMap;
@@ -21,7 +21,7 @@ pub(super) type Key = (Resource, LockId);
 /// How often the one who looks after places has to act.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// The first in line looks this often while locks change hands, and that often while they do not.
+    /// The first in the queue looks this often while locks change hands, and that often while they do not.
     pub(super) looks: (Duration, Duration),
     /// The client says for this long that it is alive, after it had its last place.
     pub(super) lingers: Duration,

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 
 use leasehold_core::Resource;
-use leasehold_core::line::{ClientId, Ticket};
+use leasehold_core::queue::{ClientId, Ticket};
 
 use super::Watcher;
 use crate::host::sync::{Arc, HashMap, Mutex, Weak};
@@ -12,12 +12,12 @@ use crate::host::sync::{Arc, HashMap, Mutex, Weak};
 #[derive(Default)]
 pub(super) struct Wakeups {
     watchers: Mutex<HashMap<Resource, Vec<Weak<dyn Watcher>>>>,
-    /// Those who are told of their turn in line.
+    /// Those who are told of their turn in the queue.
     clients: Mutex<HashMap<ClientId, Weak<dyn Watcher>>>,
 }
 
 impl Wakeups {
-    /// Has a client told of its turns in lines from now on, until [`Wakeups::forget`].
+    /// Has a client told of its turns in queues from now on, until [`Wakeups::forget`].
     pub(super) fn tell(&self, client: ClientId, watcher: &Arc<dyn Watcher>) {
         self.clients.lock().insert(client, Arc::downgrade(watcher));
     }

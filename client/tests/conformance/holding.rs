@@ -58,7 +58,7 @@ pub(crate) fn a_lock_delay_keeps_the_lock_closed_after_expiry(store: &Store) {
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.holder().and_then(|holder| holder.owner.as_deref()), Some("late"));
     assert_eq!(two.break_lock("job").unwrap().and_then(|info| info.token), Some(lease.token()));
-    // The wait that ended above may have its place in line for one round trip more.
+    // The wait that ended above may have its place in the queue for one round trip more.
     assert!(
         two.lock("job").wait(PATIENCE).acquire().expect("free at once, and not after the delay").token()
             > lease.token()

@@ -94,7 +94,7 @@ mod with_direct {
         assert!(seen.done.is_none() && seen.held().is_some_and(|holding| holding.is_of(&OURS)), "{seen:?}");
 
         assert_eq!(node.finish(again), Outcome::Applied(Applied::Finished), "its own grant is finished");
-        assert!(node.seen().done.is_some_and(|mark| mark.token == again));
+        assert!(node.seen().done.is_some_and(|completion| completion.token == again));
         assert_eq!(node.finish(again), Outcome::Applied(Applied::Finished), "the answer may have been lost");
     }
 }

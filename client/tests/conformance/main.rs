@@ -15,13 +15,13 @@ mod grants;
 mod holding;
 mod items;
 mod late_finish;
-mod lines;
 mod listing;
 mod losses;
 #[cfg(any(feature = "dynamodb", feature = "etcd", feature = "postgres"))]
 mod on_tables;
 mod permits;
 mod processes;
+mod queues;
 mod revoke;
 mod runs;
 mod sessions;
@@ -50,7 +50,7 @@ pub(crate) enum Can {
     /// A release wakes those who wait through other clients; where it does not, they poll.
     WakeOtherClients,
     /// Keeps a line of those who wait, through whatever clients.
-    KeepLine,
+    KeepQueue,
     /// Shows the length of a lease to others.
     ShowTtl,
     /// Shows how much is left of it; elsewhere only those know who have watched it.
@@ -59,7 +59,7 @@ pub(crate) enum Can {
     NameTokenInErrors,
     /// Is the same store for all processes that know its url.
     ServeSeveralProcesses,
-    /// Ends a mark on time; elsewhere it stands a minute longer, since the clocks of clients decide.
+    /// Ends a completion on time; elsewhere it stands a minute longer, since the clocks of clients decide.
     EndMarksOnTime,
     /// Keeps items of compare-and-set.
     KeepItems,
@@ -79,7 +79,7 @@ impl Store {
                 Can::HaveSessions,
                 Can::KeepItems,
                 Can::WakeOtherClients,
-                Can::KeepLine,
+                Can::KeepQueue,
                 Can::ShowTtl,
                 Can::ShowLeft,
                 Can::NameTokenInErrors,
@@ -98,7 +98,7 @@ impl Store {
             Can::HaveSessions,
             Can::KeepItems,
             Can::WakeOtherClients,
-            Can::KeepLine,
+            Can::KeepQueue,
             Can::ShowTtl,
             Can::ShowLeft,
             Can::NameTokenInErrors,
@@ -114,7 +114,7 @@ impl Store {
             Can::HaveSessions,
             Can::KeepItems,
             Can::WakeOtherClients,
-            Can::KeepLine,
+            Can::KeepQueue,
             Can::ShowLeft,
             Can::NameTokenInErrors,
             Can::ServeSeveralProcesses,
@@ -255,7 +255,7 @@ impl Store {
             Can::HaveSessions,
             Can::KeepItems,
             Can::WakeOtherClients,
-            Can::KeepLine,
+            Can::KeepQueue,
             Can::ShowTtl,
             Can::ShowLeft,
             Can::NameTokenInErrors,
@@ -272,7 +272,7 @@ impl Store {
         let can = &[
             Can::HaveSessions,
             Can::KeepItems,
-            Can::KeepLine,
+            Can::KeepQueue,
             Can::ShowTtl,
             Can::ShowLeft,
             Can::NameTokenInErrors,
@@ -377,10 +377,10 @@ macro_rules! behaviours {
             items::no_update_of_several_writers_is_lost
             items::a_writer_that_is_killed_stops_nobody_and_loses_nothing
             late_finish::a_finish_counts_under_its_own_grant_alone
-            lines::waiters_of_several_clients_are_served_in_order
-            lines::the_line_of_a_lock_can_be_looked_at
-            lines::a_client_that_gives_up_leaves_the_line
-            lines::a_process_that_dies_in_line_stops_nobody
+            queues::waiters_of_several_clients_are_served_in_order
+            queues::the_queue_of_a_lock_can_be_looked_at
+            queues::a_client_that_gives_up_leaves_the_queue
+            queues::a_process_that_dies_in_the_queue_stops_nobody
             listing::the_held_locks_of_a_prefix_are_listed
             listing::more_locks_than_a_page_are_listed_once_each
             listing::a_prefix_is_taken_literally
@@ -403,7 +403,7 @@ macro_rules! behaviours {
             runs::who_stands_by_learns_that_it_is_done
             runs::who_stands_by_takes_over_when_the_runner_is_gone
             runs::a_run_is_finished_once_and_only_while_it_is_held
-            runs::a_mark_ends_when_it_was_kept_long_enough
+            runs::a_completion_ends_when_it_was_kept_long_enough
             runs::marks_are_shown_and_removed_by_people
             runs::a_plain_lock_does_not_look_at_marks
             runs::bad_settings_of_runs_are_refused_alike_everywhere
@@ -417,7 +417,7 @@ macro_rules! behaviours {
             waiting::a_release_ends_the_wait_of_another_client
             waiting::an_expiry_ends_the_wait_of_another_client
             waiting::waiters_of_a_client_are_served_in_order
-            waiting::a_waiter_that_gives_up_leaves_the_line
+            waiting::a_waiter_that_gives_up_leaves_the_queue
             waiting::many_clients_wait_for_one_lock
         }
     };

@@ -1,9 +1,9 @@
-//! Runs: work that is done once, by the mark that its finish leaves behind.
+//! Runs: work that is done once, by the completion that its finish leaves behind.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leasehold::blocking::{Client, Once, Run, RunRequest};
-use leasehold::{ErrorKind, Mark};
+use leasehold::{Completion, ErrorKind};
 
 use crate::Store;
 use crate::common::{PATIENCE, eventually, ms, paced};
@@ -32,9 +32,9 @@ fn begun(request: RunRequest) -> Run {
 }
 
 #[track_caller]
-fn done(request: RunRequest) -> Mark {
+fn done(request: RunRequest) -> Completion {
     match request.begin().unwrap() {
-        Once::Done(mark) => mark,
+        Once::Done(completion) => completion,
         other => panic!("it is done: {other:?}"),
     }
 }
@@ -47,11 +47,11 @@ pub(crate) fn finished_work_is_not_done_again(store: &Store) {
     run.finish().unwrap();
     assert!(run.remaining().is_zero());
     for client in [&one, &two, &store.client()] {
-        let mark = done(monday(client));
-        assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("one")));
-        assert!(mark.at_unix_ms > 1_700_000_000_000);
-        // Where clients read their own clocks, a mark stands a minute longer.
-        assert!(DAY - PATIENCE < mark.left && mark.left <= DAY + ms(61_000), "{mark:?}");
+        let completion = done(monday(client));
+        assert_eq!((completion.token, completion.owner.as_deref()), (run.token(), Some("one")));
+        assert!(completion.at_unix_ms > 1_700_000_000_000);
+        // Where clients read their own clocks, a completion stands a minute longer.
+        assert!(DAY - PATIENCE < completion.left && completion.left <= DAY + ms(61_000), "{completion:?}");
     }
     assert!(one.inspect("report@monday").unwrap().is_none(), "its lock is free");
 }
@@ -139,7 +139,7 @@ pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
     let broken = begun(monday(&one));
     two.break_lock("report@monday").unwrap().expect("it is held");
     let refused = broken.finish().unwrap_err().kind();
-    // A slow node of a quorum may still have the lock, and now the mark, when the others have freed it.
+    // A slow node of a quorum may still have the lock, and now the completion, when the others have freed it.
     let is_left = store.is_a_quorum() && refused == ErrorKind::FinishUnconfirmed;
     assert!(refused == ErrorKind::Lost || is_left, "{refused:?}");
     let (key, name) = if is_left { ("tuesday", "report@tuesday") } else { ("monday", "report@monday") };
@@ -163,7 +163,7 @@ pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
     begun(one.once("other").cooldown(DAY).wait(PATIENCE)).release().unwrap();
 }
 
-pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
+pub(crate) fn a_completion_ends_when_it_was_kept_long_enough(store: &Store) {
     // Where the clocks of clients decide, a minute is added for their errors.
     if store.can(crate::Can::EndMarksOnTime) {
         let (one, two) = store.two_clients();
@@ -171,11 +171,11 @@ pub(crate) fn a_mark_ends_when_it_was_kept_long_enough(store: &Store) {
         let run = begun(short(&one));
         run.finish().unwrap();
         let mut next = None;
-        eventually("the mark is over", || match short(&two).begin().unwrap() {
+        eventually("the completion is over", || match short(&two).begin().unwrap() {
             Once::Run(run) => next.insert(run).check(ms(0)).is_ok(),
-            Once::Done(mark) => {
-                assert_eq!(mark.token, run.token());
-                assert!(mark.left <= paced(1_000), "{mark:?}");
+            Once::Done(completion) => {
+                assert_eq!(completion.token, run.token());
+                assert!(completion.left <= paced(1_000), "{completion:?}");
                 false
             }
             other => panic!("nobody runs it: {other:?}"),
@@ -196,9 +196,9 @@ pub(crate) fn marks_are_shown_and_removed_by_people(store: &Store) {
     run.finish().unwrap();
     let shown = two.inspect_run("report", key).unwrap();
     assert!(shown.holder.is_none());
-    let mark = shown.done.expect("it is done");
-    assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("one")));
-    assert_eq!(two.forget_run("report", key).unwrap().map(|mark| mark.token), Some(run.token()));
+    let completion = shown.done.expect("it is done");
+    assert_eq!((completion.token, completion.owner.as_deref()), (run.token(), Some("one")));
+    assert_eq!(two.forget_run("report", key).unwrap().map(|completion| completion.token), Some(run.token()));
     // Redis keeps a key for a millisecond at least.
     eventually("it is gone", || one.inspect_run("report", key).unwrap().done.is_none());
     let again = begun(monday(&one));
@@ -211,7 +211,7 @@ pub(crate) fn a_plain_lock_does_not_look_at_marks(store: &Store) {
     let (one, two) = store.two_clients();
     begun(monday(&one)).finish().unwrap();
     let lease = two.lock("report@monday").acquire().unwrap();
-    // Its record takes nothing from the mark.
+    // Its record takes nothing from the completion.
     done(monday(&one));
     lease.release().unwrap();
     done(monday(&one));

@@ -56,7 +56,7 @@ pub(crate) fn an_expiry_ends_the_wait_of_another_client(store: &Store) {
 
 type Asked = Pin<Box<dyn Future<Output = Result<leasehold::Lease, leasehold::Error>> + Send>>;
 
-/// Has a request take its place in the line.
+/// Has a request take its place in the queue.
 fn line_up(request: leasehold::LockRequest) -> Asked {
     let mut asked = request.into_future();
     let polled = asked.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -84,7 +84,7 @@ pub(crate) fn waiters_of_a_client_are_served_in_order(store: &Store) {
     });
 }
 
-pub(crate) fn a_waiter_that_gives_up_leaves_the_line(store: &Store) {
+pub(crate) fn a_waiter_that_gives_up_leaves_the_queue(store: &Store) {
     runtime().block_on(async {
         let client = crate::patient(store.url()).connect(store.url()).await.unwrap();
         let lease = client.lock("job").await.unwrap();

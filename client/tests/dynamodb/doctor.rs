@@ -137,7 +137,8 @@ fn a_real_table_in_order_gets_no_advice_and_no_row() {
     let url = new_table(&server);
     let findings = Client::connect(&url).unwrap().doctor().unwrap();
     assert!(findings.iter().all(|one| one.severity == Severity::Good && one.advice.is_empty()), "{findings:?}");
-    for check in ["way", "keys", "identity", "table", "billing", "replicas", "expiry", "rights", "marks", "clock"] {
+    for check in ["way", "keys", "identity", "table", "billing", "replicas", "expiry", "rights", "completions", "clock"]
+    {
         one(&findings, &format!("dynamodb.{check}"));
     }
     assert!(one(&findings, "dynamodb.keys").what.contains("the environment"));
@@ -293,11 +294,11 @@ fn a_foreign_row_with_a_name_of_a_run_is_reported() {
     let server = server();
     let url = new_table(&server);
     let client = Client::connect(&url).unwrap();
-    let marks = || one(&client.doctor().unwrap(), "dynamodb.marks").clone();
+    let completions = || one(&client.doctor().unwrap(), "dynamodb.completions").clone();
     let Once::Run(run) = client.once("report").key("monday").begin().unwrap() else { panic!("it is to be done") };
     run.finish().unwrap();
     client.lock("plain").acquire().unwrap().release().unwrap();
-    let ours = marks();
+    let ours = completions();
     assert!(ours.severity == Severity::Good && ours.what.contains("of 2 rows, none"), "{ours:?}");
 
     let java = |name: &str| {
@@ -311,12 +312,12 @@ fn a_foreign_row_with_a_name_of_a_run_is_reported() {
         );
     };
     java("others");
-    let beside = marks();
+    let beside = completions();
     assert!(beside.severity == Severity::Good && beside.what.contains("of 3 rows, 1 were last written"), "{beside:?}");
     // As Java's client takes a released row.
     java("report@monday");
-    assert!(client.inspect_run("report", Some("monday")).unwrap().done.is_none(), "the mark is gone");
-    let wiped = marks();
+    assert!(client.inspect_run("report", Some("monday")).unwrap().done.is_none(), "the completion is gone");
+    let wiped = completions();
     assert_eq!(wiped.severity, Severity::Warning);
     assert!(wiped.what.contains("\"report@monday\"") && wiped.advice.contains("NAME@KEY"), "{wiped:?}");
 }
@@ -324,6 +325,10 @@ fn a_foreign_row_with_a_name_of_a_run_is_reported() {
 #[test]
 fn rows_that_may_not_be_looked_through_are_no_finding() {
     const SCAN: &[(&str, &str, &str)] = &[("Scan", "AccessDeniedException", "User: worker is not authorized")];
-    let marks = one(&Aws::start(&Oddities { failing: SCAN, ..Oddities::default() }).doctor(), "dynamodb.marks").clone();
-    assert!(marks.severity == Severity::Good && marks.what.contains("dynamodb:Scan is not allowed"), "{marks:?}");
+    let completions =
+        one(&Aws::start(&Oddities { failing: SCAN, ..Oddities::default() }).doctor(), "dynamodb.completions").clone();
+    assert!(
+        completions.severity == Severity::Good && completions.what.contains("dynamodb:Scan is not allowed"),
+        "{completions:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Runs on DynamoDB: answers to the write of a mark that never come, and rows that say nonsense.
+//! Runs on DynamoDB: answers to the write of a completion that never come, and rows that say nonsense.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use leasehold_servers::dynamodb::Server;
 use leasehold_servers::proxy::{Proxy, Request};
 use serde_json::json;
 
-/// Occurs only in the write of a mark.
+/// Occurs only in the write of a completion.
 const FINISH: &str = "#mt = :mt";
 
 struct Rig {
@@ -62,8 +62,8 @@ fn a_finish_whose_answer_is_lost_is_confirmed_by_repetition() {
         run.finish().unwrap();
         assert_eq!(lost.hits(), 1, "{key}");
         assert!(!is_held(&row(&rig.server, &rig.url, &format!("job@{key}"))), "{key}");
-        let Once::Done(mark) = rig.asked(key, Duration::ZERO) else { panic!("{key}: it is done") };
-        assert_eq!(mark.token, run.token(), "{key}");
+        let Once::Done(completion) = rig.asked(key, Duration::ZERO) else { panic!("{key}: it is done") };
+        assert_eq!(completion.token, run.token(), "{key}");
     }
 }
 
@@ -85,14 +85,14 @@ fn a_finish_without_any_answer_is_unconfirmed_whether_the_mark_stands_or_not() {
     next.finish().unwrap();
 }
 
-/// DynamoDB removes a row some time after this, and the mark with it.
+/// DynamoDB removes a row some time after this, and the completion with it.
 #[track_caller]
 fn end(rig: &Rig) -> u64 {
     attribute(&row(&rig.server, &rig.url, "job@monday"), "expires").parse().unwrap()
 }
 
 #[test]
-fn nothing_brings_forward_the_end_of_a_row_with_a_mark() {
+fn nothing_brings_forward_the_end_of_a_row_with_a_completion() {
     let mut rig = Rig::new();
     let with = |url: &str| Client::connect(format!("{url}&expires=expires")).unwrap();
     (rig.client, rig.other) = (with(&rig.url), with(&rig.url));
@@ -125,7 +125,7 @@ fn nothing_brings_forward_the_end_of_a_row_with_a_mark() {
     rig.other.release_if("job@monday", lease.token().into()).unwrap();
     stands("a release by another");
     drop(lease);
-    // One that is done again has the end of its own mark.
+    // One that is done again has the end of its own completion.
     let Once::Run(again) = rig.other.once("job").key("monday").even_if_done().begin().unwrap() else { panic!() };
     assert_eq!(end(&rig), kept, "an acquire of a run");
     again.release().unwrap();
@@ -140,7 +140,7 @@ fn nothing_brings_forward_the_end_of_a_row_with_a_mark() {
 }
 
 #[test]
-fn a_mark_that_makes_no_sense_is_never_taken_for_none() {
+fn a_completion_that_makes_no_sense_is_never_taken_for_none() {
     let rig = Rig::new();
     rig.run("monday", ms(20_000)).finish().unwrap();
     let good = row(&rig.server, &rig.url, "job@monday");

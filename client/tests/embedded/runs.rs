@@ -37,13 +37,13 @@ fn a_run_awaited_is_done_once() {
         let standing_by = other.once("job").key("monday").wait(PATIENCE).into_future();
         let (answer, finished) = tokio::join!(standing_by, run.finish());
         finished.unwrap();
-        let Once::Done(mark) = answer.unwrap() else { panic!("it is done") };
-        assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("one")));
-        assert!(mark.to_string().starts_with(&format!("by one, token {}, ", run.token())), "{mark}");
+        let Once::Done(completion) = answer.unwrap() else { panic!("it is done") };
+        assert_eq!((completion.token, completion.owner.as_deref()), (run.token(), Some("one")));
+        assert!(completion.to_string().starts_with(&format!("by one, token {}, ", run.token())), "{completion}");
         assert_eq!(run.finish().await.unwrap_err().kind(), ErrorKind::NotOwned);
 
         let seen = other.inspect_run("job", Some("monday")).await.unwrap();
-        assert_eq!((seen.holder, seen.done.map(|mark| mark.token)), (None, Some(run.token())));
+        assert_eq!((seen.holder, seen.done.map(|completion| completion.token)), (None, Some(run.token())));
         assert!(other.forget_run("job", Some("monday")).await.unwrap().is_some());
         assert!(other.forget_run("job", Some("monday")).await.unwrap().is_none());
         begun(client.once("job").key("monday")).await.release().await.unwrap();
@@ -61,10 +61,10 @@ fn a_run_that_asks_for_no_mark_replaces_it() {
         assert!(run.token() > finished.token());
         assert!(matches!(again().await.unwrap(), Once::Running(_)), "one at a time");
         run.finish().await.unwrap();
-        let Once::Done(mark) = client.once("job").key("monday").await.unwrap() else { panic!("it is done") };
-        assert_eq!((mark.token, mark.owner.as_deref()), (run.token(), Some("again")));
+        let Once::Done(completion) = client.once("job").key("monday").await.unwrap() else { panic!("it is done") };
+        assert_eq!((completion.token, completion.owner.as_deref()), (run.token(), Some("again")));
         begun(again()).await.release().await.unwrap();
-        assert!(matches!(client.once("job").key("monday").await.unwrap(), Once::Done(_)), "the mark stands");
+        assert!(matches!(client.once("job").key("monday").await.unwrap(), Once::Done(_)), "the completion stands");
         begun(again().keep(Duration::ZERO)).await.finish().await.unwrap();
         begun(client.once("job").key("monday").wait(PATIENCE)).await.release().await.unwrap();
     });
@@ -143,7 +143,7 @@ fn a_runner_that_is_killed_before_its_finish_is_replaced_and_after_it_is_not() {
         let answer = client.once("job").key("monday").wait(PATIENCE).begin().unwrap();
         match answer {
             blocking::Once::Run(run) => assert!(!finishes && run.token() > token),
-            blocking::Once::Done(mark) => assert!(finishes && mark.token == token),
+            blocking::Once::Done(completion) => assert!(finishes && completion.token == token),
             other => panic!("{other:?}"),
         }
     }
@@ -196,15 +196,15 @@ fn periods_follow_the_clock_of_this_machine() {
 }
 
 #[test]
-fn the_mark_of_a_period_outlasts_it() {
+fn the_completion_of_a_period_outlasts_it() {
     const DAY: Duration = Duration::from_secs(86_400);
     let client = blocking::Client::connect("memory:").unwrap();
     for (days, kept) in [(1, 7), (7, 14), (30, 60), (36_500, 36_500)] {
         let every = || client.once(format!("in {days}")).every(DAY * days);
         let blocking::Once::Run(run) = every().begin().unwrap() else { panic!("it is to be done") };
         run.finish().unwrap();
-        let blocking::Once::Done(mark) = every().begin().unwrap() else { panic!("it is done") };
-        assert!(DAY * kept - PATIENCE < mark.left && mark.left <= DAY * kept, "{days}: {mark:?}");
+        let blocking::Once::Done(completion) = every().begin().unwrap() else { panic!("it is done") };
+        assert!(DAY * kept - PATIENCE < completion.left && completion.left <= DAY * kept, "{days}: {completion:?}");
     }
 }
 

@@ -7,14 +7,14 @@ mod common;
 
 mod access;
 mod callers;
+mod completion_in;
 mod doctor;
 mod durable;
 mod failover;
 mod faults;
 mod items;
-mod line;
-mod line_by_hand;
-mod mark_in;
+mod queue;
+mod queue_by_hand;
 mod quorum;
 mod replies_lost;
 mod rows;

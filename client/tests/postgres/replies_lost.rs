@@ -60,7 +60,7 @@ fn a_release_whose_answer_is_lost_is_a_release() {
 }
 
 #[test]
-fn a_finish_whose_answer_is_lost_leaves_one_mark() {
+fn a_finish_whose_answer_is_lost_leaves_one_completion() {
     let rig = Rig::new();
     for loss in Loss::ALL {
         let name = format!("{loss:?}");

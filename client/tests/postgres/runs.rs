@@ -61,7 +61,7 @@ fn a_process_that_is_killed_during_its_finish_leaves_a_mark_or_the_work() {
         finisher.kill();
         finisher.wait();
         match rig.client().once("job").key("monday").ttl(ms(3_000)).wait(PATIENCE).begin().unwrap() {
-            Once::Done(mark) if is_carried_out => assert_eq!(mark.token, token),
+            Once::Done(completion) if is_carried_out => assert_eq!(completion.token, token),
             Once::Run(next) if !is_carried_out => assert!(next.token() > token),
             other => panic!("carried out: {is_carried_out}, and then {other:?}"),
         }

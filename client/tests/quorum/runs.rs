@@ -1,4 +1,4 @@
-//! Runs on a quorum: nodes that are away at the finish, and nodes that have forgotten marks.
+//! Runs on a quorum: nodes that are away at the finish, and nodes that have forgotten completions.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ fn begun(request: RunRequest) -> Run {
 #[track_caller]
 fn is_done(request: RunRequest, token: u64) {
     match request.wait(PATIENCE).begin().unwrap() {
-        Once::Done(mark) => assert_eq!(mark.token, token),
+        Once::Done(completion) => assert_eq!(completion.token, token),
         other => panic!("it is done: {other:?}"),
     }
 }
@@ -56,10 +56,10 @@ fn a_finish_that_only_a_minority_takes_is_unconfirmed() {
     let error = run.finish().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::FinishUnconfirmed, "{error}");
     nodes.proxies.iter().for_each(|proxy| proxy.pass());
-    // One node has the mark: it may be done again or not, and then never a third time.
+    // One node has the completion: it may be done again or not, and then never a third time.
     let other = nodes.connect_directly();
     match on(&other, "monday").wait(PATIENCE).begin().unwrap() {
-        Once::Done(mark) => assert_eq!(mark.token, run.token()),
+        Once::Done(completion) => assert_eq!(completion.token, run.token()),
         Once::Run(next) => {
             assert!(next.token() > run.token());
             next.finish().unwrap();
@@ -89,7 +89,7 @@ fn a_node_that_was_wiped_after_the_finish_lets_nothing_be_done_again() {
     let run = begun(on(&client, "monday"));
     run.finish().unwrap();
     for server in &nodes.servers {
-        eventually("each node has the mark", || {
+        eventually("each node has the completion", || {
             server.command(&["EXISTS", "{job@monday}\u{1f}done of name"]).integer() == 1
         });
     }
@@ -99,7 +99,10 @@ fn a_node_that_was_wiped_after_the_finish_lets_nothing_be_done_again() {
     nodes.servers[2].stop_process();
     is_done(on(&other, "monday"), run.token());
     nodes.servers[2].continue_process();
-    assert_eq!(other.inspect_run("job", Some("monday")).unwrap().done.map(|mark| mark.token), Some(run.token()));
+    assert_eq!(
+        other.inspect_run("job", Some("monday")).unwrap().done.map(|completion| completion.token),
+        Some(run.token())
+    );
     begun(on(&other, "tuesday")).finish().unwrap();
 }
 
@@ -123,7 +126,7 @@ fn more_losses_than_a_minority_block_runs_until_an_operator_vouches() {
     for wait in [Duration::ZERO, MAX_TTL] {
         let error = on(&other, "tuesday").wait(wait).begin().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
-        assert!(error.to_string().contains("may have lost marks"), "{error}");
+        assert!(error.to_string().contains("may have lost completions"), "{error}");
         assert!(error.to_string().contains("leasehold once --trust-quorum"), "{error}");
     }
     let findings = client.doctor().unwrap();
@@ -138,30 +141,34 @@ fn more_losses_than_a_minority_block_runs_until_an_operator_vouches() {
 }
 
 #[test]
-fn a_mark_is_forgotten_by_all_nodes() {
+fn a_completion_is_forgotten_by_all_nodes() {
     let nodes = Nodes::start(3);
     let (client, other) = (nodes.create(), nodes.connect_directly());
     let run = begun(on(&client, "monday"));
     run.finish().unwrap();
-    assert_eq!(other.forget_run("job", Some("monday")).unwrap().map(|mark| mark.token), Some(run.token()));
+    assert_eq!(other.forget_run("job", Some("monday")).unwrap().map(|completion| completion.token), Some(run.token()));
     eventually("no node shows it", || other.inspect_run("job", Some("monday")).unwrap().done.is_none());
     assert!(begun(on(&client, "monday")).token() > run.token());
 
     let tuesday = begun(on(&client, "tuesday"));
     tuesday.finish().unwrap();
-    let has_mark = |server: &Server| server.command(&["EXISTS", "{job@tuesday}\u{1f}done of name"]).integer() == 1;
-    eventually("each node has the mark", || nodes.servers.iter().all(has_mark));
+    let has_completion =
+        |server: &Server| server.command(&["EXISTS", "{job@tuesday}\u{1f}done of name"]).integer() == 1;
+    eventually("each node has the completion", || nodes.servers.iter().all(has_completion));
     // This node takes no part: somebody else's record is there.
     nodes.servers[2].command(&["SET", "job@tuesday", &format!("{}@other;1", "0".repeat(32))]);
     let error = other.forget_run("job", Some("tuesday")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     assert!(error.to_string().contains("forget it again"), "{error}");
     let name = |node: usize| format!("127.0.0.1:{}/0", nodes.servers[node].port());
-    assert!(error.to_string().contains(&format!("{}: it has kept the mark", name(2))), "{error}");
+    assert!(error.to_string().contains(&format!("{}: it has kept the completion", name(2))), "{error}");
     assert!(!error.to_string().contains(&name(0)), "{error}");
-    assert!(has_mark(&nodes.servers[2]) && !has_mark(&nodes.servers[0]));
+    assert!(has_completion(&nodes.servers[2]) && !has_completion(&nodes.servers[0]));
     nodes.servers[2].command(&["DEL", "job@tuesday"]);
-    assert_eq!(other.forget_run("job", Some("tuesday")).unwrap().map(|mark| mark.token), Some(tuesday.token()));
+    assert_eq!(
+        other.forget_run("job", Some("tuesday")).unwrap().map(|completion| completion.token),
+        Some(tuesday.token())
+    );
     assert!(begun(on(&client, "tuesday")).token() > tuesday.token());
 
     let thursday = begun(on(&client, "thursday"));

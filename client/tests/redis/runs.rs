@@ -49,8 +49,8 @@ fn a_finish_whose_answer_is_lost_is_confirmed_by_repetition() {
         run.finish().unwrap();
         assert_eq!(lost.hits(), 1, "{name}");
         assert!(!is_taken(&rig.server, "job@monday"), "{name}");
-        let Once::Done(mark) = rig.asked(Duration::ZERO) else { panic!("{name}: it is done") };
-        assert_eq!(mark.token, run.token(), "{name}");
+        let Once::Done(completion) = rig.asked(Duration::ZERO) else { panic!("{name}: it is done") };
+        assert_eq!(completion.token, run.token(), "{name}");
     }
 }
 
@@ -102,12 +102,12 @@ fn a_full_server_still_takes_the_mark_of_finished_work() {
     let error = client.once("job").key("tuesday").begin().unwrap_err();
     assert!(error.kind() == ErrorKind::StoreUnavailable && error.to_string().contains("maxmemory"), "{error}");
     assert!(!server.command(&["CONFIG", "SET", "maxmemory", "0"]).is_error());
-    let Once::Done(mark) = client.once("job").key("monday").begin().unwrap() else { panic!("it is done") };
-    assert_eq!(mark.token, run.token());
+    let Once::Done(completion) = client.once("job").key("monday").begin().unwrap() else { panic!("it is done") };
+    assert_eq!(completion.token, run.token());
 }
 
 #[test]
-fn the_mark_is_a_key_beside_the_lock_that_expires_with_it() {
+fn the_completion_is_a_key_beside_the_lock_that_expires_with_it() {
     let server = Server::start();
     let client = Client::connect(server.url()).unwrap();
     let run = begun(client.once("job").key("monday").owner("one").keep(ms(3_600_000)));
@@ -119,7 +119,7 @@ fn the_mark_is_a_key_beside_the_lock_that_expires_with_it() {
     assert!(kept == -1 || kept >= left, "the counter outlives it: {kept}");
     server.command(&["DEL", key]);
     assert!(begun(client.once("job").key("monday")).token() > run.token());
-    // What is no mark is never taken for none.
+    // What is no completion is never taken for none.
     server.command(&["SET", key, "nonsense"]);
     let error = client.once("job").key("monday").wait(PATIENCE).begin().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");

@@ -110,8 +110,8 @@ fn a_name_and_the_same_in_braces_share_neither_counter_nor_line() {
             scope.spawn(move || other.lock(name).wait(PATIENCE).acquire().unwrap())
         };
         let (one, two) = (waits("x"), waits("{x}"));
-        let waiting = |line| server.command(&["ZCARD", line]).integer();
-        eventually("both stand in line", || ["{x}\x1fline of name", "{x}\x1fline"].map(waiting) == [1, 1]);
+        let waiting = |queue| server.command(&["ZCARD", queue]).integer();
+        eventually("both stand in the queue", || ["{x}\x1fline of name", "{x}\x1fline"].map(waiting) == [1, 1]);
         braced.release().unwrap();
         assert!(two.join().unwrap().token() < HIGH);
         assert_eq!(waiting("{x}\x1fline of name"), 1, "the other waits still");

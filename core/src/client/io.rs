@@ -164,7 +164,7 @@ pub enum Error {
         #[cfg_attr(feature = "serde", serde(rename = "max_ttl_ns", with = "crate::json::nanos"))]
         max_ttl: Duration,
     },
-    /// The mark would stand for longer than the quorum allows.
+    /// The completion would stand for longer than the quorum allows.
     AboveMaxKeep {
         /// The time that was asked for.
         #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
@@ -198,12 +198,14 @@ impl fmt::Display for Error {
             ),
             Self::AboveMaxKeep { keep, max_keep } => write!(
                 f,
-                "the mark would stand for {}, the most in a quorum is {}, since a node that has lost its data is in doubt \
-                 about marks for so long: make keep, cooldown or the period shorter",
+                "the completion would stand for {}, the most in a quorum is {}, since a node that has lost its data is in doubt \
+                 about completions for so long: make keep, cooldown or the period shorter",
                 Span(*keep),
                 Span(*max_keep)
             ),
-            Self::NotARun => f.write_str("this is a plain lock, which has no mark; release it, or acquire it as a run"),
+            Self::NotARun => {
+                f.write_str("this is a plain lock, which has no completion; release it, or acquire it as a run")
+            }
             Self::Closed => f.write_str("the client is closed: connect again"),
         }
     }

@@ -16,8 +16,8 @@ pub(super) struct Lock {
     pub(super) generation: u64,
     pub(super) resource: Resource,
     pub(super) options: LockOptions,
-    /// It may have a place in the line of its store.
-    pub(super) in_line: bool,
+    /// It may have a place in the queue of its store.
+    pub(super) in_queue: bool,
     pub(super) machine: Machine,
     pub(super) timer: Entry,
     pub(super) start: Entry,
@@ -74,7 +74,7 @@ impl Locks {
         self.next_generation += 1;
         self.by_id.insert(id, place);
         *self.places.get_mut(place.0 as usize)? =
-            Some(Lock { id, generation, resource, options, in_line: false, machine, timer: None, start: None });
+            Some(Lock { id, generation, resource, options, in_queue: false, machine, timer: None, start: None });
         Some(place)
     }
 

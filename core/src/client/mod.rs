@@ -2,8 +2,8 @@
 
 mod env;
 mod io;
-mod line;
 mod locks;
+mod queue;
 mod run;
 mod sightings;
 
@@ -14,8 +14,8 @@ use core::time::Duration;
 
 use env::Env;
 pub use io::{Error, Input, Output, Stats, Transmit};
-pub use line::Departure;
 use locks::{Lock, Locks, Place};
+pub use queue::Departure;
 
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum};
 use crate::event::{Event, Failure};
@@ -226,8 +226,8 @@ impl Client {
         Ok(())
     }
 
-    /// Finishes a run: the store writes the mark that the work is done and frees the resource, at once. It ends with
-    /// [`Event::Finished`], or with [`Event::Lost`] if the record was not ours any more and no mark was written.
+    /// Finishes a run: the store writes the completion that the work is done and frees the resource, at once. It ends with
+    /// [`Event::Finished`], or with [`Event::Lost`] if the record was not ours any more and no completion was written.
     ///
     /// # Errors
     /// [`Error::NotARun`]; [`Error::UnknownLock`], also when the lease was lost or released before, or is not held yet.

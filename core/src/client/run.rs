@@ -127,12 +127,12 @@ impl Client {
         for send in out.sends.drain(..) {
             renewed |= matches!(send.op, Op::Renew(_));
             if let Op::Acquire(acquire) = &send.op {
-                // It stands in line no more: what it left there would be told of turns, and let them pass.
-                if state.in_line && !acquire.in_line {
+                // It stands in the queue no more: what it left there would be told of turns, and let them pass.
+                if state.in_queue && !acquire.in_queue {
                     let (node, resource) = (send.node, state.resource.clone());
                     self.departures.push_back(Departure { node, resource, lock });
                 }
-                state.in_line = acquire.in_line;
+                state.in_queue = acquire.in_queue;
             }
             self.sends.push_back(Queued { target, lock, resource: state.resource.clone(), send });
         }

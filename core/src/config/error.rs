@@ -55,9 +55,9 @@ pub enum ConfigError {
         /// The largest allowed.
         max: Duration,
     },
-    /// A mark of finished work that would end before the lease of its run.
+    /// A completion of finished work that would end before the lease of its run.
     KeepBelowTtl {
-        /// How long the mark would stand.
+        /// How long the completion would stand.
         keep: Duration,
         /// The ttl of the lease.
         ttl: Duration,
@@ -107,7 +107,7 @@ impl fmt::Display for ConfigError {
             }
             Self::KeepBelowTtl { keep, ttl } => write!(
                 f,
-                "the mark would stand for {}, less than the ttl of {}: make keep or cooldown longer, or the ttl shorter",
+                "the completion would stand for {}, less than the ttl of {}: make keep or cooldown longer, or the ttl shorter",
                 Span(*keep),
                 Span(*ttl)
             ),

@@ -123,8 +123,8 @@ impl Quorum {
         self.max_ttl
     }
 
-    /// The longest that a mark of finished work may stand: a node that has lost its data may have lost a mark, and is in doubt
-    /// about marks for so long.
+    /// The longest that a completion of finished work may stand: a node that has lost its data may have lost a completion, and is in doubt
+    /// about completions for so long.
     pub const fn max_keep(&self) -> Duration {
         RETENTION
     }
@@ -161,7 +161,7 @@ pub struct Config {
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     quorum: Option<Quorum>,
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
-    lines: bool,
+    queues: bool,
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     session: Option<SessionLabel>,
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
@@ -191,23 +191,23 @@ impl Config {
             drift: Drift::default(),
             request_timeout: Self::REQUEST_TIMEOUT,
             limits: Limits::default(),
-            lines: false,
+            queues: false,
             session: None,
             observed: Vec::new(),
         })
     }
 
-    /// Has waiters stand in the line of a single store: their acquires say so
-    /// ([`in_line`](crate::op::Acquire::in_line)), and [`Client::next_departure`](crate::Client::next_departure) tells who
-    /// leaves. A quorum has no line: a reservation on a minority would be a deadlock.
+    /// Has waiters stand in the queue of a single store: their acquires say so
+    /// ([`in_queue`](crate::op::Acquire::in_queue)), and [`Client::next_departure`](crate::Client::next_departure) tells who
+    /// leaves. A quorum has no queue: a reservation on a minority would be a deadlock.
     #[must_use]
-    pub fn with_lines(self, lines: bool) -> Self {
-        Self { lines: lines && self.nodes.len() == 1, ..self }
+    pub fn with_queues(self, queues: bool) -> Self {
+        Self { queues: queues && self.nodes.len() == 1, ..self }
     }
 
-    /// True if waiters stand in line.
-    pub const fn lines(&self) -> bool {
-        self.lines
+    /// True if waiters stand in the queue.
+    pub const fn queues(&self) -> bool {
+        self.queues
     }
 
     /// Has all leases of the client belong to one session of this name. The session itself is named by the client's seed.

@@ -49,18 +49,18 @@ pub struct LockOptions {
     pub(crate) tries_first: bool,
 }
 
-/// The options of a run: an acquisition that is refused where a mark says that the work is done.
+/// The options of a run: an acquisition that is refused where a completion says that the work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RunOptions {
-    /// How long the mark of a finished run stands: at least the ttl, at most [`MAX_KEEP`], 7 days by default. Zero, which goes
-    /// with `even_if_done`, removes the mark that stands, in Redis within a few ms.
+    /// How long the completion of a finished run stands: at least the ttl, at most [`MAX_KEEP`], 7 days by default. Zero, which goes
+    /// with `even_if_done`, removes the completion that stands, in Redis within a few ms.
     #[cfg_attr(feature = "serde", serde(rename = "keep_ns", with = "crate::json::nanos"))]
     pub keep: Duration,
-    /// An operator's word that no mark was lost: nodes of a quorum that have lost their data count all the same.
+    /// An operator's word that no completion was lost: nodes of a quorum that have lost their data count all the same.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub trust_quorum: bool,
-    /// Runs although a mark may say that the work is done.
+    /// Runs although a completion may say that the work is done.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub even_if_done: bool,
 }
@@ -117,12 +117,12 @@ impl LockOptions {
         self.run
     }
 
-    /// True if the acquisition waits in line from its first attempt on, where the store keeps one.
+    /// True if the acquisition waits in the queue from its first attempt on, where the store keeps one.
     pub const fn fair(&self) -> bool {
         !self.tries_first
     }
 
-    /// Returns true if the acquisition is refused where a mark stands.
+    /// Returns true if the acquisition is refused where a completion stands.
     pub(crate) fn is_unless_done(&self) -> bool {
         self.run.is_some_and(|run| !run.even_if_done)
     }
@@ -228,15 +228,15 @@ impl LockOptionsBuilder {
         self
     }
 
-    /// Makes it a run: refused where a mark says that the work is done. A plain lock by default.
+    /// Makes it a run: refused where a completion says that the work is done. A plain lock by default.
     #[must_use]
     pub fn run(mut self, run: RunOptions) -> Self {
         self.run = Some(run);
         self
     }
 
-    /// Waits in line from the first attempt on, where the store keeps one. The default; without it, the acquisition tries
-    /// once, takes no place at that, and waits in line only then.
+    /// Waits in the queue from the first attempt on, where the store keeps one. The default; without it, the acquisition tries
+    /// once, takes no place at that, and waits in the queue only then.
     #[must_use]
     pub fn fair(mut self, fair: bool) -> Self {
         self.tries_first = !fair;
@@ -245,7 +245,7 @@ impl LockOptionsBuilder {
 
     /// # Errors
     /// A ttl outside its bounds, a renewal interval of 0 or above half the ttl, a lock delay above 24 h, a `max_hold`
-    /// below the ttl, an owner or data above its bound, marks kept for less than the ttl or more than 100 years.
+    /// below the ttl, an owner or data above its bound, completions kept for less than the ttl or more than 100 years.
     pub fn build(self) -> Result<LockOptions, ConfigError> {
         let ttl = self.ttl.map_or(Ok(Ttl::default()), Ttl::new)?;
         at_most("lock_delay", self.lock_delay, Ttl::MAX)?;

@@ -41,7 +41,7 @@ impl Default for Ttl {
 /// The largest `ttl + lock_delay` that a record may carry; one above it was not written by an honest client.
 pub const MAX_RECORD_TTL: Duration = Duration::from_secs(48 * 3600);
 
-/// The longest that a mark of finished work may stand: 100 years.
+/// The longest that a completion of finished work may stand: 100 years.
 pub const MAX_KEEP: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How far the rate of a clock may be off, in parts per million: 100 to 100,000, by default 10,000 (1%).

@@ -15,10 +15,10 @@ use crate::lease::{
     Acquisition, BlockReason, Ctx, Input, Machine, Releasing, Row, Step, Waiting, counted, misfit, node_ids,
     unknown_send,
 };
-use crate::line::Reserved;
 use crate::one_or_many::OneOrMany;
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
 use crate::prf::{Domain, Entropy, nonce};
+use crate::queue::Reserved;
 use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
 use crate::time::{Monotonic, deadline_of, fraction_of};
 
@@ -131,8 +131,8 @@ impl Acquiring {
             (None, _) => {
                 node.sends.push(seq, ctx.now.monotonic);
                 let acquire = ctx.acquire(node.id, self.nonce, seq, self.floor, self.known_losses[at]);
-                let in_line = self.acquisition.stands_in_line(ctx);
-                Op::Acquire(Box::new(Acquire { in_line, ..acquire }))
+                let in_queue = self.acquisition.stands_in_queue(ctx);
+                Op::Acquire(Box::new(Acquire { in_queue, ..acquire }))
             }
         };
         node.tries += 1;
@@ -181,8 +181,8 @@ impl Acquiring {
                 // Worth nothing as a vote, perhaps; a finish marks the node all the same.
                 node.counter = Some(counter);
                 ctx.note_vote(node.id, Some(stamp));
-                if asks_for_marks(ctx) {
-                    self.granted_for_nothing(at, BlockReason::MarksInDoubt);
+                if asks_for_completions(ctx) {
+                    self.granted_for_nothing(at, BlockReason::CompletionsInDoubt);
                     return self.count(ctx);
                 }
                 // An attempt that did not know of the loss may have heard from other nodes before the loss was over.
@@ -215,12 +215,12 @@ impl Acquiring {
         refusal: Refusal,
         ctx: &mut Ctx<'_>,
     ) -> Step {
-        if let Refusal::Done(mark) = refusal {
-            // Any node's mark shows that the work was done, whatever the others have seen of it.
+        if let Refusal::Done(completion) = refusal {
+            // Any node's completion shows that the work was done, whatever the others have seen of it.
             self.nodes[at].sends.settle(seq);
             ctx.note_vote(self.nodes[at].id, None);
             self.release_in_background(ctx);
-            return (Acquisition::done(mark, ctx), Some(Row::AcquiringDone));
+            return (Acquisition::done(completion, ctx), Some(Row::AcquiringDone));
         }
         if let Refusal::Conflict(Seen { holding: Some(holding), .. }) = &refusal
             && holding.is_of(&self.nonce)
@@ -258,8 +258,11 @@ impl Acquiring {
             }
             // A node in doubt shows no counter.
             (Some(_), None) if ctx.config.quorum().is_some() => {
-                let marks = asks_for_marks(ctx);
-                self.granted_for_nothing(at, if marks { BlockReason::MarksInDoubt } else { BlockReason::InDoubt });
+                let completions = asks_for_completions(ctx);
+                self.granted_for_nothing(
+                    at,
+                    if completions { BlockReason::CompletionsInDoubt } else { BlockReason::InDoubt },
+                );
             }
             (Some(_), None) | (None, _) => {
                 return self.unknown(at, unknown_send(), ctx);
@@ -476,8 +479,8 @@ impl Acquiring {
     }
 }
 
-/// Returns true if the votes of nodes that may have lost marks are worth nothing.
-fn asks_for_marks(ctx: &Ctx<'_>) -> bool {
+/// Returns true if the votes of nodes that may have lost completions are worth nothing.
+fn asks_for_completions(ctx: &Ctx<'_>) -> bool {
     ctx.options.is_unless_done() && !ctx.options.run.is_some_and(|run| run.trust_quorum)
 }
 

@@ -10,9 +10,9 @@ use crate::ids::{NodeId, Seq};
 use crate::lease::waiting::{self, NodeWait};
 use crate::lease::watched::Watched;
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
-use crate::line::Reserved;
-use crate::op::{Denial, Fault, Holder, Holding, Mark, Refusal, Seen};
+use crate::op::{Completion, Denial, Fault, Holder, Holding, Refusal, Seen};
 use crate::prf::Domain;
+use crate::queue::Reserved;
 use crate::quorum::majority;
 use crate::time::{Monotonic, Now, after_reservation, fraction_of, look_again};
 use crate::view::View;
@@ -31,8 +31,8 @@ pub(crate) enum BlockReason {
     Abstains(Duration),
     /// It votes, but its vote counts only from the next attempt on.
     InDoubt,
-    /// It votes, but may have lost marks of finished work, which the run asks for.
-    MarksInDoubt,
+    /// It votes, but may have lost completions of finished work, which the run asks for.
+    CompletionsInDoubt,
     Denied(Denial),
 }
 
@@ -60,7 +60,7 @@ impl BlockReason {
         match self {
             Self::Denied(_) => (7, Duration::ZERO),
             Self::Busy(_) => (6, Duration::ZERO),
-            Self::MarksInDoubt => (5, Duration::ZERO),
+            Self::CompletionsInDoubt => (5, Duration::ZERO),
             Self::Throttled(_) => (4, Duration::ZERO),
             Self::Credentials(_) => (3, Duration::ZERO),
             Self::Unavailable(_) => (2, Duration::ZERO),
@@ -74,7 +74,7 @@ impl BlockReason {
     fn is_out_of_order(&self) -> bool {
         match self {
             Self::Denied(_) | Self::Throttled(_) | Self::Credentials(_) | Self::Unavailable(_) => true,
-            Self::Busy(_) | Self::MarksInDoubt | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
+            Self::Busy(_) | Self::CompletionsInDoubt | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
         }
     }
 
@@ -118,7 +118,7 @@ impl NodeReply {
                 | BlockReason::Credentials(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
-                | BlockReason::MarksInDoubt
+                | BlockReason::CompletionsInDoubt
                 | BlockReason::Denied(_),
             )
             | None => self.is_ours.then(Seen::default),
@@ -149,7 +149,7 @@ impl From<Option<&BlockReason>> for NodeHealth {
                 | BlockReason::Unavailable(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
-                | BlockReason::MarksInDoubt
+                | BlockReason::CompletionsInDoubt
                 | BlockReason::Denied(_),
             ) => Self::Unusable,
             None => Self::NoRefusal,
@@ -173,7 +173,7 @@ pub(crate) struct Acquisition {
     next_seq: u32,
     block_reason: Option<BlockReason>,
     contended: bool,
-    /// The last attempt has a place in the line of waiters.
+    /// The last attempt has a place in the queue of waiters.
     pub(crate) has_place: bool,
     /// The reservation for another that the last attempt met.
     pub(crate) reserved: Option<Reserved>,
@@ -243,14 +243,14 @@ impl Acquisition {
         (self.wait.is_for_nobody() && self.watched.is_none()) || self.is_past_wait(now)
     }
 
-    /// Returns true if the attempt takes a place in the line of waiters. Runs stand by: a finish tells all of them.
+    /// Returns true if the attempt takes a place in the queue of waiters. Runs stand by: a finish tells all of them.
     ///
-    /// Other libraries know no line. Where one was seen to hold the lock, the client stays out of it for a while: a lock that
+    /// Other libraries know no queue. Where one was seen to hold the lock, the client stays out of it for a while: a lock that
     /// passes from hand to hand is never free for those who only poll.
-    pub(crate) fn stands_in_line(&self, ctx: &Ctx<'_>) -> bool {
+    pub(crate) fn stands_in_queue(&self, ctx: &Ctx<'_>) -> bool {
         let is_shared = ctx.observations.is_shared(ctx.resource, ctx.now.monotonic);
         let waits = !self.wait.is_for_nobody() && ctx.options.run().is_none();
-        ctx.config.lines() && waits && !is_shared && (ctx.options.fair() || self.attempt > 1)
+        ctx.config.queues() && waits && !is_shared && (ctx.options.fair() || self.attempt > 1)
     }
 
     pub(crate) fn holding(&self) -> Option<&Holding> {
@@ -263,7 +263,7 @@ impl Acquisition {
                 | BlockReason::Credentials(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
-                | BlockReason::MarksInDoubt
+                | BlockReason::CompletionsInDoubt
                 | BlockReason::Denied(_),
             )
             | None => None,
@@ -276,7 +276,7 @@ impl Acquisition {
             self.contended = true;
             ctx.event(Event::Contended { lock: ctx.lock, holding: holding.clone() });
         }
-        if ctx.config.lines()
+        if ctx.config.queues()
             && matches!(&block_reason, BlockReason::Busy(holding) if holding.holder == Holder::Foreign)
         {
             ctx.observations.saw_foreign(ctx.resource, ctx.now.monotonic);
@@ -295,7 +295,7 @@ impl Acquisition {
                 | BlockReason::Credentials(_)
                 | BlockReason::Abstains(_)
                 | BlockReason::InDoubt
-                | BlockReason::MarksInDoubt
+                | BlockReason::CompletionsInDoubt
                 | BlockReason::Denied(_),
             )
             | None => Backoff::NORMAL,
@@ -304,7 +304,7 @@ impl Acquisition {
         if let (Some(reserved), Some(BlockReason::Vacant)) = (self.reserved, &self.block_reason) {
             return ctx.after(after_reservation(reserved.left, reserved.place, jitter));
         }
-        // A holder of our own kind tells the next in line. Foreign holders tell nobody.
+        // A holder of our own kind tells the next in the queue. Foreign holders tell nobody.
         let is_told = self.has_place && self.holding().is_some_and(|holding| holding.holder != Holder::Foreign);
         let sleep = if is_told { backoff.steady(u32::MAX, jitter) } else { backoff.sleep(self.tries, jitter) };
         // Do not spin on a record that is always about to run out, or whose ttl is very short.
@@ -375,7 +375,7 @@ impl Acquisition {
             Some(BlockReason::Throttled(fault)) => Failure::Throttled(fault),
             Some(BlockReason::Unavailable(fault) | BlockReason::Credentials(fault)) => Failure::Unavailable(fault),
             Some(BlockReason::Abstains(left)) => Failure::Abstains { left },
-            Some(BlockReason::MarksInDoubt) => Failure::MarksInDoubt,
+            Some(BlockReason::CompletionsInDoubt) => Failure::CompletionsInDoubt,
             Some(BlockReason::Denied(denial)) => Failure::Refused(denial),
         };
         ctx.event(Event::Failed { lock: ctx.lock, failure });
@@ -383,8 +383,8 @@ impl Acquisition {
     }
 
     /// Ends the acquisition of a run whose work is done.
-    pub(crate) fn done(mark: Box<Mark>, ctx: &mut Ctx<'_>) -> Machine {
-        ctx.event(Event::Failed { lock: ctx.lock, failure: Failure::Done(mark) });
+    pub(crate) fn done(completion: Box<Completion>, ctx: &mut Ctx<'_>) -> Machine {
+        ctx.event(Event::Failed { lock: ctx.lock, failure: Failure::Done(completion) });
         Machine::Ended
     }
 
@@ -461,7 +461,7 @@ mod tests {
         let fault = || Fault::of(FaultKind::Server);
         let in_order = [
             BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")),
-            BlockReason::MarksInDoubt,
+            BlockReason::CompletionsInDoubt,
             BlockReason::Throttled(fault()),
             BlockReason::Credentials(fault()),
             BlockReason::Unavailable(fault()),

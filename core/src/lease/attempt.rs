@@ -4,7 +4,7 @@ use crate::config::Poll;
 use crate::ids::{NodeId, Seq, Token};
 use crate::lease::acquisition::NodeReply;
 use crate::lease::held::{NodeLease, RecordState, Request};
-use crate::lease::releasing::{MarkAt, NodeRelease, PendingAcquires};
+use crate::lease::releasing::{CompletionAt, NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::waiting::NodeWait;
 use crate::lease::{BlockReason, Ctx, NodeHealth};
@@ -125,6 +125,6 @@ impl NodeAttempt {
 
     /// Its part in the release of the attempt.
     pub(super) fn to_release(&self, now: Monotonic) -> NodeRelease {
-        NodeRelease::new(self.id, PendingAcquires::Maybe(self.sends.clone()), None, MarkAt::Nowhere, now)
+        NodeRelease::new(self.id, PendingAcquires::Maybe(self.sends.clone()), None, CompletionAt::Nowhere, now)
     }
 }

@@ -7,7 +7,7 @@ use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::attempt::NodeAttempt;
 use crate::lease::node_state::known_losses;
-use crate::lease::releasing::{MarkAt, NodeRelease, PendingAcquires};
+use crate::lease::releasing::{CompletionAt, NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, counted, misfit, unknown_send};
 use crate::member::LossId;
@@ -141,12 +141,12 @@ impl NodeLease {
             RecordState::Absent => return None,
         };
         let held_until = self.record.deadline().filter(|until| *until > now);
-        let mark = match (self.counter, self.in_flight) {
-            (Some(counter), _) => MarkAt::Grant(counter),
-            (None, Some((_, Request::Acquire | Request::Raise))) => MarkAt::NotYet,
-            (None, Some((_, Request::Renew)) | None) => MarkAt::Nowhere,
+        let completion = match (self.counter, self.in_flight) {
+            (Some(counter), _) => CompletionAt::Grant(counter),
+            (None, Some((_, Request::Acquire | Request::Raise))) => CompletionAt::NotYet,
+            (None, Some((_, Request::Renew)) | None) => CompletionAt::Nowhere,
         };
-        Some(NodeRelease::new(self.id, pending, held_until, mark, now))
+        Some(NodeRelease::new(self.id, pending, held_until, completion, now))
     }
 }
 

@@ -18,13 +18,13 @@
 //! | Acquiring | count lost, wait left | Waiting | Contended, background release | `AcquiringBlocked` |
 //! | Acquiring | count lost, no wait left | Ended | Failed, background release | `AcquiringFailed` |
 //! | Acquiring | denied for good | Ended | Failed: refused, background release | `AcquiringDenied` |
-//! | Acquiring | a mark stands | Ended | Failed: done, background release | `AcquiringDone` |
+//! | Acquiring | a completion stands | Ended | Failed: done, background release | `AcquiringDone` |
 //! | Acquiring | release | Ended | Failed: cancelled, background release | `AcquiringCancelled` |
 //! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
 //! | Waiting | the answer to a look | Waiting | | `WaitingSaw` |
 //! | Waiting | a look was denied for good | Ended | Failed: refused | `WaitingDenied` |
-//! | Waiting | a look shows a mark that stands | Ended | Failed: done | `WaitingDone` |
+//! | Waiting | a look shows a completion that stands | Ended | Failed: done | `WaitingDone` |
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | a look shows that the holder lives, and the wait is over | Ended | Failed: busy | `WaitingLives` |
@@ -48,8 +48,8 @@
 //! | Revoked | the record has run out by itself | Ended | | `RevokedRanOut` |
 //! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, background release | `ReleasingConfirmed` |
 //! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, background release | `ReleasingUnconfirmed` |
-//! | Releasing | finish: a majority has the mark | Ended | Finished, confirmed, background release | `ReleasingFinished` |
-//! | Releasing | finish: too few nodes are left for a majority, some have the mark or may have had it | Ended | Finished, unconfirmed, background release | `ReleasingUnfinished` |
+//! | Releasing | finish: a majority has the completion | Ended | Finished, confirmed, background release | `ReleasingFinished` |
+//! | Releasing | finish: too few nodes are left for a majority, some have the completion or may have had it | Ended | Finished, unconfirmed, background release | `ReleasingUnfinished` |
 //! | Releasing | the record was not ours any more | Ended | Lost, background release | `ReleasingTaken` |
 //! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
 //! | Releasing | an acquire that was given up has landed | Releasing | | `ReleasingLanded` |
@@ -85,11 +85,11 @@ use crate::config::{Config, LockOptions};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
 use crate::lease::node_state::KnownLoss;
-use crate::line::Reserved;
 use crate::member::{Durability, LossId, Membership, RETENTION};
 use crate::observe::Observations;
 use crate::op::{Acquire, Fault, FaultKind, Holding, Op, Outcome, Seen};
 use crate::prf::{Domain, Entropy, Seed, fraction, loss_id};
+use crate::queue::Reserved;
 use crate::time::{Monotonic, Now, request_timeout};
 
 /// Declares the rows, and their names for [`trace`](crate::trace).
@@ -254,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// The attempt under way was refused, and has a place in the line.
+    /// The attempt under way was refused, and has a place in the queue.
     pub(crate) fn note_place(&mut self, reserved: Option<Reserved>) {
         if let Self::Acquiring(state) = self {
             state.note_place(reserved);

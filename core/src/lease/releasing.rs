@@ -4,8 +4,8 @@
 //! deleted its record. If no majority of the lease is left then, the lease was lost, and is reported as lost. The same
 //! answer to a release that was repeated may be due to the release before it, so it only leaves the lease unconfirmed.
 //!
-//! A finish goes to the nodes whose grant is known, since it names it; from the others the record is removed. It writes the mark that the work is done with the same write that frees the record. It is confirmed once a majority
-//! has the mark, and lost if no node can have had it. In between, some nodes have it or may have had it: the work may be done
+//! A finish goes to the nodes whose grant is known, since it names it; from the others the record is removed. It writes the completion that the work is done with the same write that frees the record. It is confirmed once a majority
+//! has the completion, and lost if no node can have had it. In between, some nodes have it or may have had it: the work may be done
 //! again.
 
 use alloc::boxed::Box;
@@ -48,16 +48,16 @@ pub(crate) struct Releasing {
     nodes: OneOrMany<NodeRelease>,
 }
 
-/// The marks of a finish.
+/// The completions of a finish.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Marks {
     /// The token of the lease.
     token: Token,
     /// The end of the lease: a grant that is shown later may be of a late copy of the acquire.
     deadline: Monotonic,
-    /// Nodes that have confirmed the mark.
+    /// Nodes that have confirmed the completion.
     written: usize,
-    /// Nodes that showed nothing of ours to a finish that was repeated: an earlier one may have written a mark there that is
+    /// Nodes that showed nothing of ours to a finish that was repeated: an earlier one may have written a completion there that is
     /// gone again.
     doubtful: usize,
 }
@@ -98,16 +98,16 @@ pub(super) struct NodeRelease {
     found_nothing: bool,
     /// Until then the node has our record, unless somebody took it away.
     held_until: Option<Monotonic>,
-    mark: MarkAt,
+    completion: CompletionAt,
     /// An earlier release may have been carried out.
     repeated: bool,
     /// A release has got no answer for certain.
     failed: bool,
 }
 
-/// The mark of a finish at one node. A finish names the grant that it belongs to, by the counter that the node showed with it.
+/// The completion of a finish at one node. A finish names the grant that it belongs to, by the counter that the node showed with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum MarkAt {
+pub(super) enum CompletionAt {
     /// It may be written under the grant that the node showed with this counter while the lease stood.
     Grant(Token),
     /// It may be, once an acquire or a raise that is under way has shown the grant's counter.
@@ -135,7 +135,7 @@ impl NodeRelease {
         id: NodeId,
         pending: PendingAcquires,
         held_until: Option<Monotonic>,
-        mark: MarkAt,
+        completion: CompletionAt,
         now: Monotonic,
     ) -> Self {
         let (recheck, unsettled) = match pending {
@@ -151,7 +151,7 @@ impl NodeRelease {
             unsettled,
             found_nothing: false,
             held_until,
-            mark,
+            completion,
             repeated: false,
             failed: false,
         }
@@ -184,7 +184,7 @@ impl Releasing {
         finished: Option<(Token, Monotonic)>,
         ctx: &Ctx<'_>,
     ) -> Box<Self> {
-        for node in nodes.iter_mut().filter(|node| finished.is_some() && node.mark == MarkAt::NotYet) {
+        for node in nodes.iter_mut().filter(|node| finished.is_some() && node.completion == CompletionAt::NotYet) {
             node.retry_at = Some(ctx.after(ctx.request_timeout()));
         }
         let held = nodes.iter().filter(|node| node.held_until.is_some()).count();
@@ -279,19 +279,19 @@ impl Releasing {
         node.inherited = None;
         node.retry_at = None;
         let quorum = ctx.config.quorum().map(|_| ctx.durability(node.id));
-        let op = match (&self.finish, ctx.options.run, node.mark) {
-            (Some(marks), Some(run), MarkAt::Grant(counter)) => Op::Finish(Box::new(Finish {
+        let op = match (&self.finish, ctx.options.run, node.completion) {
+            (Some(completions), Some(run), CompletionAt::Grant(counter)) => Op::Finish(Box::new(Finish {
                 nonce: self.nonce,
-                token: marks.token,
+                token: completions.token,
                 counter,
                 keep: run.keep,
                 owner: ctx.options.owner.clone(),
                 quorum,
             })),
             // The counter of the grant also tells why a release finds nothing.
-            (None, _, MarkAt::Grant(_)) => Op::Release(Release { nonce: self.nonce, quorum }),
-            (_, _, MarkAt::Grant(_) | MarkAt::NotYet | MarkAt::Nowhere) => {
-                node.mark = MarkAt::Nowhere;
+            (None, _, CompletionAt::Grant(_)) => Op::Release(Release { nonce: self.nonce, quorum }),
+            (_, _, CompletionAt::Grant(_) | CompletionAt::NotYet | CompletionAt::Nowhere) => {
+                node.completion = CompletionAt::Nowhere;
                 Op::Release(Release { nonce: self.nonce, quorum })
             }
         };
@@ -308,9 +308,9 @@ impl Releasing {
             // The release may have come too early. Asking again is better than waiting until the record runs out.
             Outcome::Applied(Applied::Acquired { counter } | Applied::AcquiredInDoubt { counter, .. }) => {
                 node.unsettled.settle(seq);
-                let in_time = self.finish.as_ref().is_some_and(|marks| ctx.now.monotonic < marks.deadline);
-                if node.mark == MarkAt::NotYet && in_time {
-                    node.mark = MarkAt::Grant(*counter);
+                let in_time = self.finish.as_ref().is_some_and(|completions| ctx.now.monotonic < completions.deadline);
+                if node.completion == CompletionAt::NotYet && in_time {
+                    node.completion = CompletionAt::Grant(*counter);
                 }
                 match node.in_flight.or(node.inherited) {
                     Some(_) => node.recheck = Recheck::AtOnce,
@@ -324,15 +324,15 @@ impl Releasing {
                 }
                 (Machine::Releasing(self), Some(Row::ReleasingLanded))
             }
-            Outcome::Applied(Applied::Raised { counter }) if node.mark == MarkAt::NotYet => {
-                let in_time = self.finish.as_ref().is_some_and(|marks| ctx.now.monotonic < marks.deadline);
-                node.mark = if in_time { MarkAt::Grant(*counter) } else { MarkAt::Nowhere };
+            Outcome::Applied(Applied::Raised { counter }) if node.completion == CompletionAt::NotYet => {
+                let in_time = self.finish.as_ref().is_some_and(|completions| ctx.now.monotonic < completions.deadline);
+                node.completion = if in_time { CompletionAt::Grant(*counter) } else { CompletionAt::Nowhere };
                 node.retry_at = Some(ctx.now.monotonic);
                 (Machine::Releasing(self), None)
             }
             Outcome::NotApplied(_) if node.unsettled.sent_at(seq).is_some() => {
                 node.unsettled.settle(seq);
-                if node.mark == MarkAt::NotYet && node.in_flight.is_none() {
+                if node.completion == CompletionAt::NotYet && node.in_flight.is_none() {
                     node.retry_at = Some(ctx.now.monotonic);
                 }
                 if node.unsettled.is_empty() && node.recheck == Recheck::Later {
@@ -354,7 +354,9 @@ impl Releasing {
         node.inherited = None;
         let is_quorum = ctx.config.quorum().is_some();
         match outcome {
-            Outcome::Applied(Applied::Released) if self.finish.is_none() || node.mark == MarkAt::Nowhere => {
+            Outcome::Applied(Applied::Released)
+                if self.finish.is_none() || node.completion == CompletionAt::Nowhere =>
+            {
                 let node = self.nodes.remove(at);
                 self.note(&node, Finding::Ours);
             }
@@ -362,8 +364,8 @@ impl Releasing {
             Outcome::Applied(Applied::Finished) => {
                 let node = self.nodes.remove(at);
                 self.note(&node, Finding::Ours);
-                if let Some(marks) = &mut self.finish {
-                    marks.written += 1;
+                if let Some(completions) = &mut self.finish {
+                    completions.written += 1;
                 }
             }
             Outcome::NotApplied(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. }))
@@ -379,8 +381,8 @@ impl Releasing {
                         if let (true, Refusal::Abstains { .. }) = (in_time, refusal) {
                             self.note(&node, Finding::Ours);
                         }
-                        if let (true, Some(marks)) = (node.repeated, &mut self.finish) {
-                            marks.doubtful += 1;
+                        if let (true, Some(completions)) = (node.repeated, &mut self.finish) {
+                            completions.doubtful += 1;
                         }
                         if let (true, Refusal::Conflict(seen)) = (in_time && !node.repeated, refusal) {
                             self.note(&node, Finding::Taken(seen));
@@ -413,9 +415,9 @@ impl Releasing {
                 // A late copy of our acquire has brought another grant, after ours was gone.
                 let is_of_us = seen.held().is_some_and(|holding| holding.is_of(&nonce));
                 let seen = if is_of_us { Seen::default() } else { seen.clone() };
-                let granted = match node.mark {
-                    MarkAt::Grant(counter) => Some(counter),
-                    MarkAt::NotYet | MarkAt::Nowhere => None,
+                let granted = match node.completion {
+                    CompletionAt::Grant(counter) => Some(counter),
+                    CompletionAt::NotYet | CompletionAt::Nowhere => None,
                 };
                 evidence.reason = Some(LostReason::by_what_stands(seen, granted));
             }
@@ -454,14 +456,14 @@ impl Releasing {
         if self.is_background {
             return self.nodes.is_empty().then_some(Row::ReleasingConfirmed);
         }
-        if let Some(marks) = &self.finish {
-            let may_stand = marks.written + marks.doubtful > 0;
-            return if marks.written >= majority(nodes) {
+        if let Some(completions) = &self.finish {
+            let may_stand = completions.written + completions.doubtful > 0;
+            return if completions.written >= majority(nodes) {
                 Some(Row::ReleasingFinished)
-            } else if may_stand && marks.written + self.nodes.len() < majority(nodes) {
+            } else if may_stand && completions.written + self.nodes.len() < majority(nodes) {
                 Some(Row::ReleasingUnfinished)
             } else {
-                // A mark that may yet be written would contradict a loss.
+                // A completion that may yet be written would contradict a loss.
                 self.nodes.is_empty().then_some(Row::ReleasingTaken)
             };
         }
@@ -482,7 +484,7 @@ impl Releasing {
 
     /// The rest of a release after its lock has ended: rivals can have the lock, so nobody waits for it. A release that is
     /// under way is sent again if no answer comes, since a send that has not left yet ends with its lock. Nodes that have not
-    /// got the mark of a finish still get it.
+    /// got the completion of a finish still get it.
     fn into_orphan(mut self: Box<Self>, ctx: &Ctx<'_>) -> Box<Self> {
         for node in self.nodes.iter_mut().filter(|node| node.in_flight.is_some()) {
             node.inherited = node.in_flight.take();

@@ -19,7 +19,7 @@ use crate::config::NodeConfig;
 use crate::event::{Failure, LostReason};
 use crate::ids::{Owner, Version};
 use crate::member::LossId;
-use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Mark, Refusal, Seen};
+use crate::op::{Applied, Completion, Denial, DenialKind, Fault, FaultKind, Holder, Refusal, Seen};
 use crate::time::batch_window;
 
 const SOURCE: &str = include_str!("mod.rs");
@@ -177,9 +177,9 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     let theirs = || Seen { holding: Some(holding(Nonce::from_bytes([0xee; 16]), Seq::new(3), false)), done: None };
     let conflict = |holding| Outcome::NotApplied(Refusal::Conflict(Seen { holding, done: None }));
     let token = |counter| Token::new(counter).unwrap();
-    let mark = || {
+    let completion = || {
         let (token, left) = (token(5), Duration::from_secs(60));
-        alloc::boxed::Box::new(Mark { token, owner: Owner::default(), at_unix_ms: 0, left })
+        alloc::boxed::Box::new(Completion { token, owner: Owner::default(), at_unix_ms: 0, left })
     };
     match answer {
         Answer::Granted(counter) => Outcome::Applied(Applied::Acquired { counter: token(counter) }),
@@ -190,8 +190,8 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         Answer::Renewed => Outcome::Applied(Applied::Renewed),
         Answer::Released => Outcome::Applied(Applied::Released),
         Answer::Finished => Outcome::Applied(Applied::Finished),
-        Answer::Done => Outcome::NotApplied(Refusal::Done(mark())),
-        Answer::SawDone => Outcome::Applied(Applied::Read(Seen { done: Some(mark()), ..theirs() })),
+        Answer::Done => Outcome::NotApplied(Refusal::Done(completion())),
+        Answer::SawDone => Outcome::Applied(Applied::Read(Seen { done: Some(completion()), ..theirs() })),
         Answer::Timeout => Outcome::Unknown(Fault::of(FaultKind::Timeout)),
         Answer::Reset => Outcome::Unknown(Fault::of(FaultKind::Reset)),
         Answer::Unavailable => Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))),

@@ -174,8 +174,8 @@ impl Waiting {
         node.looking = None;
         let now = ctx.now.monotonic;
         let block_reason = match outcome {
-            Outcome::Applied(Applied::Read(Seen { done: Some(mark), .. })) if ctx.options.is_unless_done() => {
-                return (Acquisition::done(mark, ctx), Some(Row::WaitingDone));
+            Outcome::Applied(Applied::Read(Seen { done: Some(completion), .. })) if ctx.options.is_unless_done() => {
+                return (Acquisition::done(completion, ctx), Some(Row::WaitingDone));
             }
             Outcome::Applied(Applied::Read(seen)) => {
                 let observed = ctx.observe(node.id, &seen);

@@ -262,7 +262,7 @@ impl<T: Copy> Sessions<T> {
             session: None,
             data: None,
             unless_done: false,
-            in_line: false,
+            in_queue: false,
             ..(**op).clone()
         };
         let (lock, resource, patience) = (work.lock, pair.resource.clone(), work.patience);

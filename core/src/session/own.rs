@@ -203,7 +203,7 @@ impl<T: Copy> Sessions<T> {
                 data: None,
                 session: None,
                 unless_done: false,
-                in_line: false,
+                in_queue: false,
                 ..(**acquire).clone()
             })),
             _ => {

@@ -32,7 +32,7 @@ fn record(counter: u64, record_ttl: Duration, boot: BootId) -> Record {
             session: None,
             told: 0,
         }),
-        mark: None,
+        completion: None,
     }
 }
 
@@ -103,7 +103,7 @@ fn exhausted_counter_grants_nothing() {
 #[test]
 fn the_last_token_is_the_largest_that_javascript_holds() {
     let mut world = World::new(1);
-    plant(&mut world, Record { counter: Token::new(Token::MAX.get() - 1).unwrap(), lease: None, mark: None });
+    plant(&mut world, Record { counter: Token::new(Token::MAX.get() - 1).unwrap(), lease: None, completion: None });
     assert_eq!(world.hold(0, 1, "r", options()), Token::MAX);
     assert_eq!(Token::MAX.get(), 9_007_199_254_740_991);
     assert_eq!(Token::new(1 << 53), None);

@@ -1,4 +1,4 @@
-//! Runs: work that is done once, by the mark that its finish leaves behind.
+//! Runs: work that is done once, by the completion that its finish leaves behind.
 
 use std::time::Duration;
 
@@ -46,9 +46,9 @@ fn a_finished_run_is_done_for_all_who_come_later_until_its_mark_ends() {
         world.jump(later);
         world.acquire(1, 2, "r", run());
         world.deliver_all();
-        let Failure::Done(mark) = failure(&world.take_events(1)) else { panic!("done") };
-        assert_eq!((mark.token, mark.owner.as_str(), mark.at_unix_ms), (token, "one", EPOCH_UNIX_MS));
-        assert_eq!(mark.left, KEEP - later);
+        let Failure::Done(completion) = failure(&world.take_events(1)) else { panic!("done") };
+        assert_eq!((completion.token, completion.owner.as_str(), completion.at_unix_ms), (token, "one", EPOCH_UNIX_MS));
+        assert_eq!(completion.left, KEEP - later);
     }
     world.jump(ms(1));
     assert!(world.hold(1, 3, "r", run()) > token);
@@ -71,7 +71,7 @@ fn a_plain_lock_does_not_look_at_marks() {
 }
 
 #[test]
-fn a_run_that_is_released_leaves_no_mark() {
+fn a_run_that_is_released_leaves_no_completion() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", run());
     world.release(0, 1);
@@ -117,7 +117,7 @@ fn who_stands_by_runs_once_a_mark_that_it_did_not_see_has_ended() {
         finish(&mut world, 0, 1);
         world.deliver_all();
         assert!(is_finished(&world.take_events(0), true));
-        // Its host is suspended for as long as the mark stands.
+        // Its host is suspended for as long as the completion stands.
         world.jump(KEEP);
         world.pass(secs(60));
         assert!(token(&world.take_events(1)) > first);
@@ -147,7 +147,7 @@ fn a_clock_that_jumps_over_the_start_of_a_period_repeats_no_period() {
 }
 
 #[test]
-fn a_finish_after_the_loss_is_lost_and_leaves_no_mark() {
+fn a_finish_after_the_loss_is_lost_and_leaves_no_completion() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", with(|o| o.run(RUN).no_renewal()));
     world.jump(secs(31));
@@ -163,7 +163,7 @@ fn a_finish_after_the_loss_is_lost_and_leaves_no_mark() {
 }
 
 #[test]
-fn a_finish_after_a_break_is_lost_and_leaves_no_mark() {
+fn a_finish_after_a_break_is_lost_and_leaves_no_completion() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", run());
     world.break_at(0, "r");
@@ -174,7 +174,7 @@ fn a_finish_after_a_break_is_lost_and_leaves_no_mark() {
 }
 
 #[test]
-fn a_finish_whose_reply_was_lost_is_found_by_its_mark() {
+fn a_finish_whose_reply_was_lost_is_found_by_its_completion() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", run());
     finish(&mut world, 0, 1);
@@ -244,7 +244,7 @@ fn marks_are_kept_for_the_ttl_at_least_and_100_years_at_most() {
         |keep| LockOptions::builder().run(RunOptions { keep, ..RUN }).build().map(drop).map_err(|e| e.to_string());
     assert_eq!(
         keep(secs(29)),
-        Err("the mark would stand for 29 s, less than the ttl of 30 s: make keep or cooldown longer, or the ttl shorter"
+        Err("the completion would stand for 29 s, less than the ttl of 30 s: make keep or cooldown longer, or the ttl shorter"
             .into())
     );
     assert_eq!(keep(secs(30)), Ok(()));
@@ -276,14 +276,14 @@ fn a_run_that_removes_the_mark_lets_the_work_be_done_again_at_once() {
 }
 
 #[test]
-fn a_mark_of_a_thousand_years_is_refused_as_corrupt() {
+fn a_completion_of_a_thousand_years_is_refused_as_corrupt() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", run());
     finish(&mut world, 0, 1);
     world.deliver_all();
     world.take_events(0);
     let record = world.stores[0].records.get_mut(&resource("r")).unwrap();
-    record.mark.as_mut().unwrap().until_unix_ms = u64::MAX;
+    record.completion.as_mut().unwrap().until_unix_ms = u64::MAX;
     world.acquire(0, 2, "r", run());
     world.deliver_all();
     let Failure::Refused(denial) = failure(&world.take_events(0)) else { panic!("refused") };
@@ -299,7 +299,7 @@ fn a_majority_of_marks_finishes_a_run_on_a_quorum() {
     assert_eq!(world.on_the_wire(0), ["finish"; 3]);
     world.deliver_all();
     assert!(is_finished(&world.take_events(0), true));
-    // Any node that shows the mark ends the attempt, whatever the others say.
+    // Any node that shows the completion ends the attempt, whatever the others say.
     world.acquire(1, 2, "r", run());
     world.deliver_to(1, 2);
     assert_eq!(world.take_events(1), []);
@@ -336,7 +336,7 @@ fn a_node_that_is_being_raised_gets_the_mark_once_it_has_answered() {
 }
 
 #[test]
-fn a_mark_that_only_a_minority_has_leaves_the_finish_unconfirmed() {
+fn a_completion_that_only_a_minority_has_leaves_the_finish_unconfirmed() {
     let mut world = born(2);
     world.hold(0, 1, "r", run());
     world.stores[1].records.clear();
@@ -373,8 +373,8 @@ fn nodes_that_may_have_lost_marks_do_not_count_for_a_run() {
         world.deliver_all();
         world.take_events(1)
     };
-    assert_eq!(failure(&without_the_third(&mut world, 2, run())), Failure::MarksInDoubt);
-    // A plain lock raises their counters, which says nothing of marks.
+    assert_eq!(failure(&without_the_third(&mut world, 2, run())), Failure::CompletionsInDoubt);
+    // A plain lock raises their counters, which says nothing of completions.
     let (now, loss) = (world.now(1), world.stores[0].marker.as_ref().map(|marker| marker.stamp));
     for node in 0..2 {
         world.hosts[1].client.node_votes(NodeId::new(node), loss, now);
@@ -385,7 +385,7 @@ fn nodes_that_may_have_lost_marks_do_not_count_for_a_run() {
     world.release(1, 3);
     world.deliver_all();
     world.take_events(1);
-    assert_eq!(failure(&without_the_third(&mut world, 4, run())), Failure::MarksInDoubt);
+    assert_eq!(failure(&without_the_third(&mut world, 4, run())), Failure::CompletionsInDoubt);
 }
 
 #[test]
@@ -399,7 +399,7 @@ fn an_operator_may_trust_nodes_that_have_lost_marks() {
     }
     world.acquire(0, 1, "r", run());
     world.deliver_all();
-    assert_eq!(failure(&world.take_events(0)), Failure::MarksInDoubt);
+    assert_eq!(failure(&world.take_events(0)), Failure::CompletionsInDoubt);
     world.hold(0, 2, "r", with(|o| o.run(RunOptions { trust_quorum: true, ..RUN }).wait(Wait::Once)));
 }
 

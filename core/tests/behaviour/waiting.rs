@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::common::*;
 use leasehold_core::config::NodeConfig;
-use leasehold_core::line::Reserved;
 use leasehold_core::op::{
     Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
+use leasehold_core::queue::Reserved;
 use leasehold_core::{Event, Failure, Monotonic, NodeId, Output, Wait};
 
 /// A contender whose every try meets `answer`; the pauses between the tries.

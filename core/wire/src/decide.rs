@@ -13,7 +13,7 @@ use leasehold_core::store::StoreNow;
 
 use crate::etcd::record::{NOW, Row};
 
-/// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
+/// The time that a completion is kept longer than asked, since the clock of a later client may be ahead of that of the writer.
 const CLOCK_MARGIN: Duration = Duration::from_secs(60);
 /// How often an operation is written, while others write the same at the same time.
 const MOST_TRIES: u32 = 8;
@@ -48,8 +48,8 @@ pub(crate) struct Decided {
     pub(crate) lock: Option<String>,
     /// The new marker. Only then does the node know whether it votes.
     pub(crate) marker: Option<Marker>,
-    /// The lock that was read bears a mark of finished work.
-    pub(crate) has_mark: bool,
+    /// The lock that was read bears a completion of finished work.
+    pub(crate) has_completion: bool,
 }
 
 /// Decides an operation by the core's own reference. `lock` is the value that was read, and `name` what the value shall name.
@@ -86,7 +86,7 @@ pub(crate) fn decide(
         outcome: served.outcome,
         lock: served.record.map(|record| row.with(&record, served.trusted)),
         marker: served.marker,
-        has_mark: row.record.is_some_and(|record| record.mark.is_some()),
+        has_completion: row.record.is_some_and(|record| record.completion.is_some()),
     })
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_kept_for_a_minute_more_than_asked() {
+    fn a_completion_is_kept_for_a_minute_more_than_asked() {
         let second = Duration::from_secs(1);
         for (asked, kept) in [(Duration::ZERO, Duration::ZERO), (second, second * 61), (MAX_KEEP, MAX_KEEP)] {
             let finish = |keep| {
@@ -145,6 +145,6 @@ mod tests {
         let denial = decide(&Op::Read, Some(b"nonsense"), &nothing, None, 0).unwrap_err();
         assert!(denial.to_string().contains("no client writes"), "{denial}");
         let read = decide(&Op::Read, None, &nothing, Some(("name", "a")), 0).unwrap();
-        assert_eq!((read.lock, read.marker, read.has_mark), (None, None, false));
+        assert_eq!((read.lock, read.marker, read.has_completion), (None, None, false));
     }
 }

@@ -9,7 +9,7 @@
 //! ```
 //! use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome};
 //! use leasehold_wire::Progress;
-//! use leasehold_wire::redis::{Session, Settings};
+//! use leasehold_wire::redis::{Codec, Settings};
 //! use leasehold_wire::resp::{Decoder, Limits, encode};
 //! use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 //! use std::time::Duration;
@@ -22,8 +22,8 @@
 //! let mut answers = ["-NOSCRIPT No matching script.\r\n", "*3\r\n$7\r\ngranted\r\n$13\r\n1700000000000\r\n$1\r\n1\r\n"].iter();
 //! let mut decoder = Decoder::new(Limits::default());
 //!
-//! let session = Session::new(Settings::default());
-//! let begun = session.begin(RequestId::new(1), &ops, Duration::from_secs(5), 1_700_000_000_000);
+//! let codec = Codec::new(Settings::default());
+//! let begun = codec.begin(RequestId::new(1), &ops, Duration::from_secs(5), 1_700_000_000_000);
 //! let mut exchange = begun.expect("only a cluster refuses names");
 //! let outcomes = loop {
 //!     let mut sent = Vec::new();

@@ -51,8 +51,8 @@ const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
     ("Config", "observed", ""),
     ("Holding", "session", ""),
     ("Holding", "told", ""),
-    // A component asks for no line of waiters.
-    ("Acquire", "in_line", ""),
+    // A component asks for no queue of waiters.
+    ("Acquire", "in_queue", ""),
     ("Config", "lines", ""),
     ("LockOptionsBuilder", "fair", ""),
     // Nor does it watch a holder beyond the end of a wait.
@@ -74,7 +74,7 @@ const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
 const RENAMED_METHODS: [(&str, &str); 11] = [
-    // A component asks for no line of waiters.
+    // A component asks for no queue of waiters.
     ("reserved", ""),
     ("placed", ""),
     ("next_departure", ""),

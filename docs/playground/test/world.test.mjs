@@ -133,7 +133,7 @@ test("the nightly run: it is done once, and who comes late or wakes up does noth
   const writers = session.world.resource.entries.filter(({ what, isAccepted }) => what === "write" && isAccepted);
   assert.deepEqual([...new Set(writers.map(({ worker }) => worker))], [0, 1]);
   assert.equal(texts(session, "C").at(-1), "is told that B has done the run, and does nothing");
-  assert.equal(session.world.nodes[0].node.record.mark.owner, "B");
+  assert.equal(session.world.nodes[0].node.record.completion.owner, "B");
   session.deed("ask", "a");
   session.advance(session.nowNs + 3e9);
   assert.equal(session.world.worker("A").phase, "done");

@@ -48,7 +48,7 @@ export type Failure =
       /** The message of the store and advice, without secrets; cut after 512 bytes. */
       detail: string;
     }
-  /** The work of a run is done: the mark that stands. */
+  /** The work of a run is done: the completion that stands. */
   | {
       type: "done";
       /** The fencing token of the lease under which the work was done. */
@@ -57,11 +57,11 @@ export type Failure =
       owner: string;
       /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
       atUnixMs: number;
-      /** How much longer the mark stands; rounded up. */
+      /** How much longer the completion stands; rounded up. */
       leftMs: number;
     }
-  /** Nodes of the quorum may have lost marks of finished work, and too few others are left to say that none stands. */
-  | { type: "marks-in-doubt" }
+  /** Nodes of the quorum may have lost completions of finished work, and too few others are left to say that none stands. */
+  | { type: "completions-in-doubt" }
   /** Released before it was granted. */
   | { type: "cancelled" }
   /** Anything without a case in this version of the interface. */
@@ -174,8 +174,8 @@ export type Event =
   | {
       type: "finished";
       /**
-       * The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
-       * the mark stands, so the work may be done again.
+       * The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
+       * the completion stands, so the work may be done again.
        */
       confirmed: boolean;
     };
@@ -247,15 +247,15 @@ export type CommandError =
       /** The limit: `maxTtl` of the quorum. */
       maxTtlMs: number;
     }
-  /** The mark would stand for longer than the quorum allows. */
+  /** The completion would stand for longer than the quorum allows. */
   | {
       type: "above-max-keep";
       /** The time that was asked for. */
       keepMs: number;
-      /** The limit: a node that has lost its data may have lost marks, and is in doubt about them for so long. */
+      /** The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long. */
       maxKeepMs: number;
     }
-  /** A plain lock has no mark, so it cannot be finished. */
+  /** A plain lock has no completion, so it cannot be finished. */
   | { type: "not-a-run" }
   /** The client was closed. */
   | { type: "closed" }

@@ -63,7 +63,7 @@ export type Op =
        * store.
        */
       member?: Membership | undefined;
-      /** Refuse (`done`) if a mark says that the work is done. */
+      /** Refuse (`done`) if a completion says that the work is done. */
       unlessDone: boolean;
     }
   /** Extend the expiry, if the record is still ours. Never shortens it, never creates a record. */
@@ -89,7 +89,7 @@ export type Op =
       /** In a quorum, as in `renew`; absent for a single store. */
       quorum?: Durability | undefined;
     }
-  /** Write the mark that the work is done, and free the resource, in one step, if the record is still ours. */
+  /** Write the completion that the work is done, and free the resource, in one step, if the record is still ours. */
   | {
       type: "finish";
       /** The attempt whose work is done. */
@@ -101,7 +101,7 @@ export type Op =
        * well.
        */
       counter: number;
-      /** How long the mark stands from now on. */
+      /** How long the completion stands from now on. */
       keepMs: number;
       /** The label of the holder; may be empty. */
       owner: string;
@@ -186,15 +186,15 @@ export interface Fault {
  */
 export type DenialKind = "permission" | "schema" | "corrupt-record" | "tokens-exhausted" | "storage-full" | "membership" | "other";
 
-/** The mark of finished work: while it stands, nobody does the work again. */
-export interface Mark {
+/** The completion of finished work: while it stands, nobody does the work again. */
+export interface Completion {
   /** The fencing token of the lease under which the work was done. */
   token: number;
   /** The label of its holder; may be empty. */
   owner: string;
   /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
   atUnixMs: number;
-  /** How much longer the mark stands; rounded up. */
+  /** How much longer the completion stands; rounded up. */
   leftMs: number;
 }
 
@@ -252,7 +252,7 @@ export type Applied =
   | { type: "renewed" }
   /** The resource is free. */
   | { type: "released" }
-  /** The mark stands and the resource is free. */
+  /** The completion stands and the resource is free. */
   | { type: "finished" }
   /** The record is marked: nobody renews it any more. */
   | { type: "revoked" }
@@ -267,8 +267,8 @@ export type Applied =
       type: "read";
       /** The record; absent if the resource is free without a trace of the last holder. */
       holding?: Holding | undefined;
-      /** The mark of finished work, in the answer to `Op read`; absent if none stands. */
-      done?: Mark | undefined;
+      /** The completion of finished work, in the answer to `Op read`; absent if none stands. */
+      done?: Completion | undefined;
     };
 
 /** The reason why an operation was not applied. */
@@ -281,10 +281,10 @@ export type Refusal =
       type: "conflict";
       /** The record; absent if the resource is free without a trace of the last holder. */
       holding?: Holding | undefined;
-      /** The mark of finished work, in the answer to `Op read`; absent if none stands. */
-      done?: Mark | undefined;
+      /** The completion of finished work, in the answer to `Op read`; absent if none stands. */
+      done?: Completion | undefined;
     }
-  /** The work is done: the mark that stands. */
+  /** The work is done: the completion that stands. */
   | {
       type: "done";
       /** The fencing token of the lease under which the work was done. */
@@ -293,7 +293,7 @@ export type Refusal =
       owner: string;
       /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
       atUnixMs: number;
-      /** How much longer the mark stands; rounded up. */
+      /** How much longer the completion stands; rounded up. */
       leftMs: number;
     }
   /** The store throttles requests. */

@@ -88,16 +88,16 @@ export interface Config {
 /** The options of a run. */
 export interface RunOptions {
   /**
-   * How long the mark of finished work stands: from `ttl` to 3,153,600,000,000 (100 years); in a quorum no more than
+   * How long the completion of finished work stands: from `ttl` to 3,153,600,000,000 (100 years); in a quorum no more than
    * the default, 604,800,000 (7 days). In milliseconds.
    */
   keep?: number | undefined;
   /**
-   * True is the word of an operator that no mark was lost: nodes of a quorum that have lost their data count all the
+   * True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count all the
    * same.
    */
   trustQuorum?: boolean | undefined;
-  /** Run although a mark may say that the work is done. Default false. */
+  /** Run although a completion may say that the work is done. Default false. */
   evenIfDone?: boolean | undefined;
 }
 
@@ -150,8 +150,8 @@ export interface LockOptions {
   /** Bytes that others can read while the lease lasts. */
   data?: Uint8Array | undefined;
   /**
-   * Makes it a run: work that is done once, so that the acquisition fails if a mark says that it is done. Default: a
-   * plain lock, which neither reads nor writes marks.
+   * Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done. Default: a
+   * plain lock, which neither reads nor writes completions.
    */
   run?: RunOptions | undefined;
 }
@@ -208,10 +208,10 @@ export type SettingError =
       /** The largest allowed. */
       maxMs: number;
     }
-  /** A mark of finished work that would end before the lease of its run. */
+  /** A completion of finished work that would end before the lease of its run. */
   | {
       type: "keep-below-ttl";
-      /** How long the mark would stand. */
+      /** How long the completion would stand. */
       keepMs: number;
       /** The ttl of the lease. */
       ttlMs: number;

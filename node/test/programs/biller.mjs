@@ -1,4 +1,4 @@
-// Bills once, in one transaction with the mark: `biller.mjs URL SETTINGS STOP`. Says where it stops, and stays there.
+// Bills once, in one transaction with the completion: `biller.mjs URL SETTINGS STOP`. Says where it stops, and stays there.
 
 import { connect } from "leasehold";
 import pg from "pg";
@@ -18,7 +18,7 @@ const { ran } = await locks.once("bill", { key: "2026-11", ttl: 2_000, wait: 60_
   await db.query("BEGIN");
   await db.query("INSERT INTO bills VALUES ('2026-11')");
   await pause("at work");
-  await db.query(run.markIn());
+  await db.query(run.completionIn());
   await pause("marked");
   await db.query("COMMIT");
   await pause("committed");

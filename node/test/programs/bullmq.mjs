@@ -13,7 +13,7 @@ async function work({ name }, { fence }) {
   if (name === "throws-once" && isFirst) throw new Error("on purpose");
   if (name === "stays" && isFirst) await new Promise(() => {});
   say("done");
-  // Between the mark and the acknowledgement.
+  // Between the completion and the acknowledgement.
   return name === "dies-late" ? { toJSON: () => process.kill(process.pid, "SIGKILL") } : name;
 }
 

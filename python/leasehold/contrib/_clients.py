@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     R = TypeVar("R")
     F = TypeVar("F", bound=Callable[..., object])
 
-_LATER = "a coroutine would run after the mark is written: use leasehold.aio for it"
+_LATER = "a coroutine would run after the completion is written: use leasehold.aio for it"
 
 # A forked child connects by itself.
 _clients: dict[tuple[int, str], Client] = {}

@@ -44,7 +44,7 @@ __all__ = ["OnceExecutor"]
 class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
     """An executor on threads that runs a job once for each time of its schedule, of all schedulers with the same store.
 
-    A job that raises leaves no mark, and neither does a scheduler that dies: another one that stands by runs the job then.
+    A job that raises leaves no completion, and neither does a scheduler that dies: another one that stands by runs the job then.
     """
 
     @shows_options

@@ -146,7 +146,7 @@ def _occurrence(entry: Any) -> OnceOptions:
         due: datetime = begun + left
         return {"key": due.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%MZ")}
     every: timedelta = getattr(schedule, "run_every", timedelta(minutes=1))
-    # Not the default of 7 days, which would pile up marks, nor more than that, which no quorum keeps, without need.
+    # Not the default of 7 days, which would pile up completions, nor more than that, which no quorum keeps, without need.
     keep = max(min(2 * every, timedelta(days=7)), every, timedelta(seconds=_TTL))
     return {"every": max(every, timedelta(seconds=1)), "keep": keep}
 

@@ -12,7 +12,7 @@
 The store is that of :func:`leasehold.connect`, unless the setting ``LEASEHOLD_STORE`` names one. Each process connects
 with its first run.
 
-A run is no transaction: its mark is written after the body, so a body that commits and then dies is done again.
+A run is no transaction: its completion is written after the body, so a body that commits and then dies is done again.
 """
 
 from __future__ import annotations

@@ -71,8 +71,8 @@ class Client(_Native):
         self._native.call("release", lock, now)
 
     def finish(self, lock: int, now: Now) -> None:
-        """Finishes a run that is held: the store writes the mark that the work is done and frees the resource, in one step.
-        It ends with ``Event.Finished``, or with ``Event.Lost`` if the record was not ours any more and no mark was written.
+        """Finishes a run that is held: the store writes the completion that the work is done and frees the resource, in one step.
+        It ends with ``Event.Finished``, or with ``Event.Lost`` if the record was not ours any more and no completion was written.
         Raises :class:`CommandRejectedError` for a lock without ``LockOptions.run``, and for one that is not held.
         """
         self._native.call("finish", lock, now)
@@ -172,7 +172,7 @@ class Guard(_Native):
     def high_water(self) -> int | None:
         """The highest token seen, to be written back to storage."""
         mark: int | None = self._native.call("high-water")
-        return mark
+        return completion
 
     def claim(self, token: int) -> None:
         """From now on only ``token`` and higher ones are accepted. Call it before reading the item. Raises

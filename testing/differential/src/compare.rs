@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Holder, Mark, Outcome, Refusal, Seen};
+use leasehold_core::op::{Applied, Completion, Holder, Outcome, Refusal, Seen};
 
 use crate::reference::FOREIGN;
 
@@ -97,7 +97,7 @@ pub fn outcome(outcome: &Outcome) -> Fields {
             "conflict".to_owned()
         }
         Outcome::NotApplied(Refusal::Done(done)) => {
-            mark(done, &mut fields);
+            completion(done, &mut fields);
             "done".to_owned()
         }
         Outcome::NotApplied(Refusal::Abstains { stamp }) => {
@@ -158,15 +158,15 @@ pub fn seen(seen: &Seen, fields: &mut Fields) {
         }
     }
     if let Some(done) = &seen.done {
-        mark(done, fields);
+        completion(done, fields);
     }
 }
 
-fn mark(mark: &Mark, fields: &mut Fields) {
-    fields.insert("done token", Value::Number(mark.token.get()));
-    fields.insert("done owner", Value::Text(mark.owner.as_str().to_owned()));
-    fields.insert("done at", Value::At(mark.at_unix_ms));
-    fields.insert("done left", Value::Span(mark.left));
+fn completion(completion: &Completion, fields: &mut Fields) {
+    fields.insert("done token", Value::Number(completion.token.get()));
+    fields.insert("done owner", Value::Text(completion.owner.as_str().to_owned()));
+    fields.insert("done at", Value::At(completion.at_unix_ms));
+    fields.insert("done left", Value::Span(completion.left));
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,13 +1,13 @@
-//! The reference: the pure functions of the core, with the rows, lines and marker that they decide on, and what each step of a
+//! The reference: the pure functions of the core, with the rows, queues and marker that they decide on, and what each step of a
 //! script means there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::line::{self, ClientId, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::{LossId, Marker, Membership, QuorumId, RETENTION, RunId};
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Acquire, Finish, Op, Outcome, Raise, Release, Renew, Revoke, Seen, Session};
+use leasehold_core::queue::{self, ClientId, Ticket, Waiter, serve_in_queue};
 use leasehold_core::session::tell;
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, seen};
 use leasehold_core::{LockId, Monotonic, Nonce, Owner, Payload, Seq, SessionLabel, Token, Version};
@@ -26,14 +26,14 @@ pub struct Row {
     pub record: Option<Record>,
     /// The loss since which its counter was raised.
     pub trusted: Option<LossId>,
-    /// The line of waiters.
-    pub line: Vec<Waiter>,
+    /// The queue of waiters.
+    pub queue: Vec<Waiter>,
     /// The version of a foreign record, as the store shows it.
     pub foreign: Option<Version>,
     /// How far its times may be off: the length of the step that wrote them.
     pub slack: Duration,
-    /// The same of its line.
-    pub line_slack: Duration,
+    /// The same of its queue.
+    pub queue_slack: Duration,
 }
 
 /// A store that cannot be wrong.
@@ -41,8 +41,8 @@ pub struct Row {
 pub struct Reference {
     /// Nothing runs out by itself.
     pub is_observed: bool,
-    /// Waiters stand in line.
-    pub keeps_line: bool,
+    /// Waiters stand in the queue.
+    pub keeps_queue: bool,
     /// The resources.
     pub rows: BTreeMap<u8, Row>,
     /// The membership.
@@ -75,12 +75,12 @@ impl Reference {
     pub fn ask(&mut self, name: u8, client: u8, lock: LockId, op: &Op, now: &StoreNow, slack: Duration) -> Outcome {
         let row = self.rows.entry(name).or_default();
         let memory = NodeMemory { marker: self.marker.as_ref(), trusted: row.trusted.as_ref(), run: self.run.as_ref() };
-        let served = if self.keeps_line {
+        let served = if self.keeps_queue {
             let ticket = Ticket { client: ClientId([client; 16]), lock };
-            let decided = serve_in_line(row.record.as_ref(), memory, &row.line, ticket, op, now);
-            if let Some(line) = decided.line {
-                row.line = line;
-                row.line_slack = slack;
+            let decided = serve_in_queue(row.record.as_ref(), memory, &row.queue, ticket, op, now);
+            if let Some(queue) = decided.queue {
+                row.queue = queue;
+                row.queue_slack = slack;
             }
             decided.served
         } else {
@@ -101,11 +101,11 @@ impl Reference {
         served.outcome
     }
 
-    /// Gives up a place in line.
+    /// Gives up a place in the queue.
     pub fn leave(&mut self, name: u8, client: u8, lock: LockId, now: &StoreNow) {
         let row = self.rows.entry(name).or_default();
-        if let (Some(line), _) = line::leave(&row.line, Ticket { client: ClientId([client; 16]), lock }, now) {
-            row.line = line;
+        if let (Some(queue), _) = queue::leave(&row.queue, Ticket { client: ClientId([client; 16]), lock }, now) {
+            row.queue = queue;
         }
     }
 
@@ -158,7 +158,7 @@ impl Reference {
     /// version by the store's own name: see [`Reference::with_foreign`].
     pub fn op(&self, name: u8, what: &What) -> Option<(LockId, Op)> {
         let op = match *what {
-            What::Acquire { who, seq, ttl, floor, expect, unless_done, in_line, member } => {
+            What::Acquire { who, seq, ttl, floor, expect, unless_done, in_queue, member } => {
                 let nonce = self.nonce(name, who);
                 // All sends of an attempt carry the same.
                 let attempt = nonce.as_bytes()[1] / 0x11;
@@ -175,7 +175,7 @@ impl Reference {
                     session: (attempt > 2).then(|| session_of(&nonce)),
                     member: member.map(|member| self.member(member)),
                     unless_done,
-                    in_line,
+                    in_queue,
                     ..Acquire::new(nonce, Seq::new(seq), ttl)
                 }))
             }

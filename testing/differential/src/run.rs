@@ -33,8 +33,8 @@ pub trait Side {
     fn store(&self) -> &str;
     /// Nothing runs out by itself.
     fn is_observed(&self) -> bool;
-    /// Waiters stand in line.
-    fn keeps_line(&self) -> bool;
+    /// Waiters stand in the queue.
+    fn keeps_queue(&self) -> bool;
     /// The time: since some instant, and since 1970 in milliseconds.
     fn now(&mut self) -> (Monotonic, u64);
     /// One operation; a resource is its place among the names.
@@ -47,8 +47,8 @@ pub trait Side {
     fn edit(&mut self, _name: u8, _edit: &Edit) -> bool {
         false
     }
-    /// The line goes when the row is deleted.
-    fn keeps_line_in_row(&self) -> bool {
+    /// The queue goes when the row is deleted.
+    fn keeps_queue_in_row(&self) -> bool {
         false
     }
     /// Fields that the store keeps of a resource and shows to no client: `ttl`, `kept until`, `token`, as it calls them.
@@ -63,7 +63,7 @@ pub trait Side {
     fn mark(&mut self, _marker: Option<&Marker>) {}
     /// Changes a row as a client with a bug would.
     fn spoil(&mut self, _name: u8, _spoilt: &Spoilt) {}
-    /// Gives up a place in line.
+    /// Gives up a place in the queue.
     fn leave(&mut self, _name: u8, _client: u8, _lock: LockId) {}
 }
 
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
     /// Begins one.
     pub fn new(side: &'a mut dyn Side, table: &'a [Row], used: &'a mut Used) -> Self {
         let reference =
-            Reference { is_observed: side.is_observed(), keeps_line: side.keeps_line(), ..Reference::default() };
+            Reference { is_observed: side.is_observed(), keeps_queue: side.keeps_queue(), ..Reference::default() };
         Self { side, reference, table, used, sent: BTreeMap::new(), items: Items::default(), again: None, steps: 0 }
     }
 
@@ -186,9 +186,9 @@ impl<'a> Run<'a> {
         // What runs out by the store's clock may do so between the two ends of the step.
         let later = self.reference.now(answered.plus(slack), answered_unix_ms);
         // A reservation began as late as the end of the step that made it.
-        let line_slack =
-            before.rows.get(&name).map_or(0, |row| row.line_slack.as_nanos().try_into().unwrap_or(u64::MAX));
-        let earlier = self.reference.now(Monotonic::from_ns(uptime.ns().saturating_sub(line_slack)), unix_ms);
+        let queue_slack =
+            before.rows.get(&name).map_or(0, |row| row.queue_slack.as_nanos().try_into().unwrap_or(u64::MAX));
+        let earlier = self.reference.now(Monotonic::from_ns(uptime.ns().saturating_sub(queue_slack)), unix_ms);
         let mut first = None;
         let mut expected = None;
         for now in [now, later, earlier] {
@@ -416,12 +416,12 @@ impl<'a> Run<'a> {
         let row = self.reference.rows.entry(name).or_default().clone();
         let mut differences = Vec::new();
         if let (Some(Value::At(kept)), Some(record)) = (raw.get("kept until"), &row.record) {
-            // Until the lease and the mark are over, whichever is later, and the counter is needed no more.
-            let mark = record.mark.as_ref().map_or(0, |mark| mark.until_unix_ms);
+            // Until the lease and the completion are over, whichever is later, and the counter is needed no more.
+            let completion = record.completion.as_ref().map_or(0, |completion| completion.until_unix_ms);
             let lease = record.lease.as_ref().filter(|lease| !lease.released).map_or(0, |lease| {
                 unix_ms.saturating_add(u64::try_from(lease.record_ttl.as_millis()).unwrap_or(u64::MAX))
             });
-            let least = if mark > unix_ms { mark.max(lease) } else { lease };
+            let least = if completion > unix_ms { completion.max(lease) } else { lease };
             if kept.saturating_add(3_000) < least {
                 let reference = Some(Value::At(least));
                 differences.push(Difference { field: "kept until", store: Some(Value::At(*kept)), reference });
@@ -452,10 +452,10 @@ impl<'a> Run<'a> {
             Edit::Expire | Edit::Delete | Edit::Free => None,
         };
         let slack = self.side.now().0.since(uptime);
-        let line_goes = *edit == Edit::Delete && self.side.keeps_line_in_row();
+        let queue_goes = *edit == Edit::Delete && self.side.keeps_queue_in_row();
         let row = self.reference.rows.entry(name).or_default();
-        if line_goes {
-            row.line.clear();
+        if queue_goes {
+            row.queue.clear();
         }
         let lease = row.record.as_mut().and_then(|record| record.lease.as_mut());
         match (edit, lease) {
@@ -466,14 +466,14 @@ impl<'a> Run<'a> {
                 let mut given = Acquire::new(FOREIGN, Seq::new(1), *ttl);
                 given.floor = Token::ZERO;
                 let counter = row.record.as_ref().map_or(Token::ZERO, |record| record.counter);
-                let mark = row.record.as_ref().and_then(|record| record.mark.clone());
+                let completion = row.record.as_ref().and_then(|record| record.completion.clone());
                 let op = Op::Acquire(Box::new(given));
                 // It keeps what it does not know, if it keeps the row.
                 let told = row.record.as_ref().and_then(|record| record.lease.as_ref()).map_or(0, |lease| lease.told);
                 let write = leasehold_core::store::apply(None, &op, &now).write;
                 row.record = write.map(|record| {
                     let lease = record.lease.map(|lease| LeaseRecord { told, ..lease });
-                    Record { counter, mark, lease }
+                    Record { counter, completion, lease }
                 });
                 (row.foreign, row.slack) = (foreign, slack);
             }

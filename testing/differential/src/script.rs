@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::member::{Bootstrap, Durability, LossId, Phase};
 use leasehold_sim::rng::{Draws, Stream};
 
-/// The resources of a sequence: two of runs, since Redis looks for marks beside no others. The last is the record of a session, as far as its name goes.
+/// The resources of a sequence: two of runs, since Redis looks for completions beside no others. The last is the record of a session, as far as its name goes.
 pub const NAMES: [&str; 3] = ["a@1", "b@2", "session:w"];
 /// The attempts at each resource.
 pub const ATTEMPTS: u8 = 4;
@@ -74,7 +74,7 @@ pub enum What {
         floor: Near,
         expect: Near,
         unless_done: bool,
-        in_line: bool,
+        in_queue: bool,
         member: Option<Member>,
     },
     Renew {
@@ -118,7 +118,7 @@ pub enum What {
     Again {
         of: u32,
     },
-    /// The last in line gives up.
+    /// The last in the queue gives up.
     Leave {
         attempt: u8,
     },
@@ -153,9 +153,9 @@ impl fmt::Debug for Step {
 pub struct Abilities {
     /// It may be a node of a quorum.
     pub quorum: bool,
-    /// It keeps a line of waiters.
-    pub line: bool,
-    /// A place in line is given up at once, not some time later.
+    /// It keeps a queue of waiters.
+    pub queue: bool,
+    /// A place in the queue is given up at once, not some time later.
     pub leaves: bool,
     /// It refuses what only nodes of a quorum are asked.
     pub refuses_raises: bool,
@@ -228,8 +228,8 @@ impl Dice {
             floor: self.near(),
             expect: *self.draws.pick(&[Near::Nothing, Near::Current, Near::Current, Near::Above]),
             unless_done: self.draws.one_in(3),
-            // Only clients of a single store wait in line.
-            in_line: !self.abilities.quorum && self.abilities.line && self.draws.one_in(2),
+            // Only clients of a single store wait in the queue.
+            in_queue: !self.abilities.quorum && self.abilities.queue && self.draws.one_in(2),
             member: member.then(|| self.member()),
         }
     }

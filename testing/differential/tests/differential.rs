@@ -26,8 +26,8 @@ fn against_the_reference<'a>(few: u64, abilities: Abilities, new: impl Fn() -> B
     measured.note();
 }
 
-const NODE: Abilities = Abilities { quorum: true, line: false, leaves: false, refuses_raises: false };
-const LINE: Abilities = Abilities { line: true, ..NODE };
+const NODE: Abilities = Abilities { quorum: true, queue: false, leaves: false, refuses_raises: false };
+const LINE: Abilities = Abilities { queue: true, ..NODE };
 
 #[test]
 fn memory() {

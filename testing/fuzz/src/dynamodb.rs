@@ -4,7 +4,7 @@ use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{Nonce, Resource, Token};
 use leasehold_wire::cas::{Next, Update};
-use leasehold_wire::dynamodb::{Exchange, Session, Settings, cas, table};
+use leasehold_wire::dynamodb::{Codec, Exchange, Settings, cas, table};
 use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat, Repeats};
 use serde_json::Value as Json;
 
@@ -45,8 +45,8 @@ fn response(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<HttpResponse>
 
 fn locked(u: &mut Unstructured<'_>) -> Result<()> {
     let (settings, ops, unix_ms) = (settings(u)?, values::ops(u)?, values::number(u)?);
-    let session = Session::new(settings);
-    let Ok(mut exchange) = session.begin(&ops, unix_ms) else { return Ok(()) };
+    let codec = Codec::new(settings);
+    let Ok(mut exchange) = codec.begin(&ops, unix_ms) else { return Ok(()) };
     let mut repeats = Repeats::default();
     let nonce = ops.first().and_then(|op| op.op.nonce());
     let mut heard: Vec<Json> = Vec::new();
@@ -59,7 +59,7 @@ fn locked(u: &mut Unstructured<'_>) -> Result<()> {
         });
         let answers = answers.collect::<Result<Vec<_>>>()?;
         heard.extend(answers.iter().flatten().filter_map(|answer| serde_json::from_slice(&answer.body).ok()));
-        let repeat = answers.iter().flatten().find_map(|answer| session.repeat(answer));
+        let repeat = answers.iter().flatten().find_map(|answer| codec.repeat(answer));
         if let Some(repeat) = repeat.filter(|repeat| repeats.allow(*repeat)) {
             if let Repeat::ServerTime(shown) = repeat {
                 exchange.set_clock(shown);
@@ -141,23 +141,23 @@ fn item(u: &mut Unstructured<'_>) -> Result<HttpResponse> {
 
 fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
     let settings = settings(u)?;
-    let session = Session::new(settings.clone());
+    let codec = Codec::new(settings.clone());
     let marker = values::marker(u)?;
     let response = if u.arbitrary()? {
         response(u, None)?
     } else {
         HttpResponse::new(*u.choose(&[200, 400])?, values::bytes(u, 4096)?)
     };
-    if let Ok(found) = session.found(&response)
+    if let Ok(found) = codec.found(&response)
         && let Some(marker) = &found.marker
     {
         assert_eq!(marker.text().as_bytes(), found.text);
     }
-    if let Ok(true) = session.marked(Some(&marker), &response) {
+    if let Ok(true) = codec.marked(Some(&marker), &response) {
         let body: Json = serde_json::from_slice(&response.body).expect("only JSON is understood");
         assert_eq!(body["Attributes"]["quorumMarker"]["S"], marker.text());
     }
-    let _ = session.tried(&response);
+    let _ = codec.tried(&response);
     if let Ok(described) = table::described(&settings, &response) {
         assert!((1..=2).contains(&described.keys.len()));
         if table::judge(&settings, &described).is_ok() {
@@ -166,7 +166,7 @@ fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let _ = (table::expires(&settings, &response), table::expiring(&settings, &response));
     let read = [LockOp { lock: leasehold_core::LockId::new(1), resource: values::resource(u)?, op: Op::Read }];
-    let mut exchange: Exchange = session.begin(&read, 0).expect("a read has no record");
+    let mut exchange: Exchange = codec.begin(&read, 0).expect("a read has no record");
     if let Progress::Done(outcomes) = exchange.answers(&mut (), vec![Ok(response)]) {
         invariants::outcome(&read[0], &outcomes[0]);
     }

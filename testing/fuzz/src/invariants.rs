@@ -39,9 +39,9 @@ fn refused(op: &LockOp, refusal: &Refusal) {
         Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
             short(&fault.to_string());
         }
-        Refusal::Done(mark) => {
+        Refusal::Done(completion) => {
             let asks = matches!(&op.op, Op::Acquire(acquire) if acquire.unless_done);
-            assert!(asks && mark.left <= MAX_KEEP.saturating_mul(2), "{mark:?}");
+            assert!(asks && completion.left <= MAX_KEEP.saturating_mul(2), "{completion:?}");
         }
         Refusal::Denied(denial) => short(&denial.detail),
         Refusal::Abstains { stamp } => match &op.op {

@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::{Answer, CounterTrust, LossId, Marker, RunId, admit};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
-use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record, StoreNow, apply, seen};
+use leasehold_core::store::{BootId, CompletionRecord, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{LockId, Monotonic, Resource, Token};
 
 use crate::{invariants, values};
@@ -59,8 +59,8 @@ fn boot(u: &mut Unstructured<'_>) -> Result<BootId> {
     Ok(BootId([u.int_in_range(0..=1)?; 16]))
 }
 
-fn mark(u: &mut Unstructured<'_>) -> Result<MarkRecord> {
-    Ok(MarkRecord {
+fn completion(u: &mut Unstructured<'_>) -> Result<CompletionRecord> {
+    Ok(CompletionRecord {
         nonce: values::nonce(u)?,
         token: values::token(u)?,
         owner: values::owner(u)?,
@@ -85,7 +85,11 @@ fn record(u: &mut Unstructured<'_>) -> Result<Record> {
             session: None,
         })
     };
-    Ok(Record { counter: values::token(u)?, lease: values::maybe(u, lease)?, mark: values::maybe(u, mark)? })
+    Ok(Record {
+        counter: values::token(u)?,
+        lease: values::maybe(u, lease)?,
+        completion: values::maybe(u, completion)?,
+    })
 }
 
 fn kept(u: &mut Unstructured<'_>) -> Result<()> {

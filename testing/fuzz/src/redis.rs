@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use leasehold_core::RequestId;
 use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal};
 use leasehold_wire::Progress;
-use leasehold_wire::redis::{Command, Exchange, Replicas, Session, Settings, Topology};
+use leasehold_wire::redis::{Codec, Command, Exchange, Replicas, Settings, Topology};
 use leasehold_wire::resp::{Value, decode_all, encode};
 
 use crate::{answers, invariants, values};
@@ -25,7 +25,7 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
     };
     let (replicas, id) = (settings.replicas, RequestId::new(u.int_in_range(0..=99)?));
     let (ops, unix_ms) = (values::ops(u)?, values::number(u)?);
-    let Ok(mut exchange) = Session::new(settings).begin(id, &ops, values::length(u)?, unix_ms) else { return Ok(()) };
+    let Ok(mut exchange) = Codec::new(settings).begin(id, &ops, values::length(u)?, unix_ms) else { return Ok(()) };
     reads_back(id, &ops, exchange.commands(), unix_ms);
 
     let mut named = false;
@@ -89,7 +89,7 @@ fn reads_back(id: RequestId, ops: &[LockOp], commands: &[Command], unix_ms: u64)
     let keys = std::str::from_utf8(words.next().expect("a number")).expect("a number");
     let value = words.nth(keys.parse().expect("a number")).expect("a value").to_vec();
     let read = [LockOp { op: Op::Read, resource: resource.clone(), lock: ops[0].lock }];
-    let begun = Session::new(Settings::default()).begin(id, &read, Duration::from_secs(1), 0);
+    let begun = Codec::new(Settings::default()).begin(id, &read, Duration::from_secs(1), 0);
     let mut exchange: Exchange = begun.expect("one server takes every name");
     let parts = [b"held".to_vec(), value, b"1000".to_vec(), b"7".to_vec(), id.get().to_string().into_bytes()];
     let reply = Value::Array(parts.into_iter().map(Value::Bulk).collect());

@@ -168,8 +168,8 @@ fn looked_at(value: &Value) {
     if let Value::Array(parts) | Value::Push(parts) = value
         && let [_, channel, message] = parts.as_slice()
         && let (Some(channel), Some(message)) = (channel.as_bytes(), message.as_bytes())
-        && let Some(resource) = redis::Session::released_by(channel, message)
+        && let Some(resource) = redis::Codec::released_by(channel, message)
     {
-        assert!(resource.as_str().as_bytes() == message && redis::Session::channel(&resource) == channel);
+        assert!(resource.as_str().as_bytes() == message && redis::Codec::channel(&resource) == channel);
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::RequestId;
-use leasehold_wire::redis::{Session, Settings};
+use leasehold_wire::redis::{Codec, Settings};
 use leasehold_wire::resp::Value;
 use leasehold_wire::rest::{self, Dialect, Head};
 use leasehold_wire::{Exchange as _, Progress};
@@ -54,7 +54,7 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
         assert_eq!(rest::judge(dialect, &head, json.to_string().as_bytes(), None).as_ref(), Ok(value), "{json}");
     }
 
-    let Ok(mut exchange) = Session::new(Settings::default()).begin(id, &ops[..1], Duration::from_secs(1), 0) else {
+    let Ok(mut exchange) = Codec::new(Settings::default()).begin(id, &ops[..1], Duration::from_secs(1), 0) else {
         return Ok(());
     };
     let request = rest::request(dialect, exchange.commands(), Some(SECRET));

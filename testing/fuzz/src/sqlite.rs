@@ -87,7 +87,7 @@ fn honest(u: &mut Unstructured<'_>) -> Result<()> {
         session: None,
         told: 0,
     };
-    let record = Record { counter: values::token(u)?, lease: Some(lease), mark: None };
+    let record = Record { counter: values::token(u)?, lease: Some(lease), completion: None };
     let now = StoreNow { boot: BootId([3; 16]), uptime: Monotonic::from_ns(1), unix_ms: values::number(u)? };
     let resource: Resource = values::resource(u)?;
     assert_eq!(written(&resource, &record, &now), Ok(Some(record)));

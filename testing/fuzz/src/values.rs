@@ -7,8 +7,8 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION, RunId};
 use leasehold_core::op::{
-    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
-    Refusal, Release, Renew, Revoke, Seen, TransportFault,
+    Acquire, Applied, Completion, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Op, Outcome,
+    Raise, Refusal, Release, Renew, Revoke, Seen, TransportFault,
 };
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
@@ -173,7 +173,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             session: None,
             member: maybe(u, membership)?,
             unless_done: u.arbitrary()?,
-            in_line: false,
+            in_queue: false,
         })),
         1 => Op::Renew(Renew { nonce: nonce(u)?, seq: seq(u)?, record_ttl: length(u)?, quorum: maybe(u, durability)? }),
         2 => Op::Release(Release { nonce: nonce(u)?, quorum: maybe(u, durability)? }),
@@ -233,13 +233,13 @@ pub(crate) fn holding(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Hol
 /// A node's view of a resource.
 pub(crate) fn seen(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Seen> {
     let holding = maybe(u, |u| holding(u, of).map(Box::new))?;
-    let done = if chance(u, 60) { Some(Box::new(mark(u)?)) } else { None };
+    let done = if chance(u, 60) { Some(Box::new(completion(u)?)) } else { None };
     Ok(Seen { holding, done })
 }
 
-/// A mark of finished work, honest or not.
-pub(crate) fn mark(u: &mut Unstructured<'_>) -> Result<Mark> {
-    Ok(Mark { token: token(u)?, owner: owner(u)?, at_unix_ms: number(u)?, left: length(u)? })
+/// A completion of finished work, honest or not.
+pub(crate) fn completion(u: &mut Unstructured<'_>) -> Result<Completion> {
+    Ok(Completion { token: token(u)?, owner: owner(u)?, at_unix_ms: number(u)?, left: length(u)? })
 }
 
 /// A failure that may pass.
@@ -269,7 +269,7 @@ pub(crate) fn refusal(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Ref
     ];
     Ok(match u.int_in_range(0..=8)? {
         0..=2 => Refusal::Conflict(seen(u, of)?),
-        8 => Refusal::Done(Box::new(mark(u)?)),
+        8 => Refusal::Done(Box::new(completion(u)?)),
         3 => Refusal::Throttled(fault(u)?),
         4 => Refusal::Unavailable(fault(u)?),
         5 => Refusal::Abstains { stamp: maybe(u, stamp)? },

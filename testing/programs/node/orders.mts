@@ -11,7 +11,7 @@ const client = await connect();
 async function handle(order: string): Promise<number> {
   const outcome = await client.once(`order-${order}`, { keep: 365 * 86_400_000, ttl: 4_000, wait: 10_000 }, (run) =>
     Ledger.using(run, async (ledger) => {
-      // The record decides: a run may die between the work and its mark.
+      // The record decides: a run may die between the work and its completion.
       if (!ledger.lines.includes(order)) await ledger.write(order);
     }),
   );

@@ -16,7 +16,7 @@ def process(order: str) -> int:
         with once as run:
             if run:
                 with Ledger(run) as ledger:
-                    if order not in ledger.lines:    # the record decides: a run may die between the work and its mark
+                    if order not in ledger.lines:    # the record decides: a run may die between the work and its completion
                         ledger.write(order)
                 return 201
         return 200 if isinstance(once.outcome, leasehold.AlreadyDone) else 409

@@ -181,7 +181,7 @@ counted! {
         Repaired => "majority repaired",
         /// A grant while a node was out of reach.
         MinorityDown => "granted with nodes away",
-        /// A run was finished, and a majority has its mark.
+        /// A run was finished, and a majority has its completion.
         Finished => "run finished",
         /// The finish of a run was never confirmed.
         FinishUnconfirmed => "run finished, unconfirmed",
@@ -189,8 +189,8 @@ counted! {
         FoundDone => "run found done",
         /// A finish that found that the lease was lost.
         FinishLost => "run lost at its finish",
-        /// A run that nodes which may have lost marks kept waiting.
-        MarksInDoubt => "marks in doubt",
+        /// A run that nodes which may have lost completions kept waiting.
+        CompletionsInDoubt => "completions in doubt",
         /// A holder that was told that its lease is revoked.
         ToldRevoked => "told revoked",
         /// Word of a revoked lease that came to its session after a renewal which it was sent before.
@@ -238,7 +238,7 @@ impl Sometimes {
                     | Self::Repaired
                     | Self::MinorityDown
                     | Self::Born
-                    | Self::MarksInDoubt
+                    | Self::CompletionsInDoubt
                     | Self::Undone
                     | Self::TakenAgain
                     | Self::MadeItsOwn

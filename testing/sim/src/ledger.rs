@@ -481,7 +481,7 @@ impl Ledger {
     }
 
     /// Marks need not be remembered any more.
-    pub fn forget_marks(&mut self) {
+    pub fn forget_completions(&mut self) {
         self.dones.clear();
     }
 

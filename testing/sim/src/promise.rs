@@ -28,11 +28,11 @@ pub enum Promise {
     Loss,
     /// Requests, queues and memory are bounded.
     Bounds,
-    /// Once a finish was answered, no run that asks later is granted while the mark stands; and no mark is made up.
+    /// Once a finish was answered, no run that asks later is granted while the completion stands; and no completion is made up.
     Once,
-    /// Waiters in line are granted in the order of their joining.
+    /// Waiters in the queue are granted in the order of their joining.
     Order,
-    /// A lock that is freed goes to somebody in line, if anybody there is alive.
+    /// A lock that is freed goes to somebody in the queue, if anybody there is alive.
     HandOver,
 }
 
@@ -85,7 +85,7 @@ impl Promise {
             Self::Bounds => "requests and memory are bounded",
             Self::Once => "what is finished is not done again",
             Self::Order => "who joined first is served first",
-            Self::HandOver => "a free lock goes to who stands in line",
+            Self::HandOver => "a free lock goes to who stands in the queue",
         }
     }
 }
@@ -123,8 +123,8 @@ pub struct Assumptions {
     /// No two processes draw the same random bytes.
     pub nonces: bool,
     /// Guarded items are never deleted.
-    pub marks: bool,
-    /// Nobody else removes the marks of finished runs.
+    pub completions: bool,
+    /// Nobody else removes the completions of finished runs.
     pub dones: bool,
     /// Each lock is renewed by itself, as what is known of its requests supposes.
     pub alone: bool,
@@ -154,7 +154,7 @@ impl Assumptions {
             counters: stores.iter().all(Spec::keeps_counters) && !foreign_puts,
             walls: all(|host| host.unix_offset_ms == 0) && stores.iter().all(on_time),
             nonces: all(|host| !host.own_entropy),
-            marks: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
+            completions: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
             dones: !foreign_puts,
             alone: !script.world.sessions,
         };
@@ -210,7 +210,7 @@ impl Assumptions {
             }
             Promise::Once => self.rates && self.records && self.nonces && self.dones,
             Promise::Tokens => (self.counters || self.walls) && self.nonces,
-            Promise::Fencing => (self.counters || self.walls) && self.nonces && self.marks,
+            Promise::Fencing => (self.counters || self.walls) && self.nonces && self.completions,
             // A clock that stands still keeps records standing, too, where the store goes by it.
             Promise::Succession => self.rates && self.suspend && self.manners,
             Promise::Orphans => self.rates && self.suspend && self.manners && self.alone,

@@ -27,7 +27,7 @@ struct Place {
 }
 
 impl Queues {
-    /// A ticket was refused and stands in line from now on, if it does not already. Who missed a turn begins at the end.
+    /// A ticket was refused and stands in the queue from now on, if it does not already. Who missed a turn begins at the end.
     pub fn joined(&mut self, resource: usize, ticket: Ticket) {
         let places = self.waiting.entry(resource).or_default();
         places.retain(|place| place.ticket != ticket || place.called.is_none());

@@ -78,9 +78,9 @@ pub struct World {
     /// True if the store notifies waiters of a release.
     #[serde(default)]
     pub watch: bool,
-    /// True if waiters stand in line. Needs `watch`.
+    /// True if waiters stand in the queue. Needs `watch`.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub lines: bool,
+    pub queues: bool,
     /// True if clients keep their locks by sessions where only observers can declare a record dead. Needs such a store or node.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sessions: bool,
@@ -118,7 +118,7 @@ impl World {
             config =
                 config.with_observed(observed.map(|(_, n)| NodeId::new(n))).with_session(SessionLabel::new("host")?);
         }
-        let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?).with_lines(self.lines && self.watch);
+        let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?).with_queues(self.queues && self.watch);
         config.with_request_timeout(Duration::from_nanos(self.request_timeout_ns))
     }
 
@@ -216,10 +216,10 @@ pub struct Job {
     /// Cancelled this long after its start, if still waiting then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_ns: Option<u64>,
-    /// Makes it a run, whose work is done once: the time for which its mark stands.
+    /// Makes it a run, whose work is done once: the time for which its completion stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_ns: Option<u64>,
-    /// The work of the run fails: the lock is released, without a mark.
+    /// The work of the run fails: the lock is released, without a completion.
     #[serde(default, skip_serializing_if = "is_false")]
     pub fails: bool,
     /// The time for which the lock is held.

@@ -146,7 +146,7 @@ impl Swarm {
             unmarked: false,
             reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
             watch: self.kind == Kind::Redis && draws.one_in(2),
-            lines: self.kind == Kind::Redis && self.has("lines"),
+            queues: self.kind == Kind::Redis && self.has("lines"),
             sessions: self.kind == Kind::Dynamodb
                 && self.broken.is_none()
                 && self.has("sessions")
@@ -241,7 +241,7 @@ impl Swarm {
                     _ => None,
                 };
                 let is_run = has_runs && !runs.one_in(4);
-                // Some marks end in time to be followed by other work.
+                // Some completions end in time to be followed by other work.
                 let keep_ns = if runs.one_in(3) { 3_600 * SECOND } else { ttl_ns * runs.between(1, 4) };
                 Job {
                     keep_ns: is_run.then_some(keep_ns),

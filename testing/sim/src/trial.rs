@@ -103,7 +103,7 @@ mod tests {
             counters: true,
             walls: false,
             nonces: true,
-            marks: true,
+            completions: true,
             dones: true,
             alone: true,
         };

@@ -28,8 +28,8 @@ pub enum Suite {
     Races,
     /// The search of transactions.
     Transactions,
-    /// The search of lines of waiters.
-    Lines,
+    /// The search of queues of waiters.
+    Queues,
     /// The own tests of the formats of stores.
     Wire,
 }
@@ -56,7 +56,7 @@ impl Suite {
         Self::Quorums,
         Self::Races,
         Self::Transactions,
-        Self::Lines,
+        Self::Queues,
         Self::Wire,
     ];
     /// For a bug that names nobody.
@@ -73,7 +73,7 @@ impl Suite {
             Self::Traces => "traces",
             Self::Races => "races",
             Self::Transactions => "transactions",
-            Self::Lines => "lines",
+            Self::Queues => "queues",
             Self::Wire => "wire",
         }
     }
@@ -94,7 +94,7 @@ impl Suite {
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
             Self::Wire => ("leasehold-wire", &["--lib"]),
-            Self::Model | Self::Vectors | Self::Traces | Self::Transactions | Self::Lines => {
+            Self::Model | Self::Vectors | Self::Traces | Self::Transactions | Self::Queues => {
                 ("leasehold-sim", &["--test", self.name()])
             }
             Self::Races => ("leasehold-concurrency", &["--test", "handoffs"]),
@@ -158,7 +158,7 @@ fn first_failure(said: &str) -> Option<&str> {
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
         Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races | Suite::Wire => true,
-        Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions | Suite::Lines => {
+        Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions | Suite::Queues => {
             let suite = root.join("testing/sim/tests").join(suite.name());
             suite.with_extension("rs").exists() || suite.join("main.rs").exists()
         }

@@ -92,7 +92,7 @@ mod tests {
             ("`FinishUnconfirmedError`", "python/leasehold/_errors.py"),
             ("`CommandRejectedError`", "node/lib/errors.cjs"),
             ("\n## `other`\n", "node/lib/errors.cjs"),
-            ("`marks-in-doubt`", "wit/leasehold.wit"),
+            ("`completions-in-doubt`", "wit/leasehold.wit"),
             ("`record-gone`", "wit/leasehold.wit"),
             ("`unreachable`", "wit/leasehold.wit"),
             ("`storage-full`", "wit/leasehold.wit"),

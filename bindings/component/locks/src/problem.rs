@@ -43,8 +43,8 @@ pub(crate) fn failed(name: &str, failure: Failure) -> wit::Error {
             unavailable(format!("too many nodes are new, or lost their memory, and do not vote for another {left} s"))
         }
         Failure::Refused(denial) => on(name, ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
-        Failure::Done(_) | Failure::MarksInDoubt => {
-            on(name, ErrorKind::Other, "the store speaks of marks of finished work, which plain locks do not ask for")
+        Failure::Done(_) | Failure::CompletionsInDoubt => {
+            on(name, ErrorKind::Other, "the store speaks of completions of finished work, which plain locks do not ask for")
         }
         Failure::Cancelled => on(name, ErrorKind::Other, "the acquisition was cancelled"),
     }

@@ -8,7 +8,7 @@
 mod calls;
 mod values;
 
-use crate::wit::ops::{Denial, Fault, Holding, LockOp, Mark, Outcome};
+use crate::wit::ops::{Denial, Fault, Holding, LockOp, Completion, Outcome};
 use crate::wit::stores::{Credentials, RedisCommand};
 use crate::wit::types::{ConfigError, LockOptions, OtherError};
 
@@ -146,8 +146,8 @@ pub struct Released {
 
 /// Payload of `event.finished`.
 pub struct Finished {
-    /// The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
-    /// the mark stands, so the work may be done again.
+    /// The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
+    /// the completion stands, so the work may be done again.
     pub confirmed: bool,
 }
 
@@ -177,10 +177,10 @@ pub enum Failure {
     Abstains(Abstention),
     /// The store refuses, and trying again will not help.
     Refused(Denial),
-    /// The work of a run is done: the mark that stands.
-    Done(Mark),
-    /// Nodes of the quorum may have lost marks of finished work, and too few others are left to say that none stands.
-    MarksInDoubt,
+    /// The work of a run is done: the completion that stands.
+    Done(Completion),
+    /// Nodes of the quorum may have lost completions of finished work, and too few others are left to say that none stands.
+    CompletionsInDoubt,
     /// Released before it was granted.
     Cancelled,
     /// Anything without a case in this version of the interface.
@@ -312,7 +312,7 @@ pub struct AboveMaxTtl {
 pub struct AboveMaxKeep {
     /// The time that was asked for.
     pub keep_ms: u64,
-    /// The limit: a node that has lost its data may have lost marks, and is in doubt about them for so long.
+    /// The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long.
     pub max_keep_ms: u64,
 }
 
@@ -332,9 +332,9 @@ pub enum Error {
     TooManyLocks(TooManyLocks),
     /// The record would last longer than the quorum allows.
     AboveMaxTtl(AboveMaxTtl),
-    /// The mark would stand for longer than the quorum allows.
+    /// The completion would stand for longer than the quorum allows.
     AboveMaxKeep(AboveMaxKeep),
-    /// A plain lock has no mark, so it cannot be finished.
+    /// A plain lock has no completion, so it cannot be finished.
     NotARun,
     /// The client was closed.
     Closed,

@@ -60,7 +60,7 @@ pub struct Acquire {
     /// The membership, which the node checks before the lock itself, in the same atomic step; absent for a
     /// single store.
     pub member: Option<Membership>,
-    /// Refuse (`done`) if a mark says that the work is done.
+    /// Refuse (`done`) if a completion says that the work is done.
     pub unless_done: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct Release {
     pub quorum: Option<Durability>,
 }
 
-/// Payload of `op.finish`. If a mark of the same attempt stands, an earlier send has succeeded: answer `finished`.
+/// Payload of `op.finish`. If a completion of the same attempt stands, an earlier send has succeeded: answer `finished`.
 pub struct Finish {
     /// The attempt whose work is done.
     pub nonce: Vec<u8>,
@@ -93,7 +93,7 @@ pub struct Finish {
     pub token: u64,
     /// The counter that the grant has shown. Refuse as not ours where the record's is another: its grant is another as well.
     pub counter: u64,
-    /// How long the mark stands from now on.
+    /// How long the completion stands from now on.
     pub keep_ms: u64,
     /// The label of the holder; may be empty.
     pub owner: String,
@@ -126,7 +126,7 @@ pub enum Op {
     Renew(Renew),
     /// Free the resource if the record is still ours; its token counter survives.
     Release(Release),
-    /// Write the mark that the work is done, and free the resource, in one step, if the record is still ours.
+    /// Write the completion that the work is done, and free the resource, in one step, if the record is still ours.
     Finish(Finish),
     /// Mark the record if it is still that of the attempt: its renewals are refused from then on, release and finish
     /// free it as ever. The expiry stays. No client of this interface sends it.
@@ -219,15 +219,15 @@ pub struct Denial {
     pub detail: String,
 }
 
-/// The mark of finished work: while it stands, nobody does the work again.
-pub struct Mark {
+/// The completion of finished work: while it stands, nobody does the work again.
+pub struct Completion {
     /// The fencing token of the lease under which the work was done.
     pub token: u64,
     /// The label of its holder; may be empty.
     pub owner: String,
     /// When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// How much longer the mark stands; rounded up.
+    /// How much longer the completion stands; rounded up.
     pub left_ms: u64,
 }
 
@@ -267,8 +267,8 @@ pub struct Holding {
 pub struct Seen {
     /// The record; absent if the resource is free without a trace of the last holder.
     pub holding: Option<Holding>,
-    /// The mark of finished work, in the answer to `op.read`; absent if none stands.
-    pub done: Option<Mark>,
+    /// The completion of finished work, in the answer to `op.read`; absent if none stands.
+    pub done: Option<Completion>,
 }
 
 /// The answer to an operation that was applied.
@@ -282,7 +282,7 @@ pub enum Applied {
     Renewed,
     /// The resource is free.
     Released,
-    /// The mark stands and the resource is free.
+    /// The completion stands and the resource is free.
     Finished,
     /// The record is marked: nobody renews it any more.
     Revoked,
@@ -303,8 +303,8 @@ pub enum Refusal {
     /// The conflicting record; for renew, release, finish, revoke and raise also: no record of ours. For a renewal also
     /// our own record, if it is revoked: it shows the seq 4,294,967,295.
     Conflict(Seen),
-    /// The work is done: the mark that stands.
-    Done(Mark),
+    /// The work is done: the completion that stands.
+    Done(Completion),
     /// The store throttles requests.
     Throttled(Fault),
     /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.

@@ -2,7 +2,7 @@
 //!
 //! Names for runs: work that is done once.
 //!
-//! A run is a lease whose success is written down as a mark. Acquire `run-resource` with `lock-options.run`, do the work,
+//! A run is a lease whose success is written down as a completion. Acquire `run-resource` with `lock-options.run`, do the work,
 //! and call `client.finish`; after a failure call `client.release`, so that another machine may try.
 
 mod calls;

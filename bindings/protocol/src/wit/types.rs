@@ -78,13 +78,13 @@ pub struct Config {
 
 /// The options of a run.
 pub struct RunOptions {
-    /// How long the mark of finished work stands: from `ttl-ms` to 3,153,600,000,000 (100 years); in a quorum no more
+    /// How long the completion of finished work stands: from `ttl-ms` to 3,153,600,000,000 (100 years); in a quorum no more
     /// than the default, 604,800,000 (7 days).
     pub keep_ms: Option<u64>,
-    /// True is the word of an operator that no mark was lost: nodes of a quorum that have lost their data count all the
+    /// True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count all the
     /// same.
     pub trust_quorum: bool,
-    /// Run although a mark may say that the work is done. Default false.
+    /// Run although a completion may say that the work is done. Default false.
     pub even_if_done: bool,
 }
 
@@ -139,8 +139,8 @@ pub struct LockOptions {
     pub owner: String,
     /// Bytes that others can read while the lease lasts.
     pub data: Option<Vec<u8>>,
-    /// Makes it a run: work that is done once, so that the acquisition fails if a mark says that it is done. Default: a
-    /// plain lock, which neither reads nor writes marks.
+    /// Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done. Default: a
+    /// plain lock, which neither reads nor writes completions.
     pub run: Option<RunOptions>,
 }
 
@@ -192,7 +192,7 @@ pub struct TooFar {
 
 /// Payload of `config-error.keep-below-ttl`.
 pub struct KeepBelowTtl {
-    /// How long the mark would stand.
+    /// How long the completion would stand.
     pub keep_ms: u64,
     /// The ttl of the lease.
     pub ttl_ms: u64,
@@ -270,7 +270,7 @@ pub enum ConfigError {
     TooShort(TooShort),
     /// A duration above its bound.
     TooFar(TooFar),
-    /// A mark of finished work that would end before the lease of its run.
+    /// A completion of finished work that would end before the lease of its run.
     KeepBelowTtl(KeepBelowTtl),
     /// A drift outside its bounds.
     Drift(DriftOutOfBounds),

@@ -5,8 +5,8 @@ use leasehold_wasmtime::client::{
     RedisReplies, RequestResponse, ResourceRef, Response, Subscription,
 };
 use leasehold_wasmtime::ops::{
-    Applied, AppliedOutcome, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder, LostMemory,
-    Mark, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
+    Applied, AppliedOutcome, Completion, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder,
+    LostMemory, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::stores::{
     Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore,
@@ -334,7 +334,7 @@ impl Dice {
             2 => Refusal::Abstains(LostMemory { stamp: self.maybe(|dice| dice.bytes(16)) }),
             3 => Refusal::NeedsCredentials(self.fault()),
             4 => Refusal::Denied(self.denial()),
-            5 => Refusal::Done(self.mark()),
+            5 => Refusal::Done(self.completion()),
             _ => Refusal::Conflict(self.seen()),
         }
     }
@@ -352,12 +352,12 @@ impl Dice {
                 since_unix_ms: dice.maybe(Self::number),
                 data: dice.maybe(|dice| dice.bytes(10)),
             }),
-            done: self.maybe(Self::mark),
+            done: self.maybe(Self::completion),
         }
     }
 
-    fn mark(&mut self) -> Mark {
-        Mark { token: self.counter(), owner: self.text(), at_unix_ms: self.number(), left_ms: self.number() }
+    fn completion(&mut self) -> Completion {
+        Completion { token: self.counter(), owner: self.text(), at_unix_ms: self.number(), left_ms: self.number() }
     }
 
     fn fault(&mut self) -> Fault {

@@ -1,7 +1,9 @@
 //! Work that is done once.
 
 use leasehold_wasmtime::client::{Error, Event, Failure, Outcomes, Output, Response};
-use leasehold_wasmtime::ops::{Applied, AppliedOutcome, Mark, NodeCounter, NotAppliedOutcome, Op, Outcome, Refusal};
+use leasehold_wasmtime::ops::{
+    Applied, AppliedOutcome, Completion, NodeCounter, NotAppliedOutcome, Op, Outcome, Refusal,
+};
 use leasehold_wasmtime::types::{ConfigError, LockOptions, RunOptions};
 use leasehold_wasmtime::{CallError, Client, Limits, Runs};
 
@@ -60,11 +62,11 @@ fn a_run_is_finished() {
 fn a_run_that_is_done_is_not_granted() {
     let mut client = client();
     client.acquire(1, "nightly@2026-11-24", &run(None), &FRESH, at(0)).expect("a run");
-    let mark = Mark { token: 7, owner: "other".into(), at_unix_ms: 1_699_999_999_000, left_ms: DAY_MS };
-    let done = NotAppliedOutcome { refusal: Refusal::Done(mark.clone()) };
+    let completion = Completion { token: 7, owner: "other".into(), at_unix_ms: 1_699_999_999_000, left_ms: DAY_MS };
+    let done = NotAppliedOutcome { refusal: Refusal::Done(completion.clone()) };
     asked(&mut client, Outcome::NotApplied(done));
     let Event::Failed(failed) = told(&mut client) else { panic!("a refusal") };
-    assert_eq!(failed.failure, Failure::Done(mark));
+    assert_eq!(failed.failure, Failure::Done(completion));
 }
 
 #[test]

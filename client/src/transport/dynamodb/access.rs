@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::dynamodb::{Exchange, Request, Session};
+use leasehold_wire::dynamodb::{Codec, Exchange, Request};
 use leasehold_wire::sigv4::Signer;
 use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat};
 use reqwest::{Client, RequestBuilder, Url};
@@ -23,7 +23,7 @@ pub(super) type DynamodbLink = WebLink<Access>;
 
 /// Access to one table.
 pub(super) struct Access {
-    session: Session,
+    codec: Codec,
     /// Scheme, host and port.
     base: Url,
     /// The value of the header `Host`.
@@ -39,12 +39,12 @@ pub(super) struct Access {
 impl Access {
     /// # Errors
     /// A certificate cannot be read.
-    pub(super) fn new(url: &DynamodbUrl, session: Session) -> Result<Self, Error> {
+    pub(super) fn new(url: &DynamodbUrl, codec: Codec) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let web = Web::new(url.endpoint.reach, url.ca.as_deref(), None).map_err(wrong)?;
         let base = &url.endpoint.base;
         Ok(Self {
-            session,
+            codec,
             host: host_header(base).to_owned(),
             base: Url::parse(base).map_err(|error| wrong(error.to_string()))?,
             region: url.region.clone(),
@@ -77,7 +77,7 @@ impl WebStore for Access {
     }
 
     fn begin(&self, request: &Transmit) -> Result<Exchange, Denial> {
-        self.session.begin(&request.ops, self.clock.unix_ms())
+        self.codec.begin(&request.ops, self.clock.unix_ms())
     }
 
     fn take(self: &Arc<Self>, exchange: &mut Exchange, answers: Vec<Asked<Self>>) -> Progress {
@@ -106,7 +106,7 @@ impl WebStore for Access {
     }
 
     fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
-        self.session.repeat(response)
+        self.codec.repeat(response)
     }
 
     fn set_clock(&self, unix_ms: u64) {

@@ -39,7 +39,7 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
         }
     }
     let mut asking = Asking::of(store);
-    let settings = store.session.settings();
+    let settings = store.codec.settings();
     let mut arn = None;
     match asking.ask(table::describe(settings), |response| table::described(settings, response)) {
         Ok(description) => {
@@ -64,7 +64,7 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
     findings.push(described::expiry(settings, expiry));
     findings.extend(rights(&mut asking, arn.as_deref()));
     let writers = asking.ask(table::sample(settings), |response| table::writers(settings, response));
-    findings.push(marks(writers));
+    findings.push(completions(writers));
     findings.extend(asking.throttling());
     findings.push(asking.clock());
     findings
@@ -203,10 +203,10 @@ fn lasting(ms: u64) -> String {
 
 /// Tries the permissions that a lock needs: a read, and a write whose condition never holds.
 fn rights(asking: &mut Asking<'_>, arn: Option<&str>) -> Vec<Finding> {
-    let session = &asking.store.session;
-    let table = arn.unwrap_or_else(|| session.settings().table());
-    let read = asking.ask(session.look(), |response| session.found(response).map(|_| ()));
-    let write = asking.ask(session.trial(), |response| session.tried(response));
+    let codec = &asking.store.codec;
+    let table = arn.unwrap_or_else(|| codec.settings().table());
+    let read = asking.ask(codec.look(), |response| codec.found(response).map(|_| ()));
+    let write = asking.ask(codec.trial(), |response| codec.tried(response));
     let tried = [("read", "dynamodb:GetItem", read), ("written", "dynamodb:UpdateItem", write)];
     let lacks: Vec<Finding> =
         tried.into_iter().filter_map(|(done, right, tried)| Some(lack(done, right, table, &tried.err()?))).collect();
@@ -245,9 +245,9 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
     }
 }
 
-/// Looks for clients that would wipe the marks of runs: Java's replaces or deletes the row.
-fn marks(writers: Result<Writers, NoServer>) -> Finding {
-    const CHECK: &str = "dynamodb.marks";
+/// Looks for clients that would wipe the completions of runs: Java's replaces or deletes the row.
+fn completions(writers: Result<Writers, NoServer>) -> Finding {
+    const CHECK: &str = "dynamodb.completions";
     let found = match writers {
         Ok(found) => found,
         Err(NoServer::Refused(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => {
@@ -267,7 +267,7 @@ fn marks(writers: Result<Writers, NoServer>) -> Finding {
             CHECK,
             format!(
                 "of {locks} rows, {} with a name of a run were last written by another lock client, such as {name:?}; that of \
-                 AWS for Java removes the mark of finished work, which is then done again",
+                 AWS for Java removes the completion of finished work, which is then done again",
                 foreign_runs.len()
             ),
             "let other clients lock other names than NAME@KEY, or keep runs in a table of their own",

@@ -12,7 +12,7 @@ use crate::transport::readiness::CONNECT_PATIENCE;
 
 impl ItemStore for Dynamodb {
     fn ask<'a>(&'a self, name: &'a Resource, ask: Ask<'a>) -> Asking<'a> {
-        let settings = self.session.settings();
+        let settings = self.codec.settings();
         Box::pin(async move {
             let request = match cas::request(settings, name, ask) {
                 Ok(request) => request,

@@ -19,7 +19,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, Outcome};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::HttpResponse;
-use leasehold_wire::dynamodb::{Request, Session, Settings};
+use leasehold_wire::dynamodb::{Codec, Request, Settings};
 use leasehold_wire::listing::Page;
 use leasehold_wire::sigv4::http_date;
 
@@ -67,7 +67,7 @@ impl Place for DynamodbUrl {
 /// One table.
 pub(crate) struct Dynamodb {
     connections: Arc<Connections<DynamodbLink>>,
-    session: Session,
+    codec: Codec,
     url: DynamodbUrl,
     /// The table's id in DynamoDB; `None` where the permission to read it is missing.
     id: Option<String>,
@@ -84,10 +84,10 @@ impl Dynamodb {
     /// Makes a store without contacting it.
     fn unchecked(url: &DynamodbUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let session = Session::new(settings(url)?);
-        let access = Arc::new(Access::new(url, session.clone())?);
+        let codec = Codec::new(settings(url)?);
+        let access = Arc::new(Access::new(url, codec.clone())?);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| DynamodbLink::new(Arc::clone(&access))));
-        Ok(Self { connections, session, url: url.clone(), id: None })
+        Ok(Self { connections, codec, url: url.clone(), id: None })
     }
 
     /// Greets the server in the background, whose connections then serve all callers until they have their own.
@@ -156,26 +156,26 @@ impl Transport for Dynamodb {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let response = self.ask(self.session.look()).map_err(|why| self.to_error(&why))?;
-        let found = self.session.found(&response).map_err(|outcome| self.judged(outcome))?;
+        let response = self.ask(self.codec.look()).map_err(|why| self.to_error(&why))?;
+        let found = self.codec.found(&response).map_err(|outcome| self.judged(outcome))?;
         Ok(Found { marker: found.marker, text: found.text, table: self.id.clone(), ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        let response = self.ask(self.session.mark(found, marker)).map_err(|why| self.to_error(&why))?;
-        self.session.marked(marker, &response).map_err(|outcome| self.judged(outcome))
+        let response = self.ask(self.codec.mark(found, marker)).map_err(|why| self.to_error(&why))?;
+        self.codec.marked(marker, &response).map_err(|outcome| self.judged(outcome))
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let response = self.ask(self.session.list(prefix, after)).map_err(|why| self.to_error(&why))?;
-        self.session.listed(prefix, &response).map_err(|outcome| self.judged(outcome))
+        let response = self.ask(self.codec.list(prefix, after)).map_err(|why| self.to_error(&why))?;
+        self.codec.listed(prefix, &response).map_err(|outcome| self.judged(outcome))
     }
 
     /// Reads the header `Date`, which has whole seconds.
     fn clock_offset(&self) -> Option<(i64, u64)> {
-        self.ask(self.session.look()).ok()?;
+        self.ask(self.codec.look()).ok()?;
         let sent = clock::unix_ms();
-        let response = self.ask(self.session.look()).ok()?;
+        let response = self.ask(self.codec.look()).ok()?;
         ahead(sent, clock::unix_ms(), &response)
     }
 }

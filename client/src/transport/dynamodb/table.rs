@@ -64,7 +64,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
 /// # Errors
 /// The table does not exist, or cannot be reached.
 pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error> {
-    let settings = store.session.settings();
+    let settings = store.codec.settings();
     let response = store.ask(table::describe(settings)).map_err(|why| store.to_error(&why))?;
     match table::described(settings, &response) {
         Ok(description) => Ok(Some(description)),
@@ -77,7 +77,7 @@ pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error
 /// The table cannot keep locks, or is not ready.
 fn judge(store: &Dynamodb, description: &Description) -> Result<Reach, Error> {
     let url = &store.url;
-    let reach = table::judge(store.session.settings(), description);
+    let reach = table::judge(store.codec.settings(), description);
     let reach = reach.map_err(|denial| Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}")))?;
     if description.status == Status::Creating {
         let what = format!("{url}: the table is being created; try again in a few seconds");
@@ -106,7 +106,7 @@ pub(crate) fn create(
     tags: &[(String, String)],
 ) -> Result<(Made, Description, Option<String>), Error> {
     let store = Dynamodb::unchecked(url)?;
-    let settings = store.session.settings();
+    let settings = store.codec.settings();
     let request = table::create(settings, billing, tags).map_err(|denial| Error::config(format!("{url}: {denial}")))?;
     let response = store.ask(request).map_err(|why| store.to_error(&why))?;
     let made = match table::described(settings, &response) {
@@ -144,7 +144,7 @@ pub(crate) fn describe(url: &DynamodbUrl) -> Result<(Description, Option<String>
 
 /// The attribute of the table's time to live; `None` also where it may not be read.
 pub(super) fn expires(store: &Dynamodb) -> Option<String> {
-    let settings = store.session.settings();
+    let settings = store.codec.settings();
     let response = store.ask(table::describe_expiry(settings)).ok()?;
     table::expires(settings, &response).ok()?
 }
@@ -180,7 +180,7 @@ fn wait_until_usable(store: &Dynamodb, made: Made) -> Result<Description, Error>
 }
 
 fn switch_expiry_on(store: &Dynamodb, request: leasehold_wire::dynamodb::Request) -> Result<(), Error> {
-    let settings = store.session.settings();
+    let settings = store.codec.settings();
     if expires(store).as_deref() == settings.expires_name() {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use crate::host::clock;
 use crate::transport::Transport;
 use crate::url::Reach;
 
-/// A larger offset of a member's clock is told, in milliseconds: marks of finished work go by the clocks of clients, and
+/// A larger offset of a member's clock is told, in milliseconds: completions of finished work go by the clocks of clients, and
 /// those of the members are set by the same means.
 const OFFSET_MS: u64 = 30_000;
 /// A slower answer is told, in milliseconds: a renewal needs one.
@@ -164,7 +164,7 @@ fn clocks(offset: u64) -> Finding {
     Finding::warning(
         CHECK,
         format!("the clock of a member and that of this machine differ by {} s", offset / 1000),
-        "synchronise the clocks: leases do not go by them, but marks of finished work end by the clock of the client that \
+        "synchronise the clocks: leases do not go by them, but completions of finished work end by the clock of the client that \
          looks, and tokens of new locks start at it",
     )
 }

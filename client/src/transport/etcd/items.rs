@@ -13,12 +13,12 @@ use crate::transport::readiness::CONNECT_PATIENCE;
 impl ItemStore for Etcd {
     fn ask<'a>(&'a self, name: &'a Resource, ask: Ask<'a>) -> Asking<'a> {
         Box::pin(async move {
-            let request = cas::request(&self.session, name, ask);
+            let request = cas::request(&self.codec, name, ask);
             let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
             let sent =
                 self.connections.in_background(move |link| async move { link.command(&request, deadline).await });
             let response = sent.await.flatten();
-            cas::answer(&self.session, name, ask, response.as_ref().map_err(Outcome::clone))
+            cas::answer(&self.codec, name, ask, response.as_ref().map_err(Outcome::clone))
         })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::errors::login_refused_again;
-use leasehold_wire::etcd::{Exchange, Memory, Request, Session, classify, token};
+use leasehold_wire::etcd::{Codec, Exchange, Memory, Request, classify, token};
 use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat};
 use reqwest::{Client, RequestBuilder};
 use tracing::Level;
@@ -27,7 +27,7 @@ pub(super) type EtcdLink = WebLink<Access>;
 /// Access to the members, which all links share.
 pub(super) struct Access {
     url: EtcdUrl,
-    session: Session,
+    codec: Codec,
     bases: Vec<String>,
     web: Arc<Web>,
     /// The member that answered last.
@@ -39,7 +39,7 @@ pub(super) struct Access {
 impl Access {
     /// # Errors
     /// A certificate cannot be read.
-    pub(super) fn new(url: &EtcdUrl, session: Session) -> Result<Self, Error> {
+    pub(super) fn new(url: &EtcdUrl, codec: Codec) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let shown = url.shown.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
         let web = Web::new(url.reach, url.ca.as_deref(), shown).map_err(wrong)?;
@@ -47,7 +47,7 @@ impl Access {
         let bases = url.hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
         Ok(Self {
             url: url.clone(),
-            session,
+            codec,
             bases,
             web: Arc::new(web),
             current: AtomicUsize::new(0),
@@ -73,7 +73,7 @@ impl WebStore for Access {
     }
 
     fn begin(&self, request: &Transmit) -> Result<Exchange, Denial> {
-        Ok(self.session.begin(&self.memory.lock(), &request.ops, clock::unix_ms()))
+        Ok(self.codec.begin(&self.memory.lock(), &request.ops, clock::unix_ms()))
     }
 
     fn take(self: &Arc<Self>, exchange: &mut Exchange, answers: Vec<Asked<Self>>) -> Progress {
@@ -103,7 +103,7 @@ impl WebStore for Access {
         if known.is_some() && refused != Some(&known) {
             return Ok(known);
         }
-        let response = store.anywhere(link, &store.session.login(user, password), None, deadline).await;
+        let response = store.anywhere(link, &store.codec.login(user, password), None, deadline).await;
         let fresh = response.map_err(|why| why.outcome()).and_then(|response| token(&response));
         let fresh = fresh.map_err(|outcome| {
             // The pauses of greetings keep a wrong password from being tried all the time.
@@ -128,13 +128,13 @@ impl WebStore for Access {
     }
 
     fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
-        self.session.repeat(response).filter(|_| self.url.login.is_some())
+        self.codec.repeat(response).filter(|_| self.url.login.is_some())
     }
 
     /// A read, and a login. Without a leader or a right, it is there all the same: each request is judged by its own answer.
     async fn greet(link: &Arc<EtcdLink>) -> Greeted {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let met = link.untried(&link.store.session.look(), deadline).await;
+        let met = link.untried(&link.store.codec.look(), deadline).await;
         met.map(|_| ()).map_err(|why| NoServer::ungreeted(why.outcome()))
     }
 }

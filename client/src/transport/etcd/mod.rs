@@ -17,7 +17,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::HttpResponse;
-use leasehold_wire::etcd::{Request, Session};
+use leasehold_wire::etcd::{Codec, Request};
 use leasehold_wire::listing::Page;
 
 use self::members::{Access, EtcdLink};
@@ -59,7 +59,7 @@ impl Place for EtcdUrl {
 pub(super) struct Etcd {
     connections: Arc<Connections<EtcdLink>>,
     watcher: EtcdWatcher,
-    session: Session,
+    codec: Codec,
     url: EtcdUrl,
 }
 
@@ -67,11 +67,11 @@ impl Etcd {
     /// Reads the marker, so that a wrong url, password or role is reported at once.
     pub(super) fn open(url: &EtcdUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let session = Session::new(&url.prefix);
-        let access = Arc::new(Access::new(url, session.clone())?);
+        let codec = Codec::new(&url.prefix);
+        let access = Arc::new(Access::new(url, codec.clone())?);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| EtcdLink::new(Arc::clone(&access))));
-        let watcher = EtcdWatcher::new(Arc::clone(&connections), session.clone());
-        let store = Self { connections, watcher, session, url: url.clone() };
+        let watcher = EtcdWatcher::new(Arc::clone(&connections), codec.clone());
+        let store = Self { connections, watcher, codec, url: url.clone() };
         store.look()?;
         Ok(store)
     }
@@ -120,19 +120,19 @@ impl Transport for Etcd {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let found = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
+        let found = self.ask(self.codec.look()).and_then(|response| self.codec.found(&response));
         let found = found.map_err(|outcome| self.judged(outcome))?;
         Ok(Found { marker: found.marker, text: found.text, run: found.run, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        let marked = self.ask(self.session.mark(found, marker)).and_then(|response| self.session.marked(&response));
+        let marked = self.ask(self.codec.mark(found, marker)).and_then(|response| self.codec.marked(&response));
         marked.map_err(|outcome| self.judged(outcome))
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let response = self.ask(self.session.list(prefix, after));
-        let page = response.and_then(|response| self.session.listed(&response, clock::unix_ms()));
+        let response = self.ask(self.codec.list(prefix, after));
+        let page = response.and_then(|response| self.codec.listed(&response, clock::unix_ms()));
         page.map_err(|outcome| self.judged(outcome))
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leasehold_core::Resource;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
-use leasehold_wire::etcd::{Session, Watched};
+use leasehold_wire::etcd::{Codec, Watched};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tracing::Level;
@@ -35,7 +35,7 @@ type Waiting = Arc<Mutex<HashMap<Resource, Weak<dyn Watcher>>>>;
 /// Watches in the background until it is dropped.
 pub(super) struct EtcdWatcher {
     connections: Arc<Connections<EtcdLink>>,
-    session: Session,
+    codec: Codec,
     changes: Mutex<Option<UnboundedSender<Change>>>,
 }
 
@@ -45,8 +45,8 @@ enum Change {
 }
 
 impl EtcdWatcher {
-    pub(super) fn new(connections: Arc<Connections<EtcdLink>>, session: Session) -> Self {
-        Self { connections, session, changes: Mutex::default() }
+    pub(super) fn new(connections: Arc<Connections<EtcdLink>>, codec: Codec) -> Self {
+        Self { connections, codec, changes: Mutex::default() }
     }
 
     pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
@@ -63,8 +63,7 @@ impl EtcdWatcher {
             // Without a background runtime, waiters rely on their timers.
             let Ok((runtime, link)) = self.connections.background() else { return };
             let (sender, receiver) = unbounded_channel();
-            let streams =
-                Streams { link, session: self.session.clone(), waiting: Waiting::default(), open: Vec::new() };
+            let streams = Streams { link, codec: self.codec.clone(), waiting: Waiting::default(), open: Vec::new() };
             runtime.spawn(streams.run(receiver));
             *changes = Some(sender);
         }
@@ -77,7 +76,7 @@ impl EtcdWatcher {
 /// All streams. Dropped, they end.
 struct Streams {
     link: Arc<EtcdLink>,
-    session: Session,
+    codec: Codec,
     waiting: Waiting,
     open: Vec<Stream>,
 }
@@ -122,8 +121,8 @@ impl Streams {
             }
             drop(waiting);
             if !new.is_empty() {
-                let (link, session) = (Arc::clone(&self.link), self.session.clone());
-                let task = tokio::spawn(follow(link, session, Arc::clone(&self.waiting), new.clone()));
+                let (link, codec) = (Arc::clone(&self.link), self.codec.clone());
+                let task = tokio::spawn(follow(link, codec, Arc::clone(&self.waiting), new.clone()));
                 self.open.push(Stream { of: new, task });
             }
         }
@@ -131,7 +130,7 @@ impl Streams {
 }
 
 /// Follows the changes of locks, on one member after another.
-async fn follow(link: Arc<EtcdLink>, session: Session, waiting: Waiting, resources: Vec<Resource>) {
+async fn follow(link: Arc<EtcdLink>, codec: Codec, waiting: Waiting, resources: Vec<Resource>) {
     let (mut pauses, mut refused, mut failures) = (PAUSES, None, 0);
     loop {
         let token = match Access::keys(&link, refused.take().as_ref(), clock::monotonic().plus(CONNECT_PATIENCE)).await
@@ -143,8 +142,7 @@ async fn follow(link: Arc<EtcdLink>, session: Session, waiting: Waiting, resourc
             }
         };
         let mut has_begun = false;
-        let why =
-            follow_once(&link, &session, &waiting, &resources, (failures, token.as_deref()), &mut has_begun).await;
+        let why = follow_once(&link, &codec, &waiting, &resources, (failures, token.as_deref()), &mut has_begun).await;
         if has_begun {
             pauses = PAUSES;
         }
@@ -168,14 +166,14 @@ async fn follow(link: Arc<EtcdLink>, session: Session, waiting: Waiting, resourc
 /// Follows until the stream ends, and returns the reason.
 async fn follow_once(
     link: &EtcdLink,
-    session: &Session,
+    codec: &Codec,
     waiting: &Waiting,
     resources: &[Resource],
     (failures, token): (usize, Option<&str>),
     has_begun: &mut bool,
 ) -> Outcome {
     let patience = clock::monotonic().plus(CONNECT_PATIENCE);
-    let mut stream = match until(patience, link.stream(failures, &session.watch(resources), token)).await {
+    let mut stream = match until(patience, link.stream(failures, &codec.watch(resources), token)).await {
         Some(Ok(stream)) => stream,
         Some(Err(outcome)) => return outcome,
         None => return Outcome::Unknown(Fault::of(FaultKind::Timeout)),
@@ -198,7 +196,7 @@ async fn follow_once(
         }
         while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = buffer.drain(..=end).collect();
-            match session.watched(&line) {
+            match codec.watched(&line) {
                 Ok(Watched::Begun) => {
                     *has_begun = true;
                     // A release before now was not told: they look for themselves.

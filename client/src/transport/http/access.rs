@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::redis::{Command, Exchange, Session, Settings, refusal};
+use leasehold_wire::redis::{Codec, Command, Exchange, Settings, refusal};
 use leasehold_wire::resp::Value;
 use leasehold_wire::rest::{self, Dialect};
 use leasehold_wire::{Exchange as _, Progress};
@@ -22,7 +22,7 @@ pub(super) type HttpLink = WebLink<Access>;
 
 /// Access to one server.
 pub(super) struct Access {
-    session: Session,
+    codec: Codec,
     pub(super) dialect: Dialect,
     pub(super) reach: Reach,
     pub(super) login: Login,
@@ -39,7 +39,7 @@ impl Access {
         let web = Web::new(url.reach, url.ca.as_deref(), None).map_err(wrong)?;
         Ok(Self {
             // No replicas: a WAIT would need a connection of its own between server and Redis.
-            session: Session::new(Settings::default()),
+            codec: Codec::new(Settings::default()),
             dialect: url.dialect,
             reach: url.reach,
             login: url.login.clone(),
@@ -121,7 +121,7 @@ impl WebStore for Access {
 
     fn begin(&self, request: &Transmit) -> Result<Exchange, Denial> {
         let left = request.deadline.since(clock::monotonic());
-        rest::only_one(self.session.begin(request.id, &request.ops, left, clock::unix_ms())?)
+        rest::only_one(self.codec.begin(request.id, &request.ops, left, clock::unix_ms())?)
     }
 
     fn take(self: &Arc<Self>, exchange: &mut Exchange, answers: Vec<Asked<Self>>) -> Progress {

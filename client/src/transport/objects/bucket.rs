@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Nonce, Transmit};
-use leasehold_wire::objects::{Exchange, Harm, Memory, Race, Request, Session, Signed, Trial, Verdict};
+use leasehold_wire::objects::{Codec, Exchange, Harm, Memory, Race, Request, Signed, Trial, Verdict};
 use leasehold_wire::sigv4::Signer;
 use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat};
 use reqwest::Method;
@@ -29,7 +29,7 @@ const MOST_TRIALS: usize = 5;
 /// Access to the bucket, which all links share.
 pub(super) struct Access {
     url: ObjectsUrl,
-    session: Session,
+    codec: Codec,
     /// The value of the header `Host`.
     host: String,
     web: Arc<Web>,
@@ -44,13 +44,13 @@ pub(super) struct Access {
 impl Access {
     /// # Errors
     /// A certificate cannot be read.
-    pub(super) fn new(url: &ObjectsUrl, session: Session) -> Result<Self, Error> {
+    pub(super) fn new(url: &ObjectsUrl, codec: Codec) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let web = Web::new(url.reach, url.ca.as_deref(), None).map_err(wrong)?;
         let (_, host) = url.base.split_once("://").unwrap_or(("", &url.base));
         Ok(Self {
             url: url.clone(),
-            session,
+            codec,
             host: host.to_owned(),
             web: Arc::new(web),
             auth: Auth::new(url),
@@ -82,7 +82,7 @@ impl WebStore for Access {
     }
 
     fn begin(&self, request: &Transmit) -> Result<Exchange, Denial> {
-        Ok(self.session.begin(&self.memory.lock(), &request.ops, self.clock.unix_ms()))
+        Ok(self.codec.begin(&self.memory.lock(), &request.ops, self.clock.unix_ms()))
     }
 
     fn take(self: &Arc<Self>, exchange: &mut Exchange, answers: Vec<Asked<Self>>) -> Progress {
@@ -101,7 +101,7 @@ impl WebStore for Access {
     ) -> Result<HttpResponse, NoAnswer> {
         let store = &link.store;
         let (right, unix_ms) = (store.auth.right(keys), store.clock.unix_ms());
-        let signed = store.session.signed(request.clone(), &store.host, right, &mut store.signer.lock(), unix_ms);
+        let signed = store.codec.signed(request.clone(), &store.host, right, &mut store.signer.lock(), unix_ms);
         let no_key = || NoAnswer::Judged(Outcome::NotApplied(keys.is_no_key()));
         let Signed { target, headers, body } = signed.ok_or_else(no_key)?;
         let ask = |client: &reqwest::Client| {
@@ -112,7 +112,7 @@ impl WebStore for Access {
     }
 
     fn repeat(&self, response: &HttpResponse) -> Option<Repeat> {
-        self.session.repeat(response)
+        self.codec.repeat(response)
     }
 
     fn set_clock(&self, unix_ms: u64) {
@@ -133,7 +133,7 @@ impl WebStore for Access {
     /// answer.
     async fn greet(link: &Arc<ObjectsLink>) -> Greeted {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let met = link.untried(&link.store.session.look(), deadline).await;
+        let met = link.untried(&link.store.codec.look(), deadline).await;
         met.map(|_| ()).map_err(|why| NoServer::ungreeted(why.outcome()))
     }
 }
@@ -156,11 +156,11 @@ impl ObjectsLink {
         for _ in 0..MOST_TRIALS {
             let mut random = [0; 16];
             fill(&mut random).map_err(|error| not_sent(&Fault::new(FaultKind::Server, &error.to_string())))?;
-            let (mut trial, mut request) = Trial::begin(&self.store.session, Nonce::from_bytes(random));
+            let (mut trial, mut request) = Trial::begin(&self.store.codec, Nonce::from_bytes(random));
             loop {
                 let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
                 let answer = self.asked(&request, deadline).await;
-                harms.extend(answer.iter().flat_map(|response| self.store.session.harms_of_write(response)));
+                harms.extend(answer.iter().flat_map(|response| self.store.codec.harms_of_write(response)));
                 match trial.answer(answer.as_ref().map_err(Clone::clone)) {
                     Verdict::Ask(next) => request = next,
                     Verdict::Sound => return Ok(()),
@@ -189,7 +189,7 @@ impl ObjectsLink {
         let mut random = [0; 16];
         fill(&mut random).map_err(|error| not_sent(&Fault::new(FaultKind::Server, &error.to_string())))?;
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let (race, look) = Race::begin(&self.store.session, Nonce::from_bytes(random));
+        let (race, look) = Race::begin(&self.store.codec, Nonce::from_bytes(random));
         let seen = self.asked(&look, deadline).await;
         let writes = race.writes(seen.as_ref().map_err(Clone::clone))?;
         let answers = join_all(writes.iter().map(|write| self.asked(write, deadline))).await;

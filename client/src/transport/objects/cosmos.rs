@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind};
 /// # Errors
 /// They could not be read, or locks cannot be kept there.
 pub(super) fn check(store: &Objects) -> Result<Properties, Error> {
-    let asked = store.ask(store.session.account()).and_then(|answer| store.session.properties(&answer));
+    let asked = store.ask(store.codec.account()).and_then(|answer| store.codec.properties(&answer));
     let properties = asked.map_err(|outcome| store.judged(outcome))?;
     if properties.has_several_write_regions {
         let message = format!(
@@ -20,7 +20,7 @@ pub(super) fn check(store: &Objects) -> Result<Properties, Error> {
         );
         return Err(Error::new(ErrorKind::StoreRefused, message));
     }
-    let asked = store.ask(store.session.container()).and_then(|answer| store.session.check_container(&answer));
+    let asked = store.ask(store.codec.container()).and_then(|answer| store.codec.check_container(&answer));
     asked.map_err(|outcome| store.judged(outcome))?;
     Ok(properties)
 }

@@ -18,7 +18,7 @@ use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::HttpResponse;
 use leasehold_wire::listing::Page;
-use leasehold_wire::objects::{Properties, Request, Service, Session};
+use leasehold_wire::objects::{Codec, Properties, Request, Service};
 
 use self::bucket::{Access, ObjectsLink};
 use super::connections::{Connections, Homes};
@@ -55,7 +55,7 @@ impl Place for ObjectsUrl {
 /// One bucket or container.
 pub(super) struct Objects {
     connections: Arc<Connections<ObjectsLink>>,
-    session: Session,
+    codec: Codec,
     url: ObjectsUrl,
     /// Of an account of Cosmos DB.
     properties: Option<Properties>,
@@ -65,11 +65,11 @@ impl Objects {
     /// Reads the marker, so that a wrong url, key or permission is reported at once.
     pub(super) fn open(url: &ObjectsUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let session = Session::new(url.service, &url.root, &url.prefix);
-        let access = Arc::new(Access::new(url, session.clone())?);
+        let codec = Codec::new(url.service, &url.root, &url.prefix);
+        let access = Arc::new(Access::new(url, codec.clone())?);
         let links = Arc::clone(&access);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&links))));
-        let mut store = Self { connections, session, url: url.clone(), properties: None };
+        let mut store = Self { connections, codec, url: url.clone(), properties: None };
         if url.service == Service::CosmosDb {
             let properties = cosmos::check(&store)?;
             access.set_may_be_stale(properties.reads_may_be_stale());
@@ -119,7 +119,7 @@ impl Transport for Objects {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let found = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
+        let found = self.ask(self.codec.look()).and_then(|response| self.codec.found(&response));
         let found = found.map_err(|outcome| self.judged(outcome))?;
         Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
     }
@@ -129,21 +129,21 @@ impl Transport for Objects {
         if marker.is_some() && self.properties.as_ref().is_some_and(Properties::reads_may_be_stale) {
             return Err(Error::new(ErrorKind::StoreRefused, format!("{}: {}", self.url, Properties::NO_NODE)));
         }
-        let now = self.ask(self.session.look()).and_then(|response| self.session.found(&response));
+        let now = self.ask(self.codec.look()).and_then(|response| self.codec.found(&response));
         let now = now.map_err(|outcome| self.judged(outcome))?;
         if now.text != found {
             return Ok(false);
         }
-        let marked = self.ask(self.session.mark(&now, marker)).and_then(|response| self.session.marked(&response));
+        let marked = self.ask(self.codec.mark(&now, marker)).and_then(|response| self.codec.marked(&response));
         marked.map_err(|outcome| self.judged(outcome))
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let response = self.ask(self.session.list(prefix, after));
-        let names = response.and_then(|response| self.session.listed(&response));
+        let response = self.ask(self.codec.list(prefix, after));
+        let names = response.and_then(|response| self.codec.listed(&response));
         let mut names = names.map_err(|outcome| self.judged(outcome))?;
         for read in names.reads {
-            let name = self.ask(read).and_then(|response| self.session.name_in(&response));
+            let name = self.ask(read).and_then(|response| self.codec.name_in(&response));
             names.names.extend(name.map_err(|outcome| self.judged(outcome))?);
         }
         Ok(Page::of_names(names.names, names.next))

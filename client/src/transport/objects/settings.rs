@@ -7,14 +7,14 @@ use crate::admin::doctor::Finding;
 
 /// Checks each setting once. `harms` are those that writes have told.
 pub(super) fn examine(store: &Objects, mut harms: Vec<Harm>) -> Vec<Finding> {
-    let questions = store.session.questions();
+    let questions = store.codec.questions();
     if questions.is_empty() {
         return Vec::new();
     }
     let mut unknown = Vec::new();
     for question in &questions {
         let answer = store.ask(question.request.clone());
-        match answer.and_then(|response| store.session.harms(question, &response)) {
+        match answer.and_then(|response| store.codec.harms(question, &response)) {
             Ok(found) => harms.extend(found),
             Err(_) => unknown.extend(question.settings.iter().map(|setting| (*setting, question.right))),
         }

@@ -38,7 +38,7 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
     findings.extend(about_server(store, &server));
     findings.extend(listening(store));
     findings.push(table(store));
-    findings.push(line(store));
+    findings.push(queue(store));
     findings.push(items(store));
     findings.push(clock(store));
     findings
@@ -204,12 +204,12 @@ fn table(store: &Postgres) -> Finding {
     }
 }
 
-/// Checks if those who wait stand in line, which they do where the tables are of this version.
-fn line(store: &Postgres) -> Finding {
+/// Checks if those who wait stand in the queue, which they do where the tables are of this version.
+fn queue(store: &Postgres) -> Finding {
     const CHECK: &str = "postgres.line";
     match store.marker() {
         Err(error) => return Finding::problem(CHECK, error.to_string(), "check the rights of this user"),
-        Ok(found) if !found.has_lines => {
+        Ok(found) if !found.has_queues => {
             return Finding::warning(
                 CHECK,
                 format!(
@@ -224,7 +224,7 @@ fn line(store: &Postgres) -> Finding {
     let sql = "SELECT has_table_privilege(to_regclass($1::text), 'DELETE')".to_owned();
     let may_delete = store.ask(Statement { sql, params: vec![waiters] });
     if may_delete.is_ok_and(|rows| rows.first().and_then(|row| row.first()) == Some(&Field::Bool(true))) {
-        return Finding::good(CHECK, "waiters stand in line");
+        return Finding::good(CHECK, "waiters stand in the queue");
     }
     let what = format!("this user lacks DELETE on {WAITERS}: clients that are gone are never removed from it");
     Finding::warning(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner")

@@ -8,7 +8,7 @@ use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, Transp
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{LockId, Monotonic, Resource, Transmit};
 use leasehold_wire::Progress;
-use leasehold_wire::postgres::{Answer as Rows, Session, Statement};
+use leasehold_wire::postgres::{Answer as Rows, Codec, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::connection::{Access, Connection, Told};
@@ -34,9 +34,9 @@ const MOST_HERE: usize = 4;
 /// It greets the server by making the first of them.
 pub(super) struct PostgresLink {
     access: Arc<Access>,
-    session: Session,
+    codec: Codec,
     wakeups: Arc<Wakeups>,
-    /// Of a client that may stand in line.
+    /// Of a client that may stand in the queue.
     turns: Arc<OnceLock<Arc<Turns>>>,
     callers: Arc<Semaphore>,
     count: Arc<Count>,
@@ -166,13 +166,13 @@ impl Drop for Taken {
 impl PostgresLink {
     pub(super) fn new(
         access: Arc<Access>,
-        session: Session,
+        codec: Codec,
         wakeups: Arc<Wakeups>,
         turns: Arc<OnceLock<Arc<Turns>>>,
     ) -> Self {
         Self {
             access,
-            session,
+            codec,
             wakeups,
             turns,
             callers: Arc::new(Semaphore::new(MOST_OF_CALLERS)),
@@ -363,8 +363,8 @@ impl PostgresLink {
         let left = request.deadline.since(clock::monotonic());
         let turns = self.turns.get();
         let mut exchange = match turns {
-            Some(turns) => turns.session().begin_in_line(&request.ops, left, turns.asker(acquisitions(request))),
-            None => self.session.begin(&request.ops, left),
+            Some(turns) => turns.codec().begin_in_queue(&request.ops, left, turns.asker(acquisitions(request))),
+            None => self.codec.begin(&request.ops, left),
         };
         loop {
             let answer = until(request.deadline, taken.query(exchange.statement())).await;

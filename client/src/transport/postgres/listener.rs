@@ -1,4 +1,4 @@
-//! Notifications of releases and of turns in line, on a connection of their own to the server itself.
+//! Notifications of releases and of turns in the queue, on a connection of their own to the server itself.
 //!
 //! A pooler in transaction mode forgets that somebody listens, so this connection goes past it. It is a convenience: while
 //! there is none, waiters poll.
@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use leasehold_core::Resource;
-use leasehold_core::line::{ClientId, Ticket};
-use leasehold_wire::postgres::{CHANNEL, Session};
+use leasehold_core::queue::{ClientId, Ticket};
+use leasehold_wire::postgres::{CHANNEL, Codec};
 use tokio_postgres::AsyncMessage;
 use tracing::Level;
 
@@ -20,7 +20,7 @@ use crate::transport::wakeups::Wakeups;
 use crate::url::postgres::PostgresPlace;
 
 /// Listens for as long as the runtime runs, and connects again after each failure; for turns too, where the client may stand
-/// in line.
+/// in the queue.
 pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: Arc<Wakeups>, client: Option<ClientId>) {
     let (mut pauses, mut is_warned) = (Pauses::CONNECTING, false);
     loop {
@@ -68,13 +68,13 @@ async fn listen_once(
                 hub.released(&resource);
             }
         } else if let Some(client) = client
-            && let Some((resource, lock)) = Session::turn_of(told.payload())
+            && let Some((resource, lock)) = Codec::turn_of(told.payload())
         {
             hub.reserved(&resource, Ticket { client, lock });
         }
     });
     let mut connection = access.connect_to(place, Some(told)).await?;
-    let turns = client.map(|client| format!("; LISTEN {}", Session::turns_channel(client))).unwrap_or_default();
+    let turns = client.map(|client| format!("; LISTEN {}", Codec::turns_channel(client))).unwrap_or_default();
     connection.run(&format!("LISTEN {CHANNEL}{turns}")).await.map_err(no_rows)?;
     connection.ended().await;
     Ok(())

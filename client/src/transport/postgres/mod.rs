@@ -3,7 +3,7 @@
 //! The statements are in `leasehold_wire::postgres`; this module sends them, each on whatever connection is idle, and
 //! unnamed where a pooler may stand before the server. A server has few connections, so callers of a process share
 //! those of the background, and async callers a few in their own runtimes. The core alone decides on retries. Releases wake
-//! the waiters of this process, and with `listen=` those of others. Where the tables have room for them, waiters stand in line.
+//! the waiters of this process, and with `listen=` those of others. Where the tables have room for them, waiters stand in the queue.
 
 mod connection;
 mod doctor;
@@ -17,12 +17,12 @@ mod turns;
 use std::sync::{Arc, OnceLock, mpsc};
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::{ClientId, Reserved};
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::queue::{ClientId, Reserved};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
-use leasehold_wire::postgres::{Field, Notify, Session, Settings, Statement, schema};
+use leasehold_wire::postgres::{Codec, Field, Notify, Settings, Statement, schema};
 
 use self::connection::Access;
 use self::here::HereLink;
@@ -32,7 +32,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
-use super::{Answer, Answering, Done, Found, Line, Network, Pool, Transport, UnderLock, Watcher};
+use super::{Answer, Answering, Done, Found, Network, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -65,9 +65,9 @@ impl Place for PostgresUrl {
 pub(crate) struct Postgres {
     connections: Arc<Connections<PostgresLink>>,
     here: Connections<HereLink>,
-    session: Session,
+    codec: Codec,
     wakeups: Arc<Wakeups>,
-    /// Set once the tables were seen to have lines.
+    /// Set once the tables were seen to have queues.
     turns: Arc<OnceLock<Arc<Turns>>>,
     url: PostgresUrl,
     generation: u64,
@@ -77,8 +77,8 @@ impl Postgres {
     /// Looks at the table, so that a wrong url, password or right is reported at once.
     pub(crate) fn open(url: &PostgresUrl) -> Result<Self, Error> {
         let (store, access) = Self::unchecked(url)?;
-        if store.marker()?.has_lines {
-            store.stand_in_line()?;
+        if store.marker()?.has_queues {
+            store.stand_in_queue()?;
         }
         if let Some(place) = url.listen.clone() {
             let (runtime, _) =
@@ -96,7 +96,7 @@ impl Postgres {
         // Of two that make it at the same time, one is told that the name is taken, and finds it the next time.
         let made = statements.iter().try_for_each(|sql| make(sql).or_else(|_| make(sql))).and_then(|()| {
             // It would wait for all who use the table.
-            if store.marker()?.has_lines { Ok(()) } else { make(upgrade) }
+            if store.marker()?.has_queues { Ok(()) } else { make(upgrade) }
         });
         // A user who may not make it may use the one that is there.
         made.or_else(|error| store.marker().map(drop).map_err(|_| error))
@@ -105,10 +105,10 @@ impl Postgres {
     /// Makes a store without contacting it.
     fn unchecked(url: &PostgresUrl) -> Result<(Self, Arc<Access>), Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let session = session(url, false);
+        let codec = codec(url, false);
         let (access, wakeups) = (Arc::new(Access::new(url)?), Arc::<Wakeups>::default());
         let turns = Arc::<OnceLock<_>>::default();
-        let (theirs, ours, hub) = (Arc::clone(&access), session.clone(), Arc::clone(&wakeups));
+        let (theirs, ours, hub) = (Arc::clone(&access), codec.clone(), Arc::clone(&wakeups));
         let places = Arc::clone(&turns);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| {
             PostgresLink::new(Arc::clone(&theirs), ours.clone(), Arc::clone(&hub), Arc::clone(&places))
@@ -116,15 +116,15 @@ impl Postgres {
         let behind = Arc::clone(&connections);
         let here = Connections::new(Homes::Runtimes, move |_| HereLink::new(Arc::clone(&behind)));
         let generation = fork::generation();
-        Ok((Self { connections, here, session, wakeups, turns, url: url.clone(), generation }, access))
+        Ok((Self { connections, here, codec, wakeups, turns, url: url.clone(), generation }, access))
     }
 
-    /// Lets those who wait stand in line.
-    fn stand_in_line(&self) -> Result<(), Error> {
+    /// Lets those who wait stand in the queue.
+    fn stand_in_queue(&self) -> Result<(), Error> {
         let mut client = [0; 16];
         fill(&mut client)?;
-        let (session, hub) = (session(&self.url, true), Arc::clone(&self.wakeups));
-        let turns = Turns::new(ClientId(client), session, hub, self.url.listen.is_some());
+        let (codec, hub) = (codec(&self.url, true), Arc::clone(&self.wakeups));
+        let turns = Turns::new(ClientId(client), codec, hub, self.url.listen.is_some());
         turns.use_connections(&self.connections);
         let _ = self.turns.set(Arc::new(turns));
         Ok(())
@@ -169,7 +169,7 @@ impl Postgres {
     }
 
     fn marker(&self) -> Result<leasehold_wire::postgres::Found, Error> {
-        self.session.found(self.ask(self.session.look())).map_err(|outcome| self.judged(outcome))
+        self.codec.found(self.ask(self.codec.look())).map_err(|outcome| self.judged(outcome))
     }
 
     fn to_error(&self, why: &NoServer) -> Error {
@@ -181,9 +181,9 @@ impl Postgres {
     }
 }
 
-fn session(url: &PostgresUrl, lines: bool) -> Session {
+fn codec(url: &PostgresUrl, queues: bool) -> Codec {
     let notify = if url.listen.is_some() { Notify::On } else { Notify::Off };
-    Session::new(&Settings { schema: url.schema.clone(), notify, durability: url.durability, lines })
+    Codec::new(&Settings { schema: url.schema.clone(), notify, durability: url.durability, queues })
 }
 
 fn refused(why: NoServer) -> Outcome {
@@ -205,13 +205,13 @@ impl UnderLock for Postgres {
         self.wakeups.unwatch(resource, watcher);
     }
 
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
+    fn leave_queue(&self, resource: &Resource, lock: LockId) {
         if let Some(turns) = self.turns() {
             turns.leave(resource, lock);
         }
     }
 
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+    fn place_in_queue(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
         self.turns()?.place(resource, lock)
     }
 
@@ -241,14 +241,14 @@ impl Transport for Postgres {
         self.connections.close();
     }
 
-    fn keeps_line(&self) -> bool {
+    fn keeps_queue(&self) -> bool {
         self.turns.get().is_some()
     }
 
-    fn line(&self, resource: &Resource) -> Option<Line> {
-        let answer = self.ask(self.turns()?.session().ask_waiting(resource));
-        let (waiting, since_unix_ms) = Session::waiting(&answer)?;
-        Some(Line { waiting, since_unix_ms })
+    fn queue(&self, resource: &Resource) -> Option<Queue> {
+        let answer = self.ask(self.turns()?.codec().ask_waiting(resource));
+        let (waiting, since_unix_ms) = Codec::waiting(&answer)?;
+        Some(Queue { waiting, since_unix_ms })
     }
 
     fn diagnose(&self) -> Vec<Finding> {
@@ -257,7 +257,7 @@ impl Transport for Postgres {
 
     fn look(&self) -> Result<Found, Error> {
         let found = self.marker()?;
-        let (run, run_refused) = match self.session.run(self.ask(self.session.ask_run())) {
+        let (run, run_refused) = match self.codec.run(self.ask(self.codec.ask_run())) {
             Ok(run) => (run, None),
             Err(outcome) => (None, Some(no_rows(outcome).to_string())),
         };
@@ -271,11 +271,11 @@ impl Transport for Postgres {
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        self.session.marked(self.ask(self.session.mark(found, marker))).map_err(|outcome| self.judged(outcome))
+        self.codec.marked(self.ask(self.codec.mark(found, marker))).map_err(|outcome| self.judged(outcome))
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let page = self.session.listed(prefix, self.ask(self.session.list(prefix, after)));
+        let page = self.codec.listed(prefix, self.ask(self.codec.list(prefix, after)));
         page.map_err(|outcome| self.judged(outcome))
     }
 

@@ -1,15 +1,15 @@
-//! The places of one client in line, and the task that looks after them: it says that the client is alive, looks for turns
+//! The places of one client in the queue, and the task that looks after them: it says that the client is alive, looks for turns
 //! that nobody tells, and gives up places.
 //!
-//! The server tells of turns only where somebody listens. Elsewhere who waits looks: the first in line every few milliseconds at best,
+//! The server tells of turns only where somebody listens. Elsewhere who waits looks: the first in the queue every few milliseconds at best,
 //! those behind it less often, and all of them less often the longer nothing happens.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use leasehold_core::line::{ClientId, Reserved, Ticket, UNSEEN};
+use leasehold_core::queue::{ClientId, Reserved, Ticket, UNSEEN};
 use leasehold_core::{LockId, Resource};
-use leasehold_wire::postgres::{Asker, Session, Statement, Told};
+use leasehold_wire::postgres::{Asker, Codec, Statement, Told};
 use tokio::sync::Notify;
 
 use super::link::PostgresLink;
@@ -30,7 +30,7 @@ const LATELY: Duration = Duration::from_secs(5);
 /// The places of a client, and the task that looks after them, once there is one.
 pub(super) struct Turns {
     client: ClientId,
-    session: Session,
+    codec: Codec,
     wakeups: Arc<Wakeups>,
     connections: OnceLock<Weak<Connections<PostgresLink>>>,
     state: Mutex<State>,
@@ -43,11 +43,11 @@ struct State {
 }
 
 impl Turns {
-    /// `session` has lines.
-    pub(super) fn new(client: ClientId, session: Session, wakeups: Arc<Wakeups>, listens: bool) -> Self {
+    /// `session` has queues.
+    pub(super) fn new(client: ClientId, codec: Codec, wakeups: Arc<Wakeups>, listens: bool) -> Self {
         Self {
             client,
-            session,
+            codec,
             wakeups,
             connections: OnceLock::new(),
             state: Mutex::new(State {
@@ -67,8 +67,8 @@ impl Turns {
         self.client
     }
 
-    pub(super) const fn session(&self) -> &Session {
-        &self.session
+    pub(super) const fn codec(&self) -> &Codec {
+        &self.codec
     }
 
     /// The one who sends a request for these acquisitions.
@@ -136,7 +136,7 @@ impl Turns {
         let leave = |link| async move {
             until(clock::monotonic().plus(PATIENCE), turns.leave_all(&link, given_up)).await;
         };
-        // What stays in line is passed over in its turn.
+        // What stays in the queue is passed over in its turn.
         let _ = connections.block_on_background(leave);
     }
 
@@ -179,9 +179,9 @@ impl Turns {
 
     async fn leave_all(&self, link: &Arc<PostgresLink>, places: Vec<Key>) {
         for (resource, lock) in places {
-            let statement = self.session.leave(&resource, Ticket { client: self.client, lock }, PATIENCE * 3 / 4);
+            let statement = self.codec.leave(&resource, Ticket { client: self.client, lock }, PATIENCE * 3 / 4);
             let left = self.ask(link, &statement).await;
-            if let Some(turn) = left.as_ref().and_then(Session::left) {
+            if let Some(turn) = left.as_ref().and_then(Codec::left) {
                 self.wakeups.reserved(&resource, turn);
             }
         }
@@ -189,14 +189,14 @@ impl Turns {
 
     async fn see(&self, link: &Arc<PostgresLink>) {
         // A waiter that is not seen loses its place, and joins again.
-        self.ask(link, &self.session.see(self.client)).await;
+        self.ask(link, &self.codec.see(self.client)).await;
         self.state.lock().places.see(clock::monotonic());
-        self.ask(link, &self.session.forget_unseen()).await;
+        self.ask(link, &self.codec.forget_unseen()).await;
     }
 
     async fn look(&self, link: &Arc<PostgresLink>, places: &[Key]) {
-        let answer = self.ask(link, &self.session.look_at_places(self.client, places)).await;
-        let sights = answer.and_then(|answer| Session::sights(answer).ok()).unwrap_or_default();
+        let answer = self.ask(link, &self.codec.look_at_places(self.client, places)).await;
+        let sights = answer.and_then(|answer| Codec::sights(answer).ok()).unwrap_or_default();
         let now = clock::monotonic();
         let mut state = self.state.lock();
         let due = places.iter().filter(|key| {

@@ -20,8 +20,8 @@ use tokio::net::UnixStream;
 
 use super::cluster::Cluster;
 use super::connection::{Connection, Courtesy, Listening, Login, Opened, Role, Socket, Stream, greet};
-use super::line::Lines;
 use super::link::NoConnection;
+use super::queue::Queues;
 use super::sentinel::Sentinels;
 use crate::error::Error;
 use crate::host::sync::Mutex;
@@ -42,7 +42,7 @@ pub(super) struct Access {
     shown: String,
     /// The last server accepted a connection, and has not answered in TLS since.
     is_mute: AtomicBool,
-    lines: Option<Arc<Lines>>,
+    queues: Option<Arc<Queues>>,
 }
 
 enum To {
@@ -110,17 +110,17 @@ impl Access {
             }
         };
         let entry = Entry::new(login, tls);
-        let lines = match &to {
+        let queues = match &to {
             To::Nodes(_) => None,
-            To::Socket(_) | To::Host(_) | To::Master(_) => Some(Arc::new(Lines::new()?)),
+            To::Socket(_) | To::Host(_) | To::Master(_) => Some(Arc::new(Queues::new()?)),
         };
-        Ok(Self { to, entry, shown: url.to_string(), is_mute: AtomicBool::new(false), lines })
+        Ok(Self { to, entry, shown: url.to_string(), is_mute: AtomicBool::new(false), queues })
     }
 
     /// Access to one server by its address.
     pub(super) fn at(entry: &Arc<Entry>, address: &Address) -> Self {
         let to = To::Host(address.clone());
-        Self { to, entry: Arc::clone(entry), shown: address.to_string(), is_mute: AtomicBool::new(false), lines: None }
+        Self { to, entry: Arc::clone(entry), shown: address.to_string(), is_mute: AtomicBool::new(false), queues: None }
     }
 
     /// Access to one of several servers with the same login.
@@ -128,9 +128,9 @@ impl Access {
         Self::at(&self.entry, address)
     }
 
-    /// The lines of waiters of this server; `None` for a cluster and its nodes.
-    pub(super) fn lines(&self) -> Option<&Arc<Lines>> {
-        self.lines.as_ref()
+    /// The queues of waiters of this server; `None` for a cluster and its nodes.
+    pub(super) fn queues(&self) -> Option<&Arc<Queues>> {
+        self.queues.as_ref()
     }
 
     /// The cluster that it leads to, if it is one.

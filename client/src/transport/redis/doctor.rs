@@ -4,7 +4,7 @@
 //! costs its own answer and no other.
 
 mod items;
-mod line;
+mod queue;
 mod replicas;
 mod rights;
 mod server;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::redis::{Command, Session, Topology, leads_elsewhere as errors_lead_elsewhere, of_one_server};
+use leasehold_wire::redis::{Codec, Command, Topology, leads_elsewhere as errors_lead_elsewhere, of_one_server};
 use leasehold_wire::resp::Value;
 use leasehold_wire::{Exchange as _, Progress};
 use tokio::runtime::Handle;
@@ -54,7 +54,7 @@ impl fmt::Display for NoConnection {
 /// A connection that many requests share, each waiting for its own answer.
 pub(super) struct RedisLink {
     access: Arc<Access>,
-    session: Session,
+    codec: Codec,
     spares: Spares,
     home: Home,
     /// Permits for connections that one request uses alone.
@@ -97,9 +97,9 @@ pub(super) enum NoReply {
 type Connected = Result<Connection, NoConnection>;
 
 impl RedisLink {
-    pub(super) fn new(access: Arc<Access>, session: Session, spares: Spares, home: Home) -> Self {
+    pub(super) fn new(access: Arc<Access>, codec: Codec, spares: Spares, home: Home) -> Self {
         let room = Arc::new(Semaphore::new(MOST_ALONE));
-        Self { access, session, spares, home, room, state: Mutex::default() }
+        Self { access, codec, spares, home, room, state: Mutex::default() }
     }
 
     /// Sends commands, one reply each.
@@ -239,7 +239,7 @@ impl RedisLink {
 
     async fn make(&self) -> Connected {
         // A cluster's map says who is a master.
-        let role = if self.session.topology() == Topology::Single { AskRole::Yes } else { AskRole::No };
+        let role = if self.codec.topology() == Topology::Single { AskRole::Yes } else { AskRole::No };
         self.access.connect(&self.home, role).await
     }
 
@@ -303,15 +303,15 @@ impl RedisLink {
         let acquires = request.ops.iter().any(|op| matches!(op.op, Op::Acquire(_)));
         let memory = acquires.then(|| Arc::clone(connection.memory()));
         let (id, ops, unix_ms) = (request.id, &request.ops, clock::unix_ms());
-        let lines = self.access.lines().filter(|_| ops.iter().any(asks_for_a_place));
-        let subscription = lines.and_then(|lines| lines.subscription());
+        let queues = self.access.queues().filter(|_| ops.iter().any(asks_for_a_place));
+        let subscription = queues.and_then(|queues| queues.subscription());
         let begun = match &memory {
             Some(memory) => {
                 let mut memory = memory.lock();
                 memory.listens(subscription);
-                self.session.begin_on(&memory, id, ops, left, unix_ms)
+                self.codec.begin_on(&memory, id, ops, left, unix_ms)
             }
-            None => self.session.begin(id, ops, left, unix_ms),
+            None => self.codec.begin(id, ops, left, unix_ms),
         };
         let mut exchange = match begun {
             Ok(exchange) => exchange,
@@ -354,8 +354,8 @@ impl RedisLink {
                 if let Some(memory) = &memory {
                     memory.lock().learn(&exchange, &request.ops, &outcomes);
                 }
-                if let (Some(lines), [op]) = (lines, &request.ops[..]) {
-                    lines.note(&op.resource, op.lock, subscription, exchange.place(), exchange.reserved());
+                if let (Some(queues), [op]) = (queues, &request.ops[..]) {
+                    queues.note(&op.resource, op.lock, subscription, exchange.place(), exchange.reserved());
                 }
                 if outcomes.iter().any(is_nonsense) {
                     connection.condemn();
@@ -407,7 +407,7 @@ impl Link for RedisLink {
 }
 
 fn asks_for_a_place(LockOp { op, .. }: &LockOp) -> bool {
-    matches!(op, Op::Acquire(acquire) if acquire.in_line)
+    matches!(op, Op::Acquire(acquire) if acquire.in_queue)
 }
 
 pub(super) fn awaits_replicas(command: &Command) -> bool {

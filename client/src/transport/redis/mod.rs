@@ -9,8 +9,8 @@ mod connection;
 mod doctor;
 mod failovers;
 mod items;
-mod line;
 mod link;
+mod queue;
 mod sentinel;
 mod store_link;
 mod subscriber;
@@ -18,12 +18,12 @@ mod subscriber;
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::Reserved;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use leasehold_core::queue::Reserved;
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
-use leasehold_wire::redis::{Command, Replicas, Session, Settings, Topology, list, look, refusal};
+use leasehold_wire::redis::{Codec, Command, Replicas, Settings, Topology, list, look, refusal};
 use leasehold_wire::resp::Value;
 
 use self::access::{Access, CONNECT_PATIENCE};
@@ -35,7 +35,7 @@ use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
 use super::items::Store;
 use super::membership;
-use super::{Answer, Found, Line, Network, Pool, Transport, UnderLock, Watcher};
+use super::{Answer, Found, Network, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -96,17 +96,17 @@ impl Redis {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
         let settings = settings(url, &access);
-        let (links, session) = (Arc::clone(&access), Session::new(settings));
+        let (links, codec) = (Arc::clone(&access), Codec::new(settings));
         let spares = if url.replicas.is_some() { Spares::ForWaits } else { Spares::None };
         // Requests that wait for replicas have connections of their own, which are driven by runtimes.
         let homes = if url.replicas.is_some() { Homes::Runtimes } else { Homes::Any };
         let connections = Arc::new(Connections::new(homes, move |home| {
-            let (access, session) = (Arc::clone(&links), session.clone());
+            let (access, codec) = (Arc::clone(&links), codec.clone());
             match links.cluster() {
-                None => StoreLink::Single(Arc::new(RedisLink::new(access, session, spares, home))),
+                None => StoreLink::Single(Arc::new(RedisLink::new(access, codec, spares, home))),
                 Some(cluster) => {
                     let cluster = Arc::clone(cluster);
-                    StoreLink::Cluster(Arc::new(ClusterLink::new(access, cluster, session, spares, home)))
+                    StoreLink::Cluster(Arc::new(ClusterLink::new(access, cluster, codec, spares, home)))
                 }
             }
         }));
@@ -196,19 +196,19 @@ impl UnderLock for Redis {
         self.subscriber.unwatch(resource);
     }
 
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
-        if let Some(lines) = self.access.lines() {
-            lines.forget(resource, lock);
-            self.subscriber.leave_line(lines, resource, lock);
+    fn leave_queue(&self, resource: &Resource, lock: LockId) {
+        if let Some(queues) = self.access.queues() {
+            queues.forget(resource, lock);
+            self.subscriber.leave_queue(queues, resource, lock);
         }
     }
 
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
-        self.access.lines()?.place(resource, lock)
+    fn place_in_queue(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+        self.access.queues()?.place(resource, lock)
     }
 
     fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
-        self.access.lines()?.reserved(resource, lock)
+        self.access.queues()?.reserved(resource, lock)
     }
 }
 
@@ -230,16 +230,16 @@ impl Transport for Redis {
         self.connections.close();
     }
 
-    fn keeps_line(&self) -> bool {
-        self.access.lines().is_some()
+    fn keeps_queue(&self) -> bool {
+        self.access.queues().is_some()
     }
 
-    fn line(&self, resource: &Resource) -> Option<Line> {
-        if !self.keeps_line() {
+    fn queue(&self, resource: &Resource) -> Option<Queue> {
+        if !self.keeps_queue() {
             return None;
         }
-        let line = Session::line(&self.commands(Session::look_at_line(resource).into()).ok()?)?;
-        Some(Line { waiting: line.waiting, since_unix_ms: line.since_unix_ms })
+        let queue = Codec::queue(&self.commands(Codec::look_at_queue(resource).into()).ok()?)?;
+        Some(Queue { waiting: queue.waiting, since_unix_ms: queue.since_unix_ms })
     }
 
     fn diagnose(&self) -> Vec<Finding> {

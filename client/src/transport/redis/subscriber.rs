@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use leasehold_core::{LockId, Resource};
-use leasehold_wire::redis::Session;
+use leasehold_wire::redis::Codec;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -14,8 +14,8 @@ use tracing::Level;
 
 use super::access::Access;
 use super::connection::{Listening as Channels, Message};
-use super::line::Lines;
 use super::link::NoConnection;
+use super::queue::Queues;
 use super::store_link::StoreLink;
 use crate::host::clock;
 use crate::host::sync::Mutex;
@@ -81,9 +81,9 @@ impl Subscriber {
     }
 
     /// Gives up a ticket in the background, if there may be one.
-    pub(super) fn leave_line(&self, lines: &Lines, resource: &Resource, lock: LockId) {
-        if lines.is_subscribed() {
-            leave_line(&self.connections, lines, resource, lock);
+    pub(super) fn leave_queue(&self, queues: &Queues, resource: &Resource, lock: LockId) {
+        if queues.is_subscribed() {
+            leave_queue(&self.connections, queues, resource, lock);
         }
     }
 
@@ -147,9 +147,9 @@ impl Drop for Shift {
 }
 
 /// Sends the command that gives up a ticket. One that is lost leaves a ticket that is passed over in its turn.
-fn leave_line(connections: &Connections<StoreLink>, lines: &Lines, resource: &Resource, lock: LockId) {
+fn leave_queue(connections: &Connections<StoreLink>, queues: &Queues, resource: &Resource, lock: LockId) {
     let Ok((runtime, link)) = connections.background() else { return };
-    let command = Session::leave(lines.client(), resource, lock);
+    let command = Codec::leave(queues.client(), resource, lock);
     runtime.spawn(async move {
         if let StoreLink::Single(link) = &*link {
             let deadline = clock::monotonic().plus(CONFIRM_PATIENCE);
@@ -261,9 +261,9 @@ impl Listener {
                     if !wanted.is_empty() && !self.subscribe_own(connection).await {
                         return Stop::Broken;
                     }
-                    // Who stands in line is told on the client's own channel.
-                    let lines = self.access.lines().cloned();
-                    wanted.retain(|resource| !lines.as_ref().is_some_and(|lines| lines.is_told_of(resource)));
+                    // Who stands in the queue is told on the client's own channel.
+                    let queues = self.access.queues().cloned();
+                    wanted.retain(|resource| !queues.as_ref().is_some_and(|queues| queues.is_told_of(resource)));
                     left.retain(|resource| self.hinted.remove(resource));
                     for some in wanted.chunks(CHUNK) {
                         if !self.subscribe(connection, some).await {
@@ -288,22 +288,22 @@ impl Listener {
     /// Nothing is subscribed any more.
     fn fall_silent(&mut self) {
         self.hinted.clear();
-        if let Some(lines) = self.access.lines() {
-            lines.unsubscribed(self.generation);
+        if let Some(queues) = self.access.queues() {
+            queues.unsubscribed(self.generation);
         }
     }
 
-    /// Subscribes to the client's own channel, once somebody wants to stand in line. A user without the right to it does
+    /// Subscribes to the client's own channel, once somebody wants to stand in the queue. A user without the right to it does
     /// without a place.
     async fn subscribe_own(&mut self, connection: &mut Channels) -> bool {
         let generation = self.generation;
-        let lines = self.access.lines().filter(|lines| lines.is_wanted() && !lines.is_subscribed_as(generation));
-        let Some(lines) = lines else { return true };
-        let channels = vec![lines.client().channel()];
+        let queues = self.access.queues().filter(|queues| queues.is_wanted() && !queues.is_subscribed_as(generation));
+        let Some(queues) = queues else { return true };
+        let channels = vec![queues.client().channel()];
         match timeout(CONFIRM_PATIENCE, connection.change("SUBSCRIBE", channels)).await {
-            Ok(Ok(())) => self.generation = lines.subscribed(),
+            Ok(Ok(())) => self.generation = queues.subscribed(),
             Ok(Err(error)) => self.report(Level::DEBUG, move |store| {
-                tracing::debug!(target: "leasehold", %store, %error, "no place in line: waiters are told with all others");
+                tracing::debug!(target: "leasehold", %store, %error, "no place in the queue: waiters are told with all others");
             }),
             Err(_) => return false,
         }
@@ -346,16 +346,16 @@ impl Listener {
     }
 
     fn tell(&self, (channel, payload): &Message) {
-        if self.access.lines().is_some_and(|lines| lines.client().channel() == *channel) {
+        if self.access.queues().is_some_and(|queues| queues.client().channel() == *channel) {
             // A test has nothing to say.
-            if let Some((resource, lock, after)) = Session::reserved_by(payload)
+            if let Some((resource, lock, after)) = Codec::reserved_by(payload)
                 && let Some(watcher) = self.last_watcher()
             {
                 watcher.reserved(&resource, lock, after);
             }
             return;
         }
-        if let Some(resource) = Session::released_by(channel, payload)
+        if let Some(resource) = Codec::released_by(channel, payload)
             && let Some(watcher) = self.watcher(&resource)
         {
             watcher.released(&resource);
@@ -365,6 +365,6 @@ impl Listener {
 
 /// Changes the subscription. `None` where it is not confirmed in time.
 async fn send(connection: &mut Channels, name: &str, resources: &[Resource]) -> Option<Result<(), String>> {
-    let channels = resources.iter().map(Session::channel).collect();
+    let channels = resources.iter().map(Codec::channel).collect();
     timeout(CONFIRM_PATIENCE, connection.change(name, channels)).await.ok()
 }

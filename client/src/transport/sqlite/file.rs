@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leasehold_core::Monotonic;
-use leasehold_core::line::ClientId;
+use leasehold_core::queue::ClientId;
 use leasehold_core::store::BootId;
 
 use super::connection::{self, Connection};

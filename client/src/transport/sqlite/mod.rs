@@ -11,13 +11,13 @@ mod file;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod items;
-mod line;
 mod membership;
 mod queue;
 mod record;
 mod schema;
 mod transaction;
 mod turns;
+mod waiters;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,9 +26,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
-use leasehold_core::line::{ClientId, Reserved};
 use leasehold_core::member::{Durability, Marker};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, TransportFault};
+use leasehold_core::queue::{ClientId, Reserved};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 use tracing::Level;
@@ -41,7 +41,7 @@ use self::transaction::{Done, Stop};
 use self::turns::Turns;
 use super::items::Store;
 use super::wakeups::Wakeups;
-use super::{Answer, FileId, Found, Line, Pool, Transport, UnderLock, Watcher};
+use super::{Answer, FileId, Found, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -170,13 +170,13 @@ impl UnderLock for Sqlite {
         self.file.wakeups().unwatch(resource, watcher);
     }
 
-    fn leave_line(&self, resource: &Resource, lock: LockId) {
+    fn leave_queue(&self, resource: &Resource, lock: LockId) {
         if !self.file.is_inherited() {
             self.turns.leave(resource, lock);
         }
     }
 
-    fn place_in_line(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
+    fn place_in_queue(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
         self.turns.place(resource, lock)
     }
 
@@ -222,19 +222,19 @@ impl Transport for Sqlite {
         }
     }
 
-    fn keeps_line(&self) -> bool {
+    fn keeps_queue(&self) -> bool {
         true
     }
 
-    fn line(&self, resource: &Resource) -> Option<Line> {
+    fn queue(&self, resource: &Resource) -> Option<Queue> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        let line = self.file.with_connection(Pool::Caller, until, |connection| {
-            line::read(connection.db(), resource).map_err(|error| Stop::NotApplied(error.into()))
+        let queue = self.file.with_connection(Pool::Caller, until, |connection| {
+            waiters::read(connection.db(), resource).map_err(|error| Stop::NotApplied(error.into()))
         });
-        let (line, now) = (line.ok()?, clock::store_now(self.file.boot()));
-        let mut waiting = leasehold_core::line::waiting(&line, &now);
+        let (queue, now) = (queue.ok()?, clock::store_now(self.file.boot()));
+        let mut waiting = leasehold_core::queue::waiting(&queue, &now);
         let since_unix_ms = waiting.next()?.joined_unix_ms;
-        Some(Line { waiting: 1 + waiting.count() as u64, since_unix_ms })
+        Some(Queue { waiting: 1 + waiting.count() as u64, since_unix_ms })
     }
 
     fn diagnose(&self) -> Vec<Finding> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::config::Ttl;
 use leasehold_core::member::RETENTION;
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome};
-use leasehold_core::store::{self, BootId, LeaseRecord, MarkRecord, Record, StoreNow};
+use leasehold_core::store::{self, BootId, CompletionRecord, LeaseRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
 use leasehold_wire::listing::{PAGE, Page};
 use leasehold_wire::session_text;
@@ -82,7 +82,7 @@ pub(super) fn read_page(db: &Connection, prefix: &str, after: &[u8], now: &Store
 pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: &StoreNow) -> rusqlite::Result<()> {
     // The core keeps the last lease as long as the counter, so there is one.
     let Some(lease) = &record.lease else { return Ok(()) };
-    let mark = record.mark.as_ref();
+    let completion = record.completion.as_ref();
     let row = params![
         resource.as_str(),
         integer(record.counter.get()),
@@ -96,11 +96,11 @@ pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: 
         integer(lease.since_unix_ms),
         session_text::write_owner(&lease.owner, lease.session.as_ref()),
         lease.data.as_ref().map(Payload::as_bytes),
-        mark.map(|mark| mark.nonce.as_bytes()),
-        mark.map(|mark| integer(mark.token.get())),
-        mark.map(|mark| mark.owner.as_str()),
-        mark.map(|mark| integer(mark.at_unix_ms)),
-        mark.map(|mark| integer(mark.until_unix_ms)),
+        completion.map(|completion| completion.nonce.as_bytes()),
+        completion.map(|completion| integer(completion.token.get())),
+        completion.map(|completion| completion.owner.as_str()),
+        completion.map(|completion| integer(completion.at_unix_ms)),
+        completion.map(|completion| integer(completion.until_unix_ms)),
     ];
     db.prepare_cached(WRITE)?.execute(row).map(drop)
 }
@@ -152,13 +152,13 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
             // The table has no room for it: none is told here.
             told: 0,
         }),
-        mark: if column(row, "done_until")? == ValueRef::Null { None } else { Some(mark(row)?) },
+        completion: if column(row, "done_until")? == ValueRef::Null { None } else { Some(completion(row)?) },
     })
 }
 
-fn mark(row: &Row<'_>) -> Result<MarkRecord, Denial> {
+fn completion(row: &Row<'_>) -> Result<CompletionRecord, Denial> {
     let owner = column(row, "done_owner")?.as_str().ok().and_then(|label| Owner::new(label).ok());
-    Ok(MarkRecord {
+    Ok(CompletionRecord {
         nonce: Nonce::from_bytes(bytes(row, "done_nonce")?),
         token: Token::new(number(row, "done_token", Token::MAX.get())?)
             .ok_or_else(|| corrupt("done_token", "too large"))?,

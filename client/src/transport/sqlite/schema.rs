@@ -14,7 +14,7 @@ const FORMAT: i32 = 2;
 /// The counter of tokens is beside the lease and not part of it: a release ends only the lease. Rows are sorted by
 /// name, so that names that count upwards lie together. Lengths of time are nanoseconds; `expires_ns` is uptime in the
 /// boot that the row names; the column of the owner holds the session as well; `since_ms` and `touched_ms` are for people and for forgetting. The columns of `done` are the last
-/// mark of finished work, which ends by the wall clock.
+/// completion of finished work, which ends by the wall clock.
 const CREATE: &str = "
 CREATE TABLE leases (
     resource   TEXT    NOT NULL PRIMARY KEY,

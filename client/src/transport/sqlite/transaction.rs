@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use leasehold_core::Monotonic;
-use leasehold_core::line::{self, ClientId, Decision, Reserved, Ticket, Waiter, serve_in_line};
 use leasehold_core::member::Marker;
 use leasehold_core::node::{NodeMemory, Served};
 use leasehold_core::op::{LockOp, Op, Outcome, Refusal};
+use leasehold_core::queue::{self, ClientId, Decision, Reserved, Ticket, Waiter, serve_in_queue};
 use leasehold_core::session::none_is_told;
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{LockId, Resource};
@@ -14,7 +14,7 @@ use leasehold_core::{LockId, Resource};
 use super::connection::Connection;
 use super::error::{Kind, SqliteError, commit_left_nothing};
 use super::membership::{self, Remembered};
-use super::{line as rows, record};
+use super::{record, waiters as rows};
 use crate::host::clock;
 
 /// The reason why a request has no outcomes.
@@ -52,7 +52,7 @@ pub(super) fn run(
     write(connection, path, until, || apply(connection, boot, client, ops))
 }
 
-/// Gives up the places of a client in line. Returns whose turns have come by it.
+/// Gives up the places of a client in the queue. Returns whose turns have come by it.
 pub(super) fn leave(
     connection: &Connection,
     path: &Path,
@@ -65,7 +65,7 @@ pub(super) fn leave(
         let mut left = Applied { done: Vec::new(), changed: false };
         for (resource, lock) in places {
             let old = rows::read(connection.db(), resource)?;
-            let (new, turn) = line::leave(&old, Ticket { client, lock: *lock }, &now);
+            let (new, turn) = queue::leave(&old, Ticket { client, lock: *lock }, &now);
             if let Some(new) = new {
                 rows::write(connection.db(), resource, &old, &new)?;
                 left.changed = true;
@@ -197,18 +197,18 @@ fn apply(
         let is_new = matches!(found, Ok(None));
         let remembered =
             if op.asks_a_quorum() { membership::read(connection.db(), resource)? } else { Ok(Remembered::default()) };
-        let line = if has_a_line(op) { rows::read(connection.db(), resource)? } else { Vec::new() };
+        let queue = if has_a_queue(op) { rows::read(connection.db(), resource)? } else { Vec::new() };
         let ticket = Ticket { client, lock: *lock };
-        let Decision { served, line: new_line, turn } = match remembered {
-            Ok(remembered) => decide(found, &remembered, (&line, ticket), op, &now),
+        let Decision { served, queue: new_queue, turn } = match remembered {
+            Ok(remembered) => decide(found, &remembered, (&queue, ticket), op, &now),
             Err(denial) => refused(Refusal::Denied(denial)),
         };
-        if let Some(new_line) = &new_line {
-            rows::write(connection.db(), resource, &line, new_line)?;
+        if let Some(new_queue) = &new_queue {
+            rows::write(connection.db(), resource, &queue, new_queue)?;
             applied.changed = true;
         }
-        let place = line::waiting(new_line.as_ref().unwrap_or(&line), &now).position(|at| at.ticket == ticket);
-        let reserved = line::reserved_before(new_line.as_ref().unwrap_or(&line), ticket, &now);
+        let place = queue::waiting(new_queue.as_ref().unwrap_or(&queue), &now).position(|at| at.ticket == ticket);
+        let reserved = queue::reserved_before(new_queue.as_ref().unwrap_or(&queue), ticket, &now);
         if let Some(marker) = &served.marker {
             membership::write_marker(connection.db(), marker)?;
             applied.changed = true;
@@ -230,28 +230,28 @@ fn apply(
 }
 
 /// Tells if a line decides about an operation, or changes with it.
-fn has_a_line(op: &Op) -> bool {
+fn has_a_queue(op: &Op) -> bool {
     matches!(op, Op::Acquire(_) | Op::Release(_) | Op::Finish(_)) && !op.asks_a_quorum()
 }
 
 fn decide(
     found: record::Found,
     remembered: &Remembered,
-    (line, ticket): (&[Waiter], Ticket),
+    (queue, ticket): (&[Waiter], Ticket),
     op: &Op,
     now: &StoreNow,
 ) -> Decision {
     let memory = NodeMemory { marker: remembered.marker.as_ref(), trusted: remembered.trusted.as_ref(), run: None };
     match found {
         Ok(_) if matches!(op, Op::Tell(_)) => refused(Refusal::Denied(none_is_told())),
-        Ok(record) => serve_in_line(record.as_ref(), memory, line, ticket, op, now),
+        Ok(record) => serve_in_queue(record.as_ref(), memory, queue, ticket, op, now),
         Err(denial) => refused(Refusal::Denied(denial)),
     }
 }
 
 fn refused(refusal: Refusal) -> Decision {
     let outcome = Outcome::NotApplied(refusal);
-    Decision { served: Served { record: None, marker: None, trusted: None, outcome }, line: None, turn: None }
+    Decision { served: Served { record: None, marker: None, trusted: None, outcome }, queue: None, turn: None }
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {

@@ -1,16 +1,16 @@
-//! The thread that looks after the places of one client in line: it sees the turns that other processes give, says that the
+//! The thread that looks after the places of one client in the queue: it sees the turns that other processes give, says that the
 //! client is alive, and gives up places.
 //!
-//! Within one process a turn is told at once. Other processes cannot tell, so who waits looks: the first in line every
+//! Within one process a turn is told at once. Other processes cannot tell, so who waits looks: the first in the queue every
 //! millisecond at best, those behind it less often, and all of them less often the longer nothing happens.
 
 use std::time::Duration;
 
-use leasehold_core::line::{self, Reserved, Ticket};
+use leasehold_core::queue::{self, Reserved, Ticket};
 use leasehold_core::{LockId, Resource};
 
 use super::file::File;
-use super::{line as rows, transaction};
+use super::{transaction, waiters as rows};
 use crate::host::clock;
 use crate::host::sync::{Arc, Condvar, Mutex};
 use crate::host::threads;
@@ -152,7 +152,7 @@ fn leave(file: &File, places: &[Key]) {
     let left = file.with_connection(Pool::Background, until, |connection| {
         transaction::leave(connection, file.path(), file.client(), places, until)
     });
-    // A row that stays in line is passed over in its turn.
+    // A row that stays in the queue is passed over in its turn.
     for (resource, turn) in left.unwrap_or_default() {
         file.wakeups().reserved(&resource, turn);
     }
@@ -162,17 +162,17 @@ fn look(file: &File, shared: &Shared, places: &[Key]) {
     let until = clock::monotonic().plus(PATIENCE);
     let (boot, client) = file.client();
     let seen = file.with_connection(Pool::Background, until, |connection| {
-        let lines = places.iter().map(|(resource, _)| rows::read(connection.db(), resource));
-        lines.collect::<Result<Vec<_>, _>>().map_err(|error| transaction::Stop::NotApplied(error.into()))
+        let queues = places.iter().map(|(resource, _)| rows::read(connection.db(), resource));
+        queues.collect::<Result<Vec<_>, _>>().map_err(|error| transaction::Stop::NotApplied(error.into()))
     });
-    let (lines, now) = (seen.unwrap_or_default(), clock::store_now(boot));
+    let (queues, now) = (seen.unwrap_or_default(), clock::store_now(boot));
     let mut due = Vec::new();
     let mut state = shared.state.lock();
     for (at, key) in places.iter().enumerate() {
         let ticket = Ticket { client, lock: key.1 };
-        let sight = lines.get(at).map(|line| {
-            let number = || line::waiting(line, &now).position(|waiter| waiter.ticket == ticket);
-            if line::is_due(line, ticket, &now) {
+        let sight = queues.get(at).map(|queue| {
+            let number = || queue::waiting(queue, &now).position(|waiter| waiter.ticket == ticket);
+            if queue::is_due(queue, ticket, &now) {
                 Sight::Due
             } else {
                 Sight::Waits(number().map_or(1, |at| at as u64 + 1))

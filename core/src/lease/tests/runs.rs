@@ -52,7 +52,7 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
-        name: "a majority has the mark, and a slow node is freed later",
+        name: "a majority has the completion, and a slow node is freed later",
         nodes: 3,
         steps: &[
             START,
@@ -67,7 +67,7 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
-        name: "too few nodes have the mark",
+        name: "too few nodes have the completion",
         nodes: 3,
         steps: &[
             START,
@@ -82,7 +82,7 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
-        name: "too few nodes can have the mark, and one has not answered",
+        name: "too few nodes can have the completion, and one has not answered",
         nodes: 5,
         steps: &[
             START,
@@ -100,7 +100,7 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
-        name: "a majority has the mark before a node has answered",
+        name: "a majority has the completion before a node has answered",
         nodes: 3,
         steps: &[
             START,
@@ -114,13 +114,13 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
-        name: "a node shows a mark that another does not have",
+        name: "a node shows a completion that another does not have",
         nodes: 3,
         steps: &[START, (Say(0, Granted(7)), &[AcquiringCounted]), (Say(1, Done), &[AcquiringDone])],
         ..RUN
     },
     Script {
-        name: "nodes that may have lost marks are no majority for a run",
+        name: "nodes that may have lost completions are no majority for a run",
         nodes: 3,
         steps: &[
             START,
@@ -130,7 +130,7 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
-        name: "a finish may have been carried out, and its mark is gone",
+        name: "a finish may have been carried out, and its completion is gone",
         steps: &[
             START,
             HOLD,

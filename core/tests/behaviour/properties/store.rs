@@ -95,8 +95,8 @@ proptest! {
             let is_of_grant = !matches!(&op, Op::Finish(finish) if finish.counter != counter(before.as_ref()));
             let nonce = Nonce::from_bytes([step.attempt; 16]);
             let ours = lease.filter(|lease| lease.nonce == nonce);
-            let mark = before.as_ref().and_then(|record| record.mark.as_ref());
-            let is_done = mark.is_some_and(|mark| now.unix_ms < mark.until_unix_ms);
+            let completion = before.as_ref().and_then(|record| record.completion.as_ref());
+            let is_done = completion.is_some_and(|completion| now.unix_ms < completion.until_unix_ms);
             let decision = apply(before.as_ref(), &op, &now);
             if let Some(written) = decision.write.clone() {
                 record = Some(written);
@@ -136,8 +136,8 @@ proptest! {
                 }
                 Outcome::Applied(Applied::Finished) => {
                     let by_us = |record: Option<&Record>| {
-                        let mark = record.and_then(|record| record.mark.as_ref());
-                        mark.is_some_and(|mark| mark.nonce == nonce && now.unix_ms < mark.until_unix_ms)
+                        let completion = record.and_then(|record| record.completion.as_ref());
+                        completion.is_some_and(|completion| completion.nonce == nonce && now.unix_ms < completion.until_unix_ms)
                     };
                     prop_assert!(by_us(after));
                     if !by_us(before.as_ref()) {

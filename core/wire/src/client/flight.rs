@@ -92,11 +92,11 @@ impl Flight {
         let exchange = match &node.kind {
             Kind::Operations => Exchange::Operations(ops),
             Kind::Redis(session) => Exchange::Redis(session.begin(id, &ops, left, now.unix_ms)?),
-            Kind::RedisHttp(http) => Exchange::RedisHttp(rest::only_one(http.session.begin(id, &ops, left, unix_ms)?)?),
-            Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.session.begin(&ops, unix_ms)?),
-            Kind::Etcd(etcd) => Exchange::Etcd(etcd.session.begin(&etcd.memory, &ops, unix_ms)),
+            Kind::RedisHttp(http) => Exchange::RedisHttp(rest::only_one(http.codec.begin(id, &ops, left, unix_ms)?)?),
+            Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.codec.begin(&ops, unix_ms)?),
+            Kind::Etcd(etcd) => Exchange::Etcd(etcd.codec.begin(&etcd.memory, &ops, unix_ms)),
             Kind::Objects(objects) => {
-                Exchange::Objects(objects.session.begin(&objects.memory, &ops, unix_ms), objects.offered)
+                Exchange::Objects(objects.codec.begin(&objects.memory, &ops, unix_ms), objects.offered)
             }
         };
         let round = Round::of(exchange.requests());

@@ -123,7 +123,7 @@ impl core::fmt::Debug for WireClient {
 impl WireClient {
     /// A client of the configured nodes, each with its store. How to [`poll`](leasehold_core::NodeConfig::poll) them is decided
     /// here, and [`watch`](leasehold_core::NodeConfig::watch) counts for [`Store::Redis`] and [`Store::Operations`] alone: the host
-    /// subscribes to [`Session::channel`](crate::redis::Session::channel).
+    /// subscribes to [`Codec::channel`](crate::redis::Codec::channel).
     ///
     /// # Errors
     /// Another number of stores than of nodes, or settings of a store that make no sense.
@@ -186,7 +186,7 @@ impl WireClient {
         self.inner.release(lock, now)
     }
 
-    /// Finishes a run: the mark that the work is done is written, and the resource freed, at once.
+    /// Finishes a run: the completion that the work is done is written, and the resource freed, at once.
     ///
     /// # Errors
     /// See [`leasehold_core::Client::finish`].

@@ -39,7 +39,7 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Operations,
-    Redis(redis::Session),
+    Redis(redis::Codec),
     RedisHttp(RedisHttp),
     Dynamodb(Dynamodb),
     Etcd(Etcd),
@@ -48,7 +48,7 @@ pub(super) enum Kind {
 
 #[derive(Clone, Debug)]
 pub(super) struct RedisHttp {
-    pub(super) session: redis::Session,
+    pub(super) codec: redis::Codec,
     pub(super) memory: (),
     pub(super) dialect: Dialect,
     pub(super) endpoint: Endpoint,
@@ -57,7 +57,7 @@ pub(super) struct RedisHttp {
 
 #[derive(Clone, Debug)]
 pub(super) struct Dynamodb {
-    pub(super) session: dynamodb::Session,
+    pub(super) codec: dynamodb::Codec,
     pub(super) memory: (),
     pub(super) endpoint: Endpoint,
     pub(super) region: String,
@@ -66,7 +66,7 @@ pub(super) struct Dynamodb {
 
 #[derive(Clone, Debug)]
 pub(super) struct Etcd {
-    pub(super) session: etcd::Session,
+    pub(super) codec: etcd::Codec,
     pub(super) memory: etcd::Memory,
     pub(super) endpoint: Endpoint,
     pub(super) access: Access,
@@ -82,7 +82,7 @@ impl Node {
                 config.poll = Poll::Acquire;
                 let retention = within_bounds(store.retention)?;
                 let settings = redis::Settings { retention, replicas: store.replicas, ..redis::Settings::default() };
-                Kind::Redis(redis::Session::new(settings))
+                Kind::Redis(redis::Codec::new(settings))
             }
             Store::RedisHttp(store) => {
                 (config.poll, config.watch) = (Poll::Acquire, false);
@@ -189,8 +189,8 @@ impl RedisHttp {
             return Err(OPEN_TO_ALL);
         }
         let settings = redis::Settings { retention: store.retention, ..redis::Settings::default() };
-        let session = redis::Session::new(settings);
-        Ok(Self { session, memory: (), dialect: store.dialect, endpoint, access: store.access })
+        let codec = redis::Codec::new(settings);
+        Ok(Self { codec, memory: (), dialect: store.dialect, endpoint, access: store.access })
     }
 }
 
@@ -216,8 +216,8 @@ impl Dynamodb {
         if !endpoint.keeps_secrets(store.plaintext) {
             return Err(denied(OPEN_TO_ALL));
         }
-        let session = dynamodb::Session::new(settings);
-        Ok(Self { session, memory: (), endpoint, region: store.region, signer: Signer::new() })
+        let codec = dynamodb::Codec::new(settings);
+        Ok(Self { codec, memory: (), endpoint, region: store.region, signer: Signer::new() })
     }
 }
 
@@ -227,8 +227,8 @@ impl Etcd {
         if store.access == Access::WithCredentials && !endpoint.keeps_secrets(store.plaintext) {
             return Err(OPEN_TO_ALL);
         }
-        let session = etcd::Session::new(&store.prefix);
-        Ok(Self { session, memory: etcd::Memory::default(), endpoint, access: store.access })
+        let codec = etcd::Codec::new(&store.prefix);
+        Ok(Self { codec, memory: etcd::Memory::default(), endpoint, access: store.access })
     }
 }
 

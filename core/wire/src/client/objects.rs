@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::endpoint::{Endpoint, Paths};
 use super::node::OPEN_TO_ALL;
 use super::store::{Access, Credentials, ObjectsService, ObjectsStore};
-use crate::objects::{Memory, Service, Session};
+use crate::objects::{Codec, Memory, Service};
 use crate::sigv4::Signer;
 
 /// Cloud storage in this program. Without the feature `objects` there is no such value, and compilers leave out all that has
@@ -31,7 +31,7 @@ impl Offered {
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
     pub(super) offered: Offered,
-    pub(super) session: Session,
+    pub(super) codec: Codec,
     pub(super) memory: Memory,
     pub(super) access: Access,
     pub(super) service: ObjectsService,
@@ -84,8 +84,8 @@ impl Objects {
         if service == Service::CosmosDb && !is_single {
             return Err("Cosmos DB cannot be a node of a quorum here: nobody has checked that its reads are not stale");
         }
-        let session = Session::new(service, &root, &store.prefix);
-        let session = if store.service == ObjectsService::GcsXml { session.with_xml() } else { session };
+        let codec = Codec::new(service, &root, &store.prefix);
+        let codec = if store.service == ObjectsService::GcsXml { codec.with_xml() } else { codec };
         // The host names it, but not that of an emulator.
         let account = match parts.as_slice() {
             [account, _] if service == Service::AzureBlob => (*account).to_owned(),
@@ -93,7 +93,7 @@ impl Objects {
         };
         let (memory, signer) = (Memory::default(), Signer::new());
         let (service, region, access) = (store.service, store.region, store.access);
-        let made = |offered| Self { offered, session, memory, access, service, endpoint, region, account, signer };
+        let made = |offered| Self { offered, codec, memory, access, service, endpoint, region, account, signer };
         Offered::here().map(made)
     }
 

@@ -174,7 +174,7 @@ impl Web for Dynamodb {
     }
 
     fn repeat(&self, response: &HttpResponse, _given: Option<&Credentials>) -> Option<Repeat> {
-        self.session.repeat(response)
+        self.codec.repeat(response)
     }
 
     fn are_over(&self, _refused: &Credentials) -> bool {
@@ -214,7 +214,7 @@ impl Web for Etcd {
     }
 
     fn repeat(&self, response: &HttpResponse, _given: Option<&Credentials>) -> Option<Repeat> {
-        self.session.repeat(response)
+        self.codec.repeat(response)
     }
 
     fn memory(&mut self) -> &mut etcd::Memory {
@@ -238,7 +238,7 @@ impl Web for Objects {
             Some(Credentials::Password(_)) | None => Right::Nobody,
         };
         let (host, signer) = (self.endpoint.host(), &mut self.signer);
-        let Signed { target, headers, body } = self.session.signed(request.clone(), host, right, signer, unix_ms)?;
+        let Signed { target, headers, body } = self.codec.signed(request.clone(), host, right, signer, unix_ms)?;
         Some(Written { method: request.method.name(), url: self.endpoint.url(&target), headers, body })
     }
 
@@ -247,7 +247,7 @@ impl Web for Objects {
     }
 
     fn repeat(&self, response: &HttpResponse, _given: Option<&Credentials>) -> Option<Repeat> {
-        self.session.repeat(response)
+        self.codec.repeat(response)
     }
 
     fn are_over(&self, refused: &Credentials) -> bool {

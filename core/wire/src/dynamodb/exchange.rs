@@ -278,7 +278,7 @@ impl Leg {
             }
         };
         let is_conflict = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
-        // A counter that was raised after a loss says nothing of marks.
+        // A counter that was raised after a loss says nothing of completions.
         let trust = trust.filter(|_| !matches!(&self.op.op, Op::Acquire(op) if op.unless_done));
         let answered = Answered { outcome, trust };
         let depends = match &self.op.op {

@@ -37,7 +37,7 @@ pub(super) enum Counter {
     Above,
 }
 
-/// The time from which DynamoDB may remove the row, of a run's resource: there it may cover a mark that is kept for longer
+/// The time from which DynamoDB may remove the row, of a run's resource: there it may cover a completion that is kept for longer
 /// than rows are. Rows of other locks are kept from each write on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Expires {
@@ -70,7 +70,7 @@ const PLACEHOLDERS: [(&str, &str); 19] = [
     ("#mu", record::DONE_UNTIL),
 ];
 
-/// The time that a mark is kept longer than asked, since the clock of a later client may be ahead of that of the writer: 60 s.
+/// The time that a completion is kept longer than asked, since the clock of a later client may be ahead of that of the writer: 60 s.
 const CLOCK_MARGIN: Duration = Duration::from_secs(60);
 
 /// How much of the row the answer to a write shows, to tell that it is the answer to this write and to no other.
@@ -318,7 +318,7 @@ pub(super) fn release(settings: &Settings, lock: &Resource, op: &Release, unix_m
     update.request()
 }
 
-/// The mark and the release are one write, under the very grant: a counter that has moved since shows another. A row that is not held any more is refused: the mark of an earlier send is found by
+/// The completion and the release are one write, under the very grant: a counter that has moved since shows another. A row that is not held any more is refused: the completion of an earlier send is found by
 /// what the refusal shows.
 pub(super) fn finish(settings: &Settings, lock: &Resource, op: &Finish, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, lock.as_str());

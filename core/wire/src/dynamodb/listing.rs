@@ -10,11 +10,11 @@ use leasehold_core::op::{Outcome, Seen};
 use super::exchange::{Heard, misfit};
 use super::json::{as_text, text};
 use super::record::{RELEASED, RVN, Row};
-use super::{HttpResponse, Request, Session, Target, membership};
+use super::{Codec, HttpResponse, Request, Target, membership};
 use crate::listing::{PAGE, Page};
 
-impl Session {
-    /// Asks for a page of the locks whose names begin with `prefix`; [`Session::listed`] reads the response. `after` is
+impl Codec {
+    /// Asks for a page of the locks whose names begin with `prefix`; [`Codec::listed`] reads the response. `after` is
     /// empty for the first page. The right `dynamodb:Scan` is needed, and the rows of the whole table are paid for, as
     /// strongly consistent reads.
     pub fn list(&self, prefix: &str, after: &[u8]) -> Request {
@@ -48,7 +48,7 @@ impl Session {
         Request::new(Target::Scan, &body)
     }
 
-    /// Reads the response to [`Session::list`]. Rows that are no locks are left out.
+    /// Reads the response to [`Codec::list`]. Rows that are no locks are left out.
     ///
     /// # Errors
     /// The table could not be read.

@@ -130,7 +130,9 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
             }
         }
         Op::Release(release) if row.rvn.is_of(&release.nonce) && row.released => just(Applied::Released),
-        Op::Finish(finish) if row.rvn.is_of(&finish.nonce) && row.released && has_mark_of(&row, &finish.nonce) => {
+        Op::Finish(finish)
+            if row.rvn.is_of(&finish.nonce) && row.released && has_completion_of(&row, &finish.nonce) =>
+        {
             just(Applied::Finished)
         }
         Op::Revoke(revoke) if row.is_held_by(&revoke.nonce) && row.is_revoked() => just(Applied::Revoked),
@@ -145,7 +147,7 @@ fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Js
     }
 }
 
-/// The refusal of a run by the mark in its row, or because the mark cannot be read.
+/// The refusal of a run by the completion in its row, or because the completion cannot be read.
 fn marked(row: &Row, op: &Op, unix_ms: u64) -> Option<Refusal> {
     let asks = match op {
         Op::Acquire(op) => op.unless_done,
@@ -158,7 +160,7 @@ fn marked(row: &Row, op: &Op, unix_ms: u64) -> Option<Refusal> {
     }
 }
 
-fn has_mark_of(row: &Row, nonce: &Nonce) -> bool {
+fn has_completion_of(row: &Row, nonce: &Nonce) -> bool {
     matches!(&row.done, Ok(Some(done)) if done.is_of(nonce))
 }
 
@@ -190,7 +192,7 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>, uni
             Op::Finish(finish) if row.is_held_by(&finish.nonce) && row.counter == Some(finish.counter) => {
                 return wrong();
             }
-            Op::Finish(finish) if has_mark_of(row, &finish.nonce) => {
+            Op::Finish(finish) if has_completion_of(row, &finish.nonce) => {
                 return Told::Outcome(Outcome::Applied(Applied::Finished), None);
             }
             Op::Acquire(acquire) if row.is_free_for(acquire) => match stepped(row, acquire, form, longer(row)) {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use super::exchange::Heard;
 use super::expressions::{self, get};
 use super::json::as_text;
-use super::{HttpResponse, Request, Session, Settings, record};
+use super::{Codec, HttpResponse, Request, Settings, record};
 use leasehold_core::member::{Answer, CounterTrust, Durability, LossId, Marker, Membership, admit};
 use leasehold_core::node::{NodeMemory, wrong_quorum};
 use leasehold_core::op::{Outcome, Refusal};
@@ -25,19 +25,19 @@ pub(super) const ROW: &str = "leasehold\u{1f}quorum";
 pub struct Found {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
-    /// The marker as it is written, empty where there is none. [`Session::mark`] wants it back.
+    /// The marker as it is written, empty where there is none. [`Codec::mark`] wants it back.
     pub text: Vec<u8>,
 }
 
 /// For `leasehold quorum` and for clients that connect. Responses that ask for a [`Repeat`](super::Repeat) are told by
 /// [`classify`](super::classify).
-impl Session {
-    /// Asks for the marker; [`Session::found`] reads the response.
+impl Codec {
+    /// Asks for the marker; [`Codec::found`] reads the response.
     pub fn look(&self) -> Request {
         look(&self.settings)
     }
 
-    /// Reads the response to [`Session::look`].
+    /// Reads the response to [`Codec::look`].
     ///
     /// # Errors
     /// The marker could not be read.
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
+    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Codec::marked`] reads
     /// the response.
     pub fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Request {
         // What was found came out of JSON, so it is UTF-8.
@@ -73,12 +73,12 @@ impl Session {
     }
 
     /// A write of the marker's row that never happens, since its condition cannot hold: it shows whether rows may be
-    /// written, and costs one write unit. [`Session::tried`] reads the response.
+    /// written, and costs one write unit. [`Codec::tried`] reads the response.
     pub fn trial(&self) -> Request {
         expressions::never(&self.settings, ROW)
     }
 
-    /// Checks that the response to [`Session::trial`] says that the write would have been allowed.
+    /// Checks that the response to [`Codec::trial`] says that the write would have been allowed.
     ///
     /// # Errors
     /// It would not, or that is not known; a write that was made all the same is a

@@ -28,7 +28,7 @@
 //!
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome, TransportFault};
-//! use leasehold_wire::dynamodb::{Request, Session, Settings};
+//! use leasehold_wire::dynamodb::{Request, Codec, Settings};
 //! use leasehold_wire::sigv4::{Credentials, Signer};
 //! use leasehold_wire::{Exchange as _, HttpResponse, Progress, Repeat, Repeats};
 //! use leasehold_core::{LockId, Resource};
@@ -46,16 +46,16 @@
 //!     Ok(HttpResponse::new(200, b"{}".to_vec()))
 //! }
 //!
-//! let session = Session::new(Settings::new("locks").map_err(|denial| denial.to_string())?);
+//! let codec = Codec::new(Settings::new("locks").map_err(|denial| denial.to_string())?);
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
 //! let (mut signer, mut unix_ms) = (Signer::new(), 1_700_000_000_000);
-//! let mut exchange = session.begin(&ops, unix_ms).map_err(|denial| denial.to_string())?;
+//! let mut exchange = codec.begin(&ops, unix_ms).map_err(|denial| denial.to_string())?;
 //! let outcomes = loop {
 //!     let mut repeats = Repeats::default();
 //!     let answer = loop {
 //!         // One operation has one request at a time.
 //!         let answer = post(&exchange.requests()[0], &mut signer, unix_ms).map_err(|fault| fault.outcome());
-//!         let refused = answer.as_ref().ok().and_then(|response| session.repeat(response));
+//!         let refused = answer.as_ref().ok().and_then(|response| codec.repeat(response));
 //!         match refused.filter(|repeat| repeats.allow(*repeat)) {
 //!             None => break answer,
 //!             Some(Repeat::FreshCredentials) => {} // fetch others first
@@ -158,11 +158,11 @@ impl fmt::Debug for Request {
 
 /// How to speak to one table. It knows nothing of connections and may be shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Session {
+pub struct Codec {
     settings: Settings,
 }
 
-impl Session {
+impl Codec {
     /// A session with this table.
     pub const fn new(settings: Settings) -> Self {
         Self { settings }

@@ -13,7 +13,7 @@ use super::json::{as_bytes, as_number, as_text, digits};
 use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::LossId;
-use leasehold_core::op::{Acquire, Denial, DenialKind, Holder, Holding, Mark, Seen, Session};
+use leasehold_core::op::{Acquire, Completion, Denial, DenialKind, Holder, Holding, Seen, Session};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 
 pub(super) const OWNER: &str = "ownerName";
@@ -42,7 +42,7 @@ pub(super) const DONE_TOKEN: &str = "doneToken";
 pub(super) const DONE_OWNER: &str = "doneOwner";
 pub(super) const DONE_NONCE: &str = "doneNonce";
 pub(super) const DONE_AT: &str = "doneAt";
-/// Decides whether the mark of finished work stands.
+/// Decides whether the completion of finished work stands.
 pub(super) const DONE_UNTIL: &str = "doneUntil";
 
 /// Names that a table's keys cannot have.
@@ -73,11 +73,11 @@ pub(super) struct Row {
     pub(super) expires: Option<Option<u64>>,
     /// The number of tells; 0 where there were none.
     pub(super) told: u64,
-    /// The last mark of finished work, standing or not. Only runs care if it can be read.
+    /// The last completion of finished work, standing or not. Only runs care if it can be read.
     pub(super) done: Result<Option<Done>, Denial>,
 }
 
-/// The mark of finished work in a row.
+/// The completion of finished work in a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Done {
     /// As [`own`] writes the attempt.
@@ -112,10 +112,10 @@ impl Done {
         self.nonce == own(nonce)
     }
 
-    /// The mark, if it stands.
-    pub(super) fn standing(&self, unix_ms: u64) -> Option<Box<Mark>> {
+    /// The completion, if it stands.
+    pub(super) fn standing(&self, unix_ms: u64) -> Option<Box<Completion>> {
         (unix_ms < self.until_unix_ms).then(|| {
-            Box::new(Mark {
+            Box::new(Completion {
                 token: self.token,
                 owner: self.owner.clone(),
                 at_unix_ms: self.at_unix_ms,

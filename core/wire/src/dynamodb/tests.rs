@@ -70,12 +70,12 @@ fn raise(to: u64, loss: Option<LossId>) -> Op {
     Op::Raise(Raise { nonce: NONCE, token: token(to), loss })
 }
 
-fn session() -> Session {
-    Session::new(Settings::new("locks").unwrap())
+fn codec() -> Codec {
+    Codec::new(Settings::new("locks").unwrap())
 }
 
 fn begun(op: Op) -> Exchange {
-    session().begin(&[on(op)], UNIX_MS).unwrap()
+    codec().begin(&[on(op)], UNIX_MS).unwrap()
 }
 
 fn body(request: &Request) -> Json {

@@ -7,12 +7,12 @@ use leasehold_core::Resource;
 use leasehold_core::op::Outcome;
 
 use super::txn::{Draft, Row, RowVersion, misfit};
-use super::{HttpResponse, Request, Session, one};
+use super::{Codec, HttpResponse, Request, one};
 use crate::cas::{Answer, Ask, Item};
 
 /// The request that asks this of the item `name`.
-pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
-    let key = key(session, name);
+pub fn request(codec: &Codec, name: &Resource, ask: Ask<'_>) -> Request {
+    let key = key(codec, name);
     let draft = match ask {
         Ask::Read => Draft::reading(&[key]),
         Ask::Write { seen, new } => {
@@ -31,8 +31,8 @@ pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
 }
 
 /// Reads the answer to [`request`]; where there is none, this is what is known of the request.
-pub fn answer(session: &Session, name: &Resource, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
-    let txn = match response.and_then(|response| one(response, &[key(session, name)])) {
+pub fn answer(codec: &Codec, name: &Resource, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
+    let txn = match response.and_then(|response| one(response, &[key(codec, name)])) {
         Ok((txn, _)) => txn,
         Err(outcome) => return Answer::Failed(outcome),
     };
@@ -49,6 +49,6 @@ pub fn answer(session: &Session, name: &Resource, ask: Ask<'_>, response: Result
     }
 }
 
-fn key(session: &Session, name: &Resource) -> String {
-    alloc::format!("{}item/{}", session.prefix, name.as_str())
+fn key(codec: &Codec, name: &Resource) -> String {
+    alloc::format!("{}item/{}", codec.prefix, name.as_str())
 }

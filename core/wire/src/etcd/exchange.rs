@@ -10,7 +10,7 @@ use leasehold_core::op::{Denial, LockOp, Op, Outcome, Refusal};
 
 use super::memory::Memory;
 use super::txn::{self, Draft, Position, Row, Txn, misfit};
-use super::{HttpResponse, Request, Session};
+use super::{Codec, HttpResponse, Request};
 use crate::decide::{Shown, Tries, carried_out, decide};
 use crate::exchange::{self, Progress, Round};
 
@@ -60,10 +60,10 @@ enum Next {
 }
 
 impl Exchange {
-    pub(super) fn new(session: &Session, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Self {
+    pub(super) fn new(codec: &Codec, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Self {
         let leg = |LockOp { resource, op, .. }: &LockOp| {
-            let mut keys = vec![session.key(resource)];
-            keys.extend(op.asks_a_quorum().then(|| session.marker_key()));
+            let mut keys = vec![codec.key(resource)];
+            keys.extend(op.asks_a_quorum().then(|| codec.marker_key()));
             Leg { op: carried_out(op), keys, written: None, tries: Tries::default() }
         };
         let (legs, round) = (ops.iter().map(leg).collect(), Round::new(ops.len()));

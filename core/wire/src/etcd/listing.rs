@@ -14,7 +14,7 @@ use leasehold_core::{Monotonic, Resource};
 
 use super::record::{NOW, Row};
 use super::txn::misfit;
-use super::{HttpResponse, Request, Session, classify};
+use super::{Codec, HttpResponse, Request, classify};
 use crate::dynamodb::json::object;
 use crate::listing::Page;
 
@@ -22,8 +22,8 @@ use crate::listing::Page;
 /// body.
 const KEYS: u32 = 100;
 
-impl Session {
-    /// Asks for a page of the locks whose names begin with `prefix`; [`Session::listed`] reads the answer. `after` is empty
+impl Codec {
+    /// Asks for a page of the locks whose names begin with `prefix`; [`Codec::listed`] reads the answer. `after` is empty
     /// for the first page.
     pub fn list(&self, prefix: &str, after: &[u8]) -> Request {
         let all = self.below(prefix);
@@ -35,7 +35,7 @@ impl Session {
         Request { path: "/v3/kv/range", body: body.to_string().into_bytes(), writes: false }
     }
 
-    /// Reads the answer to [`Session::list`]. `unix_ms` are the reader's milliseconds since 1970. Values that no client
+    /// Reads the answer to [`Codec::list`]. `unix_ms` are the reader's milliseconds since 1970. Values that no client
     /// writes are left out.
     ///
     /// # Errors

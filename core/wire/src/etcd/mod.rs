@@ -1,7 +1,7 @@
 //! Operations as transactions of etcd's v3 JSON gateway, and what the answers mean.
 //!
 //! One lock is one key, `PREFIX` `lock/` and the resource; its value is a JSON object with the counter, the last lease and
-//! the mark of finished work. In a quorum the key `PREFIX` `quorum` holds a [`Marker`]. An operation reads the keys that it
+//! the completion of finished work. In a quorum the key `PREFIX` `quorum` holds a [`Marker`]. An operation reads the keys that it
 //! needs, is decided by the core's own [`serve`](leasehold_core::node::serve), and writes only where nobody has written
 //! since, by their `mod_revision`: a late request finds another revision and does nothing. A key that was written from
 //! here needs no read: the next operation is decided by the [`Memory`] of it, and compares its value.
@@ -13,7 +13,7 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::etcd::{Memory, Request, Session};
+//! use leasehold_wire::etcd::{Memory, Request, Codec};
 //! use leasehold_wire::{Exchange as _, HttpResponse, Progress};
 //!
 //! // A real host posts the body to the path, and has timeouts.
@@ -22,10 +22,10 @@
 //!     Ok(HttpResponse::new(200, br#"{"succeeded": true, "responses": [{"response_range": {}}]}"#.to_vec()))
 //! }
 //!
-//! let session = Session::new("leasehold/");
+//! let codec = Codec::new("leasehold/");
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
 //! let mut memory = Memory::default();
-//! let mut exchange = session.begin(&memory, &ops, 1_700_000_000_000);
+//! let mut exchange = codec.begin(&memory, &ops, 1_700_000_000_000);
 //! let outcomes = loop {
 //!     let answers = exchange.requests().iter().map(post).collect();
 //!     match exchange.answers(&mut memory, answers) {
@@ -101,17 +101,17 @@ pub struct Found {
 
 /// How to speak to one etcd. It knows nothing of connections and may be shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Session {
+pub struct Codec {
     prefix: Arc<str>,
 }
 
-impl Session {
+impl Codec {
     /// A session with the keys below a prefix, such as `leasehold/`.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: prefix.into() }
     }
 
-    /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for marks of finished work and for people.
+    /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for completions of finished work and for people.
     pub fn begin(&self, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Exchange {
         Exchange::new(self, memory, ops, unix_ms)
     }
@@ -128,12 +128,12 @@ impl Session {
         Request { path: "/v3/auth/authenticate", body: body.to_string().into_bytes(), writes: false }
     }
 
-    /// Asks for the marker; [`Session::found`] reads the answer.
+    /// Asks for the marker; [`Codec::found`] reads the answer.
     pub fn look(&self) -> Request {
         Draft::together(alloc::vec![Draft::reading(&[self.marker_key()])])
     }
 
-    /// Reads the answer to [`Session::look`].
+    /// Reads the answer to [`Codec::look`].
     ///
     /// # Errors
     /// The marker could not be read.
@@ -144,7 +144,7 @@ impl Session {
         Ok(Found { marker: Marker::parse(&text), text, run })
     }
 
-    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
+    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Codec::marked`] reads
     /// the answer.
     pub fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Request {
         let text = marker.map(|marker| marker.text().into_bytes());
@@ -178,7 +178,7 @@ fn one(response: &HttpResponse, keys: &[String]) -> Result<(Txn, Option<txn::Pos
     Ok((txns.into_iter().next().ok_or_else(misfit)?, position))
 }
 
-/// The token in the answer to [`Session::login`].
+/// The token in the answer to [`Codec::login`].
 ///
 /// # Errors
 /// The login was refused, or failed.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Denial, DenialKind, Session};
-use leasehold_core::store::{BootId, LeaseRecord, MarkRecord, Record};
+use leasehold_core::store::{BootId, CompletionRecord, LeaseRecord, Record};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Seq, SessionLabel, Token};
 
 use crate::dynamodb::json::object;
@@ -35,10 +35,13 @@ impl Row {
         let counter = fields.get("counter").and_then(Json::as_u64).and_then(Token::new);
         let counter = counter.ok_or_else(|| corrupt("counter"))?;
         let lease = fields.get("lease").map(|lease| lease_in(lease).ok_or_else(|| corrupt("lease"))).transpose()?;
-        let mark = fields.get("done").map(|mark| mark_in(mark).ok_or_else(|| corrupt("done"))).transpose()?;
+        let completion = fields
+            .get("done")
+            .map(|completion| completion_in(completion).ok_or_else(|| corrupt("done")))
+            .transpose()?;
         let loss = |loss: &Json| loss.as_str().and_then(LossId::parse).ok_or_else(|| corrupt("trusted"));
         let trusted = fields.get("trusted").map(loss).transpose()?;
-        Ok(Self { record: Some(Record { counter, lease, mark }), trusted, fields })
+        Ok(Self { record: Some(Record { counter, lease, completion }), trusted, fields })
     }
 
     /// Sets a field of the value, beside the record.
@@ -57,14 +60,14 @@ impl Row {
         let mut fields = self.fields.clone();
         fields.insert("counter".into(), json!(record.counter.get()));
         let lease = record.lease.as_ref().map(written);
-        let mark = record.mark.as_ref().map(|mark| {
+        let completion = record.completion.as_ref().map(|completion| {
             json!({
-                "nonce": hex(&mark.nonce), "token": mark.token.get(), "owner": mark.owner.as_str(),
-                "at_ms": mark.at_unix_ms, "until_ms": mark.until_unix_ms,
+                "nonce": hex(&completion.nonce), "token": completion.token.get(), "owner": completion.owner.as_str(),
+                "at_ms": completion.at_unix_ms, "until_ms": completion.until_unix_ms,
             })
         });
         let trusted = trusted.or(self.trusted).map(|loss| json!(loss.to_string()));
-        for (name, value) in [("lease", lease), ("done", mark), ("trusted", trusted)] {
+        for (name, value) in [("lease", lease), ("done", completion), ("trusted", trusted)] {
             fields.extend(value.map(|value| (name.to_string(), value)));
         }
         Json::Object(fields).to_string()
@@ -117,13 +120,13 @@ fn lease_in(lease: &Json) -> Option<LeaseRecord> {
     })
 }
 
-fn mark_in(mark: &Json) -> Option<MarkRecord> {
-    Some(MarkRecord {
-        nonce: nonce(mark)?,
-        token: Token::new(number(mark, "token")?)?,
-        owner: Owner::new(mark.get("owner")?.as_str()?).ok()?,
-        at_unix_ms: number(mark, "at_ms")?,
-        until_unix_ms: number(mark, "until_ms")?,
+fn completion_in(completion: &Json) -> Option<CompletionRecord> {
+    Some(CompletionRecord {
+        nonce: nonce(completion)?,
+        token: Token::new(number(completion, "token")?)?,
+        owner: Owner::new(completion.get("owner")?.as_str()?).ok()?,
+        at_unix_ms: number(completion, "at_ms")?,
+        until_unix_ms: number(completion, "until_ms")?,
     })
 }
 

@@ -82,7 +82,7 @@ impl Etcd {
             op: op.clone(),
         };
         let ops: Vec<LockOp> = ops.iter().map(op).collect();
-        let mut exchange = Session::new("leasehold/").begin(memory, &ops, unix_ms);
+        let mut exchange = Codec::new("leasehold/").begin(memory, &ops, unix_ms);
         loop {
             let answers = exchange.requests().iter().map(|request| Ok(self.post(request))).collect();
             if let Progress::Done(outcomes) = exchange.answers(memory, answers) {
@@ -94,7 +94,7 @@ impl Etcd {
 
 fn begin(op: Op, unix_ms: u64) -> Exchange {
     let resource = Resource::new("a").unwrap();
-    Session::new("leasehold/").begin(&Memory::default(), &[LockOp { lock: LockId::new(1), resource, op }], unix_ms)
+    Codec::new("leasehold/").begin(&Memory::default(), &[LockOp { lock: LockId::new(1), resource, op }], unix_ms)
 }
 
 fn nonce(of: u8) -> Nonce {
@@ -296,7 +296,7 @@ fn an_answer_that_was_overtaken_is_no_loss() {
     let (mut etcd, mut memory) = (Etcd::default(), Memory::default());
     etcd.ask(acquire(1, None, false));
     let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").unwrap(), op: Op::Read };
-    let mut slow = Session::new("leasehold/").begin(&memory, &[op], NOW);
+    let mut slow = Codec::new("leasehold/").begin(&memory, &[op], NOW);
     let answer = etcd.post(&slow.requests()[0]);
     etcd.with(&mut memory, &[("b", acquire(2, None, false))], NOW);
     slow.answers(&mut memory, vec![Ok(answer)]);
@@ -305,7 +305,7 @@ fn an_answer_that_was_overtaken_is_no_loss() {
 
 #[test]
 fn a_stream_tells_of_releases_and_of_its_end() {
-    let session = Session::new("leasehold/");
+    let session = Codec::new("leasehold/");
     let [a, b] = ["a", "b"].map(|name| Resource::new(name).unwrap());
     let request = String::from_utf8(session.watch(&[a.clone(), b]).body).unwrap();
     assert_eq!(request.matches("create_request").count(), 2);

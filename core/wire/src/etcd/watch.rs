@@ -13,7 +13,7 @@ use leasehold_core::op::Outcome;
 use super::errors::{of_code, of_reason};
 use super::record::Row;
 use super::txn::{base64, misfit};
-use super::{Request, Session};
+use super::{Codec, Request};
 use crate::dynamodb::json::object;
 
 /// A message of the stream.
@@ -25,8 +25,8 @@ pub enum Watched {
     Released(Vec<Resource>),
 }
 
-impl Session {
-    /// Asks for a stream of the changes of some locks; [`Session::watched`] reads its messages.
+impl Codec {
+    /// Asks for a stream of the changes of some locks; [`Codec::watched`] reads its messages.
     pub fn watch(&self, resources: &[Resource]) -> Request {
         let create = |resource| json!({ "create_request": { "key": base64(&self.key(resource)) } }).to_string();
         let body: String = resources.iter().map(create).collect();

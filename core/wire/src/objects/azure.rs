@@ -120,12 +120,12 @@ pub(super) fn is_time_wrong(response: &HttpResponse) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::cosmos::set_date;
-    use super::super::{Service, Session};
+    use super::super::{Codec, Service};
     use super::*;
 
     #[test]
     fn a_refusal_says_what_to_do_for_its_reason() {
-        let session = Session::new(Service::AzureBlob, "/locks", "");
+        let codec = Codec::new(Service::AzureBlob, "/locks", "");
         for (code, detail, advice) in [
             ("AuthorizationPermissionMismatch", "", "Storage Blob Data Contributor"),
             ("AuthorizationFailure", "", "network rules"),
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let body = format!("<Error><AuthenticationErrorDetail>{detail}</AuthenticationErrorDetail></Error>");
             let headers = [("x-ms-error-code".into(), code.into())].into();
-            let outcome = session.classify(&HttpResponse { status: 403, headers, body: body.into_bytes() });
+            let outcome = codec.classify(&HttpResponse { status: 403, headers, body: body.into_bytes() });
             let told = format!("{outcome:?}");
             assert!(told.contains(advice) && told.contains(code) && !told.contains("hunter2"), "{told}");
         }
@@ -157,13 +157,13 @@ mod tests {
     /// Made apart from this code, from the rules that Microsoft documents; Azurite checks others.
     #[test]
     fn signatures_are_those_of_azure() {
-        let session = Session::new(Service::AzureBlob, "/locks", "leasehold/");
-        let mut request = session.read("leasehold/lock/invoice%2F42.json");
+        let codec = Codec::new(Service::AzureBlob, "/locks", "leasehold/");
+        let mut request = codec.read("leasehold/lock/invoice%2F42.json");
         set_date(&mut request, 1_700_000_000_000);
         let signed = with_account_key(&request, "acme", "QWNjb3VudEtleU9mVGVzdHM=").unwrap();
         assert_eq!(signed, "SharedKey acme:8StMpyLw7t83zBq8tWQ6YBdTACUzxApZVwFVmKCV3Mc=");
         assert_eq!(with_account_key(&request, "acme", "no base64!"), None);
-        let list = to_sign(&session.list("a b", b""), "acme").unwrap();
+        let list = to_sign(&codec.list("a b", b""), "acme").unwrap();
         assert!(
             list.ends_with("/acme/locks\ncomp:list\nmaxresults:250\nprefix:leasehold/lock/a%20b\nrestype:container")
         );
@@ -171,8 +171,8 @@ mod tests {
 
     #[test]
     fn a_shared_access_signature_follows_the_query() {
-        let session = Session::new(Service::AzureBlob, "/locks", "");
-        assert_eq!(with_signature(&session.look(), "?sv=1&sig=2"), "sv=1&sig=2");
-        assert!(with_signature(&session.list("", b""), "sv=1&sig=2").ends_with("&restype=container&sv=1&sig=2"));
+        let codec = Codec::new(Service::AzureBlob, "/locks", "");
+        assert_eq!(with_signature(&codec.look(), "?sv=1&sig=2"), "sv=1&sig=2");
+        assert!(with_signature(&codec.list("", b""), "sv=1&sig=2").ends_with("&restype=container&sv=1&sig=2"));
     }
 }

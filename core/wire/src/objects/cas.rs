@@ -9,29 +9,29 @@ use leasehold_core::op::Outcome;
 use super::errors::Heard;
 use super::memory::Row;
 use super::requests::Version;
-use super::{HttpResponse, Key, Request, Session};
+use super::{Codec, HttpResponse, Key, Request};
 use crate::cas::{Answer, Ask, Item};
 
 /// The folder of items below the prefix.
 pub(super) const FOLDER: &str = "item";
 
 /// The request that asks this of the item `name`.
-pub fn request(session: &Session, name: &Resource, ask: Ask<'_>) -> Request {
-    let Key { text: key, long_name } = session.key_in(FOLDER, name);
+pub fn request(codec: &Codec, name: &Resource, ask: Ask<'_>) -> Request {
+    let Key { text: key, long_name } = codec.key_in(FOLDER, name);
     match ask {
-        Ask::Read => session.read(&key),
+        Ask::Read => codec.read(&key),
         Ask::Write { seen, new } => {
             let version = seen.map(|seen| Version(seen.tag.clone()));
-            session.write(&key, version.as_ref(), new.to_json(long_name.as_deref()).as_bytes())
+            codec.write(&key, version.as_ref(), new.to_json(long_name.as_deref()).as_bytes())
         }
     }
 }
 
 /// Reads the answer to [`request`]; where there is none, this is what is known of the request.
-pub fn answer(session: &Session, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
+pub fn answer(codec: &Codec, ask: Ask<'_>, response: Result<&HttpResponse, Outcome>) -> Answer {
     let heard = match ask {
-        Ask::Read => session.heard_read(response),
-        Ask::Write { .. } => session.heard_write(response),
+        Ask::Read => codec.heard_read(response),
+        Ask::Write { .. } => codec.heard_write(response),
     };
     match heard {
         Heard::Read(Row { body: Some(body), version: Some(Version(tag)) }) => {

@@ -17,7 +17,7 @@ use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 
 use super::errors::misfit;
 use super::requests::{Version, decoded, encoded};
-use super::{HttpResponse, Method, Request, Service, Session};
+use super::{Codec, HttpResponse, Method, Request, Service};
 use crate::dynamodb::json::object;
 use crate::sigv4::write_http_date;
 
@@ -30,7 +30,7 @@ const IS_QUERY: &str = "x-ms-documentdb-isquery";
 pub struct Properties {
     /// The account takes writes in several regions, of which the last one wins: two clients may hold a lock.
     pub has_several_write_regions: bool,
-    /// The default consistency, such as `Session`.
+    /// The default consistency, such as `Codec`.
     pub consistency: String,
 }
 
@@ -149,13 +149,13 @@ fn resource(path: &str) -> Option<(String, String)> {
     })
 }
 
-impl Session {
-    /// Asks an account what it says of itself; [`Session::properties`] reads the answer. Cosmos DB only.
+impl Codec {
+    /// Asks an account what it says of itself; [`Codec::properties`] reads the answer. Cosmos DB only.
     pub fn account(&self) -> Request {
         Request { method: Method::Get, path: "/".into(), query: String::new(), headers: headers(), body: Vec::new() }
     }
 
-    /// Reads the answer to [`Session::account`].
+    /// Reads the answer to [`Codec::account`].
     ///
     /// # Errors
     /// It could not be read.
@@ -169,7 +169,7 @@ impl Session {
         })
     }
 
-    /// Asks a container what it says of itself; [`Session::check_container`] reads the answer. Cosmos DB only.
+    /// Asks a container what it says of itself; [`Codec::check_container`] reads the answer. Cosmos DB only.
     pub fn container(&self) -> Request {
         Request {
             method: Method::Get,
@@ -180,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Reads the answer to [`Session::container`].
+    /// Reads the answer to [`Codec::container`].
     ///
     /// # Errors
     /// It could not be read, or locks cannot be kept there.

@@ -11,7 +11,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal}
 use super::memory::Row;
 use super::refusals::{self, Meaning};
 use super::requests::Version;
-use super::{HttpResponse, Service, Session, azure, cosmos};
+use super::{Codec, HttpResponse, Service, azure, cosmos};
 use crate::dynamodb::json::object;
 use crate::errors::Means;
 use crate::exchange::Repeat;
@@ -37,7 +37,7 @@ enum Passing {
     Clock,
 }
 
-impl Session {
+impl Codec {
     pub(super) fn heard_read(&self, answer: Result<&HttpResponse, Outcome>) -> Heard {
         let response = match answer {
             Ok(response) => response,

@@ -7,7 +7,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Op, Outco
 
 use super::errors::{Heard, misfit};
 use super::memory::{Memory, Row, marker_body, marker_text};
-use super::{HttpResponse, Key, LONG_NAME, Properties, Request, Session};
+use super::{Codec, HttpResponse, Key, LONG_NAME, Properties, Request};
 use crate::decide::{Shown, Tries, carried_out, decide};
 use crate::exchange::{self, Progress, Round};
 
@@ -15,7 +15,7 @@ use crate::exchange::{self, Progress, Round};
 /// [`Outcome::Unknown`], unless only requests that write nothing were sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    session: Session,
+    codec: Codec,
     unix_ms: u64,
     legs: Vec<Leg>,
     round: Round<Request>,
@@ -29,7 +29,7 @@ struct Leg {
     long_name: Option<String>,
     /// A read may miss a write that was answered before.
     may_be_stale: bool,
-    /// A mark may lie in the object, which others count on.
+    /// A completion may lie in the object, which others count on.
     may_be_of_run: bool,
     step: Step,
     /// The lock that the operation is decided by.
@@ -66,11 +66,11 @@ enum Next {
 }
 
 impl Exchange {
-    pub(super) fn new(session: &Session, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Self {
+    pub(super) fn new(codec: &Codec, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Self {
         let (legs, round) = (Vec::with_capacity(ops.len()), Round::new(ops.len()));
-        let mut exchange = Self { session: session.clone(), unix_ms, legs, round };
+        let mut exchange = Self { codec: codec.clone(), unix_ms, legs, round };
         for LockOp { resource, op, .. } in ops {
-            let Key { text: key, long_name } = session.key(resource);
+            let Key { text: key, long_name } = codec.key(resource);
             exchange.legs.push(Leg {
                 op: carried_out(op),
                 key,
@@ -98,7 +98,7 @@ impl Exchange {
             let denial = Denial::new(DenialKind::Other, Properties::NO_NODE);
             return self.round.done(at, Outcome::NotApplied(Refusal::Denied(denial)));
         }
-        leg.marker = memory.row(&self.session.marker_key());
+        leg.marker = memory.row(&self.codec.marker_key());
         if let Some(lock) = memory.row(&leg.key) {
             leg.lock = lock;
             if let Next::Ask(step @ Step::WriteLock(..)) = leg.decide(self.unix_ms) {
@@ -110,18 +110,18 @@ impl Exchange {
 
     fn ask(&mut self, at: usize) {
         let Some(leg) = self.legs.get(at) else { return };
-        let session = &self.session;
+        let codec = &self.codec;
         let request = match &leg.step {
-            Step::ReadLock => session.read(&leg.key),
-            Step::ReadMarker | Step::Confirm { .. } => session.look(),
+            Step::ReadLock => codec.read(&leg.key),
+            Step::ReadMarker | Step::Confirm { .. } => codec.look(),
             Step::WriteMarker(body) => {
                 let version = leg.marker.as_ref().and_then(|marker| marker.version.as_ref());
-                session.write(&session.marker_key(), version, body)
+                codec.write(&codec.marker_key(), version, body)
             }
-            Step::WriteLock(_, body) => session.write(&leg.key, leg.lock.version.as_ref(), body),
+            Step::WriteLock(_, body) => codec.write(&leg.key, leg.lock.version.as_ref(), body),
             Step::Prove(_) => {
                 let body = leg.lock.body.as_deref().unwrap_or_default();
-                session.write(&leg.key, leg.lock.version.as_ref(), body)
+                codec.write(&leg.key, leg.lock.version.as_ref(), body)
             }
         };
         self.round.ask(at, request);
@@ -140,7 +140,7 @@ impl exchange::Exchange for Exchange {
     fn answers(&mut self, memory: &mut Memory, answers: Vec<Result<HttpResponse, Outcome>>) -> Progress {
         for (at, answer) in self.round.take(answers) {
             let Some(leg) = self.legs.get_mut(at) else { continue };
-            match leg.heard(&self.session, answer, memory, self.unix_ms) {
+            match leg.heard(&self.codec, answer, memory, self.unix_ms) {
                 Next::Done(outcome) => self.round.done(at, outcome),
                 Next::Ask(step) => {
                     leg.step = step;
@@ -155,18 +155,18 @@ impl exchange::Exchange for Exchange {
 impl Leg {
     fn heard(
         &mut self,
-        session: &Session,
+        codec: &Codec,
         answer: Result<HttpResponse, Outcome>,
         memory: &mut Memory,
         unix_ms: u64,
     ) -> Next {
         let answer = answer.as_ref().map_err(Clone::clone);
         let heard = match &self.step {
-            Step::ReadLock | Step::ReadMarker | Step::Confirm { .. } => session.heard_read(answer),
-            Step::WriteMarker(_) | Step::WriteLock(..) | Step::Prove(_) => session.heard_write(answer),
+            Step::ReadLock | Step::ReadMarker | Step::Confirm { .. } => codec.heard_read(answer),
+            Step::WriteMarker(_) | Step::WriteLock(..) | Step::Prove(_) => codec.heard_write(answer),
         };
         let step = core::mem::replace(&mut self.step, Step::ReadLock);
-        let marker_key = session.marker_key();
+        let marker_key = codec.marker_key();
         match (step, heard) {
             (Step::ReadLock, Heard::Read(row)) => {
                 memory.note(&self.key, row.clone());
@@ -306,18 +306,18 @@ impl Leg {
             (None, None) if asks && !self.is_marker_fresh => {
                 Next::Ask(Step::Confirm { outcome: decided.outcome, has_written: false })
             }
-            (None, None) if self.may_be_stale => self.proven(decided.outcome, decided.has_mark),
+            (None, None) if self.may_be_stale => self.proven(decided.outcome, decided.has_completion),
             (None, None) => Next::Done(decided.outcome),
         })
     }
 
     /// An outcome that a read has led to which may be behind. Where it only has somebody wait for longer, it stands; a lease that is
-    /// said to be over, or a mark that others count on, has to be true.
-    fn proven(&self, outcome: Outcome, has_mark: bool) -> Next {
+    /// said to be over, or a completion that others count on, has to be true.
+    fn proven(&self, outcome: Outcome, has_completion: bool) -> Next {
         let is_refused = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
         let decides = match &self.op {
-            // Those who wait for a run ask again and again, and see no mark meanwhile.
-            Op::Read => self.may_be_of_run && has_mark,
+            // Those who wait for a run ask again and again, and see no completion meanwhile.
+            Op::Read => self.may_be_of_run && has_completion,
             Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => is_refused,
             Op::Acquire(_) => false,
         };

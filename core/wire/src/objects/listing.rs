@@ -10,7 +10,7 @@ use leasehold_core::op::Outcome;
 
 use super::errors::{Heard, misfit, tags};
 use super::requests::decoded;
-use super::{END, HttpResponse, LONG_NAME, Request, Service, Session, cosmos};
+use super::{Codec, END, HttpResponse, LONG_NAME, Request, Service, cosmos};
 use crate::dynamodb::json::object;
 use crate::listing::PAGE;
 
@@ -19,20 +19,20 @@ use crate::listing::PAGE;
 pub struct Names {
     /// The names.
     pub names: Vec<Resource>,
-    /// Reads objects whose own names do not tell those of their locks; [`Session::name_in`] finds it in the answer.
+    /// Reads objects whose own names do not tell those of their locks; [`Codec::name_in`] finds it in the answer.
     pub reads: Vec<Request>,
     /// The place where the next page begins; `None` after the last one.
     pub next: Option<Vec<u8>>,
 }
 
-impl Session {
-    /// Asks for a page of the locks whose names begin with `prefix`; [`Session::listed`] reads the answer. `after` is empty
+impl Codec {
+    /// Asks for a page of the locks whose names begin with `prefix`; [`Codec::listed`] reads the answer. `after` is empty
     /// for the first page.
     pub fn list(&self, prefix: &str, after: &[u8]) -> Request {
         self.page(&self.below(prefix), core::str::from_utf8(after).unwrap_or_default(), PAGE)
     }
 
-    /// Reads the answer to [`Session::list`]. Objects that no client writes are left out.
+    /// Reads the answer to [`Codec::list`]. Objects that no client writes are left out.
     ///
     /// # Errors
     /// The names could not be read.

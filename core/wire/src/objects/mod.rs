@@ -1,6 +1,6 @@
 //! Operations as conditional reads and writes of objects in a cloud's storage service, and what the answers mean.
 //!
-//! One lock is one object, `PREFIX` `lock/NAME.json`: the counter, the last lease and the mark of finished work, as JSON.
+//! One lock is one object, `PREFIX` `lock/NAME.json`: the counter, the last lease and the completion of finished work, as JSON.
 //! In a quorum the object `PREFIX` `quorum.json` holds a [`Marker`]. An operation reads the object, is decided by the core's own
 //! [`serve`](leasehold_core::node::serve), and is written on the condition that nobody has written since: by the ETag, or
 //! by the generation. A late request finds another version and does nothing. No object is ever deleted, and no body
@@ -15,7 +15,7 @@
 //! ```
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
-//! use leasehold_wire::objects::{Memory, Method, Request, Service, Session};
+//! use leasehold_wire::objects::{Memory, Method, Request, Service, Codec};
 //! use leasehold_wire::{Exchange as _, HttpResponse, Progress};
 //!
 //! // A real host signs the request, sends it, and has timeouts.
@@ -25,10 +25,10 @@
 //!     Ok(HttpResponse::new(404, body))
 //! }
 //!
-//! let session = Session::new(Service::S3, "/locks", "prod/");
+//! let codec = Codec::new(Service::S3, "/locks", "prod/");
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
 //! let mut memory = Memory::default();
-//! let mut exchange = session.begin(&memory, &ops, 1_700_000_000_000);
+//! let mut exchange = codec.begin(&memory, &ops, 1_700_000_000_000);
 //! let outcomes = loop {
 //!     let answers = exchange.requests().iter().map(send).collect();
 //!     match exchange.answers(&mut memory, answers) {
@@ -102,7 +102,7 @@ pub enum Service {
     S3,
     /// Azure Blob Storage.
     AzureBlob,
-    /// Google Cloud Storage, by its JSON API unless [`Session::with_xml`] says otherwise.
+    /// Google Cloud Storage, by its JSON API unless [`Codec::with_xml`] says otherwise.
     Gcs,
     /// Azure Cosmos DB for NoSQL, in a container whose partition key is `/id`.
     CosmosDb,
@@ -180,7 +180,7 @@ pub struct Found {
 
 /// How to speak to one bucket or container. It knows nothing of connections and may be shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Session {
+pub struct Codec {
     service: Service,
     /// The path of the bucket or container, without a slash at its end.
     root: Arc<str>,
@@ -189,7 +189,7 @@ pub struct Session {
     is_xml: bool,
 }
 
-impl Session {
+impl Codec {
     /// A session with the objects whose names begin with a prefix, such as `leasehold/`.
     ///
     /// | service | `root` |
@@ -202,7 +202,7 @@ impl Session {
         Self { service, root: root.into(), prefix: prefix.into(), is_xml: false }
     }
 
-    /// The same by Google's XML API, which takes HMAC keys too; `root` is `/BUCKET`. It has no [`Session::list`].
+    /// The same by Google's XML API, which takes HMAC keys too; `root` is `/BUCKET`. It has no [`Codec::list`].
     #[must_use]
     pub const fn with_xml(mut self) -> Self {
         self.is_xml = true;
@@ -214,17 +214,17 @@ impl Session {
         self.service
     }
 
-    /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for marks of finished work and for people.
+    /// Begins an exchange. `unix_ms`, the sender's milliseconds since 1970, is for completions of finished work and for people.
     pub fn begin(&self, memory: &Memory, ops: &[LockOp], unix_ms: u64) -> Exchange {
         Exchange::new(self, memory, ops, unix_ms)
     }
 
-    /// Asks for the marker; [`Session::found`] reads the answer.
+    /// Asks for the marker; [`Codec::found`] reads the answer.
     pub fn look(&self) -> Request {
         self.read(&self.marker_key())
     }
 
-    /// Reads the answer to [`Session::look`].
+    /// Reads the answer to [`Codec::look`].
     ///
     /// # Errors
     /// The marker could not be read.
@@ -240,7 +240,7 @@ impl Session {
         }
     }
 
-    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
+    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Codec::marked`] reads
     /// the answer.
     pub fn mark(&self, found: &Found, marker: Option<&Marker>) -> Request {
         let text = marker.map(Marker::text).unwrap_or_default();

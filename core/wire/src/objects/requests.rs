@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use serde_json::json;
 
-use super::{Method, Request, Service, Session, cosmos};
+use super::{Codec, Method, Request, Service, cosmos};
 
 /// The version of an object: an ETag with its quotes, or a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,7 +18,7 @@ const AZURE_API: &str = "2021-12-02";
 /// Between the parts of an upload to Google. No body of ours has a line that begins with it: JSON has no line breaks.
 const BOUNDARY: &str = "leasehold-5e1f";
 
-impl Session {
+impl Codec {
     pub(super) fn read(&self, key: &str) -> Request {
         let (path, query) = match self.service {
             Service::S3 | Service::AzureBlob => (self.path(key), String::new()),

@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use leasehold_core::op::Outcome;
 
 use super::errors::{misfit, tags};
-use super::{END, HttpResponse, Method, Request, Service, Session};
+use super::{Codec, END, HttpResponse, Method, Request, Service};
 use crate::dynamodb::json::object;
 use crate::redis::said;
 
@@ -83,10 +83,10 @@ pub struct Question {
     pub right: &'static str,
 }
 
-impl Session {
-    /// The requests that tell the settings of the bucket; [`Session::harms`] reads each answer. Those of Cosmos DB are
-    /// looked at otherwise ([`Session::check_container`]), and those that a write tells
-    /// ([`Session::harms_of_write`]) are not asked for.
+impl Codec {
+    /// The requests that tell the settings of the bucket; [`Codec::harms`] reads each answer. Those of Cosmos DB are
+    /// looked at otherwise ([`Codec::check_container`]), and those that a write tells
+    /// ([`Codec::harms_of_write`]) are not asked for.
     pub fn questions(&self) -> Vec<Question> {
         let root = if self.root.is_empty() { "/" } else { &*self.root };
         let ask = |path: &str, query: &str, settings, right| Question {
@@ -266,14 +266,14 @@ mod tests {
     use super::*;
     use leasehold_core::op::{DenialKind, Refusal};
 
-    fn session(service: Service) -> Session {
+    fn codec(service: Service) -> Codec {
         let root = match service {
             Service::S3 => "/locks",
             Service::AzureBlob => "/acme/locks",
             Service::Gcs => "locks",
             Service::CosmosDb => "/dbs/a/colls/locks",
         };
-        Session::new(service, root, "leasehold/")
+        Codec::new(service, root, "leasehold/")
     }
 
     fn response(status: u16, headers: &[(&str, &str)], body: &str) -> HttpResponse {
@@ -282,10 +282,10 @@ mod tests {
     }
 
     fn harms(service: Service, setting: Setting, answer: &HttpResponse) -> Vec<Harm> {
-        let session = session(service);
-        let questions = session.questions();
+        let codec = codec(service);
+        let questions = codec.questions();
         let question = questions.iter().find(|question| question.settings.contains(&setting)).unwrap();
-        session.harms(question, answer).unwrap()
+        codec.harms(question, answer).unwrap()
     }
 
     fn by_s3(rules: &str) -> Vec<Harm> {
@@ -299,17 +299,17 @@ mod tests {
 
     #[test]
     fn questions_are_those_of_each_service() {
-        let asked = |session: &Session| -> Vec<String> {
+        let asked = |codec: &Codec| -> Vec<String> {
             let shown = |question: Question| format!("{}?{}", question.request.path, question.request.query);
-            session.questions().into_iter().map(shown).collect()
+            codec.questions().into_iter().map(shown).collect()
         };
-        assert_eq!(asked(&session(Service::S3)), ["/locks?object-lock=", "/locks?lifecycle="]);
-        assert_eq!(asked(&Session::new(Service::S3, "", "p/")), ["/?object-lock=", "/?lifecycle="]);
+        assert_eq!(asked(&codec(Service::S3)), ["/locks?object-lock=", "/locks?lifecycle="]);
+        assert_eq!(asked(&Codec::new(Service::S3, "", "p/")), ["/?object-lock=", "/?lifecycle="]);
         let of_azure = ["/acme/locks?restype=container", "/acme/?comp=properties&restype=service"];
-        assert_eq!(asked(&session(Service::AzureBlob)), of_azure);
-        assert_eq!(asked(&Session::new(Service::AzureBlob, "/locks", "p/"))[1], "/?comp=properties&restype=service");
-        assert_eq!(asked(&session(Service::Gcs)).len(), 1);
-        assert!(session(Service::CosmosDb).questions().is_empty());
+        assert_eq!(asked(&codec(Service::AzureBlob)), of_azure);
+        assert_eq!(asked(&Codec::new(Service::AzureBlob, "/locks", "p/"))[1], "/?comp=properties&restype=service");
+        assert_eq!(asked(&codec(Service::Gcs)).len(), 1);
+        assert!(codec(Service::CosmosDb).questions().is_empty());
     }
 
     #[test]
@@ -367,18 +367,18 @@ mod tests {
         assert_eq!(google, [Harm::Retains(RETENTION_POLICY), Harm::Retains(HOLD)]);
         assert!(google.iter().all(|harm| harm.breaks_locks() && harm.setting() == Setting::Retention));
         let written = response(200, &[], r#"{"generation":"1","retentionExpirationTime":"2026-11-26T10:00:00Z"}"#);
-        assert_eq!(session(Service::Gcs).harms_of_write(&written), [Harm::Retains(RETENTION_POLICY)]);
+        assert_eq!(codec(Service::Gcs).harms_of_write(&written), [Harm::Retains(RETENTION_POLICY)]);
     }
 
     #[test]
     fn old_versions_and_soft_delete_are_found() {
         for (service, header) in [(Service::S3, "x-amz-version-id"), (Service::AzureBlob, "x-ms-version-id")] {
-            let told = |version| session(service).harms_of_write(&response(200, &[(header, version)], ""));
+            let told = |version| codec(service).harms_of_write(&response(200, &[(header, version)], ""));
             assert_eq!((told("3HL4kqtJ"), told("null")), (vec![Harm::KeepsVersions], vec![]));
         }
         let expires = r#"expiry-date="Fri, 27 Nov 2026 00:00:00 GMT", rule-id="old ones""#;
         let written = response(200, &[("x-amz-expiration", expires)], "");
-        assert_eq!(session(Service::S3).harms_of_write(&written), [Harm::Deletes("old ones".into())]);
+        assert_eq!(codec(Service::S3).harms_of_write(&written), [Harm::Deletes("old ones".into())]);
         let azure = |enabled: &str| {
             let policy =
                 format!("<DeleteRetentionPolicy><Enabled>{enabled}</Enabled><Days>7</Days></DeleteRetentionPolicy>");
@@ -421,10 +421,10 @@ mod tests {
     #[test]
     fn what_is_not_shown_is_no_answer() {
         for service in [Service::S3, Service::AzureBlob, Service::Gcs] {
-            let session = session(service);
-            for question in session.questions() {
+            let codec = codec(service);
+            for question in codec.questions() {
                 for answer in [response(403, &[], ""), response(501, &[], ""), response(404, &[], "<html>")] {
-                    assert!(session.harms(&question, &answer).is_err(), "{service:?}: {answer:?}");
+                    assert!(codec.harms(&question, &answer).is_err(), "{service:?}: {answer:?}");
                 }
             }
         }
@@ -441,7 +441,7 @@ mod tests {
             (Service::Gcs, response(403, &[], &google("retentionPolicyNotMet"))),
             (Service::Gcs, response(403, &[], &google("objectUnderActiveHold"))),
         ] {
-            let Outcome::NotApplied(Refusal::Denied(denial)) = session(service).classify(&answer) else {
+            let Outcome::NotApplied(Refusal::Denied(denial)) = codec(service).classify(&answer) else {
                 panic!("{service:?}: {answer:?}")
             };
             assert!(denial.kind == DenialKind::Other && denial.detail.contains("use one without"), "{denial:?}");

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Request, Service, Session, azure, cosmos};
+use super::{Codec, Request, Service, azure, cosmos};
 use crate::sigv4::{Credentials, Headers, Signer};
 
 /// Google ignores the region of a signature.
@@ -45,7 +45,7 @@ pub struct Signed {
     pub body: Vec<u8>,
 }
 
-impl Session {
+impl Codec {
     /// Signs a request to `host` at `unix_ms` by the service's clock; `None` for an account's key that is none.
     pub fn signed(
         &self,

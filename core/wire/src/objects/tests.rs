@@ -40,8 +40,8 @@ impl Bucket {
         Self { service, objects: BTreeMap::new(), version: 0, requests: 0, meanwhile: None, behind: None }
     }
 
-    fn session(&self) -> Session {
-        session(self.service)
+    fn codec(&self) -> Codec {
+        codec(self.service)
     }
 
     fn put(&mut self, key: &str, body: &[u8]) -> u64 {
@@ -141,14 +141,14 @@ impl Bucket {
             phase: Phase::Member,
             run: None,
         };
-        let session = self.session();
-        let found = session.found(&self.answer(&session.look())).unwrap();
+        let codec = self.codec();
+        let found = codec.found(&self.answer(&codec.look())).unwrap();
         assert_eq!(found, Found::default());
-        let marked = self.answer(&session.mark(&found, Some(&marker)));
-        assert_eq!(session.marked(&marked), Ok(true));
-        let again = self.answer(&session.mark(&found, Some(&marker)));
-        assert_eq!(session.marked(&again), Ok(false), "what was found is there no more");
-        let found = session.found(&self.answer(&session.look())).unwrap();
+        let marked = self.answer(&codec.mark(&found, Some(&marker)));
+        assert_eq!(codec.marked(&marked), Ok(true));
+        let again = self.answer(&codec.mark(&found, Some(&marker)));
+        assert_eq!(codec.marked(&again), Ok(false), "what was found is there no more");
+        let found = codec.found(&self.answer(&codec.look())).unwrap();
         assert_eq!((found.marker.as_ref(), found.text.as_slice()), (Some(&marker), marker.text().as_bytes()));
     }
 
@@ -158,7 +158,7 @@ impl Bucket {
 
     fn with(&mut self, memory: &mut Memory, name: &str, op: Op) -> Outcome {
         let op = LockOp { lock: LockId::new(1), resource: Resource::new(name).unwrap(), op };
-        let mut exchange = self.session().begin(memory, &[op], NOW);
+        let mut exchange = self.codec().begin(memory, &[op], NOW);
         loop {
             let answers = exchange.requests().iter().map(|request| Ok(self.answer(request))).collect();
             if let Progress::Done(mut outcomes) = exchange.answers(memory, answers) {
@@ -182,13 +182,13 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn session(service: Service) -> Session {
+fn codec(service: Service) -> Codec {
     let root = match service {
         Service::S3 | Service::AzureBlob => "/locks",
         Service::Gcs => "locks",
         Service::CosmosDb => "/dbs/a/colls/locks",
     };
-    Session::new(service, root, "prod/")
+    Codec::new(service, root, "prod/")
 }
 
 fn response(status: u16, body: &str) -> HttpResponse {
@@ -324,7 +324,7 @@ fn requests_are_those_of_each_service() {
         let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
         format!("{:?} {}?{} {}", request.method, request.path, request.query, headers.join(", "))
     };
-    let key = |service| session(service).key(&Resource::new("a/ü").unwrap()).text;
+    let key = |service| codec(service).key(&Resource::new("a/ü").unwrap()).text;
     assert_eq!(key(Service::S3), "prod/lock/a%2F%C3%BC.json");
     for (service, read, created) in [
         (
@@ -352,9 +352,9 @@ fn requests_are_those_of_each_service() {
              x-ms-documentdb-partitionkey: [\"prod:lock:a=2F=C3=BC.json\"], content-type: application/json",
         ),
     ] {
-        let session = session(service);
-        assert_eq!(shown(&session.read(&key(service))), read);
-        assert_eq!(shown(&session.write(&key(service), None, b"{}")), created);
+        let codec = codec(service);
+        assert_eq!(shown(&codec.read(&key(service))), read);
+        assert_eq!(shown(&codec.write(&key(service), None, b"{}")), created);
     }
 }
 
@@ -368,27 +368,26 @@ fn a_name_that_does_not_fit_is_cut_and_kept_in_the_object() {
     assert!(bucket.objects.keys().all(|key| key.len() == 1024 && key.contains('!')));
     let keys: String = bucket.objects.keys().map(|key| format!("<Key>{key}</Key>")).collect();
     let page = format!("<ListBucketResult>{keys}<Key>prod/lock/a%2Fb.json</Key><Key>prod/x</Key></ListBucketResult>");
-    let session = bucket.session();
-    let found = session.listed(&response(200, &page)).unwrap();
+    let codec = bucket.codec();
+    let found = codec.listed(&response(200, &page)).unwrap();
     assert_eq!(found.names, [Resource::new("a/b").unwrap()]);
-    let names: Vec<_> =
-        found.reads.iter().map(|read| session.name_in(&bucket.answer(read)).unwrap().unwrap()).collect();
+    let names: Vec<_> = found.reads.iter().map(|read| codec.name_in(&bucket.answer(read)).unwrap().unwrap()).collect();
     assert_eq!(names.len(), 2);
     assert!(names.contains(&Resource::new(&long).unwrap()), "{names:?}");
 }
 
 #[test]
 fn pages_of_names_are_read() {
-    let gcs = session(Service::Gcs);
+    let gcs = codec(Service::Gcs);
     let page = r#"{"items":[{"name":"prod/lock/b.json"},{"name":"prod/lock/%zz.json"}],"nextPageToken":"n=="}"#;
     let names = gcs.listed(&response(200, page)).unwrap();
     assert_eq!((names.names.len(), names.next.as_deref()), (1, Some(&b"n=="[..])));
     assert!(gcs.list("a b", b"n==").query.ends_with("&pageToken=n%3D%3D&prefix=prod%2Flock%2Fa%2520b"));
-    let azure = session(Service::AzureBlob);
+    let azure = codec(Service::AzureBlob);
     let page = "<EnumerationResults><Blobs><Blob><Name>prod/lock/b.json</Name></Blob></Blobs><NextMarker /></EnumerationResults>";
     assert_eq!(azure.listed(&response(200, page)).unwrap().next, None);
-    assert!(session(Service::S3).listed(&response(200, "<html>")).is_err());
-    let cosmos = session(Service::CosmosDb);
+    assert!(codec(Service::S3).listed(&response(200, "<html>")).is_err());
+    let cosmos = codec(Service::CosmosDb);
     let headers = vec![("x-ms-continuation".into(), "t~1".into())];
     let page = r#"{"Documents":["prod:lock:b=2F.json","prod:quorum.json"]}"#;
     let names = cosmos.listed(&HttpResponse { headers, ..response(200, page) }).unwrap();
@@ -413,7 +412,7 @@ fn answers_without_success_are_judged() {
         (Service::CosmosDb, HttpResponse { headers, ..response(status, r#"{"code":"Some","message":"words"}"#) })
     };
     let late = r#"{"code":"Forbidden","message":"The authorization token is not valid at the current time."}"#;
-    let kind = |(service, response): &(Service, HttpResponse)| match session(*service).classify(response) {
+    let kind = |(service, response): &(Service, HttpResponse)| match codec(*service).classify(response) {
         Outcome::NotApplied(Refusal::Denied(denial)) => format!("denied {:?}", denial.kind),
         Outcome::NotApplied(Refusal::Throttled(_)) => "throttled".into(),
         Outcome::NotApplied(Refusal::Unavailable(_)) => "unavailable".into(),
@@ -464,25 +463,25 @@ fn answers_without_success_are_judged() {
         assert_eq!(kind(&answer), meaning, "{answer:?} {:?}", answer.1.body);
     }
     let moved = HttpResponse { headers: vec![("x-amz-bucket-region".into(), "eu-west-3".into())], ..response(301, "") };
-    assert!(format!("{:?}", session(Service::S3).classify(&moved)).contains("?region=eu-west-3"));
+    assert!(format!("{:?}", codec(Service::S3).classify(&moved)).contains("?region=eu-west-3"));
     // A success that shows no version is none.
     for service in ALL {
-        let session = session(service);
-        assert!(matches!(session.heard_write(Ok(&response(200, "<html>"))), Heard::Failed(Outcome::Unknown(_))));
-        assert!(matches!(session.heard_read(Ok(&response(200, "<html>"))), Heard::Failed(Outcome::Unknown(_))));
+        let codec = codec(service);
+        assert!(matches!(codec.heard_write(Ok(&response(200, "<html>"))), Heard::Failed(Outcome::Unknown(_))));
+        assert!(matches!(codec.heard_read(Ok(&response(200, "<html>"))), Heard::Failed(Outcome::Unknown(_))));
     }
 }
 
 #[test]
 fn lost_replies_are_unknown_only_where_something_may_be_written() {
-    let session = session(Service::S3);
+    let codec = codec(Service::S3);
     let lost = || Err(Outcome::Unknown(leasehold_core::op::Fault::of(FaultKind::Timeout)));
     let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").unwrap(), op: acquire(1) };
     let mut memory = Memory::default();
-    let mut exchange = session.begin(&memory, core::slice::from_ref(&op), NOW);
+    let mut exchange = codec.begin(&memory, core::slice::from_ref(&op), NOW);
     let outcomes = exchange.answers(&mut memory, vec![lost()]);
     assert!(matches!(&outcomes, Progress::Done(outcomes) if matches!(outcomes[..], [Outcome::NotApplied(_)])));
-    let mut exchange = session.begin(&memory, &[op], NOW);
+    let mut exchange = codec.begin(&memory, &[op], NOW);
     let missing = response(404, "<Error><Code>NoSuchKey</Code></Error>");
     assert_eq!(exchange.answers(&mut memory, vec![Ok(missing)]), Progress::Again);
     let outcomes = exchange.answers(&mut memory, vec![lost()]);
@@ -498,8 +497,8 @@ fn signatures_are_those_of_aws() {
         secret_access_key: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".into(),
         session_token: Some("token".into()),
     };
-    let session = Session::new(Service::S3, "", "prod/");
-    let request = session.write("prod/lock/a%2Fb.json", None, b"{}");
+    let codec = Codec::new(Service::S3, "", "prod/");
+    let request = codec.write("prod/lock/a%2Fb.json", None, b"{}");
     let headers = Signer::new().sign_object(
         &request,
         "locks.s3.eu-west-1.amazonaws.com",
@@ -520,7 +519,7 @@ const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20150830/
 fn signatures_are_those_of_cosmos_db() {
     let key = "dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/t4bQtVNw==";
     let path = "/dbs/ToDoList".to_string();
-    let mut request = Request { path, ..session(Service::CosmosDb).account() };
+    let mut request = Request { path, ..codec(Service::CosmosDb).account() };
     cosmos::set_date(&mut request, 1_493_254_272_000);
     assert!(request.headers.contains(&("x-ms-date", "Thu, 27 Apr 2017 00:51:12 GMT".into())));
     let date = "Thu, 27 Apr 2017 00:51:12 GMT";
@@ -532,18 +531,18 @@ fn signatures_are_those_of_cosmos_db() {
 
 #[test]
 fn accounts_and_containers_that_cannot_keep_locks_are_refused() {
-    let session = session(Service::CosmosDb);
+    let codec = codec(Service::CosmosDb);
     let account = r#"{"writableLocations":[{}],"enableMultipleWriteLocations":false,
         "userConsistencyPolicy":{"defaultConsistencyLevel":"Session"}}"#;
-    let found = session.properties(&response(200, account)).unwrap();
+    let found = codec.properties(&response(200, account)).unwrap();
     assert!(found.reads_may_be_stale() && !found.has_several_write_regions);
-    let strong = session.properties(&response(200, &account.replace("Session", "Strong"))).unwrap();
+    let strong = codec.properties(&response(200, &account.replace("Session", "Strong"))).unwrap();
     assert!(!strong.reads_may_be_stale());
     for several in [account.replace("false", "true"), account.replace("[{}]", "[{},{}]")] {
-        assert!(session.properties(&response(200, &several)).unwrap().has_several_write_regions, "{several}");
+        assert!(codec.properties(&response(200, &several)).unwrap().has_several_write_regions, "{several}");
     }
-    assert!(session.properties(&response(401, "")).is_err());
-    let container = |body: &str| session.check_container(&response(200, body));
+    assert!(codec.properties(&response(401, "")).is_err());
+    let container = |body: &str| codec.check_container(&response(200, body));
     let id = r#""partitionKey":{"paths":["/id"]}"#;
     assert_eq!(container(&format!("{{{id}}}")), Ok(()));
     assert_eq!(container(&format!(r#"{{{id},"defaultTtl":-1}}"#)), Ok(()));

@@ -11,7 +11,7 @@ use leasehold_core::op::Outcome;
 use super::errors::{Heard, misfit};
 use super::memory::Row;
 use super::requests::Version;
-use super::{HttpResponse, Request, Session};
+use super::{Codec, HttpResponse, Request};
 
 const BEGIN: &str = "begin";
 const REPLACE: &str = "replace";
@@ -19,7 +19,7 @@ const REPLACE: &str = "replace";
 /// A trial under way, on the object `PREFIX` `trial.json`, which stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trial {
-    session: Session,
+    codec: Codec,
     /// Makes the bodies of this trial differ from those of all others.
     nonce: Nonce,
     step: Step,
@@ -59,16 +59,16 @@ enum Step {
 
 impl Trial {
     /// A trial, and its first request. The nonce is random.
-    pub fn begin(session: &Session, nonce: Nonce) -> (Self, Request) {
-        (Self { session: session.clone(), nonce, step: Step::Look }, session.read(&key(session)))
+    pub fn begin(codec: &Codec, nonce: Nonce) -> (Self, Request) {
+        (Self { codec: codec.clone(), nonce, step: Step::Look }, codec.read(&key(codec)))
     }
 
     /// Takes the answer to the last request.
     pub fn answer(&mut self, answer: Result<&HttpResponse, Outcome>) -> Verdict {
         let heard = match &self.step {
-            Step::Look | Step::ReadBegun | Step::ReadReplaced(_) => self.session.heard_read(answer),
+            Step::Look | Step::ReadBegun | Step::ReadReplaced(_) => self.codec.heard_read(answer),
             Step::Begin | Step::CreateAgain(_) | Step::Replace(_) | Step::ReplaceAgain => {
-                self.session.heard_write(answer)
+                self.codec.heard_write(answer)
             }
         };
         let step = core::mem::replace(&mut self.step, Step::Look);
@@ -118,7 +118,7 @@ impl Trial {
 
     fn read(&mut self, step: Step) -> Verdict {
         self.step = step;
-        Verdict::Ask(self.session.read(&key(&self.session)))
+        Verdict::Ask(self.codec.read(&key(&self.codec)))
     }
 
     fn ask(&mut self, step: Step, version: Option<&Version>) -> Verdict {
@@ -131,7 +131,7 @@ impl Trial {
         };
         let body = json!({ "trial": name, "by": self.by() }).to_string();
         self.step = step;
-        Verdict::Ask(self.session.write(&key(&self.session), version, body.as_bytes()))
+        Verdict::Ask(self.codec.write(&key(&self.codec), version, body.as_bytes()))
     }
 }
 
@@ -139,7 +139,7 @@ impl Trial {
 /// later, passes the [trial](Trial), and makes several of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
-    session: Session,
+    codec: Codec,
     nonce: Nonce,
 }
 
@@ -148,8 +148,8 @@ impl Race {
     pub const RIVALS: usize = 6;
 
     /// A race for the object `PREFIX` `race.json`, which stays, and its first request. The nonce is random.
-    pub fn begin(session: &Session, nonce: Nonce) -> (Self, Request) {
-        (Self { session: session.clone(), nonce }, session.read(&course(session)))
+    pub fn begin(codec: &Codec, nonce: Nonce) -> (Self, Request) {
+        (Self { codec: codec.clone(), nonce }, codec.read(&course(codec)))
     }
 
     /// The writes: all create the object, or replace the version that was read.
@@ -157,7 +157,7 @@ impl Race {
     /// # Errors
     /// The object could not be read.
     pub fn writes(&self, answer: Result<&HttpResponse, Outcome>) -> Result<Vec<Request>, Outcome> {
-        let seen = match self.session.heard_read(answer) {
+        let seen = match self.codec.heard_read(answer) {
             Heard::Read(row) => row.version,
             Heard::Failed(outcome) => return Err(outcome),
             Heard::Written(_) | Heard::Raced => return Err(misfit()),
@@ -165,21 +165,21 @@ impl Race {
         let by: Vec<String> = self.nonce.as_bytes().iter().map(ToString::to_string).collect();
         let write = |rival: usize| {
             let body = json!({ "rival": rival, "by": by.join(".") }).to_string();
-            self.session.write(&course(&self.session), seen.as_ref(), body.as_bytes())
+            self.codec.write(&course(&self.codec), seen.as_ref(), body.as_bytes())
         };
         Ok((0..Self::RIVALS).map(write).collect())
     }
 
     /// Tells if this answer says that its write was made.
     pub fn is_made(&self, answer: Result<&HttpResponse, Outcome>) -> bool {
-        matches!(self.session.heard_write(answer), Heard::Written(_))
+        matches!(self.codec.heard_write(answer), Heard::Written(_))
     }
 }
 
-fn course(session: &Session) -> String {
-    alloc::format!("{}race.json", session.prefix)
+fn course(codec: &Codec) -> String {
+    alloc::format!("{}race.json", codec.prefix)
 }
 
-fn key(session: &Session) -> String {
-    alloc::format!("{}trial.json", session.prefix)
+fn key(codec: &Codec) -> String {
+    alloc::format!("{}trial.json", codec.prefix)
 }

@@ -3,12 +3,12 @@
 //! | operation | statements, one after the other |
 //! |---|---|
 //! | acquire, release, finish, revoke, raise | one; where it was refused a read, and where that shows no reason the statement again |
-//! | acquire where those who wait stand in line | where it was refused, another that joins the line and reads; before the first of a client, one that says that it is alive |
+//! | acquire where those who wait stand in the queue | where it was refused, another that joins the queue and reads; before the first of a client, one that says that it is alive |
 //! | acquire in a quorum | also the marker where it has to be written, and then the acquire again |
 //! | renewals of one request | one for all, and a read for those that were refused |
 //! | read | one |
 
-mod in_line;
+mod in_queue;
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -25,8 +25,8 @@ use leasehold_core::op::{
 use leasehold_core::session::none_is_told;
 use leasehold_core::{Nonce, Token};
 
-use super::line::{self, Asker, Told};
 use super::membership::{self, Verdict, conditions, doubt, judge};
+use super::queue::{self, Asker, Told};
 use super::rows::{self, Found, Memory, Misfit, Row};
 use super::sql::Sql;
 use super::statements::Texts;
@@ -52,7 +52,7 @@ pub struct Exchange {
     tries: u32,
     statement: Statement,
     afterwards: Option<Statement>,
-    /// The one who asks, where it may stand in line.
+    /// The one who asks, where it may stand in the queue.
     asker: Option<Asker>,
     told: Told,
 }
@@ -65,7 +65,7 @@ enum Step {
     Read,
     /// The client is about to wait: says that it is alive.
     See,
-    /// Joins the line, and looks at the reason of a refusal.
+    /// Joins the queue, and looks at the reason of a refusal.
     Join,
     /// The marker has to be written; the refusal that then stands, or none where the node votes.
     Mark { marker: Marker, found: String, refusal: Option<Refusal> },
@@ -109,7 +109,7 @@ impl Exchange {
         self.afterwards.take()
     }
 
-    /// Turns and places of lines that the answers have told.
+    /// Turns and places of queues that the answers have told.
     pub fn told(&mut self) -> Told {
         core::mem::take(&mut self.told)
     }
@@ -174,7 +174,7 @@ impl Exchange {
                     }
                     let next = written(&op, expected.as_deref(), rows);
                     self.note_turn(&op, rows);
-                    self.follow(self.by_way_of_the_line(&op, next));
+                    self.follow(self.by_way_of_the_queue(&op, next));
                 }
             }
             Step::See => {
@@ -264,11 +264,11 @@ impl Exchange {
             (Step::Mark { marker, found, .. }, _) => membership::mark(texts, found, Some(marker)),
             (Step::See, _) => {
                 let client = self.asker.map(|asker| asker.client.0.to_vec());
-                Statement::maybe(texts.lines.as_ref().map(|lines| &lines.see), [Param::Bytea(client)])
+                Statement::maybe(texts.queues.as_ref().map(|queues| &queues.see), [Param::Bytea(client)])
             }
             (Step::Join, op) => {
                 let acquire = if let Op::Acquire(acquire) = op { Some(acquire) } else { None };
-                let in_line = acquire.is_some_and(|acquire| acquire.in_line);
+                let in_queue = acquire.is_some_and(|acquire| acquire.in_queue);
                 // A late copy of what has the lock, or had it, waits for nothing.
                 let nonce = Param::Bytea(acquire.map(|acquire| acquire.nonce.as_bytes().to_vec()));
                 let name = Param::Text(Some(resource.as_str().to_string()));
@@ -276,8 +276,8 @@ impl Exchange {
                 // Nor does a request for work that is done.
                 let unless_done = Param::Bool(acquire.is_some_and(|acquire| acquire.unless_done));
                 let ticket = self.ticket_param();
-                let params = [self.lock_timeout(), name, ticket, Param::Bool(in_line), nonce, seq, unless_done];
-                Statement::maybe(texts.lines.as_ref().map(|lines| &lines.join), params)
+                let params = [self.lock_timeout(), name, ticket, Param::Bool(in_queue), nonce, seq, unless_done];
+                Statement::maybe(texts.queues.as_ref().map(|queues| &queues.join), params)
             }
             (Step::Read, _) => {
                 let in_quorum = self.open.iter().any(|at| of(at).op.asks_a_quorum());
@@ -294,7 +294,7 @@ impl Exchange {
                     && (asker.has_place || self.tries > 0)
                 {
                     sql = Some(&texts.acquire_in_turn);
-                    params.extend([self.ticket_param(), Param::Bool(acquire.in_line)]);
+                    params.extend([self.ticket_param(), Param::Bool(acquire.in_queue)]);
                 }
                 if matches!(op, Op::Release(_)) && self.tries > 0 {
                     sql = Some(&texts.release_to_next);
@@ -305,7 +305,7 @@ impl Exchange {
     }
 
     fn ticket_param(&self) -> Param {
-        Param::Bytea(self.ticket().map(line::named))
+        Param::Bytea(self.ticket().map(queue::named))
     }
 
     fn lock_timeout(&self) -> Param {
@@ -451,7 +451,7 @@ fn prepared(verdict: Verdict, write: Option<Marker>, found: String) -> Next {
     }
 }
 
-/// Explains a refusal by what a read has shown since. A lock that is free may be kept for another in line.
+/// Explains a refusal by what a read has shown since. A lock that is free may be kept for another in the queue.
 fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> Next {
     let ours = |nonce: &Nonce| found.filter(|found| found.nonce == *nonce && !found.released);
     let refused = |quorum: Option<Durability>| {
@@ -494,11 +494,11 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
         Op::Release(Release { nonce, quorum }) => ours(nonce).map_or_else(|| refused(*quorum), |_| Next::Retry),
         Op::Finish(finish) => {
             let Finish { nonce, quorum, .. } = &**finish;
-            let own_mark = found.and_then(Found::standing).is_some_and(|(theirs, _)| theirs == nonce);
+            let own_completion = found.and_then(Found::standing).is_some_and(|(theirs, _)| theirs == nonce);
             match ours(nonce) {
                 Some(found) if found.is_live() && found.counter == finish.counter => Next::Retry,
                 // The answer to an earlier send was lost.
-                _ if own_mark => Next::Done(Outcome::Applied(Applied::Finished)),
+                _ if own_completion => Next::Done(Outcome::Applied(Applied::Finished)),
                 Some(_) | None => refused(*quorum),
             }
         }
@@ -513,8 +513,8 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
 /// The reason for which an acquire is refused; `None` if there is none any more.
 fn stands_in_the_way(acquire: &Acquire, found: Option<&Found>) -> Option<Outcome> {
     let found = found?;
-    if let Some((_, mark)) = found.standing().filter(|_| acquire.unless_done) {
-        return Some(Outcome::NotApplied(Refusal::Done(mark.clone().into())));
+    if let Some((_, completion)) = found.standing().filter(|_| acquire.unless_done) {
+        return Some(Outcome::NotApplied(Refusal::Done(completion.clone().into())));
     }
     let ours = found.nonce == acquire.nonce;
     if ours && (found.released || acquire.seq <= found.seq) || found.is_live() {

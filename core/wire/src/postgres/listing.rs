@@ -6,11 +6,11 @@ use leasehold_core::Resource;
 use leasehold_core::op::Outcome;
 
 use super::exchange::misfit;
-use super::{Answer, Field, Param, Session, Statement};
+use super::{Answer, Codec, Field, Param, Statement};
 use crate::listing::{PAGE, Page};
 
-impl Session {
-    /// Asks for a page of the names that begin with `prefix`; [`Session::listed`] reads the answer. `after` is empty for
+impl Codec {
+    /// Asks for a page of the names that begin with `prefix`; [`Codec::listed`] reads the answer. `after` is empty for
     /// the first page. It reads the index of the names, and locks nothing.
     pub fn list(&self, prefix: &str, after: &[u8]) -> Statement {
         // What comes back is what an earlier page has left.
@@ -20,7 +20,7 @@ impl Session {
         Statement::new(&self.texts.list, [text(after), text(prefix), Param::Int8(PAGE.into())])
     }
 
-    /// Reads the answer to [`Session::list`].
+    /// Reads the answer to [`Codec::list`].
     ///
     /// # Errors
     /// The table could not be read.

@@ -13,43 +13,43 @@ use super::exchange::misfit;
 use super::rows::Memory;
 use super::sql::Sql;
 use super::statements::{RUN, Texts};
-use super::{Answer, Field, Param, Session, Statement};
+use super::{Answer, Codec, Field, Param, Statement};
 
 /// The result of a look at the marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Found {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
-    /// The marker as it is written, empty where there is none. [`Session::mark`] wants it back.
+    /// The marker as it is written, empty where there is none. [`Codec::mark`] wants it back.
     pub text: Vec<u8>,
-    /// The tables have what lines of waiters need, and this user may use it.
-    pub has_lines: bool,
+    /// The tables have what queues of waiters need, and this user may use it.
+    pub has_queues: bool,
 }
 
 /// For `leasehold quorum` and for clients that connect.
-impl Session {
-    /// Asks for the marker; [`Session::found`] reads the answer. It fails where the table is missing.
+impl Codec {
+    /// Asks for the marker; [`Codec::found`] reads the answer. It fails where the table is missing.
     pub fn look(&self) -> Statement {
         Statement::new(&self.texts.look, [])
     }
 
-    /// Asks for the server's timeline; [`Session::run`] reads the answer.
+    /// Asks for the server's timeline; [`Codec::run`] reads the answer.
     pub fn ask_run(&self) -> Statement {
         Statement::new(&Sql::reads(alloc::format!("SELECT {RUN}")), [])
     }
 
-    /// Reads the answer to [`Session::look`].
+    /// Reads the answer to [`Codec::look`].
     ///
     /// # Errors
     /// The marker could not be read.
     pub fn found(&self, answer: Answer) -> Result<Found, Outcome> {
         let mut rows = answer?;
-        let has_lines = rows.first_mut().and_then(Vec::pop).ok_or_else(misfit)? == Field::Bool(true);
+        let has_queues = rows.first_mut().and_then(Vec::pop).ok_or_else(misfit)? == Field::Bool(true);
         let text = only_text(Ok(rows))?.unwrap_or_default();
-        Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_lines })
+        Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_queues })
     }
 
-    /// Reads the answer to [`Session::ask_run`].
+    /// Reads the answer to [`Codec::ask_run`].
     ///
     /// # Errors
     /// It could not be read.
@@ -57,7 +57,7 @@ impl Session {
         Ok(only_text(answer)?.as_deref().and_then(RunId::new))
     }
 
-    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
+    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Codec::marked`] reads
     /// the answer.
     pub fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Statement {
         // What was found came out of a column of text.

@@ -1,6 +1,6 @@
 //! Operations as statements on one table of PostgreSQL, and what the answers mean.
 //!
-//! One lock is one row of one table ([`schema::create`]), with its counter and its mark of finished work. Every operation
+//! One lock is one row of one table ([`schema::create`]), with its counter and its completion of finished work. Every operation
 //! is one statement, atomic by itself, so a pooler in transaction mode (PgBouncer) may give each another connection. The
 //! server's clock frees a lock. In a quorum one more row holds the [`Marker`](leasehold_core::member::Marker), and the
 //! server's timeline stands for its run: a promoted replica has another one, and may lack the last writes.
@@ -9,7 +9,7 @@
 //! use leasehold_core::op::{LockOp, Op, Outcome};
 //! use leasehold_core::{LockId, Resource};
 //! use leasehold_wire::Progress;
-//! use leasehold_wire::postgres::{Field, Session, Settings, Statement};
+//! use leasehold_wire::postgres::{Field, Codec, Settings, Statement};
 //! use std::time::Duration;
 //!
 //! // A real host sends the statement, unnamed and with these parameters, and returns the rows or `ServerError::outcome`.
@@ -20,9 +20,9 @@
 //!     Ok(vec![row])
 //! }
 //!
-//! let session = Session::new(&Settings::default());
+//! let codec = Codec::new(&Settings::default());
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op: Op::Read }];
-//! let mut exchange = session.begin(&ops, Duration::from_millis(500));
+//! let mut exchange = codec.begin(&ops, Duration::from_millis(500));
 //! let outcomes = loop {
 //!     let answer = query(exchange.statement());
 //!     match exchange.answer(answer) {
@@ -42,9 +42,9 @@
 pub mod cas;
 mod errors;
 mod exchange;
-mod line;
 mod listing;
 mod membership;
+mod queue;
 mod rows;
 pub mod schema;
 mod sql;
@@ -65,8 +65,8 @@ use leasehold_core::op::{Finish, LockOp, Outcome};
 pub(crate) use errors::KNOWN;
 pub use errors::ServerError;
 pub use exchange::Exchange;
-pub use line::{Asker, Sight, Told};
 pub use membership::Found;
+pub use queue::{Asker, Sight, Told};
 pub use statements::{CHANNEL, Notify};
 
 /// Rows, or the outcome that their absence means.
@@ -81,27 +81,27 @@ pub struct Settings {
     pub notify: Notify,
     /// In quorums: a failover may lose acknowledged writes, unless declared otherwise.
     pub durability: Durability,
-    /// Those who wait stand in line; the tables [can have](Found::has_lines) one.
-    pub lines: bool,
+    /// Those who wait stand in the queue; the tables [can have](Found::has_queues) one.
+    pub queues: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { schema: "public".to_string(), notify: Notify::Off, durability: Durability::NotDeclared, lines: false }
+        Self { schema: "public".to_string(), notify: Notify::Off, durability: Durability::NotDeclared, queues: false }
     }
 }
 
 /// How to speak to one table. It knows nothing of connections; copies share their texts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Session {
+pub struct Codec {
     texts: Arc<statements::Texts>,
 }
 
-impl Session {
+impl Codec {
     /// A session with this table.
     pub fn new(settings: &Settings) -> Self {
-        let Settings { schema, notify, durability, lines } = settings;
-        Self { texts: Arc::new(statements::Texts::new(schema, *notify, *durability, *lines)) }
+        let Settings { schema, notify, durability, queues } = settings;
+        Self { texts: Arc::new(statements::Texts::new(schema, *notify, *durability, *queues)) }
     }
 
     /// Begins an exchange. `left` is the time until its deadline: no statement waits longer for a row that is locked.
@@ -109,15 +109,15 @@ impl Session {
         Exchange::new(Arc::clone(&self.texts), ops, left, None)
     }
 
-    /// The same for one who may stand in line, if the session has lines.
-    pub fn begin_in_line(&self, ops: &[LockOp], left: Duration, asker: Asker) -> Exchange {
-        let asker = self.texts.lines.as_ref().map(|_| asker);
+    /// The same for one who may stand in the queue, if the session has queues.
+    pub fn begin_in_queue(&self, ops: &[LockOp], left: Duration, asker: Asker) -> Exchange {
+        let asker = self.texts.queues.as_ref().map(|_| asker);
         Exchange::new(Arc::clone(&self.texts), ops, left, asker)
     }
 
     /// A statement for a transaction of the user's, in which the work of a run is done: it marks the work as finished, and
     /// fails if the lease is over. Its one parameter, an array of texts, serves the drivers of all languages.
-    pub fn mark_in(&self, resource: &Resource, finish: &Finish) -> (String, Vec<String>) {
+    pub fn completion_in(&self, resource: &Resource, finish: &Finish) -> (String, Vec<String>) {
         let nonce = finish.nonce.as_bytes().iter().map(|byte| alloc::format!("{byte:02x}")).collect();
         let run = [
             resource.as_str().to_string(),
@@ -127,7 +127,7 @@ impl Session {
             exchange::micros(finish.keep).to_string(),
             finish.counter.to_string(),
         ];
-        (self.texts.mark_in.text().to_string(), run.into())
+        (self.texts.completion_in.text().to_string(), run.into())
     }
 }
 

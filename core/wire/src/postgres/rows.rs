@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::{LossId, RunId};
-use leasehold_core::op::{Denial, DenialKind, Holder, Holding, Mark, Seen, Session};
+use leasehold_core::op::{Completion, Denial, DenialKind, Holder, Holding, Seen, Session};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 
 use super::Field;
 use crate::session_text;
 
-/// The most that the server's clock may move between the two readings of one finish: 60 s, since it may be set then. A mark
+/// The most that the server's clock may move between the two readings of one finish: 60 s, since it may be set then. A completion
 /// of the longest time would otherwise be taken for one that no honest client writes.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
@@ -33,8 +33,8 @@ pub(super) struct Found {
     session: Option<Session>,
     /// The loss since which the counter was raised.
     pub(super) trust: Option<LossId>,
-    /// The last mark of finished work, with its attempt.
-    mark: Option<(Nonce, Mark)>,
+    /// The last completion of finished work, with its attempt.
+    completion: Option<(Nonce, Completion)>,
 }
 
 /// The memory of a node beside its locks.
@@ -55,9 +55,9 @@ impl Found {
         !self.released && !self.left.is_zero()
     }
 
-    /// The mark of finished work, if it still stands.
-    pub(super) fn standing(&self) -> Option<&(Nonce, Mark)> {
-        self.mark.as_ref().filter(|(_, mark)| !mark.left.is_zero())
+    /// The completion of finished work, if it still stands.
+    pub(super) fn standing(&self) -> Option<&(Nonce, Completion)> {
+        self.completion.as_ref().filter(|(_, completion)| !completion.left.is_zero())
     }
 
     pub(super) fn seen(&self) -> Seen {
@@ -76,7 +76,7 @@ impl Found {
                 session: self.session.clone(),
             })
         });
-        Seen { holding, done: self.standing().map(|(_, mark)| Box::new(mark.clone())) }
+        Seen { holding, done: self.standing().map(|(_, completion)| Box::new(completion.clone())) }
     }
 }
 
@@ -146,11 +146,11 @@ fn found(columns: &[Field]) -> Result<Found, Denial> {
             Field::Text(_) | Field::Int(_) | Field::Bool(_) => return Err(corrupt("data")),
         },
         trust: loss(trust),
-        mark: mark(done)?,
+        completion: completion(done)?,
     })
 }
 
-fn mark(columns: &[Field]) -> Result<Option<(Nonce, Mark)>, Denial> {
+fn completion(columns: &[Field]) -> Result<Option<(Nonce, Completion)>, Denial> {
     let [nonce, token_field, owner, at, left, keep] = columns else { return Err(corrupt("done_nonce")) };
     if *left == Field::Null {
         return Ok(None);
@@ -158,13 +158,13 @@ fn mark(columns: &[Field]) -> Result<Option<(Nonce, Mark)>, Denial> {
     if micros(keep).is_none_or(|keep| keep > MAX_KEEP.saturating_add(CLOCK_STEP)) {
         return Err(corrupt("done_until"));
     }
-    let mark = Mark {
+    let completion = Completion {
         token: token(token_field).ok_or_else(|| corrupt("done_token"))?,
         owner: label(owner).ok_or_else(|| corrupt("done_owner"))?,
         at_unix_ms: number(at).ok_or_else(|| corrupt("done_at"))?,
         left: micros(left).ok_or_else(|| corrupt("done_until"))?,
     };
-    Ok(Some((attempt(nonce).ok_or_else(|| corrupt("done_nonce"))?, mark)))
+    Ok(Some((attempt(nonce).ok_or_else(|| corrupt("done_nonce"))?, completion)))
 }
 
 fn attempt(field: &Field) -> Option<Nonce> {

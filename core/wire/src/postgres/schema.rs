@@ -79,7 +79,7 @@ pub fn create(schema: &str) -> [String; 2] {
     [locks, waiters]
 }
 
-/// The statement that gives a table of an earlier version its column for lines. It waits for transactions that use the table,
+/// The statement that gives a table of an earlier version its column for queues. It waits for transactions that use the table,
 /// and others wait for it.
 pub fn upgrade(schema: &str) -> String {
     format!("ALTER TABLE {} ADD COLUMN IF NOT EXISTS line bytea", table(schema))
@@ -91,8 +91,8 @@ pub fn on_disk(statement: &str) -> String {
     format!("{BEFORE}; {statement}")
 }
 
-/// An expression that tells if there is all that lines need, and if this user may use it.
-pub(super) fn has_lines(schema: &str) -> String {
+/// An expression that tells if there is all that queues need, and if this user may use it.
+pub(super) fn has_queues(schema: &str) -> String {
     let named = |table: String| format!("to_regclass({})", literal(&table));
     let (locks, waiters) = (named(table(schema)), named(waiters(schema)));
     format!(

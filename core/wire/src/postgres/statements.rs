@@ -9,7 +9,7 @@ use alloc::string::String;
 use leasehold_core::member::{Durability, RETENTION};
 use leasehold_core::{Seq, Token};
 
-use super::line::{self, LineTexts, NOBODY_WAITS};
+use super::queue::{self, NOBODY_WAITS, QueueTexts};
 use super::schema;
 use super::sql::Sql;
 
@@ -33,7 +33,7 @@ pub(super) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000):
 /// The server's timeline, which every promotion of a replica and every recovery from an archive changes.
 pub(super) const RUN: &str = "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)";
 
-/// The server's words where [`super::Session::mark_in`] is refused.
+/// The server's words where [`super::Codec::completion_in`] is refused.
 const MARK_REFUSED: &str = "leasehold: the lease of this run is lost, or its record is in another database: roll back";
 
 const LIVE: &str = "NOT l.released AND l.expires_at > clock_timestamp()";
@@ -42,12 +42,12 @@ const LIVE: &str = "NOT l.released AND l.expires_at > clock_timestamp()";
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Texts {
     pub(super) acquire: Sql,
-    /// The same where somebody waits; without lines it is that one.
+    /// The same where somebody waits; without queues it is that one.
     pub(super) acquire_in_turn: Sql,
     pub(super) forget: Sql,
     pub(super) vote: Sql,
     pub(super) renew: Sql,
-    /// Frees a lock that nobody waits for: the server plans it in half the time. Without lines it is the next one.
+    /// Frees a lock that nobody waits for: the server plans it in half the time. Without queues it is the next one.
     pub(super) release: Sql,
     pub(super) release_to_next: Sql,
     pub(super) finish: Sql,
@@ -59,9 +59,9 @@ pub(super) struct Texts {
     pub(super) mark: Sql,
     pub(super) unmark: Sql,
     pub(super) look: Sql,
-    pub(super) mark_in: Sql,
+    pub(super) completion_in: Sql,
     pub(super) list: Sql,
-    pub(super) lines: Option<LineTexts>,
+    pub(super) queues: Option<QueueTexts>,
 }
 
 /// Releases are told to those who listen, or to nobody.
@@ -75,9 +75,9 @@ pub enum Notify {
 }
 
 impl Texts {
-    pub(super) fn new(schema: &str, notify: Notify, durability: Durability, has_lines: bool) -> Self {
+    pub(super) fn new(schema: &str, notify: Notify, durability: Durability, has_queues: bool) -> Self {
         let table = &*schema::table(schema);
-        let waiters = has_lines.then(|| schema::waiters(schema));
+        let waiters = has_queues.then(|| schema::waiters(schema));
         let waiters = waiters.as_deref();
         let run = match durability {
             Durability::Declared => "NULL::text",
@@ -86,12 +86,12 @@ impl Texts {
         let all = format!("pg_notify('{CHANNEL}', l.resource)");
         let freed = Freed::new(waiters);
         let (turn, told, finished) = (&freed.turn, freed.told(&all, notify), freed.finished(&all, notify));
-        let served = &freed.line;
+        let served = &freed.queue;
         let told_all = if notify == Notify::On { format!(", {all}") } else { String::new() };
-        let (comes_first, rest) = waiters.map(line::of_acquire).unwrap_or_default();
-        let nobody_waits = if has_lines { NOBODY_WAITS } else { "" };
+        let (comes_first, rest) = waiters.map(queue::of_acquire).unwrap_or_default();
+        let nobody_waits = if has_queues { NOBODY_WAITS } else { "" };
         let (free, waited_for) =
-            (Kept { condition: nobody_waits, line: "" }, Kept { condition: &comes_first, line: &rest });
+            (Kept { condition: nobody_waits, queue: "" }, Kept { condition: &comes_first, queue: &rest });
         let granting = |part: String| Sql::writes_in_time(&format!(", {part} SELECT a.counter, a.is_new FROM a"));
         let one = "l.resource = $2::text AND l.nonce = $3::bytea";
         Self {
@@ -159,61 +159,61 @@ impl Texts {
             )),
             look: Sql::reads(format!(
                 "SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW}), {}",
-                schema::has_lines(schema)
+                schema::has_queues(schema)
             )),
-            mark_in: mark_in(table),
+            completion_in: completion_in(table),
             // The name of the first page may be the prefix itself, which no later one can be.
             list: Sql::reads(format!(
                 "SELECT l.resource, {LIVE} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
                  (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
             )),
-            lines: waiters.map(|waiters| LineTexts::new(table, waiters, notify)),
+            queues: waiters.map(|waiters| QueueTexts::new(table, waiters, notify)),
         }
     }
 }
 
-/// The condition that lines add to an acquire, and the line that is left.
+/// The condition that queues add to an acquire, and the queue that is left.
 #[derive(Default)]
 struct Kept<'a> {
     condition: &'a str,
-    line: &'a str,
+    queue: &'a str,
 }
 
-/// The parts that lines add to statements that free a lock.
+/// The parts that queues add to statements that free a lock.
 struct Freed {
-    line: String,
+    queue: String,
     turn: &'static str,
 }
 
 impl Freed {
     fn new(waiters: Option<&str>) -> Self {
-        let called = waiters.map(|waiters| line::called_first("l.line", waiters));
-        let line = called.map(|called| format!(", line = CASE WHEN l.line IS NOT NULL THEN {called} END"));
-        Self { line: line.unwrap_or_default(), turn: if waiters.is_some() { ", substr(l.line, 1, 24)" } else { "" } }
+        let called = waiters.map(|waiters| queue::called_first("l.line", waiters));
+        let queue = called.map(|called| format!(", line = CASE WHEN l.line IS NOT NULL THEN {called} END"));
+        Self { queue: queue.unwrap_or_default(), turn: if waiters.is_some() { ", substr(l.line, 1, 24)" } else { "" } }
     }
 
-    /// Tells the one whose turn has come, or all if nobody stands in line.
+    /// Tells the one whose turn has come, or all if nobody stands in the queue.
     fn told(&self, all: &str, notify: Notify) -> String {
-        match (notify, self.line.is_empty()) {
+        match (notify, self.queue.is_empty()) {
             (Notify::Off, _) => String::new(),
             (Notify::On, true) => format!(", {all}"),
-            (Notify::On, false) => format!(", CASE WHEN l.line IS NULL THEN {all} ELSE {} END", line::notified()),
+            (Notify::On, false) => format!(", CASE WHEN l.line IS NULL THEN {all} ELSE {} END", queue::notified()),
         }
     }
 
     /// Tells all who stand by for the end of the work as well.
     fn finished(&self, all: &str, notify: Notify) -> String {
-        match (notify, self.line.is_empty()) {
+        match (notify, self.queue.is_empty()) {
             (Notify::Off, _) => String::new(),
             (Notify::On, true) => format!(", {all}"),
-            (Notify::On, false) => format!(", {all}, CASE WHEN l.line IS NOT NULL THEN {} END", line::notified()),
+            (Notify::On, false) => format!(", {all}, CASE WHEN l.line IS NOT NULL THEN {} END", queue::notified()),
         }
     }
 }
 
 /// Grants a lock that is free.
 fn acquire(table: &str, from: &str, kept: &Kept<'_>) -> String {
-    let Kept { condition, line } = kept;
+    let Kept { condition, queue } = kept;
     let ttl = "$6::bigint * interval '1 microsecond'";
     format!(
         "a AS (INSERT INTO {table} AS l (resource, counter, nonce, seq, released, ttl_us, since, expires_at, owner, data) \
@@ -222,7 +222,7 @@ fn acquire(table: &str, from: &str, kept: &Kept<'_>) -> String {
          ON CONFLICT (resource) DO UPDATE SET counter = GREATEST(l.counter + 1, EXCLUDED.counter), \
          nonce = EXCLUDED.nonce, seq = EXCLUDED.seq, released = false, ttl_us = EXCLUDED.ttl_us, \
          since = clock_timestamp(), expires_at = clock_timestamp() + {ttl}, owner = EXCLUDED.owner, \
-         data = EXCLUDED.data{line} \
+         data = EXCLUDED.data{queue} \
          WHERE (l.released OR l.expires_at <= clock_timestamp()) \
          AND (l.nonce <> EXCLUDED.nonce OR (NOT l.released AND l.seq < EXCLUDED.seq)) AND l.counter < {max} \
          AND NOT ($9::boolean AND coalesce(l.done_until > clock_timestamp(), false)) {condition} \
@@ -252,7 +252,7 @@ fn forget(table: &str) -> Sql {
 ///
 /// From here to the end of that transaction the row is locked, so nobody else is granted the lock meanwhile. The failure is a
 /// text that is no number, since a statement cannot raise an error of its own; an aggregate is what no planner reads ahead.
-fn mark_in(table: &str) -> Sql {
+fn completion_in(table: &str) -> Sql {
     let run = |at: u8| format!("($1::text[])[{at}]");
     Sql::writes_in_theirs(&format!(
         ", marked AS (UPDATE {table} AS l SET done_nonce = l.nonce, done_token = {token}::bigint, \

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use leasehold_core::config::MAX_KEEP;
-use leasehold_core::line::{ClientId, Ticket};
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION, RunId};
 use leasehold_core::op::{
     Acquire, Applied, DenialKind, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release, Renew,
 };
+use leasehold_core::queue::{ClientId, Ticket};
 use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
 
 use super::*;
@@ -35,7 +35,7 @@ fn op(op: Op) -> LockOp {
 }
 
 fn begin(ops: &[LockOp]) -> Exchange {
-    Session::new(&Settings::default()).begin(ops, Duration::from_secs(1))
+    Codec::new(&Settings::default()).begin(ops, Duration::from_secs(1))
 }
 
 fn acquiring() -> Exchange {
@@ -74,10 +74,10 @@ struct Shown {
     released: bool,
     left_us: i64,
     counter: i64,
-    mark: Option<(Nonce, i64)>,
+    completion: Option<(Nonce, i64)>,
 }
 
-const HELD: Shown = Shown { nonce: THEIRS, seq: 1, released: false, left_us: 10_000_000, counter: 8, mark: None };
+const HELD: Shown = Shown { nonce: THEIRS, seq: 1, released: false, left_us: 10_000_000, counter: 8, completion: None };
 
 impl Shown {
     fn row(&self) -> Vec<Field> {
@@ -85,7 +85,7 @@ impl Shown {
         row.extend([text("a"), Field::Int(self.counter), Field::Bytes(self.nonce.as_bytes().to_vec())]);
         row.extend([Field::Int(self.seq), Field::Bool(self.released), Field::Int(30_000_000)]);
         row.extend([Field::Int(self.left_us), Field::Int(NOW), text("them"), Field::Null, Field::Null]);
-        row.extend(match self.mark {
+        row.extend(match self.completion {
             None => vec![Field::Null; 6],
             Some((nonce, left)) => vec![
                 Field::Bytes(nonce.as_bytes().to_vec()),
@@ -202,11 +202,13 @@ fn an_acquire_whose_refusal_has_no_reason_is_sent_again_a_few_times() {
 }
 
 #[test]
-fn a_mark_that_stands_refuses_a_run_and_no_lock() {
+fn a_completion_that_stands_refuses_a_run_and_no_lock() {
     let run = || begin(&[op(Op::Acquire(Box::new(Acquire { unless_done: true, ..acquire(None) })))]);
-    let marked = |left| Shown { released: true, mark: Some((THEIRS, left)), ..HELD };
-    let Outcome::NotApplied(Refusal::Done(mark)) = outcome(run(), [vec![], vec![marked(7).row()]]) else { panic!() };
-    assert_eq!((mark.token.get(), mark.left), (8, Duration::from_micros(7)));
+    let marked = |left| Shown { released: true, completion: Some((THEIRS, left)), ..HELD };
+    let Outcome::NotApplied(Refusal::Done(completion)) = outcome(run(), [vec![], vec![marked(7).row()]]) else {
+        panic!()
+    };
+    assert_eq!((completion.token.get(), completion.left), (8, Duration::from_micros(7)));
     let granted = grant(9);
     assert!(matches!(outcome(run(), [vec![], vec![marked(-7).row()], granted.clone()]), Outcome::Applied(_)));
     assert!(matches!(outcome(acquiring(), [vec![], vec![marked(7).row()], granted]), Outcome::Applied(_)));
@@ -216,7 +218,7 @@ fn a_mark_that_stands_refuses_a_run_and_no_lock() {
 fn the_longest_mark_is_read_though_the_clock_goes_on_while_it_is_written() {
     let read = |kept_us| {
         let run = begin(&[op(Op::Acquire(Box::new(Acquire { unless_done: true, ..acquire(None) })))]);
-        let mut row = Shown { released: true, mark: Some((THEIRS, 7)), ..HELD }.row();
+        let mut row = Shown { released: true, completion: Some((THEIRS, 7)), ..HELD }.row();
         *row.last_mut().unwrap() = Field::Int(kept_us);
         outcome(run, [vec![], vec![row]])
     };
@@ -259,7 +261,7 @@ fn releases_and_raises_end_with_the_row() {
 
 #[test]
 fn a_finish_that_meets_its_own_mark_has_succeeded() {
-    let marked = |nonce, left| Shown { nonce: OURS, released: true, mark: Some((nonce, left)), ..HELD };
+    let marked = |nonce, left| Shown { nonce: OURS, released: true, completion: Some((nonce, left)), ..HELD };
     let finished = Outcome::Applied(Applied::Finished);
     assert_eq!(outcome(finishing(), [vec![vec![Field::Int(1)]]]), finished);
     assert_eq!(outcome(finishing(), [vec![], vec![marked(OURS, 1).row()]]), finished);
@@ -269,12 +271,12 @@ fn a_finish_that_meets_its_own_mark_has_succeeded() {
 }
 
 #[test]
-fn a_mark_for_a_transaction_is_one_statement_with_one_parameter() {
-    let session = Session::new(&Settings { schema: "shop".into(), ..Settings::default() });
+fn a_completion_for_a_transaction_is_one_statement_with_one_parameter() {
+    let codec = Codec::new(&Settings { schema: "shop".into(), ..Settings::default() });
     let owner = Owner::new("biller").unwrap();
     let token = Token::new(7).unwrap();
     let finish = Finish { nonce: OURS, token, counter: token, keep: Duration::from_millis(1_500), owner, quorum: None };
-    let (sql, run) = session.mark_in(&Resource::new("bill@monday").unwrap(), &finish);
+    let (sql, run) = codec.completion_in(&Resource::new("bill@monday").unwrap(), &finish);
     assert!(
         sql.contains("\"shop\".\"leasehold\"") && sql.contains("NOT l.released AND l.expires_at > clock_timestamp()")
     );
@@ -354,7 +356,7 @@ fn a_promoted_node_abstains_unless_that_loses_nothing() {
     let answers = || [vote(&of_another_run, false, None, None), vec![vec![text("m")]]];
     let outcome_of = outcome(voting(asked()), answers());
     assert!(matches!(outcome_of, Outcome::NotApplied(Refusal::Abstains { stamp: Some(_) })));
-    let declared = Session::new(&Settings { durability: Durability::Declared, ..Settings::default() });
+    let declared = Codec::new(&Settings { durability: Durability::Declared, ..Settings::default() });
     let durable = Membership { durability: Durability::Declared, ..asked() };
     let exchange = declared.begin(&[op(Op::Acquire(Box::new(acquire(Some(durable)))))], TTL);
     assert!(!exchange.statement().sql.contains("pg_walfile_name"));
@@ -412,19 +414,19 @@ fn another_quorum_is_refused() {
 
 #[test]
 fn a_marker_is_looked_at_and_replaced() {
-    let session = Session::new(&Settings::default());
+    let codec = Codec::new(&Settings::default());
     let member = marker(Phase::Member);
-    let found = session.found(Ok(vec![vec![text(&member.text()), Field::Bool(true)]])).unwrap();
-    assert_eq!((&found.marker, found.has_lines), (&Some(member.clone()), true));
-    let nothing = session.found(Ok(vec![vec![Field::Null, Field::Bool(false)]])).unwrap();
-    assert!(nothing.text.is_empty() && !nothing.has_lines);
+    let found = codec.found(Ok(vec![vec![text(&member.text()), Field::Bool(true)]])).unwrap();
+    assert_eq!((&found.marker, found.has_queues), (&Some(member.clone()), true));
+    let nothing = codec.found(Ok(vec![vec![Field::Null, Field::Bool(false)]])).unwrap();
+    assert!(nothing.text.is_empty() && !nothing.has_queues);
     for odd in [vec![], vec![vec![]], vec![vec![Field::Null]], vec![vec![Field::Int(1), Field::Bool(true)]]] {
-        assert!(session.found(Ok(odd)).is_err());
+        assert!(codec.found(Ok(odd)).is_err());
     }
-    assert!(session.mark(b"", Some(&member)).sql.contains("INSERT"));
-    assert!(session.mark(&found.text, Some(&member)).sql.contains("UPDATE"));
-    assert!(session.mark(&found.text, None).sql.contains("DELETE"));
-    assert_eq!((session.marked(Ok(vec![vec![]])), session.marked(Ok(vec![]))), (Ok(true), Ok(false)));
+    assert!(codec.mark(b"", Some(&member)).sql.contains("INSERT"));
+    assert!(codec.mark(&found.text, Some(&member)).sql.contains("UPDATE"));
+    assert!(codec.mark(&found.text, None).sql.contains("DELETE"));
+    assert_eq!((codec.marked(Ok(vec![vec![]])), codec.marked(Ok(vec![]))), (Ok(true), Ok(false)));
 }
 
 #[test]
@@ -502,17 +504,17 @@ fn names_are_quoted() {
 
 const TICKET: Ticket = Ticket { client: ClientId([4; 16]), lock: LockId::new(1) };
 
-/// An acquire in a table with lines, by a client that was seen lately or not.
+/// An acquire in a table with queues, by a client that was seen lately or not.
 fn queueing(is_seen: bool, has_place: bool) -> Exchange {
-    let session = Session::new(&Settings { lines: true, ..Settings::default() });
-    let acquire = Acquire { in_line: true, ..acquire(None) };
+    let codec = Codec::new(&Settings { queues: true, ..Settings::default() });
+    let acquire = Acquire { in_queue: true, ..acquire(None) };
     let asker = Asker { client: TICKET.client, is_seen, has_place };
-    session.begin_in_line(&[op(Op::Acquire(Box::new(acquire)))], TTL, asker)
+    codec.begin_in_queue(&[op(Op::Acquire(Box::new(acquire)))], TTL, asker)
 }
 
 /// The answer to one who joins a line: what a read shows, the first place, and the own number.
 fn joined(shown: Vec<Field>, head: Option<(Ticket, bool)>, place: Option<i64>) -> Vec<Vec<Field>> {
-    let head = head.map(|(ticket, is_reserved)| [line::named(ticket), vec![0; 15], vec![is_reserved.into()]].concat());
+    let head = head.map(|(ticket, is_reserved)| [queue::named(ticket), vec![0; 15], vec![is_reserved.into()]].concat());
     let extra = [head.map_or(Field::Null, Field::Bytes), place.map_or(Field::Null, Field::Int)];
     vec![[shown, extra.to_vec()].concat()]
 }
@@ -559,11 +561,11 @@ fn a_lock_that_is_free_may_be_kept_for_another() {
 
 #[test]
 fn a_release_tells_whose_turn_it_is() {
-    let session = Session::new(&Settings { lines: true, ..Settings::default() });
+    let codec = Codec::new(&Settings { queues: true, ..Settings::default() });
     let asker = Asker { client: TICKET.client, is_seen: true, has_place: false };
     let told = |next: Field| {
         let release = [op(Op::Release(Release { nonce: OURS, quorum: None }))];
-        let mut exchange = session.begin_in_line(&release, TTL, asker);
+        let mut exchange = codec.begin_in_queue(&release, TTL, asker);
         assert!(exchange.statement().sql.contains("AND l.line IS NULL"));
         assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
         assert!(exchange.statement().sql.contains("SET released = true, line"));
@@ -571,7 +573,7 @@ fn a_release_tells_whose_turn_it_is() {
         assert_eq!(outcomes, [Outcome::Applied(Applied::Released)]);
         exchange.told().turns
     };
-    assert_eq!(told(Field::Bytes(line::named(TICKET))), [(Resource::new("a").unwrap(), TICKET)]);
+    assert_eq!(told(Field::Bytes(queue::named(TICKET))), [(Resource::new("a").unwrap(), TICKET)]);
     for nobody in [Field::Null, Field::Bytes(vec![]), Field::Bytes(vec![1; 23]), Field::Int(1)] {
         assert_eq!(told(nobody), []);
     }
@@ -579,21 +581,21 @@ fn a_release_tells_whose_turn_it_is() {
 
 #[test]
 fn turns_are_told_by_name_and_number() {
-    assert_eq!(Session::turns_channel(TICKET.client), alloc::format!("leasehold_{}", "04".repeat(16)));
-    assert_eq!(Session::turn_of("00000000000000ffa"), Some((Resource::new("a").unwrap(), LockId::new(255))));
+    assert_eq!(Codec::turns_channel(TICKET.client), alloc::format!("leasehold_{}", "04".repeat(16)));
+    assert_eq!(Codec::turn_of("00000000000000ffa"), Some((Resource::new("a").unwrap(), LockId::new(255))));
     for odd in ["", "a", "00000000000000ff", "00000000000000fga", "000000000000000\u{e9}a", "00000000000000ff\0"] {
-        assert_eq!(Session::turn_of(odd), None, "{odd:?}");
+        assert_eq!(Codec::turn_of(odd), None, "{odd:?}");
     }
 }
 
 #[test]
 fn without_lines_nothing_of_them_is_asked() {
     let asker = Asker { client: TICKET.client, is_seen: true, has_place: true };
-    let session = Session::new(&Settings::default());
-    let acquire = Acquire { in_line: true, ..acquire(None) };
-    let mut exchange = session.begin_in_line(&[op(Op::Acquire(Box::new(acquire)))], TTL, asker);
-    let mentions_lines = |exchange: &Exchange| exchange.statement().sql.contains("line");
-    assert!(!mentions_lines(&exchange));
+    let codec = Codec::new(&Settings::default());
+    let acquire = Acquire { in_queue: true, ..acquire(None) };
+    let mut exchange = codec.begin_in_queue(&[op(Op::Acquire(Box::new(acquire)))], TTL, asker);
+    let mentions_queues = |exchange: &Exchange| exchange.statement().sql.contains("line");
+    assert!(!mentions_queues(&exchange));
     assert_eq!(exchange.answer(Ok(vec![])), Progress::Again);
-    assert!(!mentions_lines(&exchange) && !releasing().statement().sql.contains("line"));
+    assert!(!mentions_queues(&exchange) && !releasing().statement().sql.contains("line"));
 }

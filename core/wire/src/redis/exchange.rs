@@ -44,7 +44,7 @@ impl Call {
         args.push(nonce);
         args.push_parts(&keys::channel(resource));
         args.push(retention);
-        args.push_parts(&keys::line(resource));
+        args.push_parts(&keys::queue(resource));
         Self { script: &scripts::RELEASE, args, ..self }
     }
 
@@ -227,7 +227,7 @@ impl Exchange {
         self.may_hold
     }
 
-    /// The place that an acquire has got in the line of waiters, counted from 1.
+    /// The place that an acquire has got in the queue of waiters, counted from 1.
     pub fn place(&self) -> Option<u64> {
         self.place.map(|(place, _)| place)
     }

@@ -50,13 +50,13 @@ pub(super) fn trust(resource: &Resource) -> Beside<'_> {
     beside(resource, b"trust")
 }
 
-/// The key with the mark of finished work.
+/// The key with the completion of finished work.
 pub(super) fn done(resource: &Resource) -> Beside<'_> {
     beside(resource, b"done")
 }
 
-/// The key with the line of waiters.
-pub(super) fn line(resource: &Resource) -> Beside<'_> {
+/// The key with the queue of waiters.
+pub(super) fn queue(resource: &Resource) -> Beside<'_> {
     beside(resource, b"line")
 }
 
@@ -115,7 +115,7 @@ mod tests {
     fn no_two_names_share_a_key_or_a_channel() {
         let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
         let all = names.iter().flat_map(|name| {
-            [fence, trust, done, line, item, channel]
+            [fence, trust, done, queue, item, channel]
                 .map(|beside| beside(name).concat())
                 .into_iter()
                 .chain([name.as_str().into()])

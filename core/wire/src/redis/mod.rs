@@ -6,7 +6,7 @@
 //! | counter | `{resource}` 0x1F `fence of name`, decimal digits, kept for [`Settings::retention`] after its last use |
 //! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust of name`, the loss since which the counter was raised |
 //! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](leasehold_core::member::Marker) |
-//! | line of waiters | see [`Line`] |
+//! | queue of waiters | see [`Queue`] |
 //! | item of compare-and-set | see [`cas`] |
 //! | wake-ups | channel `{resource}` 0x1F `wake of name`; the message is the resource |
 //!
@@ -21,12 +21,12 @@ mod command;
 mod errors;
 mod exchange;
 mod keys;
-mod line;
 mod listing;
 mod membership;
 mod native;
 #[cfg(test)]
 mod native_tests;
+mod queue;
 #[cfg(test)]
 mod quorum_tests;
 mod replies;
@@ -48,10 +48,10 @@ pub use errors::{ErrorClass, classify, error_outcome, leads_elsewhere, of_one_se
 pub(crate) use errors::{KNOWN, refuses_credentials, said};
 pub use exchange::Exchange;
 pub use keys::{SLOTS, slot};
-pub use line::{ClientId, Line, Subscription};
 pub use listing::{list, listed};
 pub use membership::{Found, found, look, look_by_script, mark, marked};
 pub use native::ConnectionMemory;
+pub use queue::{ClientId, Queue, Subscription};
 pub use scripts::{SCRIPTS, Script};
 pub use server::{info_by_script, time_ms};
 
@@ -101,11 +101,11 @@ pub enum Topology {
 
 /// How to speak to one node. It knows nothing of connections and may be shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Session {
+pub struct Codec {
     settings: Settings,
 }
 
-impl Session {
+impl Codec {
     /// A session with a server of this kind.
     pub fn new(settings: Settings) -> Self {
         Self { settings }
@@ -130,12 +130,12 @@ impl Session {
         Ok(exchange)
     }
 
-    /// As [`Session::begin`], over a connection whose memory is kept: an acquire of a name that it has lately granted is a
+    /// As [`Codec::begin`], over a connection whose memory is kept: an acquire of a name that it has lately granted is a
     /// transaction of native commands at first, and a script where that does not suffice. Afterwards the memory has to
     /// [learn](ConnectionMemory::learn).
     ///
     /// # Errors
-    /// As [`Session::begin`].
+    /// As [`Codec::begin`].
     pub fn begin_on(
         &self,
         memory: &ConnectionMemory,
@@ -225,8 +225,8 @@ impl Session {
         keys::trust(resource).concat()
     }
 
-    /// The key with the mark of finished work.
-    pub fn mark_key(resource: &Resource) -> Vec<u8> {
+    /// The key with the completion of finished work.
+    pub fn completion_key(resource: &Resource) -> Vec<u8> {
         keys::done(resource).concat()
     }
 
@@ -255,8 +255,8 @@ impl Session {
         keys.push_parts(&keys::fence(&op.resource));
         let mut args = Words::with_capacity(SIZE_OF_ARGUMENTS);
         let mut asks_run = None;
-        let has_line = self.settings.topology == Topology::Single;
-        let line = if has_line { keys::line(&op.resource) } else { keys::Beside::default() };
+        let has_queue = self.settings.topology == Topology::Single;
+        let queue = if has_queue { keys::queue(&op.resource) } else { keys::Beside::default() };
         let script: &'static Script = match &op.op {
             Op::Acquire(acquire) => {
                 let (owner, beside) = (&acquire.owner, (acquire.data.as_ref(), acquire.session.as_ref()));
@@ -271,12 +271,12 @@ impl Session {
                         if acquire.unless_done { &scripts::RUN_VOTE } else { &scripts::VOTE }
                     }
                     None if acquire.unless_done => &scripts::RUN,
-                    None => match memory.and_then(ConnectionMemory::subscription).filter(|_| acquire.in_line) {
+                    None => match memory.and_then(ConnectionMemory::subscription).filter(|_| acquire.in_queue) {
                         Some((subscription, is_tested)) => {
                             args.push(subscription.client.as_bytes());
                             args.push_number(op.lock.get());
                             args.push(if is_tested { b"" } else { b"test" });
-                            args.push_parts(&line);
+                            args.push_parts(&queue);
                             &scripts::JOIN
                         }
                         None => &scripts::ACQUIRE,
@@ -296,7 +296,7 @@ impl Session {
                 args.push_number(retention);
                 asks_run = release.quorum;
                 if release.quorum.is_none() {
-                    args.push_parts(&line);
+                    args.push_parts(&queue);
                 }
                 if release.quorum.is_some() { &scripts::FREE } else { &scripts::RELEASE }
             }
@@ -305,12 +305,14 @@ impl Session {
                 args.push(&value::hex(&finish.nonce));
                 args.push_parts(&keys::channel(&op.resource));
                 args.push_number(retention);
-                args.push_with(|mark| value::write_mark(&finish.nonce, &finish.owner, unix_ms, finish.token, mark));
+                args.push_with(|completion| {
+                    value::write_completion(&finish.nonce, &finish.owner, unix_ms, finish.token, completion)
+                });
                 args.push_number(ms(finish.keep).clamp(1, LONGEST_RETENTION_MS));
                 args.push_number(finish.counter.get());
                 asks_run = finish.quorum;
                 if finish.quorum.is_none() {
-                    args.push_parts(&line);
+                    args.push_parts(&queue);
                 }
                 if finish.quorum.is_some() { &scripts::CONCLUDE } else { &scripts::FINISH }
             }

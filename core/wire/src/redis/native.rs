@@ -62,7 +62,7 @@ pub(super) fn floor_at(unix_ms: u64) -> Token {
 
 /// Tells if a waiter asks again, so that others are in the way: a lock that is reserved for it is not free.
 pub(super) const fn has_waited(acquire: &Acquire) -> bool {
-    acquire.in_line && acquire.seq.get() > 1
+    acquire.in_queue && acquire.seq.get() > 1
 }
 
 /// The way of an acquire.
@@ -76,7 +76,7 @@ pub(super) enum Route {
 }
 
 impl ConnectionMemory {
-    /// Notes if the client's own channel is subscribed now. Only then do its acquires stand in line.
+    /// Notes if the client's own channel is subscribed now. Only then do its acquires stand in the queue.
     pub const fn listens(&mut self, subscription: Option<Subscription>) {
         self.subscription = subscription;
     }

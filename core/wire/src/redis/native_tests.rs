@@ -55,12 +55,12 @@ fn ran(set: Value, count: Value, kept: Value) -> Vec<Value> {
     vec![ok(), queued(), queued(), queued(), Value::Array(vec![set, count, kept])]
 }
 
-fn session() -> Session {
-    Session::new(Settings::default())
+fn codec() -> Codec {
+    Codec::new(Settings::default())
 }
 
 fn begin(memory: &ConnectionMemory, op: &LockOp) -> Exchange {
-    session().begin_on(memory, ID, core::slice::from_ref(op), LEFT, UNIX_MS).unwrap()
+    codec().begin_on(memory, ID, core::slice::from_ref(op), LEFT, UNIX_MS).unwrap()
 }
 
 fn names(exchange: &Exchange) -> Vec<String> {
@@ -101,7 +101,7 @@ fn warm() -> ConnectionMemory {
 fn a_turn_in_line_is_no_reason_for_a_transaction() {
     let again = |lock: &LockOp| {
         let Op::Acquire(acquire) = &lock.op else { panic!("an acquire") };
-        let again = Acquire { in_line: true, seq: Seq::new(2), ..(**acquire).clone() };
+        let again = Acquire { in_queue: true, seq: Seq::new(2), ..(**acquire).clone() };
         LockOp { op: Op::Acquire(Box::new(again)), ..lock.clone() }
     };
     let (mut memory, op) = (warm(), acquire_at(NOW));
@@ -295,7 +295,7 @@ fn tokens_far_behind_the_clock_are_lifted_by_the_script() {
         (NOW + 2, UNIX_MS + 1, "MULTI"),
     ] {
         let op = acquire_at(floor);
-        let exchange = session().begin_on(&memory, ID, &[op], LEFT, unix_ms).unwrap();
+        let exchange = codec().begin_on(&memory, ID, &[op], LEFT, unix_ms).unwrap();
         assert_eq!(names(&exchange)[0], expected, "{floor} at {unix_ms}");
     }
 }
@@ -319,7 +319,7 @@ fn only_single_acquires_of_one_server_are_transactions() {
     let op = acquire_at(NOW);
     let read = LockOp { op: Op::Read, ..op.clone() };
     let with = |settings: Settings, ops: &[LockOp]| {
-        names(&Session::new(settings).begin_on(&memory, ID, ops, LEFT, UNIX_MS).unwrap()).remove(0)
+        names(&Codec::new(settings).begin_on(&memory, ID, ops, LEFT, UNIX_MS).unwrap()).remove(0)
     };
     assert_eq!(with(Settings::default(), core::slice::from_ref(&op)), "MULTI");
     assert_eq!(with(Settings::default(), &[op.clone(), read]), "acquire");
@@ -327,7 +327,7 @@ fn only_single_acquires_of_one_server_are_transactions() {
     assert_eq!(with(cluster, core::slice::from_ref(&op)), "acquire");
     let replicas = Settings { replicas: Some(Replicas { count: 1 }), ..Settings::default() };
     assert_eq!(with(replicas, core::slice::from_ref(&op)), "whole script");
-    assert_eq!(names(&session().begin(ID, &[op], LEFT, UNIX_MS).unwrap()), ["acquire"]);
+    assert_eq!(names(&codec().begin(ID, &[op], LEFT, UNIX_MS).unwrap()), ["acquire"]);
 }
 
 #[test]

@@ -50,12 +50,12 @@ fn keep(durability: Durability) -> Op {
     Op::Renew(Renew { nonce: NONCE, seq: Seq::new(2), record_ttl, quorum: Some(durability) })
 }
 
-fn session() -> Session {
-    Session::new(Settings::default())
+fn codec() -> Codec {
+    Codec::new(Settings::default())
 }
 
 fn begun(ops: &[LockOp]) -> Exchange {
-    session().begin(ID, ops, LEFT, 1_700_000_000_000).unwrap()
+    codec().begin(ID, ops, LEFT, 1_700_000_000_000).unwrap()
 }
 
 /// The script's name, and the arguments after it.
@@ -175,7 +175,7 @@ fn answers_that_no_node_of_a_quorum_gives_grant_nothing() {
 
 #[test]
 fn a_cluster_is_no_node_of_a_quorum() {
-    let cluster = Session::new(Settings { topology: Topology::Cluster, ..Settings::default() });
+    let cluster = Codec::new(Settings { topology: Topology::Cluster, ..Settings::default() });
     let raise = Op::Raise(Raise { nonce: NONCE, token: Token::new(9).unwrap(), loss: None });
     for op in [plain_vote(), keep(Durability::NotDeclared), raise] {
         let denial = cluster.begin(ID, &[on("a", op)], LEFT, 1).unwrap_err();

@@ -11,7 +11,7 @@ use crate::resp::{Digits, Value};
 use leasehold_core::member::{LossId, QuorumId};
 use leasehold_core::node::wrong_quorum;
 use leasehold_core::op::{
-    Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Mark, Outcome, Refusal, Seen,
+    Applied, Completion, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen,
 };
 use leasehold_core::{Nonce, OneOrMany, RequestId, Seq, Token, Version};
 
@@ -23,7 +23,7 @@ pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
     }
 }
 
-/// The place in the line of waiters that a refused acquire has got, and how long the lock is reserved for another.
+/// The place in the queue of waiters that a refused acquire has got, and how long the lock is reserved for another.
 pub(super) fn place(id: RequestId, reply: &Value) -> Option<(u64, Option<Duration>)> {
     match answer_to(id, reply).ok()? {
         [word, place, rest @ ..] if word.as_bytes() == Some(b"placed") => {
@@ -131,14 +131,16 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Vote(..), b"abstains", [loss]) => {
             Some(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp(loss)?) }))
         }
-        (Asked::Acquire(_) | Asked::Vote(..), b"done", [mark, left]) => Some(match read_mark(mark, left)? {
-            Ok(mark) => Outcome::NotApplied(Refusal::Done(Box::new(mark))),
-            Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
-        }),
-        (Asked::Read, b"marked", [mark, left, rest @ ..]) => {
-            Some(match (read_mark(mark, left)?, judge(asked, rest)?) {
-                (Ok(mark), Outcome::Applied(Applied::Read(seen))) => {
-                    Outcome::Applied(Applied::Read(Seen { done: Some(Box::new(mark)), ..seen }))
+        (Asked::Acquire(_) | Asked::Vote(..), b"done", [completion, left]) => {
+            Some(match read_completion(completion, left)? {
+                Ok(completion) => Outcome::NotApplied(Refusal::Done(Box::new(completion))),
+                Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
+            })
+        }
+        (Asked::Read, b"marked", [completion, left, rest @ ..]) => {
+            Some(match (read_completion(completion, left)?, judge(asked, rest)?) {
+                (Ok(completion), Outcome::Applied(Applied::Read(seen))) => {
+                    Outcome::Applied(Applied::Read(Seen { done: Some(Box::new(completion)), ..seen }))
                 }
                 (Ok(_), outcome) => outcome,
                 (Err(denial), _) => Outcome::NotApplied(Refusal::Denied(denial)),
@@ -232,11 +234,11 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
     })
 }
 
-/// The outer `None` is an answer that no server gives, the inner error a mark that no honest client writes.
-fn read_mark(mark: &Value, left: &Value) -> Option<Result<Mark, Denial>> {
-    // A mark without an end shows no time that is left.
+/// The outer `None` is an answer that no server gives, the inner error a completion that no honest client writes.
+fn read_completion(completion: &Value, left: &Value) -> Option<Result<Completion, Denial>> {
+    // A completion without an end shows no time that is left.
     let left = time_left(left)?.unwrap_or(Duration::MAX);
-    Some(value::parse_mark(mark.as_bytes()?, left).ok_or_else(|| {
+    Some(value::parse_completion(completion.as_bytes()?, left).ok_or_else(|| {
         Denial::new(
             DenialKind::CorruptRecord,
             "the mark of finished work beside the lock was not written by an honest client; if the work was not done, \
@@ -252,7 +254,7 @@ fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<
     Some(Holding {
         told: 0,
         holder: Holder::Lease { nonce, seq: revoked.then_some(Seq::LAST) },
-        // The value does not change as long as the attempt holds the lock, but for the mark of a revoke.
+        // The value does not change as long as the attempt holds the lock, but for the completion of a revoke.
         version: Version::new(nonce.as_bytes())?,
         released: false,
         counter,

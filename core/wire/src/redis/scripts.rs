@@ -1,12 +1,12 @@
 //! Scripts that run inside the server: constant texts, so that a server compiles each of them once.
 //!
-//! Data travels in `KEYS` and `ARGV` only. The line of waiters is in `ARGV`: it is there on single servers alone, and a user
+//! Data travels in `KEYS` and `ARGV` only. The queue of waiters is in `ARGV`: it is there on single servers alone, and a user
 //! without the right to its key can lock all the same. The last argument names the request, and an answer ends with it: one that was
 //! meant for another request is for none. A script that fails half-way (out of memory, read-only replica, missing rights)
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
 //! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
-//! and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in line
+//! and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in the queue
 //! `PUBSUB NUMSUB`, `ZADD`, `ZRANK`, `ZREM` and `ZPOPMIN`, the last of which came with it.
 
 /// A script and the name that the server gives it.
@@ -165,7 +165,7 @@ macro_rules! tell {
     };
 }
 
-/// Passes a lock that ends to the first in line who is alive: `served` tells if it is reserved now. A ticket whose client does
+/// Passes a lock that ends to the first in the queue who is alive: `served` tells if it is reserved now. A ticket whose client does
 /// not listen is dropped; its client joins again with its next poll. Where the message is refused, the
 /// lock is simply freed. `$most` bounds the search, and `$own` is the ticket that asks, whose turn it may be.
 macro_rules! serve {
@@ -200,8 +200,8 @@ macro_rules! serve {
     };
 }
 
-/// Passes a lock that is released to the first in line. Where it has passed from hand to hand for 5 s, it is free for 50 ms before: the
-/// first in line keeps its place, and is told to come then. The time that a key beside the line has left is the clock: it is above 65 s
+/// Passes a lock that is released to the first in the queue. Where it has passed from hand to hand for 5 s, it is free for 50 ms before: the
+/// first in the queue keeps its place, and is told to come then. The time that a key beside the queue has left is the clock: it is above 65 s
 /// while the lock is free for others, and at most 60 s once that is due again.
 macro_rules! pass_on {
     () => {
@@ -314,7 +314,7 @@ pub(super) const ACQUIRE: Script = Script {
     sha1: "0668a77bf70fd8873e87fa543e8dd5f2106c3cd7",
 };
 
-/// Ends the acquire of a run whose work is done. The mark is the last key.
+/// Ends the acquire of a run whose work is done. The completion is the last key.
 macro_rules! unless_done {
     () => {
         r"local mark = redis.pcall('GETRANGE', KEYS[#KEYS], '0', '8191')
@@ -324,7 +324,7 @@ if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#
     };
 }
 
-/// KEYS: lock, fence, mark. ARGV: as in an acquire.
+/// KEYS: lock, fence, completion. ARGV: as in an acquire.
 pub(super) const RUN: Script = Script {
     name: "run",
     text: concat!(unless_done!(), acquire!(take!(), "{'granted', token, ARGV[5]}", "")),
@@ -396,8 +396,8 @@ pub(super) const VOTE: Script = Script {
     sha1: "c2a08ef430b0531135000a825ee4f72e5715ab3e",
 };
 
-/// KEYS: lock, fence, marker, mark. ARGV: as in a vote. A counter that was raised after a loss says nothing of marks, so
-/// the node is in doubt for as long as a lost mark might stand.
+/// KEYS: lock, fence, marker, completion. ARGV: as in a vote. A counter that was raised after a loss says nothing of completions, so
+/// the node is in doubt for as long as a lost completion might stand.
 pub(super) const RUN_VOTE: Script =
     Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "a354e38416e800f9f3cf8b1f087f109aba7a8c10" };
 
@@ -451,7 +451,7 @@ macro_rules! free {
     };
 }
 
-/// KEYS: lock, fence. ARGV: nonce, channel, retention, the line or nothing, request.
+/// KEYS: lock, fence. ARGV: nonce, channel, retention, the queue or nothing, request.
 pub(super) const RELEASE: Script = Script {
     name: "release",
     text: release!(
@@ -469,10 +469,10 @@ pub(super) const FREE: Script = Script {
     sha1: "f7e74b8c388fba12be1b7011b5873c8547aab206",
 };
 
-/// The finish of a run. What may be refused comes before the write that counts: the mark is removed first, which needs the
+/// The finish of a run. What may be refused comes before the write that counts: the completion is removed first, which needs the
 /// same right as freeing the lock, and lets the rest of the script write in a server that is full. `$missing` is done before
 /// a record that is not ours is looked at. A counter that has moved since the grant shows another grant, but for one that
-/// transactions have moved above the top. A mark of our own was written by an earlier send.
+/// transactions have moved above the top. A completion of our own was written by an earlier send.
 macro_rules! finish {
     ($free:expr, $missing:expr) => {
         concat!(
@@ -506,8 +506,8 @@ if failed(value) then return value end
     };
 }
 
-/// KEYS: lock, fence, mark. ARGV: nonce, channel, retention, the mark's value, for how long it stands, the counter of the grant,
-/// the line or nothing, request. All who wait for the end of the work are told.
+/// KEYS: lock, fence, completion. ARGV: nonce, channel, retention, the completion's value, for how long it stands, the counter of the grant,
+/// the queue or nothing, request. All who wait for the end of the work are told.
 pub(super) const FINISH: Script = Script {
     name: "finish",
     text: finish!(
@@ -521,7 +521,7 @@ pub(super) const FINISH: Script = Script {
     sha1: "4e2f476832c98653f718f909382c00d1e15bd143",
 };
 
-/// KEYS: lock, fence, mark, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
+/// KEYS: lock, fence, completion, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
 /// at a node of a quorum.
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
@@ -529,8 +529,8 @@ pub(super) const CONCLUDE: Script = Script {
     sha1: "4a454a2d383bce05bbb6d5239d8750257db32759",
 };
 
-mod line;
-pub(super) use line::{JOIN, LEAVE};
+mod queue;
+pub(super) use queue::{JOIN, LEAVE};
 mod revoke;
 pub(super) use revoke::REVOKE;
 

@@ -4,7 +4,7 @@ use super::scripts::{SCRIPTS, Script};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use alloc::{format, vec};
-use leasehold_core::line::RESERVED;
+use leasehold_core::queue::RESERVED;
 use leasehold_core::time::{OPEN_EVERY, OPEN_FOR, OPEN_WITHIN};
 
 #[test]

@@ -52,16 +52,16 @@ fn raise() -> Op {
     Op::Raise(Raise { nonce: NONCE, token: token(9), loss: None })
 }
 
-fn session() -> Session {
-    Session::new(Settings::default())
+fn codec() -> Codec {
+    Codec::new(Settings::default())
 }
 
-fn with_replicas(count: u32) -> Session {
-    Session::new(Settings { replicas: Some(Replicas { count }), ..Settings::default() })
+fn with_replicas(count: u32) -> Codec {
+    Codec::new(Settings { replicas: Some(Replicas { count }), ..Settings::default() })
 }
 
-fn on_a_cluster() -> Session {
-    Session::new(Settings { topology: Topology::Cluster, ..Settings::default() })
+fn on_a_cluster() -> Codec {
+    Codec::new(Settings { topology: Topology::Cluster, ..Settings::default() })
 }
 
 /// The arguments after the digest, and which script it is.
@@ -105,7 +105,7 @@ fn filled<const N: usize>(replies: [Value; N]) -> Value {
 fn answered(op: Op, reply: Value) -> Outcome {
     let is_renewal = matches!(op, Op::Renew(_));
     let reply = if is_renewal && !matches!(reply, Value::Error(_)) { filled([reply]) } else { named(reply) };
-    done(session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply])).remove(0)
+    done(codec().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply])).remove(0)
 }
 
 fn done(progress: Progress) -> Vec<Outcome> {
@@ -159,13 +159,13 @@ fn finish() -> Op {
 
 #[test]
 fn what_runs_are_told_is_read() {
-    let mark = |text: &str, left| list([bulk("done"), bulk(text), Value::Integer(left)]);
+    let completion = |text: &str, left| list([bulk("done"), bulk(text), Value::Integer(left)]);
     let good = format!("{HEX}@me;1700000000000;9");
-    let Outcome::NotApplied(Refusal::Done(shown)) = answered(run(), mark(&good, 5_000)) else { panic!("done") };
+    let Outcome::NotApplied(Refusal::Done(shown)) = answered(run(), completion(&good, 5_000)) else { panic!("done") };
     assert_eq!((shown.token.get(), shown.owner.as_str(), shown.at_unix_ms), (9, "me", 1_700_000_000_000));
     assert_eq!(shown.left, Duration::from_secs(5));
     for (text, left) in [(&*good, -1), (&*good, i64::MAX), (HEX, 5_000), ("", 5_000), (&*format!("{good};1"), 5_000)] {
-        assert_eq!(denial(answered(run(), mark(text, left))), DenialKind::CorruptRecord, "{text:?} {left}");
+        assert_eq!(denial(answered(run(), completion(text, left))), DenialKind::CorruptRecord, "{text:?} {left}");
     }
     assert_eq!(answered(finish(), list([bulk("finished")])), Outcome::Applied(Applied::Finished));
     assert_eq!(conflict(answered(finish(), list([bulk("free"), bulk("")]))), Seen::default());
@@ -189,23 +189,23 @@ fn each_operation_is_these_arguments() {
     let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
     let plain = format!("{HEX}@me;1700000000000");
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
-    let (mark, done) = ("{a}\x1fdone of name", format!("{HEX}@me;1700000000000;9"));
-    let line = "{a}\x1fline of name";
+    let (completion, done) = ("{a}\x1fdone of name", format!("{HEX}@me;1700000000000;9"));
+    let queue = "{a}\x1fline of name";
     let (fence, wake, marker) = ("{a}\x1ffence of name", "{a}\x1fwake of name", "leasehold\x1fquorum");
     for (op, expected) in [
         (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7", "17"])),
         (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", "17"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
-        (release(), ("release", vec!["2", "a", fence, HEX, wake, week, line, "17"])),
+        (release(), ("release", vec!["2", "a", fence, HEX, wake, week, queue, "17"])),
         (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust of name", HEX, week, "9", "", "17"])),
-        (run(), ("run", vec!["3", "a", fence, mark, &plain, "30000", week, "7", "17"])),
+        (run(), ("run", vec!["3", "a", fence, completion, &plain, "30000", week, "7", "17"])),
         (
             finish(),
-            ("finish", vec!["3", "a", fence, mark, HEX, wake, "864000000", &done, "864000000", "8", line, "17"]),
+            ("finish", vec!["3", "a", fence, completion, HEX, wake, "864000000", &done, "864000000", "8", queue, "17"]),
         ),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
-        let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
+        let exchange = codec().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
         let [command] = exchange.commands() else { panic!("not one command") };
         let (name, args) = written(command);
         assert_eq!((name, args.iter().map(String::as_str).collect()), expected);
@@ -214,7 +214,7 @@ fn each_operation_is_these_arguments() {
 
 #[test]
 fn a_release_is_these_bytes() {
-    let exchange = session().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
+    let exchange = codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
@@ -227,7 +227,7 @@ fn a_release_is_these_bytes() {
 
 #[test]
 fn a_script_that_the_server_does_not_know_is_sent_whole() {
-    let mut exchange = session().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
+    let mut exchange = codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
     let first = exchange.commands()[0].clone();
     let unknown = || Value::Error("NOSCRIPT No matching script. Please use EVAL.".into());
     assert_eq!(exchange.replies(vec![unknown()]), Progress::Again);
@@ -246,7 +246,7 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
 #[test]
 fn renewals_are_one_call_and_each_has_its_own_outcome() {
     let ops = ["a", "b", "c", "d", "e", "f"].map(|name| on(name, renew()));
-    let mut exchange = session().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
+    let mut exchange = codec().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
     let [command] = exchange.commands() else { panic!("not one command") };
     let (name, args) = written(command);
     assert_eq!((name, args.len()), ("renew", 1 + 12 + 1 + 12 + 1));
@@ -273,7 +273,7 @@ fn a_reply_for_another_number_of_renewals_is_for_none() {
     let filled_oddly = [one(), list([bulk("renewed"), bulk("12")]), list([bulk("free"), bulk(""), Value::Nil])];
     for reply in filled_oddly {
         let outcomes =
-            done(session().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![filled([one(), reply.clone()])]));
+            done(codec().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![filled([one(), reply.clone()])]));
         assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
         assert_eq!(is_protocol(&outcomes[1]), reply != one());
     }
@@ -285,11 +285,11 @@ fn a_reply_for_another_number_of_renewals_is_for_none() {
         bulk("renewed"),
         Value::Nil,
     ] {
-        let outcomes = done(session().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![reply]));
+        let outcomes = done(codec().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![reply]));
         assert!(outcomes.len() == 2 && outcomes.iter().all(is_protocol));
     }
     let down = Value::Error("LOADING Redis is loading the dataset in memory".into());
-    let outcomes = done(session().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![down]));
+    let outcomes = done(codec().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![down]));
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_)))));
 }
 
@@ -297,10 +297,10 @@ fn a_reply_for_another_number_of_renewals_is_for_none() {
 fn another_number_of_replies_says_nothing() {
     for replies in [vec![], vec![list([bulk("released")]), Value::Nil]] {
         assert!(is_protocol(
-            &done(session().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(replies))[0]
+            &done(codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(replies))[0]
         ));
     }
-    assert_eq!(session().begin(ID, &[], LEFT, UNIX_MS).unwrap().replies(vec![]), Progress::Done(vec![]));
+    assert_eq!(codec().begin(ID, &[], LEFT, UNIX_MS).unwrap().replies(vec![]), Progress::Done(vec![]));
 }
 
 #[test]
@@ -372,12 +372,12 @@ fn an_answer_to_another_request_is_for_nobody() {
         for (op, reply) in
             [(acquire(), granted), (release(), reply("released")), (Op::Read, list([bulk("free"), bulk("")]))]
         {
-            let outcomes = done(session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
+            let outcomes = done(codec().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
             assert!(outcomes.iter().all(is_protocol), "{name:?} {outcomes:?}");
         }
         let Value::Array(mut renewals) = filled([list([bulk("renewed")])]) else { panic!("no array") };
         *renewals.last_mut().unwrap() = name.clone();
-        let mut exchange = session().begin(ID, &[on("a", renew())], LEFT, UNIX_MS).unwrap();
+        let mut exchange = codec().begin(ID, &[on("a", renew())], LEFT, UNIX_MS).unwrap();
         assert!(is_protocol(&done(exchange.replies(vec![Value::Array(renewals)]))[0]), "{name:?}");
     }
 }
@@ -506,14 +506,14 @@ fn on_a_cluster_renewals_travel_by_slot() {
 #[test]
 fn a_name_that_no_cluster_can_lock_is_refused_there_only() {
     let ops = [on("a}", acquire())];
-    assert!(session().begin(ID, &ops, LEFT, UNIX_MS).is_ok());
+    assert!(codec().begin(ID, &ops, LEFT, UNIX_MS).is_ok());
     assert_eq!(on_a_cluster().begin(ID, &ops, LEFT, UNIX_MS).unwrap_err().kind, DenialKind::Other);
 }
 
 #[test]
 fn lengths_of_time_reach_the_server_within_bounds() {
     let ttl = |length| {
-        let exchange = session().begin(ID, &[on("a", acquire_with("", None, length))], LEFT, UNIX_MS)?;
+        let exchange = codec().begin(ID, &[on("a", acquire_with("", None, length))], LEFT, UNIX_MS)?;
         Ok::<_, Denial>(written(&exchange.commands()[0]).1[4].clone())
     };
     assert_eq!(ttl(Duration::from_nanos(1_500_001)), Ok("2".into()), "a record outlives the belief in it");
@@ -521,8 +521,8 @@ fn lengths_of_time_reach_the_server_within_bounds() {
     assert_eq!(ttl(MAX_RECORD_TTL), Ok("172800000".into()));
     assert!(ttl(MAX_RECORD_TTL + Duration::from_millis(1)).is_err());
     for (retention, ms) in [(Duration::ZERO, "1"), (Duration::MAX, "3153600000000")] {
-        let session = Session::new(Settings { retention, ..Settings::default() });
-        assert_eq!(written(&session.begin(ID, &[on("a", renew())], LEFT, UNIX_MS).unwrap().commands()[0]).1[3], ms);
+        let codec = Codec::new(Settings { retention, ..Settings::default() });
+        assert_eq!(written(&codec.begin(ID, &[on("a", renew())], LEFT, UNIX_MS).unwrap().commands()[0]).1[3], ms);
     }
 }
 
@@ -530,18 +530,18 @@ fn lengths_of_time_reach_the_server_within_bounds() {
 fn a_wake_up_names_its_resource() {
     for name in ["a", "{a}", "{x}a", "{}", "a}b"] {
         let resource = Resource::new(name).unwrap();
-        assert_eq!(Session::released_by(&Session::channel(&resource), name.as_bytes()), Some(resource));
+        assert_eq!(Codec::released_by(&Codec::channel(&resource), name.as_bytes()), Some(resource));
     }
-    assert_eq!(Session::released_by(b"{a}\x1fwake of name", b"b"), None);
-    assert_eq!(Session::released_by(b"{a}\x1fwake", b"a"), None, "that is where {{a}} is told");
-    assert_eq!(Session::released_by(b"{a}\x1ffence of name", b"a"), None);
-    assert_eq!(Session::released_by(b"", b""), None);
-    assert_eq!(Session::released_by(b"{\xff}\x1fwake of name", b"\xff"), None);
+    assert_eq!(Codec::released_by(b"{a}\x1fwake of name", b"b"), None);
+    assert_eq!(Codec::released_by(b"{a}\x1fwake", b"a"), None, "that is where {{a}} is told");
+    assert_eq!(Codec::released_by(b"{a}\x1ffence of name", b"a"), None);
+    assert_eq!(Codec::released_by(b"", b""), None);
+    assert_eq!(Codec::released_by(b"{\xff}\x1fwake of name", b"\xff"), None);
 }
 
 #[test]
 fn debug_output_shows_no_nonce() {
-    let exchange = session().begin(ID, &[on("a", acquire())], LEFT, UNIX_MS).unwrap();
+    let exchange = codec().begin(ID, &[on("a", acquire())], LEFT, UNIX_MS).unwrap();
     let text = format!("{exchange:?} {:?}", exchange.commands()[0]);
     assert!(text.starts_with("Exchange { commands: [Command(\"EVALSHA\", "), "{text}");
     assert!(!text.contains("5a5a") && !text.contains("90, 90"), "{text}");

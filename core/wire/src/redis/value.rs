@@ -6,7 +6,7 @@
 //! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
 //! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
 //!
-//! The value of a mark is `<nonce>@<owner>;<at>;<token>`: `at` is the holder's milliseconds since 1970 at the finish.
+//! The value of a completion is `<nonce>@<owner>;<at>;<token>`: `at` is the holder's milliseconds since 1970 at the finish.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::resp::Digits;
 use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
-use leasehold_core::op::{Mark, Session};
+use leasehold_core::op::{Completion, Session};
 use leasehold_core::{Nonce, Owner, Payload, Token};
 
 /// A lock value of ours, taken apart.
@@ -62,15 +62,15 @@ pub(super) fn write(
     }
 }
 
-/// Appends the value to write for a mark of finished work.
-pub(super) fn write_mark(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, token: Token, out: &mut Vec<u8>) {
+/// Appends the value to write for a completion of finished work.
+pub(super) fn write_completion(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, token: Token, out: &mut Vec<u8>) {
     write(nonce, owner, at_unix_ms, (None, None), out);
     out.push(b';');
     out.extend_from_slice(Digits::of(token.get()).as_bytes());
 }
 
-/// A mark that stands for `left`; `None` for everything that this crate does not write.
-pub(super) fn parse_mark(value: &[u8], left: Duration) -> Option<Mark> {
+/// A completion that stands for `left`; `None` for everything that this crate does not write.
+pub(super) fn parse_completion(value: &[u8], left: Duration) -> Option<Completion> {
     let (rest, token) = core::str::from_utf8(value).ok()?.rsplit_once(';')?;
     let LockValue { owner, since_unix_ms, data: None, session: None, revoked: false, .. } = parse(rest.as_bytes())?
     else {
@@ -79,7 +79,7 @@ pub(super) fn parse_mark(value: &[u8], left: Duration) -> Option<Mark> {
     if !token.bytes().all(|byte| byte.is_ascii_digit()) || left > MAX_KEEP {
         return None;
     }
-    Some(Mark { token: Token::new(token.parse().ok()?)?, owner, at_unix_ms: since_unix_ms, left })
+    Some(Completion { token: Token::new(token.parse().ok()?)?, owner, at_unix_ms: since_unix_ms, left })
 }
 
 /// The nonce as it is written.

@@ -3,7 +3,7 @@ use alloc::vec;
 
 use super::*;
 use crate::Progress;
-use crate::redis::{Session, Settings};
+use crate::redis::{Codec, Settings};
 
 fn command(args: &[&str]) -> [Command; 1] {
     [Command::new(args)]
@@ -190,9 +190,9 @@ fn an_exchange_goes_over_http_as_over_resp() {
         quorum: None,
     });
     let ops = [leasehold_core::op::LockOp { lock: leasehold_core::LockId::new(1), resource, op }];
-    let session = Session::new(Settings::default());
+    let codec = Codec::new(Settings::default());
     let mut exchange =
-        session.begin(leasehold_core::RequestId::new(5), &ops, core::time::Duration::from_secs(1), 1).unwrap();
+        codec.begin(leasehold_core::RequestId::new(5), &ops, core::time::Duration::from_secs(1), 1).unwrap();
     let sent = request(Dialect::Upstash, exchange.commands(), None);
     assert!(sent.body.starts_with(br#"["EVALSHA""#));
     assert_eq!(exchange.replies(upstash(400, r#"{"error":"NOSCRIPT x"}"#).unwrap()), Progress::Again);

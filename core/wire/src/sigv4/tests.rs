@@ -2,7 +2,7 @@ use alloc::format;
 use alloc::vec;
 
 use super::*;
-use crate::dynamodb::{Session, Settings};
+use crate::dynamodb::{Codec, Settings};
 
 /// AWS's published test suite for signatures has one key, one time and one scope.
 fn suite_key(session_token: Option<&str>) -> Credentials {
@@ -79,7 +79,7 @@ fn signatures_are_those_that_aws_published() {
 
 #[test]
 fn a_key_is_derived_anew_for_another_day_region_or_secret() {
-    let request = Session::new(Settings::new("locks").unwrap()).look();
+    let request = Codec::new(Settings::new("locks").unwrap()).look();
     let key = suite_key(None);
     let mut other = suite_key(None);
     other.secret_access_key.push('x');
@@ -103,7 +103,7 @@ fn a_key_is_derived_anew_for_another_day_region_or_secret() {
 
 #[test]
 fn the_headers_of_a_request_are_these() {
-    let request = Session::new(Settings::new("locks").unwrap()).look();
+    let request = Codec::new(Settings::new("locks").unwrap()).look();
     let host = "dynamodb.eu-west-1.amazonaws.com";
     let headers = Signer::new().sign(&request, host, "eu-west-1", &suite_key(Some("tok")), UNIX_MS);
     let all: Vec<_> = headers.iter().collect();
@@ -121,7 +121,7 @@ fn the_headers_of_a_request_are_these() {
 #[test]
 fn no_secret_is_shown() {
     let key = suite_key(Some(TOKEN));
-    let request = Session::new(Settings::new("locks").unwrap()).look();
+    let request = Codec::new(Settings::new("locks").unwrap()).look();
     let mut signer = Signer::new();
     let headers = signer.sign(&request, "host", "eu-west-1", &key, UNIX_MS);
     let text = format!("{key:?} {headers:?} {signer:?}");
@@ -134,14 +134,14 @@ fn no_secret_is_shown() {
 /// Made apart from this code, from the rules that Google documents.
 #[test]
 fn signatures_are_those_of_google() {
-    let session = objects::Session::new(objects::Service::Gcs, "/locks", "leasehold/").with_xml();
+    let codec = objects::Codec::new(objects::Service::Gcs, "/locks", "leasehold/").with_xml();
     let resource = leasehold_core::Resource::new("invoice/42").unwrap();
     let ops = [leasehold_core::op::LockOp {
         lock: leasehold_core::LockId::new(1),
         resource,
         op: leasehold_core::op::Op::Read,
     }];
-    let exchange = session.begin(&objects::Memory::default(), &ops, 0);
+    let exchange = codec.begin(&objects::Memory::default(), &ops, 0);
     let key = Credentials {
         access_key_id: "GOOGEXAMPLE".into(),
         secret_access_key: suite_key(None).secret_access_key.clone(),

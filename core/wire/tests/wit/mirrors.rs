@@ -9,13 +9,13 @@ use leasehold_core::config::{ConfigError, Limits, NodeConfig, Poll, RunOptions, 
 use leasehold_core::fence::Rejected;
 use leasehold_core::member::{Bootstrap, Durability, Membership};
 use leasehold_core::op::{
-    Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Mark, Op, Outcome, Raise,
-    Refusal, Release, Renew, Revoke, Seen, Tell, TransportFault,
+    Acquire, Applied, Completion, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Op, Outcome,
+    Raise, Refusal, Release, Renew, Revoke, Seen, Tell, TransportFault,
 };
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
 /// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, what only nodes
-/// do, and lines of waiters and sessions, which components keep none of.
+/// do, and queues of waiters and sessions, which components keep none of.
 pub(crate) const NOT_MIRRORED: [&str; 20] = [
     "Session",
     "Span",
@@ -111,7 +111,7 @@ mirrored! { mirrors:
 
     struct LockOp { lock, resource, op }
     enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Finish(Finish), Revoke(Revoke), Tell(Tell), Raise(Raise), Read }
-    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, session, member, unless_done, in_line }
+    struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, session, member, unless_done, in_queue }
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
@@ -125,7 +125,7 @@ mirrored! { mirrors:
         Raised { counter }, Read(Seen),
     }
     enum Refusal {
-        Conflict(Seen), Done(Mark), Throttled(Fault), Unavailable(Fault), Abstains { stamp },
+        Conflict(Seen), Done(Completion), Throttled(Fault), Unavailable(Fault), Abstains { stamp },
         NeedsCredentials(Fault), Denied(Denial),
     }
     struct Fault { kind, detail }
@@ -133,7 +133,7 @@ mirrored! { mirrors:
     struct Denial { kind, detail }
     enum DenialKind { Permission, Schema, CorruptRecord, TokensExhausted, StorageFull, Membership, Other }
     struct Seen { holding, done }
-    struct Mark { token, owner, at_unix_ms, left }
+    struct Completion { token, owner, at_unix_ms, left }
     struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data, session, told }
     enum Holder { Lease { nonce, seq }, Foreign }
     enum TransportFault { NotSent(Fault), Unknown(Fault) }
@@ -162,7 +162,7 @@ mirrored! { mirrors:
     }
     enum Failure {
         Busy { holding }, TimedOut { holding }, Throttled(Fault), Unavailable(Fault), Abstains { left },
-        Refused(Denial), Done(Mark), MarksInDoubt, Cancelled,
+        Refused(Denial), Done(Completion), CompletionsInDoubt, Cancelled,
     }
     enum LostReason { Expired, MaxHold, TakenOver { by }, Released, RecordGone, Revoked }
     enum Input {

@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
         match client.once("report").key("monday").wait(Duration::from_secs(60)).begin()? {
             Once::Run(run) if worker == 1 => {
                 println!("worker 1 fails");
-                // Without a finish there is no mark, and the next worker may do the work.
+                // Without a finish there is no completion, and the next worker may do the work.
                 run.release()?;
             }
             Once::Run(run) => {

@@ -44,7 +44,7 @@ __all__ = [
     "LockOp",
     "LockOptions",
     "LostReason",
-    "Mark",
+    "Completion",
     "Membership",
     "NodeConfig",
     "Now",

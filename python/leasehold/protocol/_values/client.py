@@ -72,7 +72,7 @@ class Failure:
 
     @dataclass(frozen=True, slots=True)
     class Done:
-        """The work of a run is done: the mark that stands."""
+        """The work of a run is done: the completion that stands."""
 
         _of: ClassVar[str] = "failure.done"
         token: int
@@ -82,15 +82,15 @@ class Failure:
         at_unix_ms: int
         """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
         left_ms: int
-        """How much longer the mark stands; rounded up."""
+        """How much longer the completion stands; rounded up."""
 
     @dataclass(frozen=True, slots=True)
-    class MarksInDoubt:
-        """Nodes of the quorum may have lost marks of finished work, and too few others are left to say that none
+    class CompletionsInDoubt:
+        """Nodes of the quorum may have lost completions of finished work, and too few others are left to say that none
         stands.
         """
 
-        _of: ClassVar[str] = "failure.marks-in-doubt"
+        _of: ClassVar[str] = "failure.completions-in-doubt"
 
     @dataclass(frozen=True, slots=True)
     class Cancelled:
@@ -114,7 +114,7 @@ class Failure:
         | Abstains
         | Refused
         | Done
-        | MarksInDoubt
+        | CompletionsInDoubt
         | Cancelled
         | Other
     )
@@ -269,8 +269,8 @@ class Event:
 
         _of: ClassVar[str] = "event.finished"
         confirmed: bool
-        """The mark stands: nobody does the work again while it does. Otherwise the work was done, but no answer says
-        that the mark stands, so the work may be done again.
+        """The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says
+        that the completion stands, so the work may be done again.
         """
 
     Case: TypeAlias = (
@@ -322,17 +322,17 @@ class CommandError:
 
     @dataclass(frozen=True, slots=True)
     class AboveMaxKeep:
-        """The mark would stand for longer than the quorum allows."""
+        """The completion would stand for longer than the quorum allows."""
 
         _of: ClassVar[str] = "error.above-max-keep"
         keep_ms: int
         """The time that was asked for."""
         max_keep_ms: int
-        """The limit: a node that has lost its data may have lost marks, and is in doubt about them for so long."""
+        """The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long."""
 
     @dataclass(frozen=True, slots=True)
     class NotARun:
-        """A plain lock has no mark, so it cannot be finished."""
+        """A plain lock has no completion, so it cannot be finished."""
 
         _of: ClassVar[str] = "error.not-a-run"
 
@@ -538,7 +538,7 @@ CLASSES: dict[str, type] = {
     "failure.abstains": Failure.Abstains,
     "failure.refused": Failure.Refused,
     "failure.done": Failure.Done,
-    "failure.marks-in-doubt": Failure.MarksInDoubt,
+    "failure.completions-in-doubt": Failure.CompletionsInDoubt,
     "failure.cancelled": Failure.Cancelled,
     "failure.other": Failure.Other,
     "lost-reason.expired": LostReason.Expired,

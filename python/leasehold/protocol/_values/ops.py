@@ -76,7 +76,7 @@ class Op:
         store.
         """
         unless_done: bool
-        """Refuse (``done``) if a mark says that the work is done."""
+        """Refuse (``done``) if a completion says that the work is done."""
 
     @dataclass(frozen=True, slots=True)
     class Renew:
@@ -106,7 +106,7 @@ class Op:
 
     @dataclass(frozen=True, slots=True)
     class Finish:
-        """Write the mark that the work is done, and free the resource, in one step, if the record is still ours."""
+        """Write the completion that the work is done, and free the resource, in one step, if the record is still ours."""
 
         _of: ClassVar[str] = "op.finish"
         nonce: bytes = field(repr=False)
@@ -118,7 +118,7 @@ class Op:
         as well.
         """
         keep_ms: int
-        """How long the mark stands from now on."""
+        """How long the completion stands from now on."""
         owner: str
         """The label of the holder; may be empty."""
         quorum: Durability | None = None
@@ -216,10 +216,10 @@ other: Any other permanent refusal.
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """The mark of finished work: while it stands, nobody does the work again."""
+class Completion:
+    """The completion of finished work: while it stands, nobody does the work again."""
 
-    _of: ClassVar[str] = "mark"
+    _of: ClassVar[str] = "completion"
     token: int
     """The fencing token of the lease under which the work was done."""
     owner: str
@@ -227,7 +227,7 @@ class Mark:
     at_unix_ms: int
     """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
     left_ms: int
-    """How much longer the mark stands; rounded up."""
+    """How much longer the completion stands; rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Applied:
 
     @dataclass(frozen=True, slots=True)
     class Finished:
-        """The mark stands and the resource is free."""
+        """The completion stands and the resource is free."""
 
         _of: ClassVar[str] = "applied.finished"
 
@@ -330,8 +330,8 @@ class Applied:
         _of: ClassVar[str] = "applied.read"
         holding: Holding | None = None
         """The record; absent if the resource is free without a trace of the last holder."""
-        done: Mark | None = None
-        """The mark of finished work, in the answer to ``Op.Read``; absent if none stands."""
+        done: Completion | None = None
+        """The completion of finished work, in the answer to ``Op.Read``; absent if none stands."""
 
     Case: TypeAlias = Acquired | AcquiredInDoubt | Renewed | Released | Finished | Revoked | Raised | Read
 
@@ -348,12 +348,12 @@ class Refusal:
         _of: ClassVar[str] = "refusal.conflict"
         holding: Holding | None = None
         """The record; absent if the resource is free without a trace of the last holder."""
-        done: Mark | None = None
-        """The mark of finished work, in the answer to ``Op.Read``; absent if none stands."""
+        done: Completion | None = None
+        """The completion of finished work, in the answer to ``Op.Read``; absent if none stands."""
 
     @dataclass(frozen=True, slots=True)
     class Done:
-        """The work is done: the mark that stands."""
+        """The work is done: the completion that stands."""
 
         _of: ClassVar[str] = "refusal.done"
         token: int
@@ -363,7 +363,7 @@ class Refusal:
         at_unix_ms: int
         """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
         left_ms: int
-        """How much longer the mark stands; rounded up."""
+        """How much longer the completion stands; rounded up."""
 
     @dataclass(frozen=True, slots=True)
     class Throttled:
@@ -459,7 +459,7 @@ CLASSES: dict[str, type] = {
     "op.read": Op.Read,
     "lock-op": LockOp,
     "fault": Fault,
-    "mark": Mark,
+    "completion": Completion,
     "lease-holder": LeaseHolder,
     "holding": Holding,
     "applied.acquired": Applied.Acquired,
@@ -491,7 +491,7 @@ __all__ = [
     "Holding",
     "LeaseHolder",
     "LockOp",
-    "Mark",
+    "Completion",
     "Membership",
     "Op",
     "Outcome",

@@ -110,15 +110,15 @@ class RunOptions:
 
     _of: ClassVar[str] = "run-options"
     keep: Seconds | None = None
-    """How long the mark of finished work stands: from ``ttl`` to 3,153,600,000 (100 years); in a quorum no more than
+    """How long the completion of finished work stands: from ``ttl`` to 3,153,600,000 (100 years); in a quorum no more than
     the default, 604,800 (7 days). In seconds.
     """
     trust_quorum: bool | None = None
-    """True is the word of an operator that no mark was lost: nodes of a quorum that have lost their data count all the
+    """True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count all the
     same.
     """
     even_if_done: bool | None = None
-    """Run although a mark may say that the work is done. Default false."""
+    """Run although a completion may say that the work is done. Default false."""
 
 
 class Wait:
@@ -198,8 +198,8 @@ class LockOptions:
     data: bytes | None = None
     """Bytes that others can read while the lease lasts."""
     run: RunOptions | None = None
-    """Makes it a run: work that is done once, so that the acquisition fails if a mark says that it is done. Default: a
-    plain lock, which neither reads nor writes marks.
+    """Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done. Default: a
+    plain lock, which neither reads nor writes completions.
     """
 
 
@@ -276,11 +276,11 @@ class SettingError:
 
     @dataclass(frozen=True, slots=True)
     class KeepBelowTtl:
-        """A mark of finished work that would end before the lease of its run."""
+        """A completion of finished work that would end before the lease of its run."""
 
         _of: ClassVar[str] = "config-error.keep-below-ttl"
         keep_ms: int
-        """How long the mark would stand."""
+        """How long the completion would stand."""
         ttl_ms: int
         """The ttl of the lease."""
 

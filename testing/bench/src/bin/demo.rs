@@ -333,8 +333,8 @@ fn job(folder: &Path, name: &str) -> Result {
     tell("asks", "", Tone::Plain, "asks for the run");
     let run = match client.once(JOB).key(MONTH).ttl(TTL).wait(WAIT).begin()? {
         Once::Run(run) => run,
-        Once::Done(mark) => {
-            let owner = mark.owner.as_deref().unwrap_or("somebody");
+        Once::Done(completion) => {
+            let owner = completion.owner.as_deref().unwrap_or("somebody");
             tell("done", owner, Tone::Strong, &format!("DONE ALREADY, by {owner}"));
             tell("left", "", Tone::Plain, "leaves the job alone");
             return Ok(());

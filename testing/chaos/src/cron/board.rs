@@ -39,7 +39,7 @@ pub struct Counts {
     pub refused: u64,
     pub unconfirmed: u64,
     pub lost: u64,
-    /// Keys with a mark in the store.
+    /// Keys with a completion in the store.
     pub marked: u64,
     pub kills: u64,
     pub stops: u64,
@@ -110,7 +110,7 @@ impl Counts {
         match self {
             Self { finished_again: 1.., .. } => wrong("were finished more than once", self.finished_again),
             Self { skipped: 1.., .. } => wrong("were never begun", self.skipped),
-            _ if self.marked < self.keys => wrong("have no mark", self.keys - self.marked),
+            _ if self.marked < self.keys => wrong("have no completion", self.keys - self.marked),
             _ => self.faults.first().map(|line| format!("a machine told: {line}")),
         }
     }

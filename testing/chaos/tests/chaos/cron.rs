@@ -25,7 +25,7 @@ fn a_key_that_is_done_twice_is_found() {
 fn a_key_that_nobody_begins_or_marks_is_found() {
     assert_eq!(counts(&["skipped 0 0"]).broken().unwrap(), "1 of 1 keys were never begun");
     let unmarked = Counts { marked: 0, ..counts(&["begun 0 7", "written 0 7", "finished 0 0"]) };
-    assert_eq!(unmarked.broken().unwrap(), "1 of 1 keys have no mark");
+    assert_eq!(unmarked.broken().unwrap(), "1 of 1 keys have no completion");
 }
 
 #[test]

@@ -54,7 +54,7 @@ impl Side for Model {
         self.kind == Kind::Dynamodb
     }
 
-    fn keeps_line(&self) -> bool {
+    fn keeps_queue(&self) -> bool {
         false
     }
 

@@ -77,11 +77,11 @@ impl Side for Real<'_> {
         self.clients[0].is_observed()
     }
 
-    fn keeps_line(&self) -> bool {
-        self.clients[0].keeps_line()
+    fn keeps_queue(&self) -> bool {
+        self.clients[0].keeps_queue()
     }
 
-    fn keeps_line_in_row(&self) -> bool {
+    fn keeps_queue_in_row(&self) -> bool {
         self.store == "postgres"
     }
 
@@ -128,6 +128,6 @@ impl Side for Real<'_> {
     }
 
     fn leave(&mut self, name: u8, client: u8, lock: LockId) {
-        self.clients[usize::from(client)].leave_line(self.resource(name), lock);
+        self.clients[usize::from(client)].leave_queue(self.resource(name), lock);
     }
 }

@@ -58,7 +58,7 @@ impl Rows for Redis<'_> {
             // Transactions that found the lock taken may have counted above the top, which is the top to all scripts.
             let counter = u64::try_from(counter).unwrap_or_default().min(Token::MAX.get());
             fields.insert("token", Value::Number(counter));
-            // The counter or, longer than that, the mark. -1: for good; -2: there is none.
+            // The counter or, longer than that, the completion. -1: for good; -2: there is none.
             let done = format!("{{{name}}}\u{1f}done of name");
             let left_of_counter = self.0.command(&["PTTL", &fence]).integer();
             let left = [&*fence, &done].map(|key| self.0.command(&["PTTL", key]).integer());

@@ -17,17 +17,17 @@ fn acquire(attempt: u8, floor: Near) -> What {
         floor,
         expect: Near::Nothing,
         unless_done: false,
-        in_line: false,
+        in_queue: false,
         member: None,
     }
 }
 
-fn acquire_in_line(attempt: u8) -> What {
+fn acquire_in_queue(attempt: u8) -> What {
     let What::Acquire { who, seq, ttl, floor, expect, unless_done, member, .. } = acquire(attempt, Near::Nothing)
     else {
         unreachable!("it is one")
     };
-    What::Acquire { who, seq, ttl, floor, expect, unless_done, member, in_line: true }
+    What::Acquire { who, seq, ttl, floor, expect, unless_done, member, in_queue: true }
 }
 
 fn release(attempt: u8) -> What {
@@ -62,13 +62,13 @@ fn counter_of_redis_above_the_top_is_the_top() {
 fn only_a_later_send_of_what_has_run_out_joins_the_line_of_postgres() {
     super::on_postgres(|new| {
         for later in [1, 2] {
-            let mut again = acquire_in_line(0);
+            let mut again = acquire_in_queue(0);
             if let What::Acquire { seq, .. } = &mut again {
                 *seq = later;
             }
             let steps = [
                 (1, acquire(0, Near::Nothing)),
-                (0, acquire_in_line(3)),
+                (0, acquire_in_queue(3)),
                 (0, What::Edit(Edit::Expire)),
                 (1, again),
                 (0, acquire(1, Near::Nothing)),

@@ -45,8 +45,8 @@ impl Side for Buggy {
         self.model.is_observed()
     }
 
-    fn keeps_line(&self) -> bool {
-        self.model.keeps_line()
+    fn keeps_queue(&self) -> bool {
+        self.model.keeps_queue()
     }
 
     fn now(&mut self) -> (Monotonic, u64) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold_core::member::{LossId, Marker, RETENTION};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
-use leasehold_core::op::{Mark as DoneMark, Op, Outcome, Raise, Refusal, Seen, Session};
+use leasehold_core::op::{Completion as DoneMark, Op, Outcome, Raise, Refusal, Seen, Session};
 use leasehold_core::session::may_be_record;
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
@@ -174,8 +174,8 @@ impl Dynamodb {
                 RowReply::Outcome(outcome) => {
                     // A counter that was raised after a loss says nothing of marks.
                     let row = self.rows.get(ask.resource);
-                    let asks_for_marks = matches!(ask.op, Op::Acquire(op) if op.unless_done);
-                    let trust = row.filter(|_| !asks_for_marks).and_then(|row| row.trust);
+                    let asks_for_completions = matches!(ask.op, Op::Acquire(op) if op.unless_done);
+                    let trust = row.filter(|_| !asks_for_completions).and_then(|row| row.trust);
                     Told { outcome, trust }.next(ask.op)
                 }
             },

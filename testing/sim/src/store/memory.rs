@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::line::{self, ClientId, Reserved, Waiter, serve_in_line};
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::Holder;
+use leasehold_core::queue::{self, ClientId, Reserved, Waiter, serve_in_queue};
 use leasehold_core::store::{Record, StoreNow, seen};
 use leasehold_core::{LockId, Nonce, Resource, Token};
 
@@ -18,7 +18,7 @@ use crate::store::{Answer, Ask, By, StoredRecord, Ticket};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
     records: BTreeMap<Resource, Record>,
-    lines: BTreeMap<Resource, Vec<Waiter>>,
+    queues: BTreeMap<Resource, Vec<Waiter>>,
     messages: Vec<(Ticket, Resource, Duration)>,
     pub(super) member: MemberState,
 }
@@ -28,10 +28,10 @@ impl Memory {
         let MemberState { marker, trust } = &mut self.member;
         let trusted = trust.get(ask.resource).map(|raised| raised.since);
         let memory = NodeMemory { marker: marker.as_ref(), trusted: trusted.as_ref(), run: None };
-        let line = self.lines.get(ask.resource).map_or(&[][..], Vec::as_slice);
-        // A request without a ticket is not in line.
+        let queue = self.queues.get(ask.resource).map_or(&[][..], Vec::as_slice);
+        // A request without a ticket is not in the queue.
         let ticket = as_kept(ask.ticket.unwrap_or(Ticket { client: u64::MAX, lock: LockId::new(0) }));
-        let decided = serve_in_line(self.records.get(ask.resource), memory, line, ticket, ask.op, now);
+        let decided = serve_in_queue(self.records.get(ask.resource), memory, queue, ticket, ask.op, now);
         let served = decided.served;
         if let Some(record) = served.record {
             self.records.insert(ask.resource.clone(), record);
@@ -42,20 +42,21 @@ impl Memory {
         if let Some(since) = served.trusted {
             trust.insert(ask.resource.clone(), Raised { since, expires_ms: None });
         }
-        self.write_line(ask.resource, decided.line, decided.turn);
+        self.write_queue(ask.resource, decided.queue, decided.turn);
         Answer::Done(served.outcome)
     }
 
     pub(super) fn leave(&mut self, resource: &Resource, ticket: Ticket, now: &StoreNow) {
-        let Some(line) = self.lines.get(resource) else { return };
-        let (line, turn) = line::leave(line, as_kept(ticket), now);
-        self.write_line(resource, line, turn);
+        let Some(queue) = self.queues.get(resource) else { return };
+        let (queue, turn) = queue::leave(queue, as_kept(ticket), now);
+        self.write_queue(resource, queue, turn);
     }
 
     /// A client has ended, and its process tells so.
     pub(super) fn forget(&mut self, client: u64, now: &StoreNow) {
         let of_client = |waiter: &&Waiter| shown(waiter.ticket).client == client;
-        let places = self.lines.iter().flat_map(|(name, line)| line.iter().filter(of_client).map(move |at| (name, at)));
+        let places =
+            self.queues.iter().flat_map(|(name, queue)| queue.iter().filter(of_client).map(move |at| (name, at)));
         let places: Vec<_> = places.map(|(name, waiter)| (name.clone(), shown(waiter.ticket))).collect();
         for (name, ticket) in places {
             self.leave(&name, ticket, now);
@@ -63,27 +64,27 @@ impl Memory {
     }
 
     pub(super) fn reserved_before(&self, resource: &Resource, ticket: Ticket, now: &StoreNow) -> Option<Reserved> {
-        let line = self.lines.get(resource)?;
-        let waiter = line.iter().find(|waiter| shown(waiter.ticket) == ticket)?;
-        line::reserved_before(line, waiter.ticket, now)
+        let queue = self.queues.get(resource)?;
+        let waiter = queue.iter().find(|waiter| shown(waiter.ticket) == ticket)?;
+        queue::reserved_before(queue, waiter.ticket, now)
     }
 
     pub(super) fn reserved_for(&self, resource: &Resource, now: &StoreNow) -> Option<Ticket> {
-        line::reserved_for(self.lines.get(resource)?, now).map(shown)
+        queue::reserved_for(self.queues.get(resource)?, now).map(shown)
     }
 
     pub(super) fn waiting(&self, resource: &Resource, now: &StoreNow) -> Vec<Ticket> {
-        let line = self.lines.get(resource).map_or(&[][..], Vec::as_slice);
-        line::waiting(line, now).map(|waiter| shown(waiter.ticket)).collect()
+        let queue = self.queues.get(resource).map_or(&[][..], Vec::as_slice);
+        queue::waiting(queue, now).map(|waiter| shown(waiter.ticket)).collect()
     }
 
     pub(super) fn take_messages(&mut self) -> Vec<(Ticket, Resource, Duration)> {
         std::mem::take(&mut self.messages)
     }
 
-    fn write_line(&mut self, resource: &Resource, line: Option<Vec<Waiter>>, turn: Option<line::Ticket>) {
-        if let Some(line) = line {
-            self.lines.insert(resource.clone(), line);
+    fn write_queue(&mut self, resource: &Resource, queue: Option<Vec<Waiter>>, turn: Option<queue::Ticket>) {
+        if let Some(queue) = queue {
+            self.queues.insert(resource.clone(), queue);
         }
         self.messages.extend(turn.map(|ticket| (shown(ticket), resource.clone(), Duration::ZERO)));
     }
@@ -106,8 +107,8 @@ impl Memory {
     }
 
     pub(super) fn done_by(&self, resource: &Resource, unix_ms: u64) -> Option<Nonce> {
-        let mark = self.records.get(resource)?.mark.as_ref()?;
-        (unix_ms < mark.until_unix_ms).then_some(mark.nonce)
+        let completion = self.records.get(resource)?.completion.as_ref()?;
+        (unix_ms < completion.until_unix_ms).then_some(completion.nonce)
     }
 
     pub(super) fn evict(&mut self, resource: &Resource) {
@@ -118,10 +119,10 @@ impl Memory {
 }
 
 /// The ticket as the store keeps it.
-fn as_kept(Ticket { client, lock }: Ticket) -> line::Ticket {
-    line::Ticket { client: ClientId(u128::from(client).to_le_bytes()), lock }
+fn as_kept(Ticket { client, lock }: Ticket) -> queue::Ticket {
+    queue::Ticket { client: ClientId(u128::from(client).to_le_bytes()), lock }
 }
 
-fn shown(line::Ticket { client, lock }: line::Ticket) -> Ticket {
+fn shown(queue::Ticket { client, lock }: queue::Ticket) -> Ticket {
     Ticket { client: u64::try_from(u128::from_le_bytes(client.0)).unwrap_or(u64::MAX), lock }
 }

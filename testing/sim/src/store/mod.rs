@@ -5,9 +5,9 @@
 
 mod dynamodb;
 mod foreign;
-mod line;
 mod member;
 mod memory;
+mod queue;
 mod redis;
 mod sqlite;
 #[cfg(test)]
@@ -15,9 +15,9 @@ mod tests;
 
 use std::time::Duration;
 
-use leasehold_core::line::Reserved;
 use leasehold_core::member::{Durability, LossId, Marker, Phase, QuorumId, RunId};
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
+use leasehold_core::queue::Reserved;
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{LockId, Monotonic, Nonce, Resource, Seq, Token};
 use serde::{Deserialize, Serialize};
@@ -66,11 +66,11 @@ pub struct Ask<'a> {
     /// The clocks of the process that asks: SQLite runs inside it. What DynamoDB is sent was made when its first
     /// request left.
     pub caller: StoreNow,
-    /// The ticket of an acquire that stands in line, if the client listens on its channel.
+    /// The ticket of an acquire that stands in the queue, if the client listens on its channel.
     pub ticket: Option<Ticket>,
 }
 
-/// A place in a line of waiters.
+/// A place in a queue of waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     /// The client.
@@ -203,11 +203,11 @@ impl Store {
         }
     }
 
-    /// A client listens on its channel from now on, or does not any more. In memory, its places in line end with it.
+    /// A client listens on its channel from now on, or does not any more. In memory, its places in the queue end with it.
     pub fn listens(&mut self, client: u64, on: bool, at: TrueTime) {
         let now = self.now(at);
         match &mut self.backend {
-            Backend::Redis(backend) => backend.lines.listens(client, on),
+            Backend::Redis(backend) => backend.queues.listens(client, on),
             Backend::Memory(backend) if !on => backend.forget(client, &now),
             Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => {}
         }
@@ -232,10 +232,10 @@ impl Store {
         }
     }
 
-    /// Tells if the lock is left free for other libraries, and the first in line comes later.
+    /// Tells if the lock is left free for other libraries, and the first in the queue comes later.
     pub fn is_open_for_others(&self, resource: &Resource, at: TrueTime) -> bool {
         match &self.backend {
-            Backend::Redis(backend) => backend.lines.open_left(resource, self.unix_ms(at)).is_some(),
+            Backend::Redis(backend) => backend.queues.open_left(resource, self.unix_ms(at)).is_some(),
             Backend::Memory(_) | Backend::Sqlite(_) | Backend::Dynamodb(_) => false,
         }
     }
@@ -243,12 +243,12 @@ impl Store {
     /// How long it is remembered that the lock passes from hand to hand.
     pub fn hands_left(&self, resource: &Resource, at: TrueTime) -> Option<Duration> {
         match &self.backend {
-            Backend::Redis(backend) => backend.lines.hands_left(resource, self.unix_ms(at)),
+            Backend::Redis(backend) => backend.queues.hands_left(resource, self.unix_ms(at)),
             Backend::Memory(_) | Backend::Sqlite(_) | Backend::Dynamodb(_) => None,
         }
     }
 
-    /// The reservation for another that a ticket in line has to wait for.
+    /// The reservation for another that a ticket in the queue has to wait for.
     pub fn reserved_before(&self, resource: &Resource, ticket: Ticket, at: TrueTime) -> Option<Reserved> {
         match &self.backend {
             Backend::Redis(backend) => backend.reserved_before(resource, ticket, self.unix_ms(at)),
@@ -258,9 +258,9 @@ impl Store {
     }
 
     /// The waiters of a resource, in their order.
-    pub fn line(&self, resource: &Resource, at: TrueTime) -> Vec<Ticket> {
+    pub fn queue(&self, resource: &Resource, at: TrueTime) -> Vec<Ticket> {
         match &self.backend {
-            Backend::Redis(backend) => backend.lines.of(resource).to_vec(),
+            Backend::Redis(backend) => backend.queues.of(resource).to_vec(),
             Backend::Memory(backend) => backend.waiting(resource, &self.now(at)),
             Backend::Sqlite(_) | Backend::Dynamodb(_) => Vec::new(),
         }
@@ -269,7 +269,7 @@ impl Store {
     /// The messages that were sent to clients' channels since the last call.
     pub fn take_messages(&mut self) -> Vec<(Ticket, Resource, Duration)> {
         match &mut self.backend {
-            Backend::Redis(backend) => backend.lines.take_messages(),
+            Backend::Redis(backend) => backend.queues.take_messages(),
             Backend::Memory(backend) => backend.take_messages(),
             Backend::Sqlite(_) | Backend::Dynamodb(_) => Vec::new(),
         }

@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::line::Reserved;
 use leasehold_core::member::RunId;
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
-    Acquire, Applied, Finish, Holder, Holding, Mark as DoneMark, Op, Outcome, Refusal, Release, Renew, Seen,
+    Acquire, Applied, Completion as DoneMark, Finish, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen,
 };
+use leasehold_core::queue::Reserved;
 use leasehold_core::session::none_is_told;
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
-use crate::store::line::Lines;
 use crate::store::member::{MemberState, Vote};
+use crate::store::queue::Queues;
 use crate::store::{
     Answer, Ask, By, Mark, NS_PER_MS, StoredRecord, Ticket, applied, conflict, exhausted, run_id, whole_ms,
 };
@@ -24,7 +24,7 @@ pub(super) struct Redis {
     pub(super) locks: BTreeMap<Resource, Lock>,
     fences: BTreeMap<Resource, Fence>,
     dones: BTreeMap<Resource, Done>,
-    pub(super) lines: Lines,
+    pub(super) queues: Queues,
     pub(super) member: MemberState,
     retention_ms: Option<u64>,
 }
@@ -44,7 +44,7 @@ pub(super) enum Value {
         revoked: bool,
     },
     Foreign(Mark),
-    /// The lock belongs to the next in line, who was told so.
+    /// The lock belongs to the next in the queue, who was told so.
     Reserved(Ticket),
 }
 
@@ -80,7 +80,7 @@ impl Value {
 /// A counter below it was lost and counted up since: microseconds of a clock have 16 digits.
 const YOUNGEST_CLOCK: u64 = 1_000_000_000_000_000;
 
-/// How long a lock is reserved for the next in line.
+/// How long a lock is reserved for the next in the queue.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// The real server waits for the millisecond after; the earlier is the harder for holders.
@@ -95,7 +95,7 @@ impl Redis {
             locks: BTreeMap::new(),
             fences: BTreeMap::new(),
             dones: BTreeMap::new(),
-            lines: Lines::default(),
+            queues: Queues::default(),
             member: MemberState::default(),
             retention_ms,
         }
@@ -114,7 +114,7 @@ impl Redis {
                     },
                     Vote::Refused(outcome) => Answer::Done(outcome),
                 },
-                None => self.acquire_in_line(resource, op, ask.ticket, now_ms),
+                None => self.acquire_in_queue(resource, op, ask.ticket, now_ms),
             },
             Op::Renew(op) if self.is_of(resource, &op.nonce) && !self.is_revoked(resource) => {
                 self.lengthen(resource, now_ms, op.record_ttl);
@@ -125,7 +125,7 @@ impl Redis {
                 // Nothing shows afterwards that this attempt was here: a delayed acquire of it finds a free lock.
                 // The counter is kept no longer for it.
                 self.locks.remove(resource);
-                let next = self.lines.pass_on(resource, now_ms).flatten();
+                let next = self.queues.pass_on(resource, now_ms).flatten();
                 self.reserve(resource, next, now_ms);
                 applied(Applied::Released)
             }
@@ -190,13 +190,13 @@ impl Redis {
         NodeMemory { marker: self.member.marker.as_ref(), trusted: None, run: Some(run) }
     }
 
-    /// The acquire of a waiter: it takes what is reserved for it, serves the line before it takes a free lock, and joins the
-    /// line where it is refused.
-    fn acquire_in_line(&mut self, resource: &Resource, op: &Acquire, ticket: Option<Ticket>, now_ms: u64) -> Answer {
-        let Some(ticket) = ticket.filter(|_| op.in_line) else { return self.acquire(resource, op, now_ms) };
+    /// The acquire of a waiter: it takes what is reserved for it, serves the queue before it takes a free lock, and joins the
+    /// queue where it is refused.
+    fn acquire_in_queue(&mut self, resource: &Resource, op: &Acquire, ticket: Option<Ticket>, now_ms: u64) -> Answer {
+        let Some(ticket) = ticket.filter(|_| op.in_queue) else { return self.acquire(resource, op, now_ms) };
         match self.locks.get(resource).map(|lock| &lock.value) {
-            None if self.lines.open_before(resource, ticket, now_ms).is_some() => {
-                self.lines.join(resource, ticket);
+            None if self.queues.open_before(resource, ticket, now_ms).is_some() => {
+                self.queues.join(resource, ticket);
                 return conflict(Seen::default());
             }
             None => self.free(resource, Some(ticket), now_ms),
@@ -205,15 +205,15 @@ impl Redis {
         }
         let answer = self.acquire(resource, op, now_ms);
         if matches!(answer, Answer::Done(Outcome::NotApplied(Refusal::Conflict(_)))) {
-            self.lines.join(resource, ticket);
+            self.queues.join(resource, ticket);
         }
         answer
     }
 
-    /// Frees the lock, or reserves it for the first in line who is alive. The turn of who asks needs no message.
+    /// Frees the lock, or reserves it for the first in the queue who is alive. The turn of who asks needs no message.
     fn free(&mut self, resource: &Resource, asks: Option<Ticket>, now_ms: u64) {
         self.locks.remove(resource);
-        let next = self.lines.serve(resource, asks);
+        let next = self.queues.serve(resource, asks);
         self.reserve(resource, next, now_ms);
     }
 
@@ -225,18 +225,18 @@ impl Redis {
 
     pub(super) fn leave(&mut self, resource: &Resource, ticket: Ticket, now_ms: u64) {
         self.expire(resource, now_ms);
-        self.lines.leave(resource, ticket);
+        self.queues.leave(resource, ticket);
         if self.locks.get(resource).is_some_and(|lock| lock.value == Value::Reserved(ticket)) {
             self.free(resource, None, now_ms);
         }
     }
 
     pub(super) fn reserved_before(&self, resource: &Resource, ticket: Ticket, now_ms: u64) -> Option<Reserved> {
-        let at = self.lines.of(resource).iter().position(|other| *other == ticket)?;
+        let at = self.queues.of(resource).iter().position(|other| *other == ticket)?;
         let left_ms = match self.locks.get(resource) {
             Some(lock) if self.reserved_for(resource, now_ms).is_some() => lock.expires_ms.saturating_sub(now_ms),
             Some(_) => return None,
-            None => self.lines.open_left(resource, now_ms).filter(|_| at > 0)?,
+            None => self.queues.open_left(resource, now_ms).filter(|_| at > 0)?,
         };
         let left = Duration::from_millis(left_ms);
         Some(Reserved { left, place: at as u64 + 1 })
@@ -307,7 +307,7 @@ impl Redis {
         self.locks.clear();
         self.fences.clear();
         self.dones.clear();
-        self.lines.wipe();
+        self.queues.wipe();
         self.member = MemberState::default();
     }
 

@@ -40,8 +40,8 @@ impl Sqlite {
     }
 
     pub(super) fn done_by(&self, resource: &Resource, unix_ms: u64) -> Option<Nonce> {
-        let mark = self.records.get(resource)?.mark.as_ref()?;
-        (unix_ms < mark.until_unix_ms).then_some(mark.nonce)
+        let completion = self.records.get(resource)?.completion.as_ref()?;
+        (unix_ms < completion.until_unix_ms).then_some(completion.nonce)
     }
 
     pub(super) fn evict(&mut self, resource: &Resource) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::config::LockOptionsBuilder;
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
-use leasehold_core::op::{LockOp, Mark, TransportFault};
+use leasehold_core::op::{Completion, LockOp, TransportFault};
 use leasehold_core::{
     Client, Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Nonce, Now, Output, Owner, RequestId,
     Resource, Seed, Seq, Token, Transmit, Version,
@@ -41,7 +41,7 @@ pub(super) enum Answer {
     Renewed,
     Released,
     Finished,
-    /// A mark says that the work is done.
+    /// A completion says that the work is done.
     Done,
     Unknown(FaultKind),
     Throttled,
@@ -68,7 +68,7 @@ pub(super) enum Answer {
     /// A look shows this.
     Sees(Holding),
     /// A look shows that the work is done.
-    SeesDone(Mark),
+    SeesDone(Completion),
     /// A look shows nothing.
     SeesNothing,
 }
@@ -317,7 +317,7 @@ impl Scenario {
             Answer::Renewed => Outcome::Applied(Applied::Renewed),
             Answer::Released => Outcome::Applied(Applied::Released),
             Answer::Finished => Outcome::Applied(Applied::Finished),
-            Answer::Done => Outcome::NotApplied(Refusal::Done(Box::new(mark()))),
+            Answer::Done => Outcome::NotApplied(Refusal::Done(Box::new(completion()))),
             Answer::Unknown(kind) => Outcome::Unknown(Fault::of(*kind)),
             Answer::Throttled => Outcome::NotApplied(Refusal::Throttled(Fault::new(FaultKind::Busy, "slow down"))),
             Answer::Unavailable => Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))),
@@ -339,8 +339,8 @@ impl Scenario {
             Answer::Sees(holding) => {
                 Outcome::Applied(Applied::Read(Seen { holding: Some(Box::new(holding.clone())), done: None }))
             }
-            Answer::SeesDone(mark) => {
-                Outcome::Applied(Applied::Read(Seen { holding: None, done: Some(Box::new(mark.clone())) }))
+            Answer::SeesDone(completion) => {
+                Outcome::Applied(Applied::Read(Seen { holding: None, done: Some(Box::new(completion.clone())) }))
             }
             Answer::SeesNothing => Outcome::Applied(Applied::Read(Seen::default())),
         }
@@ -415,9 +415,9 @@ pub(super) fn foreign_holding() -> Holding {
     }
 }
 
-/// The mark of work that another client finished a minute before the start.
-pub(super) fn mark() -> Mark {
-    Mark {
+/// The completion of work that another client finished a minute before the start.
+pub(super) fn completion() -> Completion {
+    Completion {
         token: token(40),
         owner: Owner::new("host-b:77").expect("a label"),
         at_unix_ms: START.unix_ms - 60_000,

@@ -107,7 +107,7 @@ impl World<'_> {
                     Failure::Unavailable(_) | Failure::Throttled(_) => self.counts.see(Sometimes::Unavailable),
                     Failure::Refused(_) => self.counts.see(Sometimes::Refused),
                     Failure::Abstains { .. } => {}
-                    Failure::MarksInDoubt => self.counts.see(Sometimes::MarksInDoubt),
+                    Failure::CompletionsInDoubt => self.counts.see(Sometimes::CompletionsInDoubt),
                     Failure::Done(_) => {
                         self.counts.see(Sometimes::FoundDone);
                         if let Some(resource) = self.resource_of(process, lock) {

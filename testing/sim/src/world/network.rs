@@ -9,7 +9,7 @@ use leasehold_core::store::StoreNow;
 use leasehold_core::{NodeId, Nonce, RequestId, Resource, Transmit};
 
 use super::host::FIRST_BOOT;
-use super::line::number_of;
+use super::queue::number_of;
 use super::{Due, Input, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
@@ -215,15 +215,15 @@ impl World<'_> {
             (Some(Outcome::NotApplied(Refusal::Conflict(_))), Some(nonce)) => {
                 self.see_obstacle(number, node, &nonce, process)
             }
-            // The next in line was told alone.
+            // The next in the queue was told alone.
             (Some(Outcome::Applied(Applied::Released)), _)
                 if self.nodes[node].store.reserved_for(resource, self.now).is_some() => {}
             (Some(Outcome::Applied(Applied::Released | Applied::Finished)), _) => self.wake_up(number, node),
             (_, _) => {}
         }
         self.tell_next(node);
-        if self.config.lines() {
-            self.check_line(process, node, lock_op, was_ours, &answer);
+        if self.config.queues() {
+            self.check_queue(process, node, lock_op, was_ours, &answer);
         }
         if let (Op::Release(Release { nonce, .. }), Answer::Done(outcome)) = (op, &answer)
             && matches!(outcome, Outcome::Applied(Applied::Released) | Outcome::NotApplied(Refusal::Abstains { .. }))

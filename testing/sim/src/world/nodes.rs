@@ -63,7 +63,7 @@ impl Node {
         })
     }
 
-    /// The holder of a resource, and the run whose mark says that its work is done.
+    /// The holder of a resource, and the run whose completion says that its work is done.
     pub(super) fn records_of(
         &self,
         resource: &Resource,
@@ -124,8 +124,8 @@ impl World<'_> {
             *highest = token.max(*highest);
         }
         if self.nodes.iter().all(Node::abstains) {
-            // A quorum without a past may be born, which knows of no mark.
-            self.ledger.forget_marks();
+            // A quorum without a past may be born, which knows of no completion.
+            self.ledger.forget_completions();
         }
         let Some(highest) = self.memory.granted.get(&resource).copied() else { return };
         let name = &self.resources[resource];
@@ -135,12 +135,12 @@ impl World<'_> {
         }
     }
 
-    /// The shortest time for which a mark stands, as far as clocks allow.
+    /// The shortest time for which a completion stands, as far as clocks allow.
     pub(super) fn stands_for(&self, keep_ns: u64) -> Duration {
         let drift = keep_ns / 1_000_000 * u64::from(self.script.world.drift_ppm);
         let spread = self.script.wall_spread_ms() * 1_000_000;
         let has = |kind| self.script.world.specs().iter().any(|spec| spec.kind == kind);
-        // Clients' wall clocks decide there; a table's marks stand a minute longer for that.
+        // Clients' wall clocks decide there; a table's completions stand a minute longer for that.
         let by_walls = match (has(Kind::Sqlite), has(Kind::Dynamodb)) {
             (true, _) => spread,
             (false, true) => spread.saturating_sub(60_000_000_000),
@@ -149,7 +149,7 @@ impl World<'_> {
         Duration::from_nanos(keep_ns.saturating_sub(2 * drift + by_walls + 10_000_000))
     }
 
-    /// A finish has been carried out, or refused: nobody but the holder may have written a mark.
+    /// A finish has been carried out, or refused: nobody but the holder may have written a completion.
     pub(super) fn check_mark(
         &mut self,
         node: usize,
@@ -161,7 +161,7 @@ impl World<'_> {
     ) {
         let now = self.nodes[node].records_of(&self.resources[resource], self.now, caller).1;
         if now != done && now.is_some() && (holder != Some(By::Attempt(nonce)) || now != Some(nonce)) {
-            let text = format!("node {node} has a mark of {now:?}, and its lock was held by {holder:?}");
+            let text = format!("node {node} has a completion of {now:?}, and its lock was held by {holder:?}");
             self.record_violation(Promise::Once, None, Some(resource), text);
         }
     }

@@ -84,7 +84,7 @@ impl World<'_> {
     /// Now and then, since a client that has forgotten its alarm never runs.
     pub(super) fn look_again(&mut self) {
         self.look_at_waiters();
-        self.look_at_lines();
+        self.look_at_queues();
         if !self.healed {
             self.push(self.now.plus(BETWEEN_LOOKS), Due::Look);
         }

@@ -70,8 +70,8 @@ impl World<'_> {
         }
     }
 
-    /// Resources that a worker tries to get without a limit to the wait. In a quorum, nodes that may have lost marks can
-    /// keep a run waiting for as long as marks stand, and with it what stands in line behind it.
+    /// Resources that a worker tries to get without a limit to the wait. In a quorum, nodes that may have lost completions can
+    /// keep a run waiting for as long as completions stand, and with it what stands in the queue behind it.
     pub(super) fn resources_waited_for(&self) -> Vec<usize> {
         let mut waited: Vec<usize> = Vec::new();
         for host in self.hosts.iter().filter(|host| host.client.is_some()) {

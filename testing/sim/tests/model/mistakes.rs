@@ -120,7 +120,11 @@ fn search_finds_finish_after_a_loss() {
 fn search_finds_finish_that_takes_any_mark_for_its_own() {
     for store in [Kind::Reference, Kind::Redis] {
         let budget = Budget { delays: 1, pauses: 1, ..CALM };
-        finds(Broken::DoneTwice, "takes any mark for its own", of_runs(Bug::TakesAnyMarkForOwn, store, budget));
+        finds(
+            Broken::DoneTwice,
+            "takes any completion for its own",
+            of_runs(Bug::TakesAnyCompletionForOwn, store, budget),
+        );
     }
 }
 
@@ -128,8 +132,8 @@ fn search_finds_finish_that_takes_any_mark_for_its_own() {
 fn search_finds_finish_that_takes_its_own_mark_for_anothers() {
     for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
         let budget = Budget { losses: 1, ..CALM };
-        let setting = of_runs(Bug::TakesOwnMarkForAnothers, store, budget);
-        finds(Broken::RefusedThoughDone, "takes its own mark for another's", setting);
+        let setting = of_runs(Bug::TakesOwnCompletionForAnothers, store, budget);
+        finds(Broken::RefusedThoughDone, "takes its own completion for another's", setting);
     }
 }
 

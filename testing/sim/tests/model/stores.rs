@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Holder, Holding, Mark, Op, Outcome, Refusal, Release, Renew, Seen};
+use leasehold_core::op::{Acquire, Applied, Completion, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply};
 use leasehold_core::{Monotonic, Nonce, Owner, Resource, Seq, Token, Version};
 use leasehold_sim::clock::TrueTime;
@@ -45,13 +45,13 @@ pub(crate) enum Bug {
     RenewsOutOfOrder,
     /// Counts tokens from zero again after a release.
     ForgetsTokens,
-    /// Writes the mark of a run for any client.
+    /// Writes the completion of a run for any client.
     FinishesForAnyone,
-    /// Takes another run's mark for that of the run that finishes.
-    TakesAnyMarkForOwn,
-    /// Takes the mark of a run that finishes for another's.
-    TakesOwnMarkForAnothers,
-    /// Grants a run although a mark stands.
+    /// Takes another run's completion for that of the run that finishes.
+    TakesAnyCompletionForOwn,
+    /// Takes the completion of a run that finishes for another's.
+    TakesOwnCompletionForAnothers,
+    /// Grants a run although a completion stands.
     GrantsWhatIsDone,
     /// Deletes the record of a lease that is revoked.
     FreesWhatIsRevoked,
@@ -66,7 +66,7 @@ pub(crate) enum Store {
     Redis {
         value: Option<Value>,
         counter: Token,
-        mark: Option<Nonce>,
+        completion: Option<Nonce>,
     },
 }
 
@@ -91,7 +91,7 @@ impl Store {
         match kind {
             Kind::Reference | Kind::Observed => Self::Records(None),
             Kind::Sessions => Self::Rows(BTreeMap::new()),
-            Kind::Redis => Self::Redis { value: None, counter: Token::ZERO, mark: None },
+            Kind::Redis => Self::Redis { value: None, counter: Token::ZERO, completion: None },
         }
     }
 
@@ -119,12 +119,12 @@ impl Store {
         self.holder(TrueTime(0))
     }
 
-    /// The attempt whose mark says that the work is done. Marks never end here, since wall clocks stand still.
+    /// The attempt whose completion says that the work is done. Marks never end here, since wall clocks stand still.
     pub(crate) fn done_by(&self) -> Option<Nonce> {
         match self {
-            Self::Rows(rows) => rows.get(LOCK)?.mark.as_ref().map(|mark| mark.nonce),
-            Self::Records(record) => record.as_ref()?.mark.as_ref().map(|mark| mark.nonce),
-            Self::Redis { mark, .. } => *mark,
+            Self::Rows(rows) => rows.get(LOCK)?.completion.as_ref().map(|completion| completion.nonce),
+            Self::Records(record) => record.as_ref()?.completion.as_ref().map(|completion| completion.nonce),
+            Self::Redis { completion, .. } => *completion,
         }
     }
 
@@ -156,7 +156,7 @@ impl Store {
                 outcome
             }
             Self::Records(record) => on_records(record, op, at, kind, bug),
-            Self::Redis { value, counter, mark } => on_redis(value, counter, mark, op, at, bug),
+            Self::Redis { value, counter, completion } => on_redis(value, counter, completion, op, at, bug),
         }
     }
 }
@@ -192,11 +192,13 @@ fn mistake(bug: Bug, record: &mut Option<Record>, op: &mut Op, now: &StoreNow) {
         }
         return;
     }
-    let mark = record.as_mut().and_then(|record| record.mark.as_mut());
-    match (bug, &*op, mark) {
-        (Bug::TakesAnyMarkForOwn, Op::Finish(op), Some(mark)) => mark.nonce = op.nonce,
-        (Bug::TakesOwnMarkForAnothers, Op::Finish(_), Some(mark)) => mark.nonce = Nonce::from_bytes([0xff; 16]),
-        (Bug::GrantsWhatIsDone, Op::Acquire(_), Some(mark)) => mark.until_unix_ms = mark.at_unix_ms,
+    let completion = record.as_mut().and_then(|record| record.completion.as_mut());
+    match (bug, &*op, completion) {
+        (Bug::TakesAnyCompletionForOwn, Op::Finish(op), Some(completion)) => completion.nonce = op.nonce,
+        (Bug::TakesOwnCompletionForAnothers, Op::Finish(_), Some(completion)) => {
+            completion.nonce = Nonce::from_bytes([0xff; 16])
+        }
+        (Bug::GrantsWhatIsDone, Op::Acquire(_), Some(completion)) => completion.until_unix_ms = completion.at_unix_ms,
         _ => {}
     }
     let Some(Record { counter, lease: Some(lease), .. }) = record.as_mut() else { return };
@@ -234,7 +236,7 @@ fn mistake(bug: Bug, record: &mut Option<Record>, op: &mut Op, now: &StoreNow) {
 fn on_redis(
     value: &mut Option<Value>,
     counter: &mut Token,
-    mark: &mut Option<Nonce>,
+    completion: &mut Option<Nonce>,
     op: &Op,
     at: TrueTime,
     bug: Option<Bug>,
@@ -248,7 +250,7 @@ fn on_redis(
         at.plus(if early { ttl * 9 / 10 } else { ttl })
     };
     match op {
-        Op::Acquire(op) if op.unless_done && mark.is_some() && bug != Some(Bug::GrantsWhatIsDone) => {
+        Op::Acquire(op) if op.unless_done && completion.is_some() && bug != Some(Bug::GrantsWhatIsDone) => {
             Outcome::NotApplied(Refusal::Done(Box::new(done())))
         }
         Op::Acquire(op) => {
@@ -281,12 +283,12 @@ fn on_redis(
         Op::Finish(finish)
             if (is(&finish.nonce) && finish.counter == *counter) || bug == Some(Bug::FinishesForAnyone) =>
         {
-            (*value, *mark) = (None, Some(finish.nonce));
+            (*value, *completion) = (None, Some(finish.nonce));
             Outcome::Applied(Applied::Finished)
         }
         Op::Finish(finish)
-            if (*mark == Some(finish.nonce) && bug != Some(Bug::TakesOwnMarkForAnothers))
-                || (mark.is_some() && bug == Some(Bug::TakesAnyMarkForOwn)) =>
+            if (*completion == Some(finish.nonce) && bug != Some(Bug::TakesOwnCompletionForAnothers))
+                || (completion.is_some() && bug == Some(Bug::TakesAnyCompletionForOwn)) =>
         {
             Outcome::Applied(Applied::Finished)
         }
@@ -302,13 +304,13 @@ fn on_redis(
         Op::Renew(_) | Op::Release(_) | Op::Finish(_) | Op::Revoke(_) | Op::Tell(_) | Op::Raise(_) => {
             Outcome::NotApplied(Refusal::Conflict(seen))
         }
-        Op::Read => Outcome::Applied(Applied::Read(Seen { done: mark.map(|_| Box::new(done())), ..seen })),
+        Op::Read => Outcome::Applied(Applied::Read(Seen { done: completion.map(|_| Box::new(done())), ..seen })),
     }
 }
 
 /// A mark as it is shown; no client looks at the rest of it.
-fn done() -> Mark {
-    Mark { token: Token::MAX, owner: Owner::default(), at_unix_ms: WALL_MS, left: KEEP }
+fn done() -> Completion {
+    Completion { token: Token::MAX, owner: Owner::default(), at_unix_ms: WALL_MS, left: KEEP }
 }
 
 fn lengthen(value: &mut Option<Value>, until: TrueTime) {

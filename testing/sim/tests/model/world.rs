@@ -22,7 +22,7 @@ use crate::stores::{Bug, Kind, Store};
 pub(crate) const WALL_MS: u64 = 1_700_000_000_000;
 /// The shortest ttl there is.
 pub(crate) const TTL: Duration = Duration::from_millis(100);
-/// How long the marks of runs stand: longer than any search.
+/// How long the completions of runs stand: longer than any search.
 pub(crate) const KEEP: Duration = Duration::from_secs(60);
 
 /// The setting of a search, and its bounds.
@@ -125,11 +125,11 @@ pub(crate) enum Broken {
     StandsAgain,
     /// A run was granted, or finished, after another one's finish was confirmed.
     DoneTwice,
-    /// A run was told lost although its own mark stands.
+    /// A run was told lost although its own completion stands.
     LostThoughDone,
-    /// A finish was refused although the mark of its run stands.
+    /// A finish was refused although the completion of its run stands.
     RefusedThoughDone,
-    /// A mark was written for an attempt that did not hold the record.
+    /// A completion was written for an attempt that did not hold the record.
     MarkedByAnother,
     /// An output without a cause.
     Protocol,
@@ -655,9 +655,9 @@ impl fmt::Display for Broken {
             Self::SentAfterTheEnd => "an acquire or a renewal left after the end of its lock",
             Self::StandsAgain => "a record stands again after its release was confirmed",
             Self::DoneTwice => "work was begun again after its finish was confirmed",
-            Self::LostThoughDone => "a run was told lost although its own mark stands",
-            Self::RefusedThoughDone => "a finish was refused although the mark of its run stands",
-            Self::MarkedByAnother => "a mark was written for an attempt that did not hold the record",
+            Self::LostThoughDone => "a run was told lost although its own completion stands",
+            Self::RefusedThoughDone => "a finish was refused although the completion of its run stands",
+            Self::MarkedByAnother => "a completion was written for an attempt that did not hold the record",
             Self::Protocol => "an output that nobody asked for",
             Self::Panic => "something panicked, which the core must not",
         })

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
 mod dynamodb_model;
-mod lines_on_redis;
+mod queues_on_redis;
 mod redis_membership;
 mod redis_model;
 mod transactions;

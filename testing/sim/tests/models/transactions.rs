@@ -13,7 +13,7 @@ use std::time::Duration;
 use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{LockId, Nonce, RequestId, Resource, Seq, Token};
 use leasehold_wire::Progress;
-use leasehold_wire::redis::{Command, ConnectionMemory, Exchange, Session, Settings};
+use leasehold_wire::redis::{Codec, Command, ConnectionMemory, Exchange, Settings};
 use leasehold_wire::resp::Value;
 
 use server::{Bug, Counter, Server};
@@ -338,9 +338,9 @@ impl World {
 }
 
 fn exchange(memory: &ConnectionMemory, op: &LockOp, unix_ms: u64) -> Exchange {
-    let session = Session::new(Settings::default());
+    let codec = Codec::new(Settings::default());
     let ops = std::slice::from_ref(op);
-    session.begin_on(memory, RequestId::new(1), ops, Duration::from_secs(1), unix_ms).unwrap()
+    codec.begin_on(memory, RequestId::new(1), ops, Duration::from_secs(1), unix_ms).unwrap()
 }
 
 fn hex(nonce: &Nonce) -> String {

@@ -106,7 +106,7 @@ fn run(node: &mut Node, op: &Op, owner: &Owner) -> Outcome {
         session: None,
         told: 0,
     });
-    let record = Record { counter: token(node.counter), lease, mark: None };
+    let record = Record { counter: token(node.counter), lease, completion: None };
     let (marker, entry) = (marker(node), (node.entry != 0).then(|| stamp(node.entry)));
     let memory = NodeMemory { marker: marker.as_ref(), trusted: entry.as_ref(), run: None };
     let served = serve(Some(&record), memory, op, &NOW);

@@ -1,6 +1,6 @@
 //! Runs on a quorum: the real clients and the real nodes, in every order of what can happen to them.
 //!
-//! Time stands still, so marks never end and nothing is sent twice; records are lost at any instant instead. A request that
+//! Time stands still, so completions never end and nothing is sent twice; records are lost at any instant instead. A request that
 //! is never carried out, or an answer that never comes, is one that comes later than everything else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,13 +27,13 @@ const STORE_NOW: StoreNow =
 /// A mistake of the nodes, which the search has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bug {
-    /// A node that may have lost marks votes as if none stood.
+    /// A node that may have lost completions votes as if none stood.
     DoubtfulCounts,
     /// A node that lost its data votes at once.
     VotesAtOnce,
-    /// A run is granted although a mark stands.
+    /// A run is granted although a completion stands.
     GrantsWhatIsDone,
-    /// A node confirms a mark that it did not write, having no record of the run.
+    /// A node confirms a completion that it did not write, having no record of the run.
     ConfirmsNothing,
 }
 
@@ -83,7 +83,7 @@ struct Message {
 enum Broken {
     /// A run was granted that asked after another one's finish was confirmed.
     DoneTwice,
-    /// A node wrote a mark for an attempt whose record it did not have.
+    /// A node wrote a completion for an attempt whose record it did not have.
     MarkedByAnother,
     /// An event that does not fit what was told before.
     ToldTwice,
@@ -131,7 +131,7 @@ enum Reached {
     Unfinished,
     Lost,
     FoundDone,
-    MarksInDoubt,
+    CompletionsInDoubt,
 }
 
 const ALL_REACHED: [Reached; 7] = [
@@ -141,7 +141,7 @@ const ALL_REACHED: [Reached; 7] = [
     Reached::Unfinished,
     Reached::Lost,
     Reached::FoundDone,
-    Reached::MarksInDoubt,
+    Reached::CompletionsInDoubt,
 ];
 
 struct World<const N: usize> {
@@ -201,12 +201,12 @@ impl Node {
         self.record.as_ref().and_then(|record| record.lease.as_ref()).is_some_and(|lease| !lease.released)
     }
 
-    /// The mark, and whether the attempt of an operation holds the lock.
+    /// The completion, and whether the attempt of an operation holds the lock.
     fn mark_and_holder(&self, op: &Op) -> (Option<leasehold_core::Nonce>, bool) {
         let record = self.record.as_ref();
         let lease = record.and_then(|record| record.lease.as_ref()).filter(|lease| !lease.released);
-        let mark = record.and_then(|record| record.mark.as_ref()).map(|mark| mark.nonce);
-        (mark, lease.is_some_and(|lease| Some(lease.nonce) == op.nonce()))
+        let completion = record.and_then(|record| record.completion.as_ref()).map(|completion| completion.nonce);
+        (completion, lease.is_some_and(|lease| Some(lease.nonce) == op.nonce()))
     }
 
     fn is_rejoined(&self) -> bool {
@@ -253,7 +253,7 @@ impl<const N: usize> World<N> {
             (Event::Failed { failure, .. }, Stage::Asking(_)) => {
                 let reached = match failure {
                     Failure::Done(_) => Some(Reached::FoundDone),
-                    Failure::MarksInDoubt => Some(Reached::MarksInDoubt),
+                    Failure::CompletionsInDoubt => Some(Reached::CompletionsInDoubt),
                     _ => None,
                 };
                 (Stage::Idle, reached)
@@ -477,7 +477,7 @@ fn finished_work_is_done_once_by_five_nodes() {
 #[test]
 #[ignore = "minutes: cargo xtask prove"]
 fn finished_work_is_done_once_for_long() {
-    let sees = [Reached::Finished, Reached::FoundDone, Reached::GrantedBesideDoubt, Reached::MarksInDoubt];
+    let sees = [Reached::Finished, Reached::FoundDone, Reached::GrantedBesideDoubt, Reached::CompletionsInDoubt];
     let more = Budget { losses: 2, ends: 1, late: 1, acquires: [2, 1] };
     sound::<3>("all at once", more, 8_000_000, &sees);
     sound::<5>("five nodes", Budget { losses: 2, ..CALM }, 8_000_000, &[Reached::Granted, Reached::Finished]);

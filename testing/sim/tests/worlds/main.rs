@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
-mod lines;
 mod number_of_permits;
 mod playground;
+mod queues;
 mod released_vectors;
 mod seeds;
 mod traces;

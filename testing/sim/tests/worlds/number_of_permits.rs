@@ -135,7 +135,10 @@ impl World {
     }
 
     fn is_changed(&self) -> bool {
-        self.record.as_ref().and_then(|record| record.mark.as_ref()).is_some_and(|mark| mark.owner.as_str() == AFTER)
+        self.record
+            .as_ref()
+            .and_then(|record| record.completion.as_ref())
+            .is_some_and(|completion| completion.owner.as_str() == AFTER)
     }
 
     fn is_wrong(&self) -> bool {

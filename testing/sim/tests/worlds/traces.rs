@@ -179,7 +179,7 @@ fn row_deleted_and_written_by_a_stale_holder(run: &Run) {
     assert!(leases[0].host == 0 && leases[0].token < leases[1].token, "{leases:?}");
 
     // Only that a check needs a mark stands between a stale holder and a row that was deleted: a claim of it that
-    // arrives as late brings the mark back.
+    // arrives as late brings the completion back.
     let mut twin = run.script.clone();
     let claim = Way { copy_ns: Some(3_900 * MS), ..Way::default() };
     twin.messages.push(leasehold_sim::script::Message { request: claim, n: 1, ..twin.messages[0] });

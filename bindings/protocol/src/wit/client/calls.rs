@@ -27,8 +27,8 @@ pub(crate) trait GuestClient: Sized {
     /// background. A pending acquisition ends with `failed`, a lease with `released`. Releasing a lock again while it is
     /// being released does nothing; a lock that is no longer alive is an `unknown-lock`.
     fn release(&self, lock: u64, now: Now) -> Result<(), Error>;
-    /// Finishes a run that is held: the store writes the mark that the work is done and frees the resource, in one step.
-    /// It ends with `finished`, or with `lost` if the record was not ours any more and no mark was written. A lock
+    /// Finishes a run that is held: the store writes the completion that the work is done and frees the resource, in one step.
+    /// It ends with `finished`, or with `lost` if the record was not ours any more and no completion was written. A lock
     /// without `lock-options.run` is `not-a-run`; one that is not held, or is no longer, is an `unknown-lock`.
     fn finish(&self, lock: u64, now: Now) -> Result<(), Error>;
     /// Declares a lease lost: the host has reported the loss from its own reading of the deadline, so it must stay lost.

@@ -191,7 +191,7 @@ impl Write for Failure {
             Self::Abstains(payload) => to.case("failure", "abstains", payload.fields(to)),
             Self::Refused(payload) => to.case("failure", "refused", payload.fields(to)),
             Self::Done(payload) => to.case("failure", "done", payload.fields(to)),
-            Self::MarksInDoubt => to.case("failure", "marks-in-doubt", Vec::new()),
+            Self::CompletionsInDoubt => to.case("failure", "completions-in-doubt", Vec::new()),
             Self::Cancelled => to.case("failure", "cancelled", Vec::new()),
             Self::Other(payload) => to.case("failure", "other", payload.fields(to)),
         }

@@ -257,7 +257,7 @@ impl Fields for Denial {
     }
 }
 
-impl Read for Mark {
+impl Read for Completion {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["token", "owner", "at-unix-ms", "left-ms"])?;
         Ok(Self {
@@ -269,7 +269,7 @@ impl Read for Mark {
     }
 }
 
-impl Fields for Mark {
+impl Fields for Completion {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
             ("token", self.token.write(to)),
@@ -280,9 +280,9 @@ impl Fields for Mark {
     }
 }
 
-impl Write for Mark {
+impl Write for Completion {
     fn write<W: Sink>(self, to: &W) -> W::Value {
-        to.record("mark", self.fields(to))
+        to.record("completion", self.fields(to))
     }
 }
 

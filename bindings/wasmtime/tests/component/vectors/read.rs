@@ -5,8 +5,8 @@ use leasehold_wasmtime::client::{
     Subscription,
 };
 use leasehold_wasmtime::ops::{
-    Applied, AppliedOutcome, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder, LostMemory,
-    Mark, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
+    Applied, AppliedOutcome, Completion, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder,
+    LostMemory, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::types::{
     Config, Durability, Limits, LockOptions, NodeConfig, Poll, Quorum, RenewEvery, Renewal, RunOptions, Wait, WaitFor,
@@ -202,7 +202,7 @@ fn applied(value: &Value) -> Applied {
 fn refusal(value: &Value) -> Refusal {
     match case(value) {
         ("conflict", value) => Refusal::Conflict(seen(value)),
-        ("done", shown) => Refusal::Done(mark(shown)),
+        ("done", shown) => Refusal::Done(completion(shown)),
         ("throttled", reason) => Refusal::Throttled(fault(reason)),
         ("unavailable", reason) => Refusal::Unavailable(fault(reason)),
         ("abstains", value) => Refusal::Abstains(LostMemory { stamp: value.get("stamp").map(bytes) }),
@@ -213,11 +213,11 @@ fn refusal(value: &Value) -> Refusal {
 }
 
 fn seen(value: &Value) -> Seen {
-    Seen { holding: value.get("holding").map(holding), done: value.get("done").map(mark) }
+    Seen { holding: value.get("holding").map(holding), done: value.get("done").map(completion) }
 }
 
-fn mark(value: &Value) -> Mark {
-    Mark {
+fn completion(value: &Value) -> Completion {
+    Completion {
         token: number(value, "token"),
         owner: value.get("owner").map_or("", text).to_owned(),
         at_unix_ms: number(value, "at_unix_ms"),

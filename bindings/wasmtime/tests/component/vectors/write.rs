@@ -1,7 +1,9 @@
 //! Writes the outputs of the component as the files have them.
 
 use leasehold_wasmtime::client::{Error, Event, Failure, LostReason, Output};
-use leasehold_wasmtime::ops::{Birth, Denial, DenialKind, Fault, FaultKind, Holding, LockOp, Mark, Membership, Op};
+use leasehold_wasmtime::ops::{
+    Birth, Completion, Denial, DenialKind, Fault, FaultKind, Holding, LockOp, Membership, Op,
+};
 use leasehold_wasmtime::types::Durability;
 use serde_json::{Value, json};
 
@@ -163,8 +165,8 @@ fn failure(failure: &Failure) -> Value {
         Failure::Unavailable(why) => json!({ "unavailable": fault(why) }),
         Failure::Abstains(it) => json!({ "abstains": { "left_ns": ns(it.left_ms) } }),
         Failure::Refused(why) => json!({ "refused": denial(why) }),
-        Failure::Done(it) => json!({ "done": mark(it) }),
-        Failure::MarksInDoubt => json!({ "marks_in_doubt": {} }),
+        Failure::Done(it) => json!({ "done": completion(it) }),
+        Failure::CompletionsInDoubt => json!({ "completions_in_doubt": {} }),
         Failure::Cancelled => json!({ "cancelled": {} }),
         Failure::Other(it) => panic!("{it:?}"),
     }
@@ -217,7 +219,7 @@ fn holding(it: &Holding) -> Value {
     })
 }
 
-fn mark(it: &Mark) -> Value {
+fn completion(it: &Completion) -> Value {
     json!({
         "token": it.token, "owner": label(&it.owner), "at_unix_ms": it.at_unix_ms, "left_ns": ns(it.left_ms),
     })

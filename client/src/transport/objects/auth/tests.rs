@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold_servers::answers::{Reply, Request as Asked, Server};
-use leasehold_wire::objects::{Session, Signed};
+use leasehold_wire::objects::{Codec, Signed};
 use leasehold_wire::sigv4::Signer;
 use reqsign_core::StaticEnv;
 use tempfile::TempDir;
@@ -78,8 +78,8 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn signed(auth: &Auth, service: Service) -> Result<Signed, Refusal> {
     let root = if service == Service::CosmosDb { "/dbs/a/colls/b" } else { "/locks" };
     let used = block_on(auth.keys(None))?;
-    let session = Session::new(service, root, "p/");
-    let signed = session.signed(session.look(), "host", auth.right(&used), &mut Signer::new(), 1_700_000_000_000);
+    let codec = Codec::new(service, root, "p/");
+    let signed = codec.signed(codec.look(), "host", auth.right(&used), &mut Signer::new(), 1_700_000_000_000);
     signed.ok_or_else(|| used.is_no_key())
 }
 

@@ -9,7 +9,7 @@ use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal};
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::redis::cluster::Redirection;
-use leasehold_wire::redis::{Command, Session};
+use leasehold_wire::redis::{Codec, Command};
 use leasehold_wire::resp::Value;
 use leasehold_wire::{Exchange as _, Progress};
 
@@ -32,7 +32,7 @@ const MOST_LEFT_OVER: usize = 16;
 pub(in super::super) struct ClusterLink {
     access: Arc<Access>,
     cluster: Arc<Cluster>,
-    session: Session,
+    codec: Codec,
     spares: Spares,
     home: Home,
     nodes: Mutex<HashMap<Address, Arc<RedisLink>>>,
@@ -65,11 +65,11 @@ impl ClusterLink {
     pub(in super::super) fn new(
         access: Arc<Access>,
         cluster: Arc<Cluster>,
-        session: Session,
+        codec: Codec,
         spares: Spares,
         home: Home,
     ) -> Self {
-        Self { access, cluster, session, spares, home, nodes: Mutex::default() }
+        Self { access, cluster, codec, spares, home, nodes: Mutex::default() }
     }
 
     /// The link to one node.
@@ -83,7 +83,7 @@ impl ClusterLink {
             nodes.retain(|address, _| map.everybody().any(|node| node == address));
         }
         let access = Arc::new(self.access.beside(node));
-        let link = Arc::new(RedisLink::new(access, self.session.clone(), self.spares, self.home.clone()));
+        let link = Arc::new(RedisLink::new(access, self.codec.clone(), self.spares, self.home.clone()));
         nodes.insert(node.clone(), Arc::clone(&link));
         link
     }
@@ -94,7 +94,7 @@ impl ClusterLink {
         let now = clock::monotonic();
         let left = time_to_say_why(request.deadline.since(now));
         let deadline = now.plus(left);
-        let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
+        let mut exchange = match self.codec.begin(request.id, &request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };

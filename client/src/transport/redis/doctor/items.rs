@@ -4,7 +4,7 @@ use leasehold_core::Resource;
 use leasehold_wire::redis::{Command, cas};
 
 use super::Asker;
-use super::line::lacking;
+use super::queue::lacking;
 use crate::admin::doctor::Finding;
 
 /// Tells if items can be kept. What is written for that is removed again. Locks need none of it, so a missing right is no

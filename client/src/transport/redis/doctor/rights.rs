@@ -10,12 +10,12 @@ use std::time::Duration;
 use leasehold_core::op::{Acquire, Applied, Finish, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 use leasehold_wire::Progress;
-use leasehold_wire::redis::{ClientId, Command, Replicas, Session, Settings, look};
+use leasehold_wire::redis::{ClientId, Codec, Command, Replicas, Settings, look};
 use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
 use super::server::Role;
-use super::{Asker, Part, command, items, line, refused, words};
+use super::{Asker, Part, command, items, queue, refused, words};
 use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::connections::until;
@@ -26,7 +26,7 @@ use crate::url::redis::RedisUrl;
 const MARKER_RULE: &str = "~leasehold?quorum";
 /// The commands that the scripts of locks run on a key.
 const ON_KEYS: [&str; 7] = ["getrange", "exists", "pttl", "type", "set", "pexpire", "del"];
-/// Those that the scripts of runs run on a mark.
+/// Those that the scripts of runs run on a completion.
 const ON_MARKS: [&str; 4] = ["getrange", "pttl", "set", "del"];
 /// Even if only one slot of 16384 is allowed, a name in it is found.
 const MOST_NAMES: u64 = 1 << 18;
@@ -46,16 +46,16 @@ struct Names {
     resource: Resource,
     fence: Vec<u8>,
     trust: Vec<u8>,
-    mark: Vec<u8>,
+    completion: Vec<u8>,
     channel: Vec<u8>,
 }
 
 impl Names {
     fn new(name: &str) -> Result<Self, String> {
         let resource = Resource::new(name).map_err(|error| error.to_string())?;
-        let (fence, trust) = (Session::counter_key(&resource), Session::trust_key(&resource));
-        let (mark, channel) = (Session::mark_key(&resource), Session::channel(&resource));
-        Ok(Self { fence, trust, mark, channel, resource })
+        let (fence, trust) = (Codec::counter_key(&resource), Codec::trust_key(&resource));
+        let (completion, channel) = (Codec::completion_key(&resource), Codec::channel(&resource));
+        Ok(Self { fence, trust, completion, channel, resource })
     }
 }
 
@@ -64,7 +64,7 @@ impl Names {
 enum About {
     Lock,
     Fence,
-    Mark,
+    Completion,
     Trust,
     Marker,
     Channel,
@@ -86,7 +86,7 @@ struct Missing {
     lock: bool,
     fence: bool,
     /// The key that only runs need.
-    mark: bool,
+    completion: bool,
     /// The two keys of a node of a quorum.
     trust: bool,
     marker: bool,
@@ -117,7 +117,7 @@ pub(super) async fn examine(
     }
     let mut findings = missing.judge(url, &names, patterns.as_deref());
     // The finding on the role already says why no lock is possible there.
-    let can_run = !missing.mark;
+    let can_run = !missing.completion;
     let can_lock = missing.commands.is_empty() && missing.unknown.is_empty() && !missing.lock && !missing.fence;
     let serves = match role {
         Role::Master | Role::Unknown => true,
@@ -126,9 +126,9 @@ pub(super) async fn examine(
         Role::Replica | Role::Sentinel => false,
     };
     let trial = (can_lock && serves).then_some(Trial { can_run });
-    if can_lock && part == Part::Alone && access.lines().is_some() {
-        let key = Session::line_key(&names.resource);
-        findings.push(line::examine(asker, url, &key, ClientId::new(random)).await?);
+    if can_lock && part == Part::Alone && access.queues().is_some() {
+        let key = Codec::queue_key(&names.resource);
+        findings.push(queue::examine(asker, url, &key, ClientId::new(random)).await?);
     }
     if can_lock && serves && part == Part::Alone {
         findings.push(items::examine(asker, &names.resource).await?);
@@ -168,8 +168,11 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
     if url.replicas.is_some() {
         probes.push((About::Nothing, "wait", command(&["WAIT", "0", "1"])));
     }
-    let keys: [(About, &[u8], &[&'static str]); 3] =
-        [(About::Lock, lock, &ON_KEYS), (About::Fence, &names.fence, &ON_KEYS), (About::Mark, &names.mark, &ON_MARKS)];
+    let keys: [(About, &[u8], &[&'static str]); 3] = [
+        (About::Lock, lock, &ON_KEYS),
+        (About::Fence, &names.fence, &ON_KEYS),
+        (About::Completion, &names.completion, &ON_MARKS),
+    ];
     for (about, key, commands) in keys {
         probes.extend(commands.iter().map(|name| (about, *name, harmless(name, key))));
     }
@@ -250,7 +253,7 @@ impl Missing {
             let list = match about {
                 About::Channel => &mut self.wake_ups,
                 About::Transaction => &mut self.transactions,
-                About::Lock | About::Fence | About::Mark | About::Trust | About::Marker | About::Nothing => {
+                About::Lock | About::Fence | About::Completion | About::Trust | About::Marker | About::Nothing => {
                     &mut self.unknown
                 }
             };
@@ -261,7 +264,7 @@ impl Missing {
             let list = match about {
                 About::Channel => &mut self.wake_ups,
                 About::Transaction => &mut self.transactions,
-                About::Lock | About::Fence | About::Mark | About::Trust | About::Marker | About::Nothing => {
+                About::Lock | About::Fence | About::Completion | About::Trust | About::Marker | About::Nothing => {
                     &mut self.commands
                 }
             };
@@ -270,7 +273,7 @@ impl Missing {
             match about {
                 About::Lock => self.lock = true,
                 About::Fence => self.fence = true,
-                About::Mark => self.mark = true,
+                About::Completion => self.completion = true,
                 About::Trust => self.trust = true,
                 About::Marker => self.marker = true,
                 About::Channel => self.channel = true,
@@ -321,13 +324,13 @@ impl Missing {
                 format!("locks named jobs/* need ~{{jobs/*: {}", grant(url, "~{jobs/*")),
             ));
         }
-        if self.mark && !self.lock && !self.fence {
+        if self.completion && !self.lock && !self.fence {
             findings.push(Finding::warning(
                 CHECK,
                 format!(
-                    "of {:?} the key {} is refused, which keeps the mark of finished work: locks work, and runs fail",
+                    "of {:?} the key {} is refused, which keeps the completion of finished work: locks work, and runs fail",
                     names.resource,
-                    names.mark.escape_ascii()
+                    names.completion.escape_ascii()
                 ),
                 format!("runs named jobs/* need ~{{jobs/*, as their locks do: {}", grant(url, "~{jobs/*")),
             ));
@@ -445,7 +448,7 @@ async fn wake_ups(
         Ok(mut listener) if matches!(tried, Some(Ok(_))) => {
             let patience = asker.until.min(clock::monotonic().plus(MESSAGE_PATIENCE));
             let message = until(patience, listener.next()).await.and_then(Result::ok);
-            let released = message.and_then(|(channel, payload)| Session::released_by(&channel, &payload));
+            let released = message.and_then(|(channel, payload)| Codec::released_by(&channel, &payload));
             Some(if released.as_ref() == Some(&names.resource) {
                 Finding::good(CHECK, "waiters are notified of a release")
             } else {
@@ -468,7 +471,7 @@ async fn try_lock(
     trial: Trial,
 ) -> Result<&'static str, String> {
     let replicas = url.replicas.map(|count| Replicas { count });
-    let session = Session::new(Settings { retention: TRIAL_COUNTER, replicas, ..Settings::default() });
+    let codec = Codec::new(Settings { retention: TRIAL_COUNTER, replicas, ..Settings::default() });
     let owner = Owner::new("leasehold doctor").map_err(|error| error.to_string())?;
     let (record_ttl, token) = (TRIAL, Token::new(1).ok_or("no token")?);
     let runner = Nonce::from_bytes(nonce.as_bytes().map(|byte| !byte));
@@ -495,7 +498,7 @@ async fn try_lock(
     while let Some((step, op)) = steps.pop_front() {
         let is_of_run = op.nonce() == Some(runner);
         let op = LockOp { lock: LockId::new(0), resource: names.resource.clone(), op };
-        match perform(asker, &session, op).await {
+        match perform(asker, &codec, op).await {
             Ok(Applied::Acquired { counter }) if is_of_run => steps.push_back(("finishing a run", finish(counter))),
             Ok(_) => {}
             Err(why) => {
@@ -504,8 +507,8 @@ async fn try_lock(
             }
         }
     }
-    // Of a mark that is refused nothing remains.
-    let keys = [names.resource.as_str().as_bytes(), &names.fence, &names.mark];
+    // Of a completion that is refused nothing remains.
+    let keys = [names.resource.as_str().as_bytes(), &names.fence, &names.completion];
     let remove = Command::new([&[&b"DEL"[..]], &keys[..if trial.can_run { 3 } else { 2 }]].concat());
     let until = asker.until.max(clock::monotonic().plus(REMOVAL));
     let asker = Asker { link: Arc::clone(&asker.link), until, home: None };
@@ -518,10 +521,10 @@ async fn try_lock(
     })
 }
 
-async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<Applied, String> {
+async fn perform(asker: &Asker, codec: &Codec, op: LockOp) -> Result<Applied, String> {
     let left = asker.until.since(clock::monotonic()).min(STEP);
     let mut exchange =
-        session.begin(RequestId::new(0), &[op], left, clock::unix_ms()).map_err(|denial| denial.to_string())?;
+        codec.begin(RequestId::new(0), &[op], left, clock::unix_ms()).map_err(|denial| denial.to_string())?;
     loop {
         let replies = asker.all(exchange.commands()).await?;
         match exchange.replies(replies) {

@@ -42,7 +42,7 @@ fn a_bad_record_is_refused_with_advice_and_affects_no_other() {
         ("done_until = 1, done_nonce = zeroblob(16), done_token = 1, done_ms = 0, done_owner = 7", "done_owner"),
         (
             "done_until = 9223372036854775807, done_nonce = zeroblob(16), done_token = 1, done_ms = 0, done_owner = ''",
-            "mark",
+            "completion",
         ),
         ("released = 2", "released"),
         ("released = 'no'", "released"),

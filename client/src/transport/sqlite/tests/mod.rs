@@ -5,9 +5,9 @@ mod faults;
 #[cfg(unix)]
 mod fork;
 mod hostile;
-mod line;
 #[cfg(unix)]
 mod unix;
+mod waiters;
 
 use std::path::PathBuf;
 use std::time::Duration;

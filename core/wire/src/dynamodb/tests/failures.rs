@@ -3,7 +3,7 @@
 use super::*;
 
 fn kind(response: &HttpResponse) -> &'static str {
-    match classify(session().settings(), response) {
+    match classify(codec().settings(), response) {
         ErrorClass::ConditionFailed => "condition",
         ErrorClass::Repeat(Repeat::FreshCredentials, Refusal::NeedsCredentials(_)) => "credentials",
         ErrorClass::Repeat(Repeat::ServerTime(_), Refusal::Denied(_)) => "clock",
@@ -141,8 +141,8 @@ fn advice_says_what_to_look_at() {
     assert!(missing.contains("\"locks\"") && missing.contains("leasehold table create"), "{missing}");
     let schema = detail("ValidationException").1;
     assert!(schema.contains("partition key \"key\"") && schema.contains("no sort key"), "{schema}");
-    let session = Session::new(Settings::new("locks").unwrap().sort_key("sk", "-").unwrap());
-    let mut exchange = session.begin(&[on(acquire())], UNIX_MS).unwrap();
+    let codec = Codec::new(Settings::new("locks").unwrap().sort_key("sk", "-").unwrap());
+    let mut exchange = codec.begin(&[on(acquire())], UNIX_MS).unwrap();
     let Progress::Done(mut outcomes) = exchange.answers(&mut (), vec![Ok(fails(400, "ValidationException", ""))])
     else {
         panic!("not done")
@@ -152,7 +152,7 @@ fn advice_says_what_to_look_at() {
 
 #[test]
 fn what_dynamodb_said_is_said_again() {
-    let detail = |status, body: Json| match classify(session().settings(), &response(status, &body)) {
+    let detail = |status, body: Json| match classify(codec().settings(), &response(status, &body)) {
         ErrorClass::Unknown(fault) => fault.detail.unwrap().to_string(),
         ErrorClass::Refused(Refusal::Denied(denial)) => denial.detail.to_string(),
         other => panic!("{other:?}"),
@@ -202,7 +202,7 @@ fn fresh_credentials_are_asked_for_once() {
     let before = exchange.requests().to_vec();
     let expired = fails(400, "ExpiredTokenException", "The security token included in the request is expired");
     let mut repeats = Repeats::default();
-    assert_eq!(session().repeat(&expired), Some(Repeat::FreshCredentials));
+    assert_eq!(codec().repeat(&expired), Some(Repeat::FreshCredentials));
     assert!(repeats.allow(Repeat::FreshCredentials));
     assert_eq!(exchange.requests(), before);
     assert!(!repeats.allow(Repeat::FreshCredentials), "a second time it is no better");
@@ -215,9 +215,9 @@ fn the_clock_is_set_once_and_credentials_after_it() {
     let late = dated(fails(400, "InvalidSignatureException", "Signature expired: x is now earlier than y"));
     let expired = fails(400, "UnrecognizedClientException", "The security token is invalid");
     let ops = [acquire(), Op::Read, renew()].map(on);
-    let mut exchange = session().begin(&ops, UNIX_MS).unwrap();
+    let mut exchange = codec().begin(&ops, UNIX_MS).unwrap();
     let before = exchange.requests().to_vec();
-    let wanted = [&late, &expired, &refuses(None)].map(|response| session().repeat(response));
+    let wanted = [&late, &expired, &refuses(None)].map(|response| codec().repeat(response));
     let shown = Repeat::ServerTime(1_700_000_000_000);
     assert_eq!(wanted, [Some(shown), Some(Repeat::FreshCredentials), None]);
     exchange.set_clock(1_700_000_000_000);

@@ -155,11 +155,11 @@ proptest! {
         ],
     ) {
         let response = HttpResponse::new(status, body);
-        let session = session();
-        let _ = session.found(&response);
-        let _ = session.marked(Some(&quorum::marker(Phase::Member)), &response);
-        let _ = table::described(session.settings(), &response);
-        let _ = table::expires(session.settings(), &response);
-        let _ = table::expiring(session.settings(), &response);
+        let codec = codec();
+        let _ = codec.found(&response);
+        let _ = codec.marked(Some(&quorum::marker(Phase::Member)), &response);
+        let _ = table::described(codec.settings(), &response);
+        let _ = table::expires(codec.settings(), &response);
+        let _ = table::expiring(codec.settings(), &response);
     }
 }

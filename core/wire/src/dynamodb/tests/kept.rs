@@ -1,4 +1,4 @@
-//! The time from which DynamoDB may remove a row, which nothing brings forward where a mark may lie on it.
+//! The time from which DynamoDB may remove a row, which nothing brings forward where a completion may lie on it.
 
 use super::*;
 use leasehold_core::op::{Finish, Revoke};
@@ -10,7 +10,7 @@ const WEEK: u64 = UNIX_MS / 1000 + 604_800;
 fn told_of(name: &str, op: Op, answers: &[HttpResponse]) -> (Outcome, Vec<Json>) {
     let settings = Settings::new("locks").unwrap().expires("expires").unwrap();
     let op = LockOp { resource: Resource::new(name).unwrap(), ..on(op) };
-    let mut exchange = Session::new(settings).begin(&[op], UNIX_MS).unwrap();
+    let mut exchange = Codec::new(settings).begin(&[op], UNIX_MS).unwrap();
     let mut asked = vec![];
     for answer in answers {
         asked.extend(exchange.requests().iter().map(body));

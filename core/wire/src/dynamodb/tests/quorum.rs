@@ -271,15 +271,15 @@ fn a_lock_that_is_gone_may_have_been_forgotten() {
 
 #[test]
 fn a_marker_is_looked_at_and_written() {
-    let session = session();
+    let codec = codec();
     let member = marker(Phase::Member);
-    let seen = session.found(&reads(&marked(&member.text()))).unwrap();
+    let seen = codec.found(&reads(&marked(&member.text()))).unwrap();
     assert_eq!((seen.marker, seen.text), (Some(member.clone()), member.text().into_bytes()));
-    assert_eq!(session.found(&response(200, &json!({}))), Ok(Found::default()));
-    let odd = session.found(&reads(&marked("mine"))).unwrap();
+    assert_eq!(codec.found(&response(200, &json!({}))), Ok(Found::default()));
+    let odd = codec.found(&reads(&marked("mine"))).unwrap();
     assert!(odd.marker.is_none() && odd.text == b"mine");
-    assert!(session.found(&reads(&row(RIVAL_RVN))).is_err() && session.found(&refuses(None)).is_err());
-    let request = session.mark(b"", Some(&member));
+    assert!(codec.found(&reads(&row(RIVAL_RVN))).is_err() && codec.found(&refuses(None)).is_err());
+    let request = codec.mark(b"", Some(&member));
     let expected = [
         r##"{"ConditionExpression":"attribute_not_exists(#qm)","ExpressionAttributeNames":{"#ir":"isReleased","##,
         r##""#ld":"leaseDuration","#on":"ownerName","#qm":"quorumMarker","#rvn":"recordVersionNumber"},"##,
@@ -292,17 +292,17 @@ fn a_marker_is_looked_at_and_written() {
         r##""UpdateExpression":"SET #qm = :qm, #rvn = :rvn, #on = :on, #ld = :ld, #ir = :yes"}"##,
     ];
     assert_eq!(String::from_utf8(request.body).unwrap(), expected.concat());
-    assert_eq!(session.marked(Some(&member), &shows(&marked(&member.text()))), Ok(true));
-    assert_eq!(session.marked(Some(&member), &refuses(Some(&marked("other")))), Ok(false));
-    assert!(session.marked(Some(&member), &shows(&marked("other"))).is_err());
-    assert!(session.marked(Some(&member), &response(200, &json!({}))).is_err());
+    assert_eq!(codec.marked(Some(&member), &shows(&marked(&member.text()))), Ok(true));
+    assert_eq!(codec.marked(Some(&member), &refuses(Some(&marked("other")))), Ok(false));
+    assert!(codec.marked(Some(&member), &shows(&marked("other"))).is_err());
+    assert!(codec.marked(Some(&member), &response(200, &json!({}))).is_err());
 }
 
 #[test]
 fn a_write_that_never_happens_shows_whether_writes_may() {
     let settings = Settings::new("locks").unwrap().key("LockID").unwrap().sort_key("sk", "-").unwrap();
-    let session = Session::new(settings.expires("forgotten").unwrap());
-    let request = session.trial();
+    let codec = Codec::new(settings.expires("forgotten").unwrap());
+    let request = codec.trial();
     assert_eq!(request.target, Target::UpdateItem);
     let body = body(&request);
     assert_eq!(body["Key"], json!({ "LockID": { "S": "leasehold\u{1f}quorum" }, "sk": { "S": "-" } }));
@@ -311,11 +311,11 @@ fn a_write_that_never_happens_shows_whether_writes_may() {
     assert_eq!(body["ExpressionAttributeNames"]["#pk"], "LockID");
     assert_ne!(body["ExpressionAttributeValues"][":other"], body["Key"]["LockID"]);
 
-    assert_eq!(session.tried(&refuses(None)), Ok(()));
-    assert_eq!(session.tried(&refuses(Some(&marked("x")))), Ok(()));
-    assert!(session.tried(&shows(&marked("x"))).is_err_and(|outcome| is_protocol(&outcome)), "it was written");
-    let refused = session.tried(&fails(400, "AccessDeniedException", "no")).unwrap_err();
+    assert_eq!(codec.tried(&refuses(None)), Ok(()));
+    assert_eq!(codec.tried(&refuses(Some(&marked("x")))), Ok(()));
+    assert!(codec.tried(&shows(&marked("x"))).is_err_and(|outcome| is_protocol(&outcome)), "it was written");
+    let refused = codec.tried(&fails(400, "AccessDeniedException", "no")).unwrap_err();
     assert_eq!(denial(refused).0, DenialKind::Permission);
-    let slow = session.tried(&fails(400, "ThrottlingException", "slow")).unwrap_err();
+    let slow = codec.tried(&fails(400, "ThrottlingException", "slow")).unwrap_err();
     assert!(matches!(slow, Outcome::NotApplied(Refusal::Throttled(_))), "{slow:?}");
 }

@@ -3,8 +3,8 @@
 use super::*;
 
 /// The one request that the operation begins with, as it is sent.
-fn written(session: &Session, op: Op) -> String {
-    let exchange = session.begin(&[on(op)], UNIX_MS).unwrap();
+fn written(codec: &Codec, op: Op) -> String {
+    let exchange = codec.begin(&[on(op)], UNIX_MS).unwrap();
     let [request] = exchange.requests() else { panic!("not one request") };
     String::from_utf8(request.body.clone()).unwrap()
 }
@@ -14,7 +14,7 @@ const FREE: &str = "(attribute_not_exists(#pk) OR (#ir = :yes AND attribute_type
 
 #[test]
 fn an_acquire_is_written_so() {
-    let text = written(&session(), acquire());
+    let text = written(&codec(), acquire());
     let expected = [
         r#"{"ConditionExpression":""#,
         FREE,
@@ -57,14 +57,14 @@ fn a_takeover_names_the_version_that_stood_still() {
         (Version::new(b"\0short").unwrap(), "\0short"),
         (Version::new(b"twenty-one-characters").unwrap(), "twenty-one-characters"),
     ] {
-        let body: Json = serde_json::from_str(&written(&session(), takeover(version))).unwrap();
+        let body: Json = serde_json::from_str(&written(&codec(), takeover(version))).unwrap();
         let condition = alloc::format!("{FREE} OR #rvn = :seen) AND (attribute_not_exists(#ft) OR #ft < :floor)");
         assert_eq!(body["ConditionExpression"], condition);
         assert_eq!(body["ExpressionAttributeValues"][":seen"], json!({ "S": seen }));
     }
     // Not even as a takeover, and what no row of a table can show is not looked for.
     for version in [Version::of(&NONCE, Seq::new(1)), Version::new(b"\xff\xfe").unwrap()] {
-        assert_eq!(written(&session(), takeover(version)), written(&session(), acquire()));
+        assert_eq!(written(&codec(), takeover(version)), written(&codec(), acquire()));
     }
 }
 
@@ -72,11 +72,11 @@ fn a_takeover_names_the_version_that_stood_still() {
 fn data_a_sort_key_and_an_expiry_are_added() {
     let settings = Settings::new("arn:aws:dynamodb:eu-west-1:123456789012:table/locks").unwrap();
     let settings = settings.key("LockID").unwrap().sort_key("sk", "-").unwrap().expires("ttl").unwrap();
-    let session = Session::new(settings);
+    let codec = Codec::new(settings);
     let data = Some(Payload::new(b"\xfb\xff").unwrap());
     let floor = Token::ZERO;
     let op = Op::Acquire(Box::new(Acquire { data, floor, ..an_acquire() }));
-    let body: Json = serde_json::from_str(&written(&session, op)).unwrap();
+    let body: Json = serde_json::from_str(&written(&codec, op)).unwrap();
     assert_eq!(body["TableName"], "arn:aws:dynamodb:eu-west-1:123456789012:table/locks");
     assert_eq!(body["Key"], json!({ "LockID": { "S": "invoice/42" }, "sk": { "S": "-" } }));
     assert_eq!(
@@ -89,7 +89,7 @@ fn data_a_sort_key_and_an_expiry_are_added() {
     let names = &body["ExpressionAttributeNames"];
     assert_eq!((&names["#pk"], &names["#ex"]), (&json!("LockID"), &json!("ttl")));
     for op in [renew(), release(), raise(5, None)] {
-        let body: Json = serde_json::from_str(&written(&session, op)).unwrap();
+        let body: Json = serde_json::from_str(&written(&codec, op)).unwrap();
         assert_eq!(body["Key"], json!({ "LockID": { "S": "invoice/42" }, "sk": { "S": "-" } }));
         assert_eq!(body["ExpressionAttributeValues"][":ex"], json!({ "N": "1700604800" }));
     }
@@ -105,7 +105,7 @@ fn a_renewal_is_written_so() {
         r#""ReturnValues":"UPDATED_NEW","ReturnValuesOnConditionCheckFailure":"ALL_OLD","TableName":"locks","#,
         r##""UpdateExpression":"SET #rvn = :rvn, #ld = :ld"}"##,
     ];
-    assert_eq!(written(&session(), renew()), expected.concat());
+    assert_eq!(written(&codec(), renew()), expected.concat());
 }
 
 #[test]
@@ -118,13 +118,13 @@ fn a_release_is_written_so() {
         r#""ReturnValuesOnConditionCheckFailure":"ALL_OLD","TableName":"locks","#,
         r##""UpdateExpression":"SET #ir = :yes, #fa = :fa REMOVE #un"}"##,
     ];
-    assert_eq!(written(&session(), release()), expected.concat());
+    assert_eq!(written(&codec(), release()), expected.concat());
 }
 
 #[test]
 fn a_raise_is_written_so() {
     let loss = LossId([2; 16]);
-    let body: Json = serde_json::from_str(&written(&session(), raise(9, Some(loss)))).unwrap();
+    let body: Json = serde_json::from_str(&written(&codec(), raise(9, Some(loss)))).unwrap();
     let ours = "begins_with(#rvn, :own) AND attribute_not_exists(#ir) AND ";
     assert_eq!(body["ConditionExpression"], alloc::format!("{ours}(attribute_not_exists(#ft) OR #ft < :ft)"));
     assert_eq!(body["UpdateExpression"], "SET #ft = :ft, #qt = :qt");
@@ -137,7 +137,7 @@ fn a_raise_is_written_so() {
     let (_, asked) = told(raise(9, Some(loss)), [Ok(refuses(Some(&counting(super::ours(1), 9)))), lost()]);
     assert_eq!(asked[1]["ConditionExpression"], alloc::format!("{ours}#ft >= :ft"));
     assert_eq!(asked[1]["UpdateExpression"], "SET #qt = :qt");
-    let body: Json = serde_json::from_str(&written(&session(), raise(9, None))).unwrap();
+    let body: Json = serde_json::from_str(&written(&codec(), raise(9, None))).unwrap();
     assert_eq!(body["UpdateExpression"], "SET #ft = :ft");
 }
 
@@ -146,7 +146,7 @@ fn a_read_is_consistent() {
     let exchange = begun(Op::Read);
     assert_eq!(exchange.requests()[0].target.header(), "DynamoDB_20120810.GetItem");
     let expected = r#"{"ConsistentRead":true,"Key":{"key":{"S":"invoice/42"}},"TableName":"locks"}"#;
-    assert_eq!(written(&session(), Op::Read), expected);
+    assert_eq!(written(&codec(), Op::Read), expected);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn every_name_and_value_is_used_and_every_word_is_named() {
     let loss = Some(LossId([2; 16]));
     bodies.push(told(raise(9, loss), [Ok(refuses(Some(&counting(ours(1), 9)))), lost()]).1.remove(1));
     let marker = quorum::marker(Phase::Member);
-    bodies.extend(["", "found"].map(|found| body(&session().mark(found.as_bytes(), Some(&marker)))));
+    bodies.extend(["", "found"].map(|found| body(&codec().mark(found.as_bytes(), Some(&marker)))));
     for body in bodies {
         let text = [&body["ConditionExpression"], &body["UpdateExpression"]].map(|text| text.as_str().unwrap());
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '#' || c == ':';
@@ -176,7 +176,7 @@ fn every_name_and_value_is_used_and_every_word_is_named() {
 #[test]
 fn requests_are_independent_and_one_for_each_operation() {
     let ops = [acquire(), renew(), Op::Read].map(on);
-    let mut exchange = session().begin(&ops, UNIX_MS).unwrap();
+    let mut exchange = codec().begin(&ops, UNIX_MS).unwrap();
     assert_eq!(exchange.requests().len(), 3);
     let free = counting(released(row(RIVAL_RVN)), FLOOR);
     let renewed = json!({ "recordVersionNumber": { "S": alloc::format!("{HEX}:0000000003") } });
@@ -193,12 +193,12 @@ fn requests_are_independent_and_one_for_each_operation() {
 #[test]
 fn too_long_a_record_is_refused_before_anything_is_sent() {
     let longest = Op::Acquire(Box::new(Acquire { record_ttl: Duration::from_secs(48 * 3600), ..an_acquire() }));
-    assert!(written(&session(), longest).contains("\"172800000\""));
+    assert!(written(&codec(), longest).contains("\"172800000\""));
     let record_ttl = Duration::from_secs(48 * 3600 + 1);
     let op = Op::Acquire(Box::new(Acquire { record_ttl, ..an_acquire() }));
-    assert!(session().begin(&[on(op)], UNIX_MS).is_err());
+    assert!(codec().begin(&[on(op)], UNIX_MS).is_err());
     let Op::Renew(renewal) = renew() else { panic!("no renewal") };
-    assert!(session().begin(&[on(Op::Renew(Renew { record_ttl, ..renewal }))], UNIX_MS).is_err());
+    assert!(codec().begin(&[on(Op::Renew(Renew { record_ttl, ..renewal }))], UNIX_MS).is_err());
 }
 
 #[test]

@@ -38,10 +38,10 @@ fn a_lease_is_over_only_where_a_write_has_shown_it() {
 }
 
 #[test]
-fn a_mark_that_others_count_on_is_read_as_it_is() {
+fn a_completion_that_others_count_on_is_read_as_it_is() {
     let mut bucket = Bucket::new(Service::CosmosDb);
     let name = "pool#permits@";
-    let key = bucket.session().key(&Resource::new(name).unwrap()).text;
+    let key = bucket.codec().key(&Resource::new(name).unwrap()).text;
     let write = |bucket: &mut Bucket, of: u8, owner: &str| {
         let token = Token::new(granted(&bucket.with(&mut Memory::default(), name, acquire(of)))).unwrap();
         let owner = Owner::new(owner).unwrap();

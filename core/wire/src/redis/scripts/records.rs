@@ -24,7 +24,7 @@ return {'raised', token, ARGV[5]}
     sha1: "861e1f6047932e8d0149423599e13d279b9e64a0",
 };
 
-/// KEYS: lock, fence, for a run its mark. ARGV: request. A mark comes before the lock.
+/// KEYS: lock, fence, for a run its completion. ARGV: request. A completion comes before the lock.
 pub(in crate::redis) const READ: Script = Script {
     name: "read",
     text: concat!(

@@ -1,4 +1,4 @@
-//! The mark of a revoked lock.
+//! The completion of a revoked lock.
 
 use super::Script;
 

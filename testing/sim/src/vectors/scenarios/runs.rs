@@ -1,4 +1,4 @@
-//! Runs: leases whose success is written down as a mark.
+//! Runs: leases whose success is written down as a completion.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use leasehold_core::{Config, NodeConfig};
 
 use crate::format::Vector;
 use crate::vectors::scenario::Answer::*;
-use crate::vectors::scenario::{Scenario, foreign_holding, mark};
+use crate::vectors::scenario::{Scenario, completion, foreign_holding};
 
 const KEEP: Duration = Duration::from_secs(3_600);
 
@@ -34,7 +34,7 @@ fn three(name: &str, why: &str) -> Scenario {
 pub(super) fn run_finished() -> Vector {
     let mut s = Scenario::new(
         "run_finished",
-        "A run asks for a lease unless a mark says that the work is done. Its finish writes the mark and frees the record at \
+        "A run asks for a lease unless a completion says that the work is done. Its finish writes the completion and frees the record at \
          once. A run that is released leaves none; a lease that is no run cannot be finished.",
     );
     s.acquire(1, "job@monday", run).say(0, Granted(7)).wake_until_sent().say(0, Renewed);
@@ -48,13 +48,13 @@ pub(super) fn run_finished() -> Vector {
 pub(super) fn run_done() -> Vector {
     let mut s = Scenario::of(
         "run_done",
-        "A mark ends the acquisition of a run, whether it is found by an attempt or by a look, and whatever the caller \
+        "A completion ends the acquisition of a run, whether it is found by an attempt or by a look, and whatever the caller \
          would wait. Who waits for the runner is told as soon as it has finished.",
         vec![NodeConfig { poll: Poll::Read, ..NodeConfig::default() }],
     );
     s.acquire(1, "job@monday", once).say(0, Done);
     s.acquire(2, "job@monday", run).say(0, Held(foreign_holding())).notified("job@monday").say(0, Done);
-    s.acquire(3, "job@tuesday", run).say(0, Held(foreign_holding())).wake_until_sent().say(0, SeesDone(mark()));
+    s.acquire(3, "job@tuesday", run).say(0, Held(foreign_holding())).wake_until_sent().say(0, SeesDone(completion()));
     s.acquire(4, "job@friday", once).say(0, Unknown(FaultKind::Reset)).wake_until_sent().say(0, Done);
     s.say(0, Gone);
     s.about(&["AcquiringDone", "WaitingDone"])
@@ -63,8 +63,8 @@ pub(super) fn run_done() -> Vector {
 pub(super) fn run_finish_unanswered() -> Vector {
     let mut s = Scenario::new(
         "run_finish_unanswered",
-        "A finish is sent again until the store has answered for certain. One that meets its own mark has succeeded \
-         before. Once the record has run out by itself the finish ends unconfirmed: the mark may stand, or not.",
+        "A finish is sent again until the store has answered for certain. One that meets its own completion has succeeded \
+         before. Once the record has run out by itself the finish ends unconfirmed: the completion may stand, or not.",
     );
     s.acquire(1, "job@monday", run).say(0, Granted(7)).finish(1).say(0, Unknown(FaultKind::Reset));
     s.wake_until_sent().say(0, Finished);
@@ -82,7 +82,7 @@ pub(super) fn run_lost() -> Vector {
     let mut s = Scenario::new(
         "run_lost",
         "A finish that finds that the record is not ours any more is a loss. One that was repeated ends unconfirmed: the first \
-         may have written a mark that is gone again. A run whose deadline has passed cannot be finished.",
+         may have written a completion that is gone again. A run whose deadline has passed cannot be finished.",
     );
     s.acquire(1, "job@monday", run).say(0, Granted(7)).finish(1).say(0, Gone);
     s.acquire(2, "job@monday", run).say(0, Granted(8)).finish(2).say(0, Held(foreign_holding()));
@@ -99,8 +99,8 @@ pub(super) fn run_lost() -> Vector {
 pub(super) fn quorum_run() -> Vector {
     let mut s = three(
         "quorum_run",
-        "A run is finished once a majority has confirmed the mark; one that a minority confirmed is finished, unconfirmed; \
-         one that none confirmed is lost. A mark at one node is enough to end an acquisition: what others have granted is \
+        "A run is finished once a majority has confirmed the completion; one that a minority confirmed is finished, unconfirmed; \
+         one that none confirmed is lost. A completion at one node is enough to end an acquisition: what others have granted is \
          released.",
     );
     s.acquire(1, "job@monday", run).say(0, Granted(7)).say(1, Granted(7)).say(2, Granted(7));
@@ -117,8 +117,8 @@ pub(super) fn quorum_run() -> Vector {
 pub(super) fn quorum_run_in_doubt() -> Vector {
     let mut s = three(
         "quorum_run_in_doubt",
-        "The vote of a node that may have lost marks is worth nothing to a run, whatever is known of its counters; the others \
-         must be a majority. The operator may give his word that no mark was lost.",
+        "The vote of a node that may have lost completions is worth nothing to a run, whatever is known of its counters; the others \
+         must be a majority. The operator may give his word that no completion was lost.",
     );
     s.acquire(1, "job@monday", once).say(0, InDoubt(7, 0xd0)).say(1, Granted(7)).say(2, Granted(7));
     s.finish(1).say(1, Finished).say(2, Finished).say(0, Finished);

@@ -150,7 +150,7 @@ impl Dice {
                     session: None,
                     member,
                     unless_done: self.draws.one_in(3),
-                    in_line: false,
+                    in_queue: false,
                 }))
             }
             9..=12 => {

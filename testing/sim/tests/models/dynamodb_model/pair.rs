@@ -163,7 +163,7 @@ impl Pair {
         let undone = self.model.undone(resource).map(|(nonce, seq)| Version::of(&nonce, seq));
         let undone = undone.map(|version| json!({ "S": java::version_text(&version) }));
         assert_eq!(attribute("undoneVersion"), undone, "{resource}");
-        if let Some(name) = self.wire.session.settings().expires_name() {
+        if let Some(name) = self.wire.codec.settings().expires_name() {
             let kept = self.model.kept_until(resource).map(|seconds| json!({ "N": seconds.to_string() }));
             assert_eq!(attribute(name), kept, "{resource}");
         }

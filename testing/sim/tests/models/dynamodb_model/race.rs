@@ -39,9 +39,9 @@ fn racing_writers_get_growing_tokens() {
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
             let (server, resource, tokens, start) = (&server, &resource, &tokens, &start);
-            let session = first.session.clone();
+            let codec = first.codec.clone();
             scope.spawn(move || {
-                let wire = Wire::of(server, session);
+                let wire = Wire::of(server, codec);
                 start.wait();
                 for grant in 0..GRANTS {
                     let mut nonce = [writer; 16];

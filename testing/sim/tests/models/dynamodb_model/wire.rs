@@ -1,5 +1,5 @@
 //! A table of its own in DynamoDB Local, used as by a real host: the session, its requests, and the meaning of their
-//! answers. Changes of a row by other clients and by hand bypass the session.
+//! answers. Changes of a row by other clients and by hand bypass the codec.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use leasehold_servers::http::Connection;
 use leasehold_wire::dynamodb::table::{self, Billing};
-use leasehold_wire::dynamodb::{Exchange, Request, Session, Settings};
+use leasehold_wire::dynamodb::{Codec, Exchange, Request, Settings};
 use leasehold_wire::{Exchange as _, HttpResponse, Progress};
 use serde_json::{Map, Value as Json, json};
 
@@ -21,7 +21,7 @@ pub(crate) const SENT_UNIX_MS: u64 = 1_700_000_000_123;
 const MARKER_ROW: &str = "leasehold\u{1f}quorum";
 
 pub(crate) struct Wire {
-    pub(crate) session: Session,
+    pub(crate) codec: Codec,
     connection: RefCell<Connection>,
 }
 
@@ -60,18 +60,18 @@ impl Wire {
             1 => settings.key("lock name").unwrap().sort_key("sk", "-").unwrap(),
             _ => settings.expires("ttl").unwrap(),
         };
-        let wire = Self::of(server, Session::new(settings));
+        let wire = Self::of(server, Codec::new(settings));
         wire.create();
         wire
     }
 
     /// Another connection to a table.
-    pub(crate) fn of(server: &Server, session: Session) -> Self {
-        Self { session, connection: RefCell::new(Connection::open(server.address()).unwrap()) }
+    pub(crate) fn of(server: &Server, codec: Codec) -> Self {
+        Self { codec, connection: RefCell::new(Connection::open(server.address()).unwrap()) }
     }
 
     fn settings(&self) -> &Settings {
-        self.session.settings()
+        self.codec.settings()
     }
 
     fn create(&self) {
@@ -120,7 +120,7 @@ impl Wire {
 
     pub(crate) fn begin(&self, resource: &Resource, op: &Op) -> Flight {
         let op = LockOp { lock: LockId::new(1), resource: resource.clone(), op: op.clone() };
-        Flight { exchange: self.session.begin(&[op], SENT_UNIX_MS).unwrap() }
+        Flight { exchange: self.codec.begin(&[op], SENT_UNIX_MS).unwrap() }
     }
 
     /// The next request. `None` where another follows.
@@ -165,8 +165,8 @@ impl Wire {
     /// Marks the table, even where there is a marker.
     pub(crate) fn mark(&self, marker: &Marker) {
         let found = self.marker().map(|marker| marker.text().into_bytes()).unwrap_or_default();
-        let response = self.post(&self.session.mark(&found, Some(marker)));
-        assert_eq!(self.session.marked(Some(marker), &response), Ok(true));
+        let response = self.post(&self.codec.mark(&found, Some(marker)));
+        assert_eq!(self.codec.marked(Some(marker), &response), Ok(true));
     }
 
     pub(crate) fn delete(&self, row: &str) {

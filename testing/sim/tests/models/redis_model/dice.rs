@@ -173,7 +173,7 @@ impl Dice {
             session: None,
             member: None,
             unless_done: self.draws.one_in(3),
-            in_line: false,
+            in_queue: false,
         }))
     }
 

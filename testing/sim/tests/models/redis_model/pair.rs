@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Holder, LockOp, Mark as DoneMark, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Acquire, Applied, Completion as DoneMark, Holder, LockOp, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Resource, Token, Version};
 use leasehold_servers::redis::Server;

@@ -9,7 +9,7 @@ use leasehold_core::op::{LockOp, Outcome};
 use leasehold_servers::redis::Server;
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_wire::Progress;
-use leasehold_wire::redis::{Command, Session, Settings};
+use leasehold_wire::redis::{Codec, Command, Settings};
 use leasehold_wire::resp::{Decoder, Limits, Value, encode};
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ pub(crate) struct Span {
 pub(crate) struct Wire {
     stream: TcpStream,
     decoder: Decoder,
-    session: Session,
+    codec: Codec,
     asked: u64,
     draws: Draws,
 }
@@ -38,9 +38,9 @@ impl Wire {
         let stream = TcpStream::connect(server.address()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
-        let session = Session::new(Settings { retention, ..Settings::default() });
+        let codec = Codec::new(Settings { retention, ..Settings::default() });
         let draws = Stream::new(seed, "pieces of replies").draws();
-        let mut wire = Self { stream, decoder: Decoder::new(Limits::default()), session, asked: 0, draws };
+        let mut wire = Self { stream, decoder: Decoder::new(Limits::default()), codec, asked: 0, draws };
         if seed % 2 == 1 {
             assert!(matches!(wire.call(&[b"HELLO", b"3"]), Value::Map(_)));
         }
@@ -50,7 +50,7 @@ impl Wire {
     /// Operations as one request, in as many rounds as it takes.
     pub(crate) fn ask(&mut self, ops: &[LockOp]) -> (Span, Vec<Outcome>) {
         self.asked += 1;
-        let mut exchange = self.session.begin(RequestId::new(self.asked), ops, PATIENCE, SENT_UNIX_MS).unwrap();
+        let mut exchange = self.codec.begin(RequestId::new(self.asked), ops, PATIENCE, SENT_UNIX_MS).unwrap();
         let mut began = None;
         loop {
             let (span, replies) = self.timed(exchange.commands());

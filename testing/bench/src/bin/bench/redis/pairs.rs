@@ -51,7 +51,7 @@ impl Peer {
     }
 }
 
-/// Those for one client: also a run, from its begin to its mark.
+/// Those for one client: also a run, from its begin to its completion.
 async fn peers_of_one(url: &str) -> Result<Vec<(&'static str, Peer)>> {
     let mut peers = peers(url).await?;
     let from = u64::try_from(leasehold_bench::database::now_ns()).unwrap_or_default();
