@@ -160,14 +160,16 @@ impl Client {
         self.look_at_nodes(quorum, resource).await.map(|(shown, _)| View::new(shown))
     }
 
-    /// The nodes of a quorum that show this completion of finished work or do not answer, and so may have it, with the reason.
+    /// The nodes of a quorum that show this completion of finished work or do not answer, and so may have it, with the reason;
+    /// and true if all nodes have answered.
     pub(crate) async fn may_be_marked<'a>(
         &self,
         quorum: &'a Nodes,
         resource: &str,
         completion: &Completion,
-    ) -> Result<Vec<(&'a str, Error)>, Error> {
+    ) -> Result<(Vec<(&'a str, Error)>, bool), Error> {
         let (shown, mut doubtful) = self.look_at_nodes(quorum, resource).await?;
+        let all_answer = doubtful.is_empty();
         for (node, seen) in shown.iter().enumerate() {
             let done = seen.as_ref().and_then(|seen| seen.done.as_deref());
             if done.is_some_and(|done| done.token.get() == completion.token) {
@@ -175,7 +177,7 @@ impl Client {
                     .push((quorum.name(node), Error::new(ErrorKind::StoreUnavailable, "it has kept the completion")));
             }
         }
-        Ok(doubtful)
+        Ok((doubtful, all_answer))
     }
 
     /// The content of each node, and why others do not answer.

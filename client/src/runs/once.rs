@@ -200,8 +200,8 @@ impl Client {
         let ttl = longest.min(Duration::from_secs(10));
         let request = self.lock(resource.as_str()).ttl(ttl).wait(Duration::from_secs(10)).run(run);
         // A node of a quorum that has missed the record of this run keeps the completion.
-        let mut doubtful = Vec::new();
-        for _ in 0..FORGET_TRIES {
+        let (mut doubtful, mut tries) = (Vec::new(), 0);
+        loop {
             let run = request.clone().acquire().await?;
             run.finish_by(self.caller).await?;
             let mut left = done.clone();
@@ -212,11 +212,16 @@ impl Client {
                     break;
                 }
             }
+            let mut all_answer = true;
             if let Some(quorum) = self.shared.quorum() {
-                doubtful = self.may_be_marked(quorum, resource.as_str(), completion).await?;
+                (doubtful, all_answer) = self.may_be_marked(quorum, resource.as_str(), completion).await?;
             }
             if doubtful.is_empty() && left.is_none_or(|left| left.token != completion.token) {
                 return Ok(done);
+            }
+            tries += 1;
+            if tries >= if all_answer { FORGET_TRIES_OF_SLOW_NODES } else { FORGET_TRIES } {
+                break;
             }
         }
         let message = format!(
@@ -234,6 +239,8 @@ const UNSPOKEN: &str = "say when the work is to be done again: key (never for th
 
 /// Further tries reach a node whose answer was late.
 const FORGET_TRIES: u32 = 3;
+/// A node that answers and still shows the completion is behind its neighbours, and each try gives it time.
+const FORGET_TRIES_OF_SLOW_NODES: u32 = 30;
 /// More than fit into a millisecond.
 const FORGET_LOOKS: u32 = 100;
 
