@@ -333,7 +333,7 @@ def imports(times: int) -> dict[str, float]:
 def sizes() -> dict[str, int]:
     """Bytes of what pip installs, without bytecode."""
     sets = {
-        "leasehold": ["leasehold"],
+        "leasehold": ["leasehold-sdk"],
         "redis": ["redis"],
         "python-redis-lock, with redis": ["python-redis-lock", "redis"],
         "pottery, with redis": ["pottery", "redis", "mmh3", "typing_extensions"],

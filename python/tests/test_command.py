@@ -59,13 +59,13 @@ def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
 
 
 def test_the_package_has_its_version_and_names() -> None:
-    assert metadata.version("leasehold") == leasehold.__version__
-    assert metadata.requires("leasehold") is None
+    assert metadata.version("leasehold-sdk") == leasehold.__version__
+    assert metadata.requires("leasehold-sdk") is None
     modules = {"aio", "cas", "compat", "contrib", "fence", "metrics", "protocol", "testing"}
     assert all(hasattr(leasehold, name) for name in leasehold.__all__), "some are imported on demand"
     names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations"} - modules
     assert names | {"__version__"} == set(leasehold.__all__)
-    files = {str(file) for file in metadata.files("leasehold") or []}
+    files = {str(file) for file in metadata.files("leasehold-sdk") or []}
     assert {"leasehold/py.typed", "leasehold/_native.pyi"} <= files
 
 

@@ -27,7 +27,7 @@ pub const WHOLE: [&str; 2] = ["serve", "top"];
 
 const HAS_LICENSES: &str = "\
 import importlib.metadata
-files = importlib.metadata.files('leasehold')
+files = importlib.metadata.files('leasehold-sdk')
 texts = {file.name for file in files if file.parent.name == 'licenses' and file.read_text()}
 assert texts == {'LICENSE-APACHE', 'LICENSE-MIT'}, texts
 ";

@@ -28,11 +28,11 @@ def put(files, folder):
 
 
 def pypi(files, folder):
-    page = folder / "simple/leasehold"
+    page = folder / "simple/leasehold-sdk"
     put(files, page)
     links = [f'<a href="{quote(file.name)}#sha256={sha256(file)}">{file.name}</a><br>\n' for file in files]
     (page / "index.html").write_text("<!doctype html>\n" + "".join(links))
-    (page.parent / "index.html").write_text('<!doctype html>\n<a href="leasehold/">leasehold</a>\n')
+    (page.parent / "index.html").write_text('<!doctype html>\n<a href="leasehold-sdk/">leasehold-sdk</a>\n')
 
 
 def npm(files, folder, url):

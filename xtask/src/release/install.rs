@@ -38,7 +38,7 @@ pub fn install(steps: &mut Steps, release: &Path) -> Result {
     fs::create_dir_all(&index).map_err(|error| fail("make", &index, &error))?;
     let server = Server::start(&index.join("npm"))?;
     steps.timed("index", || write(release, &server.url))?;
-    steps.timed("pip install leasehold", || with_pip(&index.join("pypi/simple"), &made(&empty.join("pip"))?))?;
+    steps.timed("pip install leasehold-sdk", || with_pip(&index.join("pypi/simple"), &made(&empty.join("pip"))?))?;
     steps.timed("npm install leasehold", || with_npm(&server.url, &made(&empty.join("npm"))?))?;
     drop(server);
     with_cargo(steps, &index.join("cargo"), &made(&empty.join("cargo"))?)?;
@@ -68,7 +68,7 @@ fn with_pip(simple: &Path, empty: &Path) -> Result {
     let mut pip = shell(&install_queues(PYTHON_PAGE)?, empty);
     pip.envs([("PIP_QUIET", "1"), ("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("PIP_NO_CACHE_DIR", "1")]);
     pip.env("PIP_INDEX_URL", format!("file://{}", simple.display()));
-    run::quietly("pip install leasehold", pip)?;
+    run::quietly("pip install leasehold-sdk", pip)?;
     let first = program(PYTHON_PAGE, "python", &empty.join("first.py"))?;
     let mut lock = user(empty.join("venv/bin/python"), empty);
     lock.arg(first);
