@@ -14,11 +14,13 @@ const main = require("../package.json");
 const name = `@leasehold/${platform}`;
 if (!Object.hasOwn(main.optionalDependencies, name)) throw new Error(`the package names no ${name}`);
 const [os, cpu, libc] = platform.split("-");
-const { version, license, engines } = main;
+const { version, repository, homepage, license, engines } = main;
 const written = {
   name,
   version,
   description: `The native code of leasehold for ${platform}`,
+  repository,
+  homepage,
   license,
   engines,
   os: [os],

@@ -32,7 +32,11 @@ const SUMS: &str = "SHA256SUMS";
 /// For this machine's platform.
 const HERE: &str = "this-machine";
 /// Stands in documents until the first release.
-const UNRELEASED: [&str; 2] = ["docs/reliability.md", "core/vectors/released/README.md"];
+const UNRELEASED: [&str; 4] =
+    ["README.md", "docs/installing.md", "docs/reliability.md", "core/vectors/released/README.md"];
+/// Has the project's addresses, which nobody has chosen while they end so.
+const ADDRESSES: &str = "Cargo.toml";
+const UNCHOSEN: &str = ".invalid/";
 
 pub fn release(args: &[String]) -> Result {
     let mut steps = Steps::default();
@@ -167,6 +171,9 @@ fn ready_for(tag: &str) -> Result {
     if !kept_vectors().exists() {
         return Err(Failure::new("its vectors are not kept: run `cargo xtask vectors --release`, and commit them"));
     }
+    if let Some(line) = unchosen(&read(ADDRESSES)?) {
+        return Err(Failure::new(format!("{ADDRESSES} has no address of the project yet: {line}")));
+    }
     if !is_dated(&read("CHANGELOG.md")?) {
         return Err(Failure::new(format!("CHANGELOG.md has no heading `## [{VERSION}] - ` with a date")));
     }
@@ -202,6 +209,11 @@ fn is_dated(changelog: &str) -> bool {
 fn read(path: &str) -> Result<String> {
     let path = run::root().join(path);
     fs::read_to_string(&path).map_err(|error| fail("read", &path, &error))
+}
+
+/// The line with an address that stands for one that is to be chosen.
+fn unchosen(manifest: &str) -> Option<&str> {
+    manifest.lines().find(|line| !line.starts_with('#') && line.contains(UNCHOSEN))
 }
 
 /// The lines of `package.json` with a version of ours that is another one.
@@ -282,6 +294,13 @@ mod tests {
             assert_eq!(is_dated(&format!("# Changelog\n\n## [{VERSION}] - {date}\n")), dated, "{date}");
         }
         assert!(!is_dated("## [0.0.1] - 2026-12-24\n"));
+    }
+
+    #[test]
+    fn an_address_that_nobody_has_chosen_is_named() {
+        let line = "homepage = \"https://docs.invalid/leasehold/\"";
+        assert_eq!(unchosen(&format!("[workspace.package]\n{line}\n")), Some(line));
+        assert_eq!(unchosen("# not https://docs.invalid/\nhomepage = \"https://example.com/\"\n"), None);
     }
 
     #[test]
