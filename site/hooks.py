@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SITE = ROOT / "site"
 INDEX = DOCS / "README.md"
-LANDING = SITE / "landing.md"
+FRONT = ROOT / "README.md"
 PLAYGROUND = "playground/index.md"
 NODE = "reference/node"
 TYPEDOC = Path(os.environ["LEASEHOLD_TYPEDOC"])
@@ -45,13 +45,15 @@ PYTHON_MODULES = {
     "leasehold.compat.redis_py.asyncio": "the same for asyncio",
     "leasehold.protocol": "the protocol without I/O, for other frameworks",
 }
-# The first program of each page, which its tests run.
-QUICKSTARTS = {
-    "Python": ("start-python.md", "python"),
-    "Node": ("start-node.md", "js"),
-    "Rust": ("start-rust.md", "rust"),
-    "Command line": ("start-command.md", "console"),
-}
+# Blocks that show one job in several languages.
+SAMPLE = re.compile(r"(?:^<!-- [^\n]* -->\n)?(^```(python|js|rust|console)\n.*?^```\n)\n", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"python": "Python", "js": "Node", "rust": "Rust", "console": "Command line"}
+SIDE_BY_SIDE = "cookbook.md"
+# Sections of the index that stand below the reference: for those who check what the other pages say.
+ASIDE = "Evidence"
+BUTTONS = """
+[Try it in your browser](playground/){.md-button .md-button--primary} [Start](start-python.md){.md-button} [Which one](choosing.md){.md-button}
+"""
 PLAYGROUND_PAGE = """---
 hide: [toc, navigation]
 ---
@@ -66,7 +68,9 @@ Workers, a store and a network that loses messages: the real protocol, compiled 
 
 def on_config(config: Any) -> Any:
     """The menu is the index of docs/: each heading a tab, each row its pages in their order."""
-    config["nav"] = [*menu(INDEX.read_text()), {"Reference": reference()}]
+    tabs = menu(INDEX.read_text())
+    aside = [tab for tab in tabs if ASIDE in tab]
+    config["nav"] = [*(tab for tab in tabs if ASIDE not in tab), {"Reference": [*reference(), *aside]}]
     return config
 
 
@@ -88,7 +92,7 @@ def reference() -> list[Any]:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    pages = {INDEX} | {Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path}
+    pages = {INDEX, FRONT} | {Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path}
     for path in sorted(outside(pages)):
         add(files, config, site_path(path), path.read_text() if path.suffix == ".md" else path.read_bytes())
     files.remove(next(file for file in files if file.src_uri == "README.md"))
@@ -119,18 +123,26 @@ def node_name(module: str) -> str:
 
 
 def landing_page() -> str:
-    """The index of docs/ below an introduction with the first program of each language."""
-    tabs = [f'=== "{name}"\n\n{textwrap.indent(first_program(*place), "    ")}\n' for name, place in QUICKSTARTS.items()]
-    introduction = LANDING.read_text().replace("<!-- tabs -->", "\n".join(tabs)).replace("](../docs/", "](")
+    """The README, its samples as tabs, above the index of docs/. Links are as from docs/."""
+    def lead(found: re.Match[str]) -> str:
+        opening, link = found.groups()
+        return found[0] if ":" in link else opening + posixpath.relpath(link, "docs")
+
+    front = LINK.sub(lead, FRONT.read_text())
+    introduction, install, rest = front.partition("\n## Install\n")
+    before, use, after = rest.partition("\n## Use\n")
+    samples, _, more = after.partition("\n## ")
+    assert install and use and SAMPLE.search(samples), "the README has other sections now"
+    tabs = in_tabs(samples)
     index = INDEX.read_text()
-    return f"---\nhide: [navigation, toc]\n---\n{introduction}\n{index[index.index('## '):].replace('## ', '### ')}"
+    pages = index[index.index("## "):].replace("## ", "### ")
+    front = f"{introduction}{BUTTONS}{install}{before}{use}{tabs}\n## {more}"
+    return f"---\nhide: [navigation, toc]\n---\n{front}\n## All pages\n\n{pages}"
 
 
-def first_program(page: str, language: str) -> str:
-    _, _, program = (DOCS / page).read_text().partition("\n## The first lock\n")
-    found = re.search(rf"^```{language}\n.*?^```$", program, re.MULTILINE | re.DOTALL)
-    assert found, f"{page} has no first program"
-    return found[0]
+def in_tabs(text: str) -> str:
+    """The blocks of a text as tabs: those that follow each other are side by side."""
+    return SAMPLE.sub(lambda block: f'=== "{LANGUAGES[block[2]]}"\n\n{textwrap.indent(block[1], "    ")}\n', text)
 
 
 def reference_page() -> str:
@@ -194,6 +206,8 @@ def real(page: Path, link: str) -> Path:
 def site_path(path: Path) -> str:
     """The place of a file of the repository in the site."""
     path = Path(os.path.normpath(path))
+    if path == FRONT:
+        return "README.md"
     if path == DOCS / "playground":
         return PLAYGROUND
     if DOCS in path.parents and (path.suffix == ".md" or path.suffix in PICTURES):
@@ -206,6 +220,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     uri = page.file.src_uri
     if uri.startswith(("reference/", "playground/")):
         return markdown
+    if uri == SIDE_BY_SIDE:
+        markdown = in_tabs(markdown)
     own = ROOT / uri.removeprefix("source/") if uri.startswith("source/") else DOCS / uri
 
     def lead(found: re.Match[str]) -> str:

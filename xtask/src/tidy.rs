@@ -5,6 +5,7 @@
 
 mod ci;
 mod ffi;
+mod front;
 mod imports;
 mod index;
 mod map;
@@ -75,6 +76,7 @@ pub fn tidy() -> Result {
     let core = |name: &str| read(&root.join("core").join(name));
     findings.extend(rules::check_core_root(&core("src/lib.rs")?, &core("Cargo.toml")?));
 
+    findings.extend(front::check(|path| read(&root.join(path)))?);
     findings.extend(map::check(&read(&root.join(map::PATH))?, |path| root.join(path).exists()));
     for page in quoted::PATHS {
         findings.extend(quoted::check(page, &read(&root.join(page))?, |path| read(&root.join(path)).ok()));
