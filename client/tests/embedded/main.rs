@@ -8,6 +8,7 @@ mod common;
 mod asynchronous;
 mod callbacks;
 mod clocks;
+mod cookbook;
 mod election;
 #[cfg(feature = "sqlite")]
 mod fence;
