@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn another_description_is_flagged_with_its_line() {
         let sentence = first_sentence("# name\n\n**Locks for\neverybody**: and more **text**\n");
-        let flagged = |text: &str| check_description("a.toml", text, "description = ", &sentence).map(|found| found.line);
+        let flagged =
+            |text: &str| check_description("a.toml", text, "description = ", &sentence).map(|found| found.line);
         assert_eq!(flagged("[package]\ndescription = \"Locks for everybody\"\n"), None);
         assert_eq!(flagged("[package]\ndescription = \"Locks\"\n"), Some(2));
         assert_eq!(flagged("[package]\n"), Some(1));
