@@ -49,6 +49,8 @@ PYTHON_MODULES = {
 SAMPLE = re.compile(r"(?:^<!-- [^\n]* -->\n)?(^```(python|js|rust|console)\n.*?^```\n)\n", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"python": "Python", "js": "Node", "rust": "Rust", "console": "Command line"}
 SIDE_BY_SIDE = "cookbook.md"
+# Its table has many columns.
+WIDE = "stores.md"
 # Sections of the index that stand below the reference: for those who check what the other pages say.
 ASIDE = "Evidence"
 BUTTONS = """
@@ -222,6 +224,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         return markdown
     if uri == SIDE_BY_SIDE:
         markdown = in_tabs(markdown)
+    if uri == WIDE:
+        page.meta["hide"] = ["toc"]
     own = ROOT / uri.removeprefix("source/") if uri.startswith("source/") else DOCS / uri
 
     def lead(found: re.Match[str]) -> str:
@@ -241,6 +245,10 @@ def on_post_build(config: Any) -> None:
     missing = [*unlisted(), *(name for module in PYTHON_MODULES for name in undocumented(module, site))]
     if missing:
         raise PluginError(f"the reference for Python lacks {', '.join(missing)}: write a docstring, or list the module here")
+    # Programs read the pages that llms.txt lists as they were written.
+    for page in DOCS.rglob("*.md"):
+        (site / page.relative_to(DOCS)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(page, site / page.relative_to(DOCS))
     shutil.copytree(os.environ["LEASEHOLD_RUSTDOC"], site / "reference/rust", dirs_exist_ok=True)
     shutil.copy(os.environ["LEASEHOLD_PLAYGROUND"], site / "playground/app.html")
 

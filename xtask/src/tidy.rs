@@ -60,7 +60,7 @@ pub fn tidy() -> Result {
             }
         } else if name.ends_with("Cargo.toml") {
             findings.extend(imports::check_shipped(name, &text, |path| root.join(path).exists()));
-        } else if name.ends_with(".md") {
+        } else if name.ends_with(".md") || name == index::FOR_MODELS {
             findings.extend(index::check_links(name, &text, |path| root.join(path).exists()));
             findings.extend(index::check_headings(name, &text, |path| read(&root.join(path)).ok()));
             if samples::is_page(name) {
@@ -114,7 +114,7 @@ pub fn threats() -> Result<Vec<Named>> {
 /// Tells if rules look into a file of this name.
 fn is_read(name: &str) -> bool {
     const ENDINGS: [&str; 9] = [".rs", ".md", ".py", ".mjs", ".cjs", ".ts", ".mts", ".wit", "Cargo.toml"];
-    name == ci::PATH || ENDINGS.iter().any(|ending| name.ends_with(ending))
+    name == ci::PATH || name == index::FOR_MODELS || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// The files below a folder, relative to it.

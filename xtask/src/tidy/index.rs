@@ -5,6 +5,8 @@ use std::path::Path;
 
 /// Folders whose `README.md` lists their pages.
 pub const PAGES: [&str; 2] = ["docs", "docs/decisions"];
+/// A list of pages for language models, whose links are followed too.
+pub const FOR_MODELS: &str = "docs/llms.txt";
 /// A folder whose `README.md` lists its programs.
 pub const EXAMPLES: &str = "examples";
 
