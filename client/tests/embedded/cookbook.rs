@@ -64,7 +64,7 @@ fn once_for_each_message() -> Tested {
             charge(order, run.token())?;
             run.finish()?;
         }
-        Once::Done(mark) => println!("charged before {mark}"), // acknowledge the message
+        Once::Done(done) => println!("charged before {done}"), // acknowledge the message
         _ => println!("being charged: deliver the message again later"),
     }
     Ok(())
