@@ -29,6 +29,8 @@ TYPEDOC = Path(os.environ["LEASEHOLD_TYPEDOC"])
 
 LINK = re.compile(r"(\]\(|\b(?:src|srcset|href)=\")([^)\s#\":]+)(?=[)#\s\"])")
 PICTURES = {".svg", ".png"}
+# Files of docs/ that the site has as they are.
+COPIED = {".txt"}
 PYTHON_MODULES = {
     "leasehold": "connect, locks, runs, elections, errors",
     "leasehold.aio": "the same for asyncio",
@@ -186,7 +188,8 @@ def outside(pages: set[Path]) -> set[Path]:
         page = queue.pop()
         for target in targets(page):
             is_page = target in pages or target in found
-            if not is_page and target.is_file() and target.suffix not in PICTURES | {".html"}:
+            is_there = DOCS in target.parents and target.suffix in COPIED
+            if not is_page and not is_there and target.is_file() and target.suffix not in PICTURES | {".html"}:
                 found.add(target)
                 if target.suffix == ".md":
                     queue.append(target)
@@ -212,7 +215,7 @@ def site_path(path: Path) -> str:
         return "README.md"
     if path == DOCS / "playground":
         return PLAYGROUND
-    if DOCS in path.parents and (path.suffix == ".md" or path.suffix in PICTURES):
+    if DOCS in path.parents and path.suffix in {".md"} | PICTURES | COPIED:
         return path.relative_to(DOCS).as_posix()
     name = f"source/{path.relative_to(ROOT).as_posix()}"
     return name if path.suffix in {".md"} | PICTURES else f"{name}.txt"
