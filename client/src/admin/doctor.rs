@@ -39,74 +39,50 @@ impl Severity {
     }
 }
 
-impl Finding {
-    pub(crate) fn good(check: &'static str, what: impl Into<String>) -> Self {
-        Self { severity: Severity::Good, node: None, check, what: what.into(), advice: String::new() }
+/// One question about a store, as the table in `checks` declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    name: &'static str,
+    worst: Severity,
+}
+
+impl Check {
+    pub(crate) const fn new(name: &'static str, worst: Severity) -> Self {
+        Self { name, worst }
     }
 
-    pub(crate) fn warning(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, node: None, check, what: what.into(), advice: advice.into() }
+    /// All is as it should be.
+    pub(crate) fn passes(self, what: impl Into<String>) -> Finding {
+        self.found(Severity::Good, what.into(), String::new())
     }
 
-    pub(crate) fn problem(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { severity: Severity::Problem, node: None, check, what: what.into(), advice: advice.into() }
+    /// Less than the worst that this check can find.
+    pub(crate) fn warns(self, what: impl Into<String>, advice: impl Into<String>) -> Finding {
+        self.found(Severity::Warning, what.into(), advice.into())
     }
 
-    pub(crate) fn of_node(self, name: &str) -> Self {
-        Self { node: Some(name.to_owned()), ..self }
+    /// The worst that this check can find: a problem, or a warning where nothing worse is declared.
+    pub(crate) fn fails(self, what: impl Into<String>, advice: impl Into<String>) -> Finding {
+        self.found(self.worst, what.into(), advice.into())
+    }
+
+    const fn found(self, severity: Severity, what: String, advice: String) -> Finding {
+        Finding { severity, node: None, check: self.name, what, advice }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn name(self) -> &'static str {
+        self.name
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn worst(self) -> Severity {
+        self.worst
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    const STORES: [&str; 11] = [
-        "memory.",
-        "sqlite.",
-        "redis.",
-        "http.",
-        "dynamodb.",
-        "etcd.",
-        "objects.",
-        "postgres.",
-        "quorum.",
-        "store.",
-        "host.",
-    ];
-
-    /// Literals that look like the name of a check, in a file that makes findings.
-    fn checks(folder: &Path, found: &mut Vec<String>) {
-        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            if path.is_dir() {
-                checks(&path, found);
-                continue;
-            }
-            let source = std::fs::read_to_string(&path).unwrap();
-            if !source.contains("Finding::") {
-                continue;
-            }
-            let literals = source.split('"').skip(1).step_by(2);
-            found.extend(literals.filter(|text| is_check(text)).map(str::to_owned));
-        }
-    }
-
-    fn is_check(text: &str) -> bool {
-        let name = STORES.iter().find_map(|store| text.strip_prefix(store));
-        name.is_some_and(|name| !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c == b'_'))
-    }
-
-    #[test]
-    fn every_check_is_in_the_guide() {
-        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut found = Vec::new();
-        checks(&package.join("src"), &mut found);
-        assert!(found.len() > 40, "{found:?}");
-        let guide = ["doctor", "redis", "dynamodb", "etcd", "objects", "postgres"]
-            .map(|page| std::fs::read_to_string(package.join(format!("../docs/{page}.md"))).unwrap())
-            .concat();
-        found.retain(|check| !guide.contains(&format!("`{check}`")));
-        assert!(found.is_empty(), "docs/doctor.md and the pages of stores do not tell of {found:?}");
+impl Finding {
+    pub(crate) fn of_node(self, name: &str) -> Self {
+        Self { node: Some(name.to_owned()), ..self }
     }
 }

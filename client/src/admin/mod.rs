@@ -1,5 +1,6 @@
 //! Looking at locks that others hold, and the work of operators.
 
+pub(crate) mod checks;
 pub(crate) mod doctor;
 pub(crate) mod inspect;
 pub(crate) mod list;

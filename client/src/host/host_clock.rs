@@ -4,9 +4,9 @@ use std::path::Path;
 
 use leasehold_core::config::Drift;
 
+use crate::admin::checks::host as check;
 use crate::admin::doctor::Finding;
 
-const CHECK: &str = "host.clock_rate";
 /// The files of chrony's settings, by distribution.
 const CHRONY: [(&str, &str); 2] =
     [("/etc/chrony/chrony.conf", "/etc/chrony/conf.d"), ("/etc/chrony.conf", "/etc/chrony.d")];
@@ -23,25 +23,25 @@ fn judge(drift_ppm: u32, kernel: Option<f64>, slew: Option<(&str, f64)>) -> Find
     let bound = f64::from(drift_ppm);
     let lower = "maxslewrate 5000";
     match (kernel, slew) {
-        (Some(ppm), _) if ppm.abs() > bound => Finding::problem(
-            CHECK,
-            format!(
-                "the kernel runs this machine's clock at {ppm:+.0} ppm, and leases count on at most {drift_ppm} ppm: two \
-                 holders may believe in one lease"
+        (Some(ppm), _) if ppm.abs() > bound => check::CLOCK_RATE.fails(format!(
+                "the kernel runs this machine's clock at {ppm:+.0} ppm, and leases count on at most {drift_ppm} ppm: \
+                 two holders may believe in one lease"
             ),
             format!(
-                "let the time daemon move the clock more slowly (chrony: {lower}), or give all clients a larger drift_ppm"
+                "let the time daemon move the clock more slowly (chrony: {lower}), or give all clients a larger \
+                 drift_ppm"
             ),
         ),
-        (_, Some((file, ppm))) if ppm > bound => Finding::warning(
-            CHECK,
-            format!(
-                "chrony may move this machine's clock by {ppm:.0} ppm ({file}), and leases count on at most {drift_ppm} ppm"
+        (_, Some((file, ppm))) if ppm > bound => check::CLOCK_RATE.warns(format!(
+                "chrony may move this machine's clock by {ppm:.0} ppm ({file}), and leases count on at most {drift_ppm} \
+                 ppm"
             ),
             format!("write `{lower}` into {file}, on the machines of the stores too; see docs/reliability.md"),
         ),
-        (Some(ppm), _) => Finding::good(CHECK, format!("{ppm:+.0} ppm now, within {drift_ppm} ppm")),
-        (None, _) => Finding::good(CHECK, "the kernel does not tell, and no time daemon is known to move it too fast"),
+        (Some(ppm), _) => check::CLOCK_RATE.passes(format!("{ppm:+.0} ppm now, within {drift_ppm} ppm")),
+        (None, _) => {
+            check::CLOCK_RATE.passes("the kernel does not tell, and no time daemon is known to move it too fast")
+        }
     }
 }
 

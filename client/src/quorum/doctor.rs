@@ -10,6 +10,7 @@ use super::check::even;
 use super::identity::{KnownServers, register};
 use super::nodes::{Named, Nodes};
 use super::status::{NodeStatus, Standing};
+use crate::admin::checks::quorum as check;
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
@@ -50,11 +51,7 @@ impl Nodes {
             findings.extend(of_node.map(|finding| finding.of_node(name)));
         }
         findings.extend(even(self.names.len()).map(|what| {
-            Finding::warning(
-                "quorum.size",
-                what,
-                "add or take away a node: stop all clients, then mark the nodes again",
-            )
+            check::SIZE.fails(what, "add or take away a node: stop all clients, then mark the nodes again")
         }));
         findings.push(self.votes(&statuses));
         findings.extend(self.runs(&statuses, &examined));
@@ -66,37 +63,35 @@ impl Nodes {
     }
 
     fn votes(&self, statuses: &[NodeStatus]) -> Finding {
-        const CHECK: &str = "quorum.votes";
         let count = |which: fn(Standing) -> bool| statuses.iter().filter(|status| which(status.standing)).count();
         let (all, answer, vote, q) =
             (statuses.len(), count(Standing::answers), count(Standing::votes), self.majority());
         let what = format!("{answer} of {all} nodes answer, {vote} vote, {q} are needed");
         let wait = format!("{:.1} s", self.abstention().as_secs_f64());
         if vote == all {
-            Finding::good(CHECK, what)
+            check::VOTES.passes(what)
         } else if vote >= q {
             let advice = format!(
                 "see to the nodes named here: {} more may fail; those that abstain come back {wait} after a client that \
                  wants a lock, such as `leasehold quorum join`, has noticed and stays",
                 vote - q
             );
-            Finding::warning(CHECK, what, advice)
+            check::VOTES.warns(what, advice)
         } else if answer >= q {
             let advice = format!(
                 "no lock can be had until enough nodes vote: that is {wait} after a client that wants one has noticed, \
                  at most, if it stays for so long, as `leasehold quorum join` does; new nodes are marked at once with \
                  `leasehold quorum init`"
             );
-            Finding::problem(CHECK, what, advice)
+            check::VOTES.fails(what, advice)
         } else {
-            Finding::problem(CHECK, what, "no lock can be had: bring the nodes back that do not answer")
+            check::VOTES.fails(what, "no lock can be had: bring the nodes back that do not answer")
         }
     }
 
     /// Nodes that may have lost marks of finished work do not count for runs, though they vote on locks. `None` while too few
     /// vote on those.
     fn runs(&self, statuses: &[NodeStatus], examined: &[Examined]) -> Option<Finding> {
-        const CHECK: &str = "quorum.runs";
         let now = clock::unix_ms();
         let doubt_ms = |(status, one): (&NodeStatus, &Examined)| {
             let phase = one.found.as_ref().ok()?.marker.as_ref()?.phase;
@@ -112,9 +107,8 @@ impl Nodes {
         let count = doubts.iter().filter(|left| **left == 0).count();
         let what = format!("{count} of {} nodes count for runs, {} are needed", statuses.len(), self.majority());
         Some(match *doubts.get(self.majority().checked_sub(1)?)? {
-            0 => Finding::good(CHECK, what),
-            left => Finding::warning(
-                CHECK,
+            0 => check::RUNS.passes(what),
+            left => check::RUNS.fails(
                 format!(
                     "{what}: the others may have lost marks of finished work, so runs fail for another {:.1} days",
                     Duration::from_millis(left).as_secs_f64() / 86_400.0
@@ -126,7 +120,6 @@ impl Nodes {
     }
 
     fn independence(&self, examined: &[Examined]) -> Vec<Finding> {
-        const CHECK: &str = "quorum.independence";
         let known = KnownServers::default();
         let mut findings = Vec::new();
         for (Named { name, .. }, one) in self.iter().zip(examined) {
@@ -134,7 +127,7 @@ impl Nodes {
                 && let Err(other) = register(&known, name, found)
             {
                 let what = format!("{other} and {name} are the same server: its failure takes two votes at once");
-                findings.push(Finding::problem(CHECK, what, "name each server once"));
+                findings.push(check::INDEPENDENCE.fails(what, "name each server once"));
             }
         }
         let mut hosts: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -145,23 +138,20 @@ impl Nodes {
         }
         for (host, names) in hosts.iter().filter(|(_, names)| names.len() > 1) {
             let what = format!("{} are all on {host}: when it fails, their votes are gone together", names.join(", "));
-            findings.push(Finding::warning(CHECK, what, "keep each node on a machine of its own"));
+            findings.push(check::INDEPENDENCE.warns(what, "keep each node on a machine of its own"));
         }
         if findings.is_empty() {
-            findings.push(Finding::good(CHECK, "no two nodes are seen to share a server or a machine"));
+            findings.push(check::INDEPENDENCE.passes("no two nodes are seen to share a server or a machine"));
         }
         findings
     }
 
     fn durability(&self, examined: &[Examined]) -> Vec<Finding> {
-        const CHECK: &str = "quorum.durability";
         self.iter()
             .zip(examined)
             .filter(|(node, _)| node.place.config().durability == Durability::NotDeclared)
             .map(|(Named { name, .. }, one)| match &one.found {
-                Ok(Found { run: None, run_refused, .. }) => Finding::warning(
-                    CHECK,
-                    format!(
+                Ok(Found { run: None, run_refused, .. }) => check::DURABILITY.fails(format!(
                         "not declared durable, and it does not tell whether it was restarted{}: if it is restarted with \
                          old data, it votes on leases that it has forgotten",
                         run_refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
@@ -169,9 +159,7 @@ impl Nodes {
                     "let the user run INFO (+info), or make the server durable and say durable=yes",
                 )
                 .of_node(name),
-                Ok(_) | Err(_) => Finding::good(
-                    CHECK,
-                    format!(
+                Ok(_) | Err(_) => check::DURABILITY.passes(format!(
                         "not declared durable, so that after each restart it does not vote for {:.1} s",
                         self.abstention().as_secs_f64()
                     ),
@@ -182,20 +170,18 @@ impl Nodes {
     }
 
     fn clocks(&self, examined: &[Examined]) -> Vec<Finding> {
-        const CHECK: &str = "quorum.clock";
         let offsets = self.names.iter().zip(examined).filter_map(|(name, one)| Some((name, one.offset?)));
         offsets
             .map(|(name, (offset, doubt))| {
                 let seconds = offset as f64 / 1e3;
                 let finding = if offset.unsigned_abs() > LARGE_OFFSET_MS.saturating_add(doubt) {
-                    Finding::warning(
-                        CHECK,
+                    check::CLOCK.fails(
                         format!("its clock is {seconds:+.1} s off this machine's"),
-                        "keep all clocks with NTP: leases do not depend on them, but a token that is forgotten is outbid \
-                         only by clocks that agree",
+                        "keep all clocks with NTP: leases do not depend on them, but a token that is forgotten is \
+                         outbid only by clocks that agree",
                     )
                 } else {
-                    Finding::good(CHECK, format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
+                    check::CLOCK.passes(format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
                 };
                 finding.of_node(name)
             })
@@ -217,17 +203,16 @@ pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<Found, Error> {
 
 /// A finding about a node that is not simply a member.
 fn membership(status: &NodeStatus) -> Option<Finding> {
-    const CHECK: &str = "quorum.node";
     let what = status.meaning.clone();
     let finding = match status.standing {
         // The node's own findings say it.
         Standing::Member | Standing::Unreachable => None,
-        Standing::Rejoined => Some(Finding::good(CHECK, what)),
+        Standing::Rejoined => Some(check::NODE.passes(what)),
         Standing::Joining | Standing::Restarted | Standing::Unmarked => {
-            Some(Finding::warning(CHECK, what, "find out why it lost its memory, unless it is new"))
+            Some(check::NODE.warns(what, "find out why it lost its memory, unless it is new"))
         }
         Standing::Stranger | Standing::Unreadable | Standing::Refused => {
-            Some(Finding::problem(CHECK, what, "do what is said there; it does not vote until then"))
+            Some(check::NODE.fails(what, "do what is said there; it does not vote until then"))
         }
     };
     finding.map(|finding| finding.of_node(&status.name))

@@ -3,6 +3,7 @@
 use leasehold_core::member::Durability;
 
 use super::info::{Fields, printable};
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 
 /// The answers of the server. An `Err` has the server's words of refusal.
@@ -34,24 +35,21 @@ impl ServerSettings {
     }
 
     fn eviction(&self) -> Finding {
-        const CHECK: &str = "redis.eviction";
         let Ok(info) = &self.info else {
-            return Finding::warning(
-                CHECK,
+            return check::EVICTION.warns(
                 format!("cannot be seen: {}", self.unseen()),
                 "check that maxmemory is 0 or maxmemory-policy is noeviction; with +info this user can see it",
             );
         };
         let policy = info.get("maxmemory_policy").map(printable);
         match (info.number("maxmemory"), policy.as_deref()) {
-            (Some(0), _) => Finding::good(CHECK, "nothing is evicted: maxmemory is 0"),
-            (Some(bytes), Some("noeviction")) => Finding::good(
-                CHECK,
-                format!("nothing is evicted: past {} KiB writes are refused (noeviction)", bytes.div_ceil(1024)),
-            ),
+            (Some(0), _) => check::EVICTION.passes("nothing is evicted: maxmemory is 0"),
+            (Some(bytes), Some("noeviction")) => check::EVICTION.passes(format!(
+                "nothing is evicted: past {} KiB writes are refused (noeviction)",
+                bytes.div_ceil(1024)
+            )),
             (Some(bytes), Some(policy)) if policy.starts_with("allkeys-") || policy.starts_with("volatile-") => {
-                Finding::problem(
-                    CHECK,
+                check::EVICTION.fails(
                     format!(
                         "past {} KiB the policy {policy} may evict locks, because they expire, and then two clients \
                          may hold one",
@@ -60,13 +58,11 @@ impl ServerSettings {
                     "set maxmemory-policy noeviction, or use a separate server for locks",
                 )
             }
-            (_, Some(policy)) => Finding::warning(
-                CHECK,
+            (_, Some(policy)) => check::EVICTION.warns(
                 format!("the policy is {policy}, and its effect on locks is unknown"),
                 "check that the server never removes keys before they expire",
             ),
-            (_, None) => Finding::warning(
-                CHECK,
+            (_, None) => check::EVICTION.warns(
                 "cannot be seen: INFO shows no maxmemory_policy",
                 "check that the server never removes keys before they expire",
             ),
@@ -74,21 +70,18 @@ impl ServerSettings {
     }
 
     fn persistence(&self) -> Finding {
-        const CHECK: &str = "redis.persistence";
         const WAIT: &str = "after a crash leave the server down for the longest ttl before it starts again";
         let tokens = "tokens keep growing, because they start at the server's clock, unless that was ahead";
         match self.field("aof_enabled") {
             Some("0") => match self.save() {
-                Some("") => Finding::warning(
-                    CHECK,
+                Some("") => check::PERSISTENCE.fails(
                     format!(
                         "nothing is written to disk: a restart forgets all locks, and those held can be granted again \
                          while their holders still work; {tokens}"
                     ),
                     format!("set appendonly yes and appendfsync always, or {WAIT}"),
                 ),
-                Some(save) => Finding::warning(
-                    CHECK,
+                Some(save) => check::PERSISTENCE.fails(
                     format!(
                         "snapshots only (save {}): a restart forgets the locks since the last one, and those can be \
                          granted again while their holders still work; {tokens}",
@@ -96,8 +89,7 @@ impl ServerSettings {
                     ),
                     format!("set appendonly yes and appendfsync always, or {WAIT}"),
                 ),
-                None => Finding::warning(
-                    CHECK,
+                None => check::PERSISTENCE.fails(
                     format!(
                         "no append-only file; snapshots cannot be seen: {}. A restart forgets some locks or all, and \
                          those can be granted again while their holders still work; {tokens}",
@@ -108,18 +100,16 @@ impl ServerSettings {
             },
             Some(_) => match self.appendfsync.as_deref() {
                 Ok("always") => {
-                    Finding::good(CHECK, "every write reaches the disk before it is answered (appendfsync always)")
+                    check::PERSISTENCE.passes("every write reaches the disk before it is answered (appendfsync always)")
                 }
-                Ok("everysec") => Finding::warning(
-                    CHECK,
+                Ok("everysec") => check::PERSISTENCE.fails(
                     format!(
                         "appendfsync everysec: when the server is killed or loses power, locks of up to the last two \
                          seconds are lost, and can be granted again while their holders still work; {tokens}"
                     ),
                     format!("set appendfsync always, or {WAIT}"),
                 ),
-                Ok(other) => Finding::warning(
-                    CHECK,
+                Ok(other) => check::PERSISTENCE.fails(
                     format!(
                         "appendfsync {}: after a power cut locks of the last half minute or more are lost, and can be \
                          granted again while their holders still work; {tokens}",
@@ -127,14 +117,12 @@ impl ServerSettings {
                     ),
                     format!("set appendfsync always, or {WAIT}"),
                 ),
-                Err(why) => Finding::warning(
-                    CHECK,
+                Err(why) => check::PERSISTENCE.fails(
                     format!("there is an append-only file, but appendfsync cannot be seen: {why}"),
                     format!("check that appendfsync is always, or {WAIT}"),
                 ),
             },
-            None => Finding::warning(
-                CHECK,
+            None => check::PERSISTENCE.fails(
                 format!("cannot be seen: {}", self.unseen()),
                 format!("check that appendonly is yes and appendfsync is always, or {WAIT}"),
             ),
@@ -143,7 +131,6 @@ impl ServerSettings {
 
     /// Checks the url's claim of durability against the server.
     pub(super) fn durable(&self, durability: Durability) -> Option<Finding> {
-        const CHECK: &str = "redis.durable";
         const ADVICE: &str = "set appendonly yes and appendfsync always, or remove durable=yes from the url";
         if durability == Durability::NotDeclared {
             return None;
@@ -151,11 +138,10 @@ impl ServerSettings {
         let wrong = |what: &str| {
             let harm = "after a restart this node of a quorum would vote as if it had forgotten nothing, and two could \
                         hold one lock";
-            Some(Finding::problem(CHECK, format!("the url says durable=yes, but {what}: {harm}"), ADVICE))
+            Some(check::DURABLE.fails(format!("the url says durable=yes, but {what}: {harm}"), ADVICE))
         };
         if let Some(connected) = self.replicas().filter(|connected| *connected > 0) {
-            return Some(Finding::problem(
-                CHECK,
+            return Some(check::DURABLE.fails(
                 format!(
                     "the url says durable=yes, but {connected} replicas are connected: one that is promoted votes at \
                      once, without the last locks of its master, and two could hold one lock"
@@ -166,11 +152,11 @@ impl ServerSettings {
         match (self.field("aof_enabled"), self.appendfsync.as_deref()) {
             (Some("0"), _) => wrong("nothing is written to disk before it is answered"),
             (Some(_), Ok("always")) => {
-                Some(Finding::good(CHECK, "as the url says: no restart loses what was answered"))
+                Some(check::DURABLE.passes("as the url says: no restart loses what was answered"))
             }
             (Some(_), Ok(other)) => wrong(&format!("appendfsync is {}", printable(other))),
-            (Some(_), Err(why)) => Some(Finding::warning(CHECK, format!("cannot be seen: {why}"), ADVICE)),
-            (None, _) => Some(Finding::warning(CHECK, format!("cannot be seen: {}", self.unseen()), ADVICE)),
+            (Some(_), Err(why)) => Some(check::DURABLE.warns(format!("cannot be seen: {why}"), ADVICE)),
+            (None, _) => Some(check::DURABLE.warns(format!("cannot be seen: {}", self.unseen()), ADVICE)),
         }
     }
 

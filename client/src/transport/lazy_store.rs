@@ -14,6 +14,7 @@ use leasehold_wire::listing::Page;
 
 use super::pauses::Pauses;
 use super::{Answer, Answering, Done, Found, Network, Pool, Transport, UnderLock, Watcher};
+use crate::admin::checks::store as check;
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -215,11 +216,10 @@ impl Transport for LazyStore {
 }
 
 fn not_open(error: Error) -> Vec<Finding> {
-    vec![Finding::problem(
-        "store.open",
-        error.to_string(),
-        "check that the node runs and answers; the client connects as soon as it does",
-    )]
+    vec![
+        check::OPEN
+            .fails(error.to_string(), "check that the node runs and answers; the client connects as soon as it does"),
+    ]
 }
 
 impl Network for LazyStore {

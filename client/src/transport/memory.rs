@@ -17,6 +17,7 @@ use leasehold_wire::listing::{PAGE, Page};
 use super::items::{Asking, ItemStore, Store};
 use super::wakeups::Wakeups;
 use super::{Answer, Found, Pool, Queue, Transport, UnderLock, Watcher};
+use crate::admin::checks::memory as check;
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -307,8 +308,7 @@ impl Transport for Opened {
     }
 
     fn diagnose(&self) -> Vec<Finding> {
-        vec![Finding::warning(
-            "memory.scope",
+        vec![check::SCOPE.fails(
             "this store exists in one process only: other processes do not see its locks, and its tokens end with it",
             "to lock against other processes, use a file: sqlite:PATH",
         )]

@@ -58,6 +58,8 @@ mod wakeups;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
 #[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "stores that sign requests need more of it"))]
 mod web;
+#[cfg(any(feature = "http", feature = "etcd", feature = "objects"))]
+mod web_checks;
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
 #[cfg_attr(not(feature = "dynamodb"), allow(dead_code, reason = "stores that sign requests need more of it"))]
 mod web_link;

@@ -84,7 +84,7 @@ fn tables_of_an_earlier_version_serve_waiters_in_any_order_and_can_be_brought_up
         lease.release().unwrap();
         waits.join().unwrap();
     });
-    let queue = |client: &Client| client.doctor().unwrap().into_iter().find(|it| it.check == "postgres.line").unwrap();
+    let queue = |client: &Client| client.doctor().unwrap().into_iter().find(|it| it.check == "postgres.queue").unwrap();
     let found = queue(&old);
     assert!(found.severity == Severity::Warning && found.advice.contains("store create"), "{found:?}");
     // Half of it is not enough.
@@ -132,7 +132,7 @@ fn a_user_without_rights_to_the_waiters_waits_without_a_place() {
         waits.join().unwrap();
     });
     let findings = mine.doctor().unwrap();
-    assert!(findings.iter().any(|it| it.check == "postgres.line" && it.severity == Severity::Warning), "{findings:?}");
+    assert!(findings.iter().any(|it| it.check == "postgres.queue" && it.severity == Severity::Warning), "{findings:?}");
 }
 
 /// Waits for the lock until the process ends.

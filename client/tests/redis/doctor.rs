@@ -71,7 +71,7 @@ fn a_good_server_is_good_and_stays_as_it_was() {
     expect(&findings, "redis.rights", Severity::Good, "all permissions that locks need");
     expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released, and a run was begun and finished");
     expect(&findings, "redis.wakeups", Severity::Good, "are notified");
-    expect(&findings, "redis.line", Severity::Good, "in their order");
+    expect(&findings, "redis.queue", Severity::Good, "in their order");
     expect(&findings, "redis.items", Severity::Good, "can be kept");
     let version = server.info("redis_version").unwrap();
     expect(&findings, "redis.version", Severity::Good, &format!("Redis {version}"));
@@ -96,12 +96,12 @@ fn without_a_count_of_listeners_patterns_are_named() {
     let server = Server::start();
     let more = ["+acl|whoami", "+acl|getuser", "+pubsub|numpat"];
     set_sample(&server, Some("+pubsub|numsub"), &more);
-    expect(&doctor(&sample_url(&server)), "redis.line", Severity::Warning, "NUMPAT says 0");
+    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Warning, "NUMPAT says 0");
     let mut tool = server.connect();
     assert!(!tool.command(&[&b"PSUBSCRIBE"[..], b"*"]).unwrap().is_error());
-    expect(&doctor(&sample_url(&server)), "redis.line", Severity::Warning, "NUMPAT says 1");
+    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Warning, "NUMPAT says 1");
     set_sample(&server, None, &more);
-    expect(&doctor(&sample_url(&server)), "redis.line", Severity::Good, "in their order");
+    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Good, "in their order");
 }
 
 #[test]
@@ -296,14 +296,14 @@ fn each_right_that_is_missing_is_named_by_the_doctor() {
     let more = ["+acl|whoami", "+acl|getuser"];
     set_sample(&server, None, &more);
     let whole = doctor(&sample_url(&server));
-    for check in ["redis.rights", "redis.trial", "redis.wakeups", "redis.line"] {
+    for check in ["redis.rights", "redis.trial", "redis.wakeups", "redis.queue"] {
         assert_eq!(find(&whole, check).severity, Severity::Good, "{whole:#?}");
     }
     for right in rights() {
         set_sample(&server, Some(right), &more);
         let findings = doctor(&sample_url(&server));
         let names = |finding: &Finding| {
-            let of_rights = ["redis.rights", "redis.wakeups", "redis.line"].contains(&finding.check);
+            let of_rights = ["redis.rights", "redis.wakeups", "redis.queue"].contains(&finding.check);
             of_rights
                 && finding.severity > Severity::Good
                 && finding.advice.split([' ', ',', ':']).any(|word| word == right)

@@ -14,7 +14,8 @@ use leasehold_wire::dynamodb::table::{self, Writers};
 
 use super::credentials::Keys;
 use super::{Dynamodb, ahead};
-use crate::admin::doctor::Finding;
+use crate::admin::checks::dynamodb as check;
+use crate::admin::doctor::{Check, Finding};
 use crate::aws::region;
 use crate::host::clock;
 use crate::transport::readiness::NoServer;
@@ -34,7 +35,7 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
     match store.keys() {
         Ok(of) => findings.push(keys(&of, clock::unix_ms())),
         Err(why) => {
-            findings.push(unusable("dynamodb.keys", &why));
+            findings.push(unusable(check::KEYS, &why));
             return findings;
         }
     }
@@ -47,14 +48,13 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
             arn = description.arn;
         }
         Err(NoServer::Refused(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => {
-            findings.push(Finding::warning(
-                "dynamodb.table",
+            findings.push(check::TABLE.warns(
                 "this identity may not describe the table, so its keys, replicas and billing are unknown",
                 "allow dynamodb:DescribeTable on it",
             ));
         }
         Err(why) => {
-            findings.push(unusable("dynamodb.table", &why));
+            findings.push(unusable(check::TABLE, &why));
             if is_away(&why) {
                 return findings;
             }
@@ -108,8 +108,7 @@ impl<'a> Asking<'a> {
 
     fn throttling(&self) -> Option<Finding> {
         let (count, words) = self.throttled.as_ref()?;
-        Some(Finding::warning(
-            "dynamodb.throttling",
+        Some(check::THROTTLING.fails(
             format!("{count} of the {} requests of this check were throttled: {words}", self.asked),
             "bill the table by request, or give it more units; a lock whose renewals are refused for its whole ttl is \
              lost",
@@ -117,15 +116,13 @@ impl<'a> Asking<'a> {
     }
 
     fn clock(&self) -> Finding {
-        const CHECK: &str = "dynamodb.clock";
         let Some((offset, doubt)) = self.ahead else {
-            return Finding::good(CHECK, "the server does not report its time");
+            return check::CLOCK.passes("the server does not report its time");
         };
         let seconds = offset as f64 / 1e3;
         let off = offset.unsigned_abs();
         if off > SIGNED_WITHIN_MS.saturating_add(doubt) {
-            Finding::problem(
-                CHECK,
+            check::CLOCK.fails(
                 format!(
                     "the server's clock is {seconds:+.0} s off this machine's: AWS refuses signatures by a clock that \
                      is more than 5 minutes off"
@@ -134,35 +131,31 @@ impl<'a> Asking<'a> {
                  refusal, roles and SSO sessions are not",
             )
         } else if off > LARGE_OFFSET_MS.saturating_add(doubt) {
-            Finding::warning(
-                CHECK,
+            check::CLOCK.warns(
                 format!("the server's clock is {seconds:+.0} s off this machine's"),
                 "keep this machine's clock with NTP: leases do not depend on it, but beyond 5 minutes signatures are \
                  refused, and only clocks that agree can exceed a forgotten token",
             )
         } else {
-            Finding::good(CHECK, format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
+            check::CLOCK.passes(format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
         }
     }
 }
 
 fn way(url: &DynamodbUrl) -> Finding {
-    const CHECK: &str = "dynamodb.way";
     let base = &url.endpoint.base;
     if let Some(host) = url.host().filter(|host| region::is_of_aws(host))
         && !host.split('.').any(|part| part.eq_ignore_ascii_case(&url.region))
     {
-        return Finding::warning(
-            CHECK,
+        return check::WAY.fails(
             format!("by its name, {base} is not in the Region {} for which requests are signed", url.region),
             "name the Region of the endpoint, or omit the endpoint",
         );
     }
     match url.endpoint.reach {
-        Reach::Tls => Finding::good(CHECK, format!("TLS, to {base}")),
-        Reach::Loopback => Finding::good(CHECK, format!("{base} is on this machine")),
-        Reach::Plaintext => Finding::warning(
-            CHECK,
+        Reach::Tls => check::WAY.passes(format!("TLS, to {base}")),
+        Reach::Loopback => check::WAY.passes(format!("{base} is on this machine")),
+        Reach::Plaintext => check::WAY.fails(
             "nothing is encrypted: everybody on the network path can read requests and change answers",
             "use https, or keep to a network that you trust",
         ),
@@ -171,25 +164,20 @@ fn way(url: &DynamodbUrl) -> Finding {
 
 /// The source of the keys, without the keys.
 fn keys(keys: &Keys, unix_ms: u64) -> Finding {
-    const CHECK: &str = "dynamodb.keys";
     let source = &keys.source;
     match keys.expires_unix_ms {
-        Some(at) if at <= unix_ms => Finding::warning(
-            CHECK,
+        Some(at) if at <= unix_ms => check::KEYS.warns(
             format!("of {source}; by this machine's clock they expired {} ago", lasting(unix_ms - at)),
             "check that this machine's clock is right, and that the source of the keys renews them",
         ),
-        Some(at) => Finding::good(
-            CHECK,
-            format!("of {source}; they last another {}, and are renewed before", lasting(at - unix_ms)),
-        ),
-        None if keys.session_token.is_some() => Finding::warning(
-            CHECK,
+        Some(at) => check::KEYS
+            .passes(format!("of {source}; they last another {}, and are renewed before", lasting(at - unix_ms))),
+        None if keys.session_token.is_some() => check::KEYS.warns(
             format!("temporary ones of {source}, which does not say when they expire"),
             "where they are not replaced there, locks are lost when they expire: name a profile, role or process that \
              renews them",
         ),
-        None => Finding::good(CHECK, format!("of {source}; they do not expire")),
+        None => check::KEYS.passes(format!("of {source}; they do not expire")),
     }
 }
 
@@ -211,19 +199,14 @@ fn rights(asking: &mut Asking<'_>, arn: Option<&str>) -> Vec<Finding> {
     let lacks: Vec<Finding> =
         tried.into_iter().filter_map(|(done, right, tried)| Some(lack(done, right, table, &tried.err()?))).collect();
     if lacks.is_empty() {
-        return vec![Finding::good(
-            "dynamodb.rights",
-            "rows can be read and written: GetItem and UpdateItem are allowed",
-        )];
+        return vec![check::RIGHTS.passes("rows can be read and written: GetItem and UpdateItem are allowed")];
     }
     lacks
 }
 
 fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
-    const CHECK: &str = "dynamodb.rights";
     match why {
-        NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Permission, .. })) => Finding::problem(
-            CHECK,
+        NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Permission, .. })) => check::RIGHTS.fails(
             format!("rows cannot be {done}: {why}"),
             format!(
                 "allow {right} on {table} in the policy of this identity. Where it is allowed: a role is taken only by \
@@ -236,10 +219,10 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
         NoServer::Refused(Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::Abstains { .. })
             if !is_away(why) =>
         {
-            Finding::warning(CHECK, format!("whether rows can be {done} is not known: {why}"), ASK_AGAIN)
+            check::RIGHTS.warns(format!("whether rows can be {done} is not known: {why}"), ASK_AGAIN)
         }
         NoServer::Fault(_) | NoServer::Refused(_) => {
-            let found = unusable(CHECK, why);
+            let found = unusable(check::RIGHTS, why);
             Finding { what: format!("rows cannot be {done}: {}", found.what), ..found }
         }
     }
@@ -247,34 +230,29 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
 
 /// Looks for clients that would wipe the completions of runs: Java's replaces or deletes the row.
 fn completions(writers: Result<Writers, NoServer>) -> Finding {
-    const CHECK: &str = "dynamodb.completions";
     let found = match writers {
         Ok(found) => found,
         Err(NoServer::Refused(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => {
-            return Finding::good(
-                CHECK,
-                "whether other lock clients write rows of runs is unknown: dynamodb:Scan is not allowed, but locks and runs \
-                 do not need it",
+            return check::COMPLETIONS.passes(
+                "whether other lock clients write rows of runs is unknown: dynamodb:Scan is not allowed, but locks and \
+                 runs do not need it",
             );
         }
         Err(why) => {
-            return Finding::good(CHECK, format!("whether other lock clients write rows of runs is unknown: {why}"));
+            return check::COMPLETIONS
+                .passes(format!("whether other lock clients write rows of runs is unknown: {why}"));
         }
     };
     let Writers { locks, foreign, foreign_runs } = found;
     match foreign_runs.first() {
-        Some(name) => Finding::warning(
-            CHECK,
-            format!(
-                "of {locks} rows, {} with a name of a run were last written by another lock client, such as {name:?}; that of \
-                 AWS for Java removes the completion of finished work, which is then done again",
+        Some(name) => check::COMPLETIONS.fails(format!(
+                "of {locks} rows, {} with a name of a run were last written by another lock client, such as {name:?}; that \
+                 of AWS for Java removes the completion of finished work, which is then done again",
                 foreign_runs.len()
             ),
             "let other clients lock other names than NAME@KEY, or keep runs in a table of their own",
         ),
-        None => Finding::good(
-            CHECK,
-            match foreign {
+        None => check::COMPLETIONS.passes(match foreign {
                 0 => format!("of {locks} rows, none was written by another lock client"),
                 some => format!(
                     "of {locks} rows, {some} were last written by another lock client, none with a name of a run"
@@ -285,21 +263,19 @@ fn completions(writers: Result<Writers, NoServer>) -> Finding {
 }
 
 /// The store's own words, which are exact, and advice.
-fn unusable(check: &'static str, why: &NoServer) -> Finding {
+fn unusable(check: Check, why: &NoServer) -> Finding {
     let what = why.to_string();
     if is_away(why) {
         let advice = "check that the network reaches the endpoint, and that Region and endpoint are right";
-        return Finding::problem(check, what, advice);
+        return check.fails(what, advice);
     }
     match why {
-        NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Schema, .. })) => {
-            Finding::problem(check, what, KEYS_MATCH)
-        }
+        NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Schema, .. })) => check.fails(what, KEYS_MATCH),
         NoServer::Refused(Refusal::Denied(_)) => {
-            Finding::problem(check, what, "fix the cause named here, then run this check again; waiting does not help")
+            check.fails(what, "fix the cause named here, then run this check again; waiting does not help")
         }
         NoServer::Refused(Refusal::NeedsCredentials(_)) => {
-            Finding::problem(check, what, "give this process valid keys, by a role, a profile or the environment")
+            check.fails(what, "give this process valid keys, by a role, a profile or the environment")
         }
         NoServer::Fault(_)
         | NoServer::Refused(
@@ -308,7 +284,7 @@ fn unusable(check: &'static str, why: &NoServer) -> Finding {
             | Refusal::Abstains { .. }
             | Refusal::Conflict(_)
             | Refusal::Done(_),
-        ) => Finding::warning(check, what, ASK_AGAIN),
+        ) => check.warns(what, ASK_AGAIN),
     }
 }
 

@@ -7,25 +7,25 @@ use leasehold_wire::etcd::admin::{self, Status};
 use leasehold_wire::sigv4::http_date;
 
 use super::Etcd;
+use crate::admin::checks::etcd as check;
 use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::Transport;
+use crate::transport::web_checks::{latency, way};
 use crate::url::Reach;
 
 /// A larger offset of a member's clock is told, in milliseconds: completions of finished work go by the clocks of clients, and
 /// those of the members are set by the same means.
 const OFFSET_MS: u64 = 30_000;
-/// A slower answer is told, in milliseconds: a renewal needs one.
-const SLOW_MS: u128 = 500;
 /// The space that etcd has unless told otherwise.
 const QUOTA: u64 = 2 << 30;
 
 pub(super) fn diagnose(store: &Etcd) -> Vec<Finding> {
-    let mut findings = vec![way(store.url.reach)];
+    let harm = "break locks with what they see";
+    let mut findings = vec![way(check::WAY, store.url.reach, harm, "write etcds://")];
     let begin = clock::monotonic();
     if let Err(error) = store.look() {
-        findings.push(Finding::problem(
-            "etcd.server",
+        findings.push(check::SERVER.fails(
             error.to_string(),
             "check that a majority of the members runs, and what the user may do; then run this check again",
         ));
@@ -33,8 +33,9 @@ pub(super) fn diagnose(store: &Etcd) -> Vec<Finding> {
         return findings;
     }
     let took = clock::monotonic().since(begin).as_millis();
-    findings.push(Finding::good("etcd.server", format!("{} has a leader and answers", store.url)));
-    findings.push(latency(took));
+    findings.push(check::SERVER.passes(format!("{} has a leader and answers", store.url)));
+    let advice = "look at the disks of the members and the network between them, and choose a ttl of several seconds";
+    findings.push(latency(check::LATENCY, took, advice));
     findings.push(login(store));
     let (statuses, unreached) = reached(store);
     findings.extend(unreached);
@@ -42,38 +43,12 @@ pub(super) fn diagnose(store: &Etcd) -> Vec<Finding> {
     findings
 }
 
-fn way(reach: Reach) -> Finding {
-    const CHECK: &str = "etcd.way";
-    match reach {
-        Reach::Tls => Finding::good(CHECK, "TLS"),
-        Reach::Loopback => Finding::good(CHECK, "the server is on this machine"),
-        Reach::Plaintext => Finding::warning(
-            CHECK,
-            "nothing is encrypted: everybody on the network path can read requests, and break locks with what they see",
-            "write etcds://, or keep to a network that you trust",
-        ),
-    }
-}
-
-fn latency(took: u128) -> Finding {
-    const CHECK: &str = "etcd.latency";
-    let what = format!("a read took {took} ms");
-    if took <= SLOW_MS {
-        return Finding::good(CHECK, what);
-    }
-    let advice = "each operation takes at least as long: look at the disks of the members and the network between them, \
-                  and choose a ttl of several seconds";
-    Finding::warning(CHECK, what, advice)
-}
-
 fn login(store: &Etcd) -> Finding {
-    const CHECK: &str = "etcd.auth";
     match (&store.url.login, &store.url.shown, store.url.reach) {
-        (Some(_), _, _) => Finding::good(CHECK, "the login is accepted, and may read the keys"),
-        (None, Some(_), _) => Finding::good(CHECK, "a client certificate is shown, and etcd has no users"),
-        (None, None, Reach::Loopback) => Finding::good(CHECK, "etcd has no users, and is on this machine"),
-        (None, None, Reach::Tls | Reach::Plaintext) => Finding::warning(
-            CHECK,
+        (Some(_), _, _) => check::AUTH.passes("the login is accepted, and may read the keys"),
+        (None, Some(_), _) => check::AUTH.passes("a client certificate is shown, and etcd has no users"),
+        (None, None, Reach::Loopback) => check::AUTH.passes("etcd has no users, and is on this machine"),
+        (None, None, Reach::Tls | Reach::Plaintext) => check::AUTH.fails(
             "etcd has no users: everybody who reaches it can break locks, and read and write all of its keys",
             "make a user with rights on the prefix of the locks, and switch users on: docs/etcd.md",
         ),
@@ -92,8 +67,7 @@ fn reached(store: &Etcd) -> (Vec<(Status, Option<u64>)>, Option<Finding>) {
         }
     }
     let finding = (!silent.is_empty()).then(|| {
-        Finding::warning(
-            "etcd.reach",
+        check::REACH.fails(
             format!("no status from {}", silent.join(", ")),
             "start them, or correct the url: while they are away, one failure more may leave no majority",
         )
@@ -117,17 +91,15 @@ fn about(store: &Etcd, statuses: &[(Status, Option<u64>)]) -> Vec<Finding> {
     versions.dedup();
     findings.push(version(&versions));
     if statuses.iter().any(|(other, _)| other.cluster != status.cluster) {
-        findings.push(Finding::problem(
-            "etcd.cluster",
+        findings.push(check::CLUSTER.fails(
             "the hosts of the url belong to different clusters: their locks know nothing of each other",
             "name the members of one etcd; several etcds are several urls, which form a quorum",
         ));
     }
     let leaderless = statuses.iter().filter(|(status, _)| !status.has_leader).count();
     findings.push(match leaderless {
-        0 => Finding::good("etcd.leader", "all members that answer know the leader"),
-        some => Finding::warning(
-            "etcd.leader",
+        0 => check::LEADER.passes("all members that answer know the leader"),
+        some => check::LEADER.fails(
             format!("{some} of {} members know no leader", statuses.len()),
             "look at the network between the members",
         ),
@@ -140,73 +112,63 @@ fn about(store: &Etcd, statuses: &[(Status, Option<u64>)]) -> Vec<Finding> {
 }
 
 fn version(versions: &[&str]) -> Finding {
-    const CHECK: &str = "etcd.version";
     let what = format!("etcd {}", versions.join(", "));
     if versions.iter().any(|version| matches!(*version, "3.5.0" | "3.5.1" | "3.5.2")) {
         let what = format!("{what}: members of 3.5.0 to 3.5.2 can come to differ after a crash, unseen");
-        return Finding::problem(CHECK, what, "use a newer 3.5, or 3.4");
+        return check::VERSION.fails(what, "use a newer 3.5, or 3.4");
     }
     let number = |version: &str| {
         let mut parts = version.split('.').map_while(|part| part.parse::<u32>().ok());
         parts.next().zip(parts.next())
     };
     if versions.iter().any(|version| number(version).is_none_or(|number| number < (3, 4))) {
-        return Finding::problem(CHECK, what, "use etcd 3.4 or newer");
+        return check::VERSION.fails(what, "use etcd 3.4 or newer");
     }
-    Finding::good(CHECK, what)
+    check::VERSION.passes(what)
 }
 
 fn clocks(offset: u64) -> Finding {
-    const CHECK: &str = "etcd.clock";
     if offset <= OFFSET_MS {
-        return Finding::good(CHECK, "the clocks of the members and of this machine agree");
+        return check::CLOCK.passes("the clocks of the members and of this machine agree");
     }
-    Finding::warning(
-        CHECK,
+    check::CLOCK.fails(
         format!("the clock of a member and that of this machine differ by {} s", offset / 1000),
-        "synchronise the clocks: leases do not go by them, but completions of finished work end by the clock of the client that \
-         looks, and tokens of new locks start at it",
+        "synchronise the clocks: leases do not go by them, but completions of finished work end by the clock of the client \
+         that looks, and tokens of new locks start at it",
     )
 }
 
 fn members(store: &Etcd) -> Finding {
-    const CHECK: &str = "etcd.members";
     let named = store.url.hosts.len();
     let known = store.ask(admin::ask_members()).and_then(|response| admin::members(&response));
     match known {
-        Ok(1) => Finding::warning(
-            CHECK,
+        Ok(1) => check::MEMBERS.fails(
             "etcd has one member: locks fail while it is away, and are lost with its disk",
             "run three members, each on a machine of its own",
         ),
-        Ok(members) if members % 2 == 0 => Finding::warning(
-            CHECK,
+        Ok(members) if members % 2 == 0 => check::MEMBERS.fails(
             format!("etcd has {members} members, of which no more may fail than of {}", members - 1),
             "run three or five",
         ),
-        Ok(members) if named == 1 => Finding::warning(
-            CHECK,
+        Ok(members) if named == 1 => check::MEMBERS.fails(
             format!("the url names one of {members} members: when that one fails, this client finds no other"),
             "name all members in the url, unless its host is a load balancer",
         ),
-        Ok(members) => Finding::good(CHECK, format!("the url names {named} of {members} members")),
-        Err(_) => Finding::good(CHECK, format!("the url names {named} hosts; the user may not see the members")),
+        Ok(members) => check::MEMBERS.passes(format!("the url names {named} of {members} members")),
+        Err(_) => check::MEMBERS.passes(format!("the url names {named} hosts; the user may not see the members")),
     }
 }
 
 fn alarms(store: &Etcd) -> Option<Finding> {
-    const CHECK: &str = "etcd.alarms";
     let alarms = store.ask(admin::ask_alarms()).and_then(|response| admin::alarms(&response)).ok()?;
     Some(match alarms.as_slice() {
-        [] => Finding::good(CHECK, "no alarm is on"),
-        some if some.iter().any(|alarm| alarm == "NOSPACE") => Finding::problem(
-            CHECK,
+        [] => check::ALARMS.passes("no alarm is on"),
+        some if some.iter().any(|alarm| alarm == "NOSPACE") => check::ALARMS.fails(
             "NOSPACE: etcd is full, and takes no locks",
-            "compact it (`etcdctl compact REVISION`), defragment it (`etcdctl defrag`), then `etcdctl alarm disarm`; keep \
-             --auto-compaction-retention on",
+            "compact it (`etcdctl compact REVISION`), defragment it (`etcdctl defrag`), then `etcdctl alarm disarm`; \
+             keep --auto-compaction-retention on",
         ),
-        some => Finding::problem(
-            CHECK,
+        some => check::ALARMS.fails(
             format!("{}: a member's data differs from that of the others", some.join(", ")),
             "replace that member, as etcd's documentation tells",
         ),
@@ -214,16 +176,14 @@ fn alarms(store: &Etcd) -> Option<Finding> {
 }
 
 fn space(store: &Etcd, size: u64) -> Finding {
-    const CHECK: &str = "etcd.space";
     let quota = store.connections.block_on_background(|link| async move { link.quota().await });
     let quota = quota.ok().flatten().filter(|quota| *quota > 0).unwrap_or(QUOTA);
     let percent = size.saturating_mul(100) / quota;
     let what = format!("{percent} % of {} MiB are used", quota >> 20);
     if percent < 80 {
-        return Finding::good(CHECK, what);
+        return check::SPACE.passes(what);
     }
-    Finding::warning(
-        CHECK,
+    check::SPACE.fails(
         what,
         "every write adds a revision: set --auto-compaction-retention, defragment, or raise --quota-backend-bytes",
     )

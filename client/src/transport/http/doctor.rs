@@ -8,18 +8,21 @@ use leasehold_wire::resp::Value;
 use leasehold_wire::rest::Dialect;
 
 use super::access::{Access, HttpLink};
-use crate::admin::doctor::{Finding, Severity};
+use crate::admin::checks::http as check;
+use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::connections::Connections;
 use crate::transport::durability::ServerSettings;
 use crate::transport::info::{fields, setting};
 use crate::transport::readiness::NoServer;
+use crate::transport::web_checks::way;
 use crate::url::http::{Login, Reach};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) fn diagnose(access: &Access, connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
-    let mut findings = vec![way(access), login(access)];
+    let way = way(check::WAY, access.reach, "break locks with what they see", "use https");
+    let mut findings = vec![way, login(access)];
     let met = ask(connections, &["PING"]);
     let reached = !matches!(met, Err(NoServer::Fault(_)));
     findings.push(server(access, &met));
@@ -44,44 +47,26 @@ fn perform(connections: &Connections<HttpLink>, command: Command) -> Result<Valu
         .unwrap_or_else(|fault| Err(NoServer::Fault(fault)))
 }
 
-fn way(access: &Access) -> Finding {
-    const CHECK: &str = "http.way";
-    match access.reach {
-        Reach::Tls => Finding::good(CHECK, "TLS"),
-        Reach::Loopback => Finding::good(CHECK, "the server is on this machine"),
-        Reach::Plaintext => Finding::warning(
-            CHECK,
-            "nothing is encrypted: everybody on the network path can read requests, and break locks with what they see",
-            "use https, or keep to a network that you trust",
-        ),
-    }
-}
-
 fn login(access: &Access) -> Finding {
-    const CHECK: &str = "http.login";
     match (&access.login, access.reach) {
-        (Login::Nobody, Reach::Tls | Reach::Plaintext) => Finding::warning(
-            CHECK,
+        (Login::Nobody, Reach::Tls | Reach::Plaintext) => check::LOGIN.fails(
             "the url has no user: if the server needs no login, everybody who reaches it can do everything",
             "give the server http_basic_auth in its acl, and write webdis+https://user:password@host",
         ),
-        (Login::Nobody, Reach::Loopback) => Finding::good(CHECK, "none, on this machine"),
-        (Login::Token(_), _) => Finding::good(CHECK, "a token"),
-        (Login::Basic { .. }, _) => Finding::good(CHECK, "user and password"),
+        (Login::Nobody, Reach::Loopback) => check::LOGIN.passes("none, on this machine"),
+        (Login::Token(_), _) => check::LOGIN.passes("a token"),
+        (Login::Basic { .. }, _) => check::LOGIN.passes("user and password"),
     }
 }
 
 fn server(access: &Access, met: &Result<Value, NoServer>) -> Finding {
-    const CHECK: &str = "http.server";
     match met {
-        Ok(Value::Error(error)) => Finding::warning(
-            CHECK,
+        Ok(Value::Error(error)) => check::SERVER.warns(
             format!("{access} answers a PING with {error:?}"),
             "allow PING, so that a running server can be distinguished from a missing one",
         ),
-        Ok(_) => Finding::good(CHECK, format!("{access} answers")),
-        Err(why) => Finding::problem(
-            CHECK,
+        Ok(_) => check::SERVER.passes(format!("{access} answers")),
+        Err(why) => check::SERVER.fails(
             why.to_string(),
             match why {
                 NoServer::Fault(_) => "check that the server runs at this address, then run this check again",
@@ -92,14 +77,13 @@ fn server(access: &Access, met: &Result<Value, NoServer>) -> Finding {
 }
 
 fn scripts(reply: &Result<Value, NoServer>) -> Finding {
-    const CHECK: &str = "http.scripts";
     const ADVICE: &str = "allow EVAL and EVALSHA, to the token or user and in the server's own list of commands: every \
                           lock is a script";
     match reply {
-        Ok(Value::Integer(1)) => Finding::good(CHECK, "scripts run"),
-        Ok(Value::Error(error)) => Finding::problem(CHECK, format!("scripts do not run: {error}"), ADVICE),
-        Ok(_) => Finding::problem(CHECK, "a script that returns 1 returned something else", ADVICE),
-        Err(why) => Finding::problem(CHECK, format!("scripts do not run: {why}"), ADVICE),
+        Ok(Value::Integer(1)) => check::SCRIPTS.passes("scripts run"),
+        Ok(Value::Error(error)) => check::SCRIPTS.fails(format!("scripts do not run: {error}"), ADVICE),
+        Ok(_) => check::SCRIPTS.fails("a script that returns 1 returned something else", ADVICE),
+        Err(why) => check::SCRIPTS.fails(format!("scripts do not run: {why}"), ADVICE),
     }
 }
 
@@ -129,11 +113,6 @@ fn limits(access: &Access) -> Finding {
              waiters poll"
         }
     };
-    Finding {
-        severity: Severity::Good,
-        node: None,
-        check: "http.limits",
-        what: what.to_owned(),
-        advice: "nothing, unless you need one of them: then use redis:// or rediss:// to the same Redis".to_owned(),
-    }
+    let advice = "nothing, unless you need one of them: then use redis:// or rediss:// to the same Redis";
+    Finding { advice: advice.to_owned(), ..check::LIMITS.passes(what) }
 }

@@ -3,7 +3,8 @@
 use leasehold_wire::objects::{Harm, Service, Setting};
 
 use super::Objects;
-use crate::admin::doctor::Finding;
+use crate::admin::checks::objects as check;
+use crate::admin::doctor::{Check, Finding};
 
 /// Checks each setting once. `harms` are those that writes have told.
 pub(super) fn examine(store: &Objects, mut harms: Vec<Harm>) -> Vec<Finding> {
@@ -31,37 +32,33 @@ pub(super) fn examine(store: &Objects, mut harms: Vec<Harm>) -> Vec<Finding> {
         let right = unknown.iter().find(|(of, _)| *of == setting).map(|(_, right)| *right);
         match (found.is_empty(), right) {
             (false, _) => findings.extend(found.into_iter().map(|harm| told(harm, store.url.service))),
-            (true, Some(right)) => findings.push(Finding::good(
-                name(setting),
-                format!("not known: these credentials may not read it, which takes {right}"),
-            )),
+            (true, Some(right)) => findings.push(
+                check_of(setting).passes(format!("not known: these credentials may not read it, which takes {right}")),
+            ),
             (true, None) => findings.push(sound(setting, store.url.service)),
         }
     }
     findings
 }
 
-const fn name(setting: Setting) -> &'static str {
+const fn check_of(setting: Setting) -> Check {
     match setting {
-        Setting::Versions => "objects.versions",
-        Setting::Retention => "objects.retention",
-        Setting::Lifecycle => "objects.lifecycle",
+        Setting::Versions => check::VERSIONS,
+        Setting::Retention => check::RETENTION,
+        Setting::Lifecycle => check::LIFECYCLE,
     }
 }
 
 fn sound(setting: Setting, service: Service) -> Finding {
-    Finding::good(
-        name(setting),
-        match (setting, service) {
-            (Setting::Versions, _) => "objects that are written over are not kept",
-            (Setting::Retention, _) => "objects may be written over at any time",
-            // Such a policy belongs to the account, and is not shown to those who use its blobs.
-            (Setting::Lifecycle, Service::AzureBlob) => {
-                "not known: look for a lifecycle policy of the account that deletes or archives blobs of this container"
-            }
-            (Setting::Lifecycle, _) => "no rule moves or deletes the objects of locks",
-        },
-    )
+    check_of(setting).passes(match (setting, service) {
+        (Setting::Versions, _) => "objects that are written over are not kept",
+        (Setting::Retention, _) => "objects may be written over at any time",
+        // Such a policy belongs to the account, and is not shown to those who use its blobs.
+        (Setting::Lifecycle, Service::AzureBlob) => {
+            "not known: look for a lifecycle policy of the account that deletes or archives blobs of this container"
+        }
+        (Setting::Lifecycle, _) => "no rule moves or deletes the objects of locks",
+    })
 }
 
 fn told(harm: &Harm, service: Service) -> Finding {
@@ -113,7 +110,7 @@ fn told(harm: &Harm, service: Service) -> Finding {
         ),
     };
     match harm.breaks_locks() {
-        true => Finding::problem(name(harm.setting()), what, advice),
-        false => Finding::warning(name(harm.setting()), what, advice),
+        true => check_of(harm.setting()).fails(what, advice),
+        false => check_of(harm.setting()).warns(what, advice),
     }
 }

@@ -5,6 +5,7 @@ use leasehold_wire::postgres::schema::{self, ITEMS, TABLE, WAITERS};
 use leasehold_wire::postgres::{Field, Param, Statement};
 
 use super::{Postgres, no_rows};
+use crate::admin::checks::postgres as check;
 use crate::admin::doctor::Finding;
 use crate::transport::Transport;
 use crate::url::postgres::{PostgresPlace, Tls};
@@ -31,7 +32,7 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
         Ok(row) => row,
         Err(error) => {
             let advice = "check that the server runs at this address and lets this user in, then run this check again";
-            findings.push(Finding::problem("postgres.server", error.to_string(), advice));
+            findings.push(check::SERVER.fails(error.to_string(), advice));
             return findings;
         }
     };
@@ -45,12 +46,10 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
 }
 
 fn encryption(store: &Postgres) -> Finding {
-    const CHECK: &str = "postgres.encryption";
     match (&store.url.tls, store.url.place.is_here()) {
-        (Tls::On { .. }, _) => Finding::good(CHECK, "TLS, with a verified certificate"),
-        (Tls::Off, true) => Finding::good(CHECK, "the server is on this machine"),
-        (Tls::Off, false) => Finding::warning(
-            CHECK,
+        (Tls::On { .. }, _) => check::ENCRYPTION.passes("TLS, with a verified certificate"),
+        (Tls::Off, true) => check::ENCRYPTION.passes("the server is on this machine"),
+        (Tls::Off, false) => check::ENCRYPTION.fails(
             "nothing is encrypted: everybody on the network path can read requests, and break locks with what they see",
             "leave sslmode=disable out, or keep to a network that you trust",
         ),
@@ -59,11 +58,7 @@ fn encryption(store: &Postgres) -> Finding {
 
 fn about_server(store: &Postgres, row: &[Field]) -> Vec<Finding> {
     let [Field::Int(version), Field::Bool(recovers), settings @ ..] = row else {
-        return vec![Finding::problem(
-            "postgres.server",
-            "it does not answer as PostgreSQL does",
-            "check host and port",
-        )];
+        return vec![check::SERVER.fails("it does not answer as PostgreSQL does", "check host and port")];
     };
     let mut findings = vec![version_of(*version), role(*recovers)];
     if let [Field::Text(fsync), Field::Text(pages), Field::Text(commit), Field::Text(names), port, replicas] = settings
@@ -77,28 +72,24 @@ fn about_server(store: &Postgres, row: &[Field]) -> Vec<Finding> {
 }
 
 fn version_of(number: i64) -> Finding {
-    const CHECK: &str = "postgres.server";
     let version = format!("PostgreSQL {}.{}", number / 10_000, number % 10_000);
     if number < OLDEST {
-        return Finding::problem(CHECK, version, "use PostgreSQL 12 or newer");
+        return check::SERVER.fails(version, "use PostgreSQL 12 or newer");
     }
-    Finding::good(CHECK, version)
+    check::SERVER.passes(version)
 }
 
 fn role(recovers: bool) -> Finding {
-    const CHECK: &str = "postgres.primary";
     if recovers {
         let what = "this server is a standby, which takes no writes";
-        return Finding::problem(CHECK, what, "name the primary, or an address that leads to it");
+        return check::PRIMARY.fails(what, "name the primary, or an address that leads to it");
     }
-    Finding::good(CHECK, "this server takes writes")
+    check::PRIMARY.passes("this server takes writes")
 }
 
 fn disk(fsync: &str, pages: &str, commit: &str) -> Finding {
-    const CHECK: &str = "postgres.durability";
     if fsync != "on" || pages != "on" {
-        return Finding::problem(
-            CHECK,
+        return check::DURABILITY.fails(
             format!("fsync is {fsync}, full_page_writes is {pages}: a crash of the machine can lose locks and tokens"),
             "set both to on",
         );
@@ -107,31 +98,27 @@ fn disk(fsync: &str, pages: &str, commit: &str) -> Finding {
         "off" => "synchronous_commit is off; leasehold switches it on for its own transactions",
         _ => "commits reach the disk before they are answered",
     };
-    Finding::good(CHECK, what)
+    check::DURABILITY.passes(what)
 }
 
 fn replication(commit: &str, names: &str, replicas: i64, durability: Durability) -> Finding {
-    const CHECK: &str = "postgres.replication";
     let waits = !names.is_empty() && !matches!(commit, "local" | "off");
     match (waits, durability) {
-        (true, _) => Finding::good(CHECK, "commits wait for a synchronous replica"),
-        (false, Durability::Declared) => Finding::problem(
-            CHECK,
+        (true, _) => check::REPLICATION.passes("commits wait for a synchronous replica"),
+        (false, Durability::Declared) => check::REPLICATION.fails(
             "the url says durable=yes, but commits wait for no replica: a failover can lose locks, unseen",
             "set synchronous_standby_names and leave synchronous_commit on, or leave durable=yes out",
         ),
-        (false, Durability::NotDeclared) if replicas > 0 => Finding::warning(
-            CHECK,
+        (false, Durability::NotDeclared) if replicas > 0 => check::REPLICATION.warns(
             "there are replicas, and commits do not wait for them: a failover can lose the last locks and tokens",
             "set synchronous_standby_names, or use fencing tokens, or a quorum of servers, which notices a failover",
         ),
-        (false, Durability::NotDeclared) => Finding::good(CHECK, "no replica is seen to which it could fail over"),
+        (false, Durability::NotDeclared) => check::REPLICATION.passes("no replica is seen to which it could fail over"),
     }
 }
 
 /// A server that is reached under another port than its own has something in front of it.
 fn pooler(store: &Postgres, port: &Field) -> Finding {
-    const CHECK: &str = "postgres.pooler";
     let named = match store.url.place {
         PostgresPlace::Tcp { port, .. } | PostgresPlace::Unix { port, .. } => i64::from(port),
     };
@@ -141,24 +128,21 @@ fn pooler(store: &Postgres, port: &Field) -> Finding {
         (_, PostgresPlace::Unix { .. }) => false,
     };
     match (has_one, &store.url.listen) {
-        (true, Some(place)) if *place == store.url.place => Finding::warning(
-            CHECK,
+        (true, Some(place)) if *place == store.url.place => check::POOLER.fails(
             "a pooler or proxy is in front of the server, and listen=yes goes through it: notifications may get lost",
             "name the server itself in listen=HOST:PORT",
         ),
-        (true, _) => Finding::good(CHECK, "a pooler or proxy is in front of the server; any mode will do"),
-        (false, _) => Finding::good(CHECK, "none is seen"),
+        (true, _) => check::POOLER.passes("a pooler or proxy is in front of the server; any mode will do"),
+        (false, _) => check::POOLER.passes("none is seen"),
     }
 }
 
 /// Notifications come over a connection of their own, which nothing else shows to be missing.
 fn listening(store: &Postgres) -> Option<Finding> {
-    const CHECK: &str = "postgres.listen";
     let place = store.url.listen.as_ref()?;
     Some(match store.try_to_listen(place.clone()) {
-        Ok(()) => Finding::good(CHECK, "notifications of releases arrive"),
-        Err(error) => Finding::warning(
-            CHECK,
+        Ok(()) => check::LISTEN.passes("notifications of releases arrive"),
+        Err(error) => check::LISTEN.fails(
             format!("the address in the parameter listen cannot be reached, so waiters poll: {error}"),
             "correct it in the url: listen=HOST:PORT, the server's own address past its pooler",
         ),
@@ -166,52 +150,49 @@ fn listening(store: &Postgres) -> Option<Finding> {
 }
 
 fn table(store: &Postgres) -> Finding {
-    const CHECK: &str = "postgres.table";
     let texts = [store.url.schema.as_str(), TABLE].map(|name| Param::Text(Some(name.to_owned())));
     let rows = store.ask(Statement { sql: LOCKS.to_owned(), params: texts.to_vec() });
     let rows = match rows {
         Ok(rows) => rows,
-        Err(outcome) => return Finding::problem(CHECK, no_rows(outcome).to_string(), "check the rights of this user"),
+        Err(outcome) => return check::TABLE.fails(no_rows(outcome).to_string(), "check the rights of this user"),
     };
     let make = "make it with `leasehold store create`, or run the SQL of `leasehold store show`";
     let Some([Field::Text(kind), Field::Text(persistence), Field::Bool(acts), Field::Bool(hides), rights @ ..]) =
         rows.first().map(Vec::as_slice)
     else {
-        return Finding::problem(CHECK, format!("there is no table {}.{TABLE}", store.url.schema), make);
+        return check::TABLE.fails(format!("there is no table {}.{TABLE}", store.url.schema), make);
     };
     if kind != "r" || persistence != "p" {
         let what = "the table of locks is unlogged, temporary, partitioned or foreign: it can lose locks";
-        return Finding::problem(CHECK, what, make);
+        return check::TABLE.fails(what, make);
     }
     if *acts || *hides {
         let what =
             "the table of locks has triggers, rules or row security, which can change what is written or hide it";
-        return Finding::problem(CHECK, what, "remove them");
+        return check::TABLE.fails(what, "remove them");
     }
     let missing: Vec<_> =
         RIGHTS.iter().zip(rights).filter(|(_, has)| **has != Field::Bool(true)).map(|(it, _)| *it).collect();
     if missing == ["DELETE"] {
         let what = "this user lacks DELETE on the table of locks: rows that nobody uses are never removed";
-        return Finding::warning(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner");
+        return check::TABLE.warns(what, "run the GRANT statements of `leasehold store show` as its owner");
     }
     if !missing.is_empty() {
         let what = format!("this user lacks {} on the table of locks", missing.join(", "));
-        return Finding::problem(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner");
+        return check::TABLE.fails(what, "run the GRANT statements of `leasehold store show` as its owner");
     }
     match store.look() {
-        Ok(_) => Finding::good(CHECK, format!("{}.{TABLE} is there, with all rights", store.url.schema)),
-        Err(error) => Finding::problem(CHECK, error.to_string(), make),
+        Ok(_) => check::TABLE.passes(format!("{}.{TABLE} is there, with all rights", store.url.schema)),
+        Err(error) => check::TABLE.fails(error.to_string(), make),
     }
 }
 
 /// Checks if those who wait stand in the queue, which they do where the tables are of this version.
 fn queue(store: &Postgres) -> Finding {
-    const CHECK: &str = "postgres.line";
     match store.marker() {
-        Err(error) => return Finding::problem(CHECK, error.to_string(), "check the rights of this user"),
+        Err(error) => return check::QUEUE.fails(error.to_string(), "check the rights of this user"),
         Ok(found) if !found.has_queues => {
-            return Finding::warning(
-                CHECK,
+            return check::QUEUE.warns(
                 format!(
                     "{TABLE} has no column `line`, or this user may not use {WAITERS}: waiters are served in any order"
                 ),
@@ -224,24 +205,21 @@ fn queue(store: &Postgres) -> Finding {
     let sql = "SELECT has_table_privilege(to_regclass($1::text), 'DELETE')".to_owned();
     let may_delete = store.ask(Statement { sql, params: vec![waiters] });
     if may_delete.is_ok_and(|rows| rows.first().and_then(|row| row.first()) == Some(&Field::Bool(true))) {
-        return Finding::good(CHECK, "waiters stand in the queue");
+        return check::QUEUE.passes("waiters stand in the queue");
     }
     let what = format!("this user lacks DELETE on {WAITERS}: clients that are gone are never removed from it");
-    Finding::warning(CHECK, what, "run the GRANT statements of `leasehold store show` as its owner")
+    check::QUEUE.warns(what, "run the GRANT statements of `leasehold store show` as its owner")
 }
 
 /// Tells if items of compare-and-set can be kept. Locks do not need their table, so a missing one is no fault.
 fn items(store: &Postgres) -> Finding {
-    const CHECK: &str = "postgres.items";
     let name = Param::Text(Some(schema::items(&store.url.schema)));
     let sql = "SELECT to_regclass($1::text) IS NOT NULL, coalesce(has_table_privilege(to_regclass($1::text), 'SELECT') AND \
                has_table_privilege(to_regclass($1::text), 'INSERT') AND has_table_privilege(to_regclass($1::text), 'UPDATE'), \
                false)";
     let rows = store.ask(Statement { sql: sql.to_owned(), params: vec![name] });
     let row = rows.ok().and_then(|rows| rows.into_iter().next()).unwrap_or_default();
-    Finding::good(
-        CHECK,
-        match row.as_slice() {
+    check::ITEMS.passes(match row.as_slice() {
             [Field::Bool(true), Field::Bool(true)] => format!("{ITEMS} is there, for items of compare-and-set"),
             [Field::Bool(true), _] => {
                 format!(
@@ -257,17 +235,14 @@ fn items(store: &Postgres) -> Finding {
 }
 
 fn clock(store: &Postgres) -> Finding {
-    const CHECK: &str = "postgres.clock";
     match store.clock_offset() {
-        Some((offset, error)) if offset.abs() > OFFSET + i64::try_from(error).unwrap_or(i64::MAX) => Finding::warning(
-            CHECK,
-            format!(
+        Some((offset, error)) if offset.abs() > OFFSET + i64::try_from(error).unwrap_or(i64::MAX) => check::CLOCK.fails(format!(
                 "the server's clock is {offset} ms off this machine's: after a failover to a host with another clock \
-                     leases end too early or too late"
+                 leases end too early or too late"
             ),
             "keep the clocks of all hosts of the database together, with NTP or the like",
         ),
-        Some((offset, _)) => Finding::good(CHECK, format!("{offset} ms off this machine's")),
-        None => Finding::warning(CHECK, "the server's clock could not be read", "run this check again"),
+        Some((offset, _)) => check::CLOCK.passes(format!("{offset} ms off this machine's")),
+        None => check::CLOCK.fails("the server's clock could not be read", "run this check again"),
     }
 }

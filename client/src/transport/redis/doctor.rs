@@ -4,6 +4,7 @@
 //! costs its own answer and no other.
 
 mod items;
+mod lack;
 mod queue;
 mod replicas;
 mod rights;
@@ -24,6 +25,7 @@ use self::server::{Role, ServerAnswers};
 use super::access::Access;
 use super::link::{NoConnection, RedisLink};
 use super::store_link::StoreLink;
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::connections::Connections;
@@ -80,10 +82,8 @@ async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> 
             Err(_) => return vec![silent(&why)],
         },
     };
-    let mut findings = vec![
-        Finding::good("redis.reachable", format!("answered in {:.1} ms", trip.took.as_secs_f64() * 1e3)),
-        trip.clock(),
-    ];
+    let mut findings =
+        vec![check::REACHABLE.passes(format!("answered in {:.1} ms", trip.took.as_secs_f64() * 1e3)), trip.clock()];
     let answers = match server_answers(asker).await {
         Ok(answers) => answers,
         Err(why) => {
@@ -102,16 +102,14 @@ async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> 
 }
 
 fn behind_proxy(why: &str) -> Finding {
-    Finding::warning(
-        "redis.reachable",
+    check::REACHABLE.warns(
         format!("keys can be read, and TIME gets no answer ({}), as behind some proxies", printable(why)),
         "run the doctor on the url of the server itself: through this proxy nothing else can be seen",
     )
 }
 
 fn silent(why: &str) -> Finding {
-    Finding::problem(
-        "redis.reachable",
+    check::REACHABLE.fails(
         format!("no answer: {}", printable(why)),
         "check that the server runs, is not blocked by a slow command, and can be reached from here",
     )
@@ -190,8 +188,7 @@ impl Trip {
     fn clock(&self) -> Finding {
         match time_ms(&self.reply) {
             Some(server_ms) => server::clock(self.sent_ms, server_ms, self.got_ms),
-            None => Finding::warning(
-                "redis.clock",
+            None => check::CLOCK.fails(
                 format!("cannot be seen: {}", self.reply.as_error().unwrap_or("TIME does not show it")),
                 "check that NTP keeps the server's clock; with +time this user can see it",
             ),

@@ -11,6 +11,7 @@ use super::error::{SqliteError, free_bytes};
 use super::file::File;
 use super::record;
 use super::transaction::Stop;
+use crate::admin::checks::sqlite as check;
 use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::Pool;
@@ -29,11 +30,8 @@ pub(super) fn diagnose(store: &File) -> Vec<Finding> {
     });
     match inside {
         Ok(more) => findings.extend(more),
-        Err(Stop::NotApplied(error) | Stop::Unknown(error)) => findings.push(Finding::problem(
-            "sqlite.file",
-            error.to_string(),
-            "locks in this file cannot be acquired until this is fixed",
-        )),
+        Err(Stop::NotApplied(error) | Stop::Unknown(error)) => findings
+            .push(check::FILE.fails(error.to_string(), "locks in this file cannot be acquired until this is fixed")),
     }
     findings
 }
@@ -46,35 +44,32 @@ fn database(store: &File, connection: &Connection) -> rusqlite::Result<Vec<Findi
     let format = number("user_version")?;
     db.pragma_update(None, "user_version", format)?;
     let mut findings = vec![
-        Finding::good("sqlite.file", format!("{} can be written", store.path().display())),
-        Finding::good("sqlite.schema", format!("format {format}")),
+        check::FILE.passes(format!("{} can be written", store.path().display())),
+        check::SCHEMA.passes(format!("format {format}")),
     ];
     let journal = text("journal_mode")?;
     findings.push(if journal == "wal" {
-        Finding::good("sqlite.journal", "write-ahead log")
+        check::JOURNAL.passes("write-ahead log")
     } else {
-        Finding::problem(
-            "sqlite.journal",
+        check::JOURNAL.fails(
             format!("the journal mode is {journal:?}, not \"wal\""),
             "let no other program change the mode of this file; connecting again restores it",
         )
     });
     let synchronous = number("synchronous")?;
     findings.push(if synchronous >= 2 {
-        Finding::good("sqlite.synchronous", "every commit reaches the disk")
+        check::SYNCHRONOUS.passes("every commit reaches the disk")
     } else {
-        Finding::problem(
-            "sqlite.synchronous",
+        check::SYNCHRONOUS.fails(
             format!("synchronous is {synchronous}: after a power cut tokens may decrease"),
             "this build of SQLite does not keep the setting; use the one that comes with leasehold",
         )
     });
     let integrity: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     findings.push(if integrity == "ok" {
-        Finding::good("sqlite.integrity", "the file is sound")
+        check::INTEGRITY.passes("the file is sound")
     } else {
-        Finding::problem(
-            "sqlite.integrity",
+        check::INTEGRITY.fails(
             format!("the file is damaged: {integrity}"),
             "when no process uses it, move it away together with its -wal and -shm files; tokens keep growing",
         )
@@ -104,27 +99,21 @@ fn records(store: &File, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Find
                 bad += 1;
                 if bad <= NAMED {
                     let what = format!("resource {name:?} cannot be locked: {denial}");
-                    findings.push(Finding::problem(
-                        "sqlite.records",
-                        what,
-                        "find out who writes this file besides leasehold, then remove the record",
-                    ));
+                    findings.push(
+                        check::RECORDS
+                            .fails(what, "find out who writes this file besides leasehold, then remove the record"),
+                    );
                 }
             }
         }
     })?;
     if bad > NAMED {
         let what = format!("{} more records cannot be read", bad - NAMED);
-        findings.push(Finding::problem(
-            "sqlite.records",
-            what,
-            "remove the table's bad rows, or start with a new file",
-        ));
+        findings.push(check::RECORDS.fails(what, "remove the table's bad rows, or start with a new file"));
     }
-    findings.push(Finding::good("sqlite.records", format!("{all} resources known, {held} held")));
+    findings.push(check::RECORDS.passes(format!("{all} resources known, {held} held")));
     if other_boot > 0 {
-        findings.push(Finding::warning(
-            "sqlite.records",
+        findings.push(check::RECORDS.warns(
             format!("{other_boot} held records come from another boot, or from a container with another clock"),
             "nothing, if this machine has just started: waiting clients take them over after their ttl. Otherwise the \
              file is shared by machines, which SQLite cannot do safely",
@@ -135,14 +124,12 @@ fn records(store: &File, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Find
 
 fn time(store: &File) -> Finding {
     match clock::boot_id() {
-        Ok(boot) if boot == store.boot() => Finding::good("sqlite.clock", "the boot and its clock can be identified"),
-        Ok(_) => Finding::problem(
-            "sqlite.clock",
+        Ok(boot) if boot == store.boot() => check::CLOCK.passes("the boot and its clock can be identified"),
+        Ok(_) => check::CLOCK.fails(
             "the boot id has changed while this process ran",
             "restart this process: it was moved between machines or clock namespaces",
         ),
-        Err(error) => Finding::problem(
-            "sqlite.clock",
+        Err(error) => check::CLOCK.fails(
             format!("the boot id cannot be read: {error}"),
             "mount /proc, without which the age of leases is unknown",
         ),
@@ -151,22 +138,19 @@ fn time(store: &File) -> Finding {
 
 fn space(path: &Path) -> Finding {
     match free_bytes(path) {
-        Some(bytes) if bytes < ENOUGH_BYTES => Finding::warning(
-            "sqlite.space",
+        Some(bytes) if bytes < ENOUGH_BYTES => check::SPACE.fails(
             format!("{} KiB are left on the file system of {}", bytes >> 10, path.display()),
             "free some space: without any, no lock can be acquired or renewed",
         ),
-        Some(bytes) => Finding::good("sqlite.space", format!("{} MiB are left", bytes >> 20)),
-        None => Finding::warning("sqlite.space", "the file system does not report its free space", "check it yourself"),
+        Some(bytes) => check::SPACE.passes(format!("{} MiB are left", bytes >> 20)),
+        None => check::SPACE.fails("the file system does not report its free space", "check it yourself"),
     }
 }
 
 fn file_system(path: &Path) -> Finding {
-    const CHECK: &str = "sqlite.filesystem";
     let elsewhere = "name a file on a local disk; to lock across machines, use a store made for it";
     if let Some(kind) = shared_by_hosts(path) {
-        return Finding::problem(
-            CHECK,
+        return check::FILESYSTEM.fails(
             format!(
                 "{} is on {kind}, where SQLite's locks and shared memory do not work across machines",
                 path.display()
@@ -175,13 +159,12 @@ fn file_system(path: &Path) -> Finding {
         );
     }
     match kind_of(path) {
-        Some("tmpfs") => Finding::warning(
-            CHECK,
+        Some("tmpfs") => check::FILESYSTEM.warns(
             "the file is in memory (tmpfs) and is lost in a reboot, token counters included",
             "fine if the protected data is lost with it; otherwise name a file on a disk",
         ),
-        Some(kind) => Finding::good(CHECK, kind),
-        None => Finding::good(CHECK, "no network file system that is known"),
+        Some(kind) => check::FILESYSTEM.passes(kind),
+        None => check::FILESYSTEM.passes("no network file system that is known"),
     }
 }
 

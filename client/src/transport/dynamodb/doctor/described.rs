@@ -4,6 +4,7 @@ use leasehold_core::op::{DenialKind, Refusal};
 use leasehold_wire::dynamodb::Settings;
 use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
 
+use crate::admin::checks::dynamodb as check;
 use crate::admin::doctor::Finding;
 use crate::transport::readiness::NoServer;
 use crate::url::dynamodb::DynamodbUrl;
@@ -17,14 +18,14 @@ pub(super) fn findings(settings: &Settings, url: &DynamodbUrl, description: &Des
         Ok(reach) => reach,
         Err(denial) => {
             let advice = "name another table, or its keys in the url, with key, sort_key and sort_key_value";
-            findings.push(Finding::problem("dynamodb.table", denial.to_string(), advice));
+            findings.push(check::TABLE.fails(denial.to_string(), advice));
             return findings;
         }
     };
     findings.push(match &description.status {
-        Status::Active | Status::Updating => Finding::good("dynamodb.table", "it exists, with the right keys"),
+        Status::Active | Status::Updating => check::TABLE.passes("it exists, with the right keys"),
         Status::Creating | Status::Other(_) => {
-            Finding::problem("dynamodb.table", "it cannot be used yet", "wait until DynamoDB has created it")
+            check::TABLE.fails("it cannot be used yet", "wait until DynamoDB has created it")
         }
     });
     findings.push(billing(description));
@@ -34,31 +35,26 @@ pub(super) fn findings(settings: &Settings, url: &DynamodbUrl, description: &Des
 
 /// The account in the table's ARN; without an ARN, the table is in the account of the keys.
 fn identity(url: &DynamodbUrl, description: &Description) -> Option<Finding> {
-    const CHECK: &str = "dynamodb.identity";
     let mut parts = description.arn.as_deref()?.split(':').skip(3);
     let (region, account) = (parts.next()?, parts.next()?);
     if region == LOCAL {
-        return Some(Finding::good(
-            CHECK,
-            format!("account {account}, of DynamoDB Local, which does not check identities"),
-        ));
+        return Some(
+            check::IDENTITY.passes(format!("account {account}, of DynamoDB Local, which does not check identities")),
+        );
     }
     if region != url.region {
-        return Some(Finding::warning(
-            CHECK,
+        return Some(check::IDENTITY.fails(
             format!("the table is in the Region {region} by its ARN, and in {} by the url", url.region),
             "let all clients name the same Region and endpoint: tables of one name in two Regions are two tables",
         ));
     }
-    Some(Finding::good(CHECK, format!("account {account}, Region {region}")))
+    Some(check::IDENTITY.passes(format!("account {account}, Region {region}")))
 }
 
 fn billing(description: &Description) -> Finding {
-    const CHECK: &str = "dynamodb.billing";
     match &description.billing {
-        Some(Billing::OnDemand) => Finding::good(CHECK, "by request"),
-        Some(Billing::Provisioned { read_units, write_units }) => Finding::warning(
-            CHECK,
+        Some(Billing::OnDemand) => check::BILLING.passes("by request"),
+        Some(Billing::Provisioned { read_units, write_units }) => check::BILLING.fails(
             format!(
                 "{read_units} read units and {write_units} write units per second; requests beyond them are \
                      refused"
@@ -66,26 +62,22 @@ fn billing(description: &Description) -> Finding {
             "a held lock takes about 7 writes in a minute at the default ttl, a waiter about one read in a second; if \
              that may be too much, bill the table by request",
         ),
-        None => Finding::good(CHECK, "not shown"),
+        None => check::BILLING.passes("not shown"),
     }
 }
 
 fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
-    const CHECK: &str = "dynamodb.replicas";
     match reach {
-        Reach::OneRegion => Finding::good(
-            CHECK,
-            "none are reported: the table is in one Region, unless it is a global table of version 2017",
-        ),
+        Reach::OneRegion => check::REPLICAS
+            .passes("none are reported: the table is in one Region, unless it is a global table of version 2017"),
         Reach::AllRegions if witnesses.is_empty() => {
-            Finding::good(CHECK, "they agree: strong consistency across Regions")
+            check::REPLICAS.passes("they agree: strong consistency across Regions")
         }
-        Reach::AllRegions => Finding::good(
-            CHECK,
-            format!("they agree: strong consistency across Regions, with a witness in {}", witnesses.join(", ")),
-        ),
-        Reach::EachRegionAlone { regions } => Finding::problem(
-            CHECK,
+        Reach::AllRegions => check::REPLICAS.passes(format!(
+            "they agree: strong consistency across Regions, with a witness in {}",
+            witnesses.join(", ")
+        )),
+        Reach::EachRegionAlone { regions } => check::REPLICAS.fails(
             format!(
                 "those in {} lag behind: clients of different Regions do not exclude each other",
                 regions.join(", ")
@@ -98,7 +90,6 @@ fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
 
 /// DynamoDB removes rows by the table's time to live even while they are held.
 pub(super) fn expiry(settings: &Settings, described: Result<Option<String>, NoServer>) -> Finding {
-    const CHECK: &str = "dynamodb.expiry";
     let removed = match described {
         Ok(removed) => removed,
         Err(why) => {
@@ -112,36 +103,30 @@ pub(super) fn expiry(settings: &Settings, described: Result<Option<String>, NoSe
                     format!("the table's time to live is unknown: {why}")
                 }
             };
-            return Finding::good(CHECK, not_known);
+            return check::EXPIRY.passes(not_known);
         }
     };
     match (removed.as_deref(), settings.expires_name()) {
-        (None, None) => Finding::good(CHECK, "off: rows stay until somebody deletes them, and tokens with them"),
-        (None, Some(ours)) => Finding::warning(
-            CHECK,
+        (None, None) => check::EXPIRY.passes("off: rows stay until somebody deletes them, and tokens with them"),
+        (None, Some(ours)) => check::EXPIRY.warns(
             format!("the table's time to live is off, so rows stay although they have {ours:?}"),
             "enable it for that attribute, as `leasehold table create` with this url does, or remove expires from the \
              url",
         ),
-        (Some(theirs), Some(ours)) if theirs == ours => Finding::good(
-            CHECK,
-            format!("by {ours:?}: a row is removed 7 days after its last write, and its counter with it"),
-        ),
-        (Some(theirs), _) if settings.clone().expires(theirs).is_err() => Finding::problem(
-            CHECK,
+        (Some(theirs), Some(ours)) if theirs == ours => check::EXPIRY
+            .passes(format!("by {ours:?}: a row is removed 7 days after its last write, and its counter with it")),
+        (Some(theirs), _) if settings.clone().expires(theirs).is_err() => check::EXPIRY.fails(
             format!("the table's time to live uses {theirs:?}, where locks keep something else"),
             "disable it, and enable it for an attribute of its own, named by expires in the url",
         ),
-        (Some(theirs), Some(ours)) => Finding::problem(
-            CHECK,
+        (Some(theirs), Some(ours)) => check::EXPIRY.fails(
             format!(
                 "the table's time to live uses {theirs:?}, and the url says {ours:?}: a row that has \
                  {theirs:?} is removed while its lock is held"
             ),
             format!("write expires={theirs} in the url of every client"),
         ),
-        (Some(theirs), None) => Finding::warning(
-            CHECK,
+        (Some(theirs), None) => check::EXPIRY.warns(
             format!(
                 "the table's time to live uses {theirs:?}, which our writes do not update: a row that has it from \
                  another program is removed while its lock is held"

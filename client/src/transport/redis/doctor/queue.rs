@@ -4,7 +4,9 @@ use leasehold_wire::redis::{ClientId, Command};
 use leasehold_wire::resp::Value;
 
 use super::Asker;
+use super::lack::Lack;
 use super::rights::grant;
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 use crate::url::redis::RedisUrl;
 
@@ -20,7 +22,6 @@ const KEYS_RULE: &str = "~{jobs/*";
 
 /// Tells if waiters can stand in the queue `key`.
 pub(super) async fn examine(asker: &Asker, url: &RedisUrl, key: &[u8], client: ClientId) -> Result<Finding, String> {
-    const CHECK: &str = "redis.line";
     let on_queue = |(name, rest): (&str, &[&[u8]])| Command::new([&[name.as_bytes(), key], rest].concat());
     let mut commands: Vec<Command> = ON_QUEUES.into_iter().map(on_queue).collect();
     let channel = client.channel();
@@ -35,10 +36,10 @@ pub(super) async fn examine(asker: &Asker, url: &RedisUrl, key: &[u8], client: C
     };
     let names = ON_QUEUES.iter().map(|(name, _)| (*name, KEYS_RULE)).chain([("publish", CHANNELS_RULE)]);
     let mut rules: Vec<String> =
-        names.zip(&replies).filter_map(|((name, place), reply)| lacking(name, place, reply)).collect();
+        names.zip(&replies).filter_map(|((name, place), reply)| Some(Lack::of(reply)?.rule(name, place))).collect();
     rules.dedup();
     if rules.is_empty() && counts_listeners {
-        return Ok(Finding::good(CHECK, "waiters stand in the queue, and are served in their order"));
+        return Ok(check::QUEUE.passes("waiters stand in the queue, and are served in their order"));
     }
     if rules.is_empty() {
         let seems = if patterns > 0 {
@@ -48,36 +49,12 @@ pub(super) async fn examine(asker: &Asker, url: &RedisUrl, key: &[u8], client: C
         };
         let what =
             format!("the user lacks {COUNTS_RULE}: waiters that died cost 500 ms each where they seem alive; {seems}");
-        return Ok(Finding::warning(CHECK, what, grant(url, COUNTS_RULE)));
+        return Ok(check::QUEUE.fails(what, grant(url, COUNTS_RULE)));
     }
     if !counts_listeners {
         rules.push(COUNTS_RULE.to_owned());
     }
     let rules = rules.join(" ");
     let what = format!("the user lacks {rules}: a release tells all waiters, all of them try, and there is no order");
-    Ok(Finding::warning(CHECK, what, grant(url, &rules)))
-}
-
-/// The rule whose lack made a server refuse a command, or its key or channel. A server that does not know the command lacks
-/// it as well.
-pub(super) fn lacking(name: &str, place: &str, reply: &Value) -> Option<String> {
-    let error = reply.as_error()?.to_ascii_lowercase();
-    let of_place = error.starts_with("noperm") && !error.contains("permissions to run");
-    let is_refused = error.starts_with("noperm") || error.contains("unknown command");
-    is_refused.then(|| if of_place { place.to_owned() } else { format!("+{name}") })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_names_the_rule_that_is_missing() {
-        let lacking = |error: &str| lacking("zadd", "~{jobs/*", &Value::Error(error.to_owned()));
-        let named = |rule: &str| Some(rule.to_owned());
-        assert_eq!(lacking("NOPERM User x has no permissions to run the 'zadd' command"), named("+zadd"));
-        assert_eq!(lacking("NOPERM No permissions to access a key"), named("~{jobs/*"));
-        assert_eq!(lacking("ERR unknown command 'ZADD', with args beginning with"), named("+zadd"));
-        assert_eq!(lacking("OOM command not allowed"), None);
-    }
+    Ok(check::QUEUE.fails(what, grant(url, &rules)))
 }

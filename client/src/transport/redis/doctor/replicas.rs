@@ -3,10 +3,10 @@
 
 use super::Part;
 use super::server::ServerAnswers;
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 use crate::transport::info::printable;
 
-const CHECK: &str = "redis.replicas";
 const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or less on every server that can be the \
                      master, or give a node of a quorum no replicas; a server that comes back after a failover must \
                      start empty";
@@ -14,8 +14,7 @@ const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or 
 impl ServerAnswers {
     pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
         let Some(connected) = self.durability.replicas() else {
-            return Finding::warning(
-                CHECK,
+            return check::REPLICAS.warns(
                 format!("cannot be seen: {}", self.durability.unseen()),
                 match part {
                     Part::Alone => {
@@ -31,28 +30,21 @@ impl ServerAnswers {
             Err(_) => String::new(),
         };
         match wanted.map(u64::from) {
-            Some(wanted) if wanted > connected => Finding::problem(
-                CHECK,
+            Some(wanted) if wanted > connected => check::REPLICAS.fails(
                 format!("wait_replicas is {wanted}, and {connected} are connected{enough}: no lock is granted"),
                 "connect more replicas, or lower wait_replicas in the store url",
             ),
             _ if connected > 0 && part == Part::Node => self.fenced(connected),
-            Some(wanted) if wanted == connected => Finding::good(
-                CHECK,
-                format!("{connected} connected, and a lock counts only once all of them have it{enough}"),
-            ),
-            Some(wanted) => Finding::good(
-                CHECK,
-                format!(
-                    "{connected} connected, and a lock counts only once {wanted} of them have it{enough}; a failover \
+            Some(wanted) if wanted == connected => check::REPLICAS
+                .passes(format!("{connected} connected, and a lock counts only once all of them have it{enough}")),
+            Some(wanted) => check::REPLICAS.passes(format!(
+                "{connected} connected, and a lock counts only once {wanted} of them have it{enough}; a failover \
                      loses it only by picking another one"
-                ),
-            ),
+            )),
             None if connected == 0 => {
-                Finding::good(CHECK, "none connected, so no replica without the locks can take over")
+                check::REPLICAS.passes("none connected, so no replica without the locks can take over")
             }
-            None => Finding::warning(
-                CHECK,
+            None => check::REPLICAS.warns(
                 format!(
                     "{connected} connected, asynchronously{enough}: after a failover a lock that was granted may be \
                      missing, and can be granted again"
@@ -71,8 +63,7 @@ impl ServerAnswers {
         let both =
             "when it loses contact to them and one is promoted, both could vote, for different holders of one lock";
         match (number(&self.min_replicas), number(&self.max_lag)) {
-            (Err(why), _) | (_, Err(why)) => Finding::warning(
-                CHECK,
+            (Err(why), _) | (_, Err(why)) => check::REPLICAS.warns(
                 format!(
                     "{connected} connected; whether min-replicas-to-write and min-replicas-max-lag stop a master \
                      cannot be seen: {}. Without them, {both}",
@@ -81,22 +72,18 @@ impl ServerAnswers {
                 FENCE,
             ),
             (Ok(0), Ok(_)) => {
-                Finding::problem(CHECK, format!("{connected} connected, and min-replicas-to-write is 0: {both}"), FENCE)
+                check::REPLICAS.fails(format!("{connected} connected, and min-replicas-to-write is 0: {both}"), FENCE)
             }
-            (Ok(_), Ok(0)) => Finding::problem(
-                CHECK,
+            (Ok(_), Ok(0)) => check::REPLICAS.fails(
                 format!(
                     "{connected} connected, and min-replicas-max-lag is 0, so no replica ever counts as missing: {both}"
                 ),
                 FENCE,
             ),
-            (Ok(count), Ok(lag)) => Finding::good(
-                CHECK,
-                format!(
-                    "{connected} connected; without {count} of them it stops within {lag} s (min-replicas-to-write). \
+            (Ok(count), Ok(lag)) => check::REPLICAS.passes(format!(
+                "{connected} connected; without {count} of them it stops within {lag} s (min-replicas-to-write). \
                      After a failover the former master must start empty"
-                ),
-            ),
+            )),
         }
     }
 }

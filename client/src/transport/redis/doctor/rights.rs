@@ -3,7 +3,7 @@
 //! A server checks the command, then the key, then the channel. So a user of other names still learns about each
 //! command.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,10 @@ use leasehold_wire::redis::{ClientId, Codec, Command, Replicas, Settings, look};
 use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
+use super::lack::Lack;
 use super::server::Role;
 use super::{Asker, Part, command, items, queue, refused, words};
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::connections::until;
@@ -60,7 +62,7 @@ impl Names {
 }
 
 /// The target of a probe's command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum About {
     Lock,
     Fence,
@@ -72,7 +74,7 @@ enum About {
     Nothing,
 }
 
-/// A command or name that is refused.
+/// Commands, keys and channels that are refused.
 #[derive(Debug, Default)]
 struct Missing {
     /// Rules that locks need.
@@ -83,14 +85,8 @@ struct Missing {
     wake_ups: Vec<String>,
     /// Rules that only transactions need.
     transactions: Vec<String>,
-    lock: bool,
-    fence: bool,
-    /// The key that only runs need.
-    completion: bool,
-    /// The two keys of a node of a quorum.
-    trust: bool,
-    marker: bool,
-    channel: bool,
+    /// Keys and channels.
+    places: BTreeSet<About>,
 }
 
 pub(super) async fn examine(
@@ -105,7 +101,7 @@ pub(super) async fn examine(
     let mut names = nobodys(asker, "", random)?;
     let mut missing = probe(asker, url, part, &names).await?;
     let mut patterns = None;
-    if missing.lock {
+    if missing.lacks(About::Lock) {
         patterns = key_patterns(asker).await?;
         let prefix = patterns.as_deref().and_then(|patterns| patterns.iter().find_map(|pattern| prefix_of(pattern)));
         if let Some(prefix) = prefix
@@ -117,8 +113,11 @@ pub(super) async fn examine(
     }
     let mut findings = missing.judge(url, &names, patterns.as_deref());
     // The finding on the role already says why no lock is possible there.
-    let can_run = !missing.completion;
-    let can_lock = missing.commands.is_empty() && missing.unknown.is_empty() && !missing.lock && !missing.fence;
+    let can_run = !missing.lacks(About::Completion);
+    let can_lock = missing.commands.is_empty()
+        && missing.unknown.is_empty()
+        && !missing.lacks(About::Lock)
+        && !missing.lacks(About::Fence);
     let serves = match role {
         Role::Master | Role::Unknown => true,
         // A single store does not need all names.
@@ -208,7 +207,7 @@ fn harmless(name: &str, key: &[u8]) -> Command {
 /// connection. The counter that is made here is deleted here.
 async fn probe_transactions(asker: &Asker, names: &Names, missing: &mut Missing) -> Result<(), String> {
     missing.note(About::Transaction, "exec", &asker.one(&["EXEC"]).await?);
-    if !missing.transactions.is_empty() || missing.fence {
+    if !missing.transactions.is_empty() || missing.lacks(About::Fence) {
         return Ok(());
     }
     let fence = names.fence.as_slice();
@@ -239,83 +238,65 @@ fn votes(trust: &[u8]) -> Vec<(About, &'static str, Command)> {
 
 impl Missing {
     fn note(&mut self, about: About, name: &str, reply: &Value) {
-        let Some(error) = reply.as_error().map(str::to_ascii_lowercase) else { return };
-        // The refusal of `EXEC` itself.
-        let error = error.strip_prefix("execabort transaction discarded because of: ").unwrap_or(&error);
-        let add = |list: &mut Vec<String>, rule: String| {
-            if !list.contains(&rule) {
-                list.push(rule);
+        let Some(lack) = Lack::of(reply) else { return };
+        let rule = match lack {
+            // A proxy says so. Scripts ask the server, which knows it.
+            Lack::Command if name == "time" => return,
+            Lack::Command => name.to_ascii_uppercase(),
+            Lack::Place if about != About::Nothing => {
+                self.places.insert(about);
+                return;
+            }
+            Lack::Right | Lack::Place => format!("+{name}"),
+        };
+        let list = match about {
+            About::Channel => &mut self.wake_ups,
+            About::Transaction => &mut self.transactions,
+            About::Lock | About::Fence | About::Completion | About::Trust | About::Marker | About::Nothing => {
+                match lack {
+                    Lack::Command => &mut self.unknown,
+                    Lack::Right | Lack::Place => &mut self.commands,
+                }
             }
         };
-        if error.contains("unknown command") && name == "time" {
-            // A proxy says so. Scripts ask the server, which knows it.
-        } else if error.contains("unknown command") {
-            let list = match about {
-                About::Channel => &mut self.wake_ups,
-                About::Transaction => &mut self.transactions,
-                About::Lock | About::Fence | About::Completion | About::Trust | About::Marker | About::Nothing => {
-                    &mut self.unknown
-                }
-            };
-            add(list, name.to_ascii_uppercase());
-        } else if !error.starts_with("noperm") {
-            // Refused for another reason than permissions; the trial will show it too.
-        } else if error.contains("permissions to run") {
-            let list = match about {
-                About::Channel => &mut self.wake_ups,
-                About::Transaction => &mut self.transactions,
-                About::Lock | About::Fence | About::Completion | About::Trust | About::Marker | About::Nothing => {
-                    &mut self.commands
-                }
-            };
-            add(list, format!("+{name}"));
-        } else {
-            match about {
-                About::Lock => self.lock = true,
-                About::Fence => self.fence = true,
-                About::Completion => self.completion = true,
-                About::Trust => self.trust = true,
-                About::Marker => self.marker = true,
-                About::Channel => self.channel = true,
-                About::Transaction => {}
-                About::Nothing => add(&mut self.commands, format!("+{name}")),
-            }
+        if !list.contains(&rule) {
+            list.push(rule);
         }
     }
 
+    /// Tells if the user may not use this key or channel.
+    fn lacks(&self, place: About) -> bool {
+        self.places.contains(&place)
+    }
+
     fn judge(&self, url: &RedisUrl, names: &Names, patterns: Option<&[String]>) -> Vec<Finding> {
-        const CHECK: &str = "redis.rights";
         let mut findings = Vec::new();
         if !self.unknown.is_empty() {
-            findings.push(Finding::problem(
-                CHECK,
+            findings.push(check::RIGHTS.fails(
                 format!("the server has no command {}", self.unknown.join(", ")),
                 "undo rename-command, or use a server with all commands of Redis 5",
             ));
         }
         if !self.commands.is_empty() {
             let rules = self.commands.join(" ");
-            findings.push(Finding::problem(CHECK, format!("the user lacks {rules}"), grant(url, &rules)));
+            findings.push(check::RIGHTS.fails(format!("the user lacks {rules}"), grant(url, &rules)));
         }
         if !self.transactions.is_empty() {
             let rules = self.transactions.join(" ");
-            findings.push(Finding::warning(
-                CHECK,
+            findings.push(check::RIGHTS.warns(
                 format!("the user lacks {rules}: every lock goes by scripts, which is slower for the server"),
                 grant(url, &rules),
             ));
         }
-        if self.marker {
-            findings.push(Finding::problem(
-                CHECK,
+        if self.lacks(About::Marker) {
+            findings.push(check::RIGHTS.fails(
                 "the key leasehold\\x1fquorum is refused, which keeps the membership of a quorum's node: this node \
                  never votes",
                 grant(url, MARKER_RULE),
             ));
         }
-        if self.trust && !self.lock && !self.fence {
-            findings.push(Finding::problem(
-                CHECK,
+        if self.lacks(About::Trust) && !self.lacks(About::Lock) && !self.lacks(About::Fence) {
+            findings.push(check::RIGHTS.fails(
                 format!(
                     "of {:?} the key {} is refused: once this node has lost its memory, it never counts fully again",
                     names.resource,
@@ -324,9 +305,8 @@ impl Missing {
                 format!("locks named jobs/* need ~{{jobs/*: {}", grant(url, "~{jobs/*")),
             ));
         }
-        if self.completion && !self.lock && !self.fence {
-            findings.push(Finding::warning(
-                CHECK,
+        if self.lacks(About::Completion) && !self.lacks(About::Lock) && !self.lacks(About::Fence) {
+            findings.push(check::RIGHTS.warns(
                 format!(
                     "of {:?} the key {} is refused, which keeps the completion of finished work: locks work, and runs fail",
                     names.resource,
@@ -336,9 +316,8 @@ impl Missing {
             ));
         }
         let shown = patterns.map(|patterns| printable(&patterns.join(" ")));
-        match (self.lock, self.fence) {
-            (true, true) => findings.push(Finding::warning(
-                CHECK,
+        match (self.lacks(About::Lock), self.lacks(About::Fence)) {
+            (true, true) => findings.push(check::RIGHTS.warns(
                 match shown {
                     Some(patterns) => format!("the user may use {patterns} only, and no name there was tried"),
                     None => format!("names such as {:?} are refused; the allowed ones cannot be seen", names.resource),
@@ -346,13 +325,11 @@ impl Missing {
                 "nothing, if that is intended: locks named jobs/* need ~jobs/* ~{jobs/* and, for wake-ups, &{jobs/*; \
                  `leasehold exec --no-wait NAME -- true` tries one",
             )),
-            (false, true) => findings.push(Finding::problem(
-                CHECK,
+            (false, true) => findings.push(check::RIGHTS.fails(
                 format!("of {:?} the lock's key is allowed, but the key of its counter is not", names.resource),
                 format!("locks named jobs/* need ~{{jobs/* beside ~jobs/*: {}", grant(url, "~{jobs/*")),
             )),
-            (true, false) => findings.push(Finding::problem(
-                CHECK,
+            (true, false) => findings.push(check::RIGHTS.fails(
                 format!("of {:?} the key of its counter is allowed, but the lock's key is not", names.resource),
                 format!("locks named jobs/* need ~jobs/* beside ~{{jobs/*: {}", grant(url, "~jobs/*")),
             )),
@@ -363,7 +340,7 @@ impl Missing {
                     }
                     None => "the user has all permissions that locks need".to_owned(),
                 };
-                findings.push(Finding::good(CHECK, what));
+                findings.push(check::RIGHTS.passes(what));
             }
             (false, false) => {}
         }
@@ -405,7 +382,6 @@ async fn wake_ups(
     trial: Option<Trial>,
     nonce: Nonce,
 ) -> Result<Vec<Finding>, String> {
-    const CHECK: &str = "redis.wakeups";
     let listen = async {
         let mut listener = access.listen().await.map_err(|why| words(&why))?;
         for name in ["unsubscribe", "subscribe"] {
@@ -422,26 +398,20 @@ async fn wake_ups(
         None => None,
     };
     findings.extend(tried.as_ref().map(|tried| match tried {
-        Ok(what) => Finding::good("redis.trial", *what),
-        Err(why) => Finding::problem(
-            "redis.trial",
-            printable(why),
-            "fix the cause named here: every lock fails in the same way",
-        ),
+        Ok(what) => check::TRIAL.passes(*what),
+        Err(why) => check::TRIAL.fails(printable(why), "fix the cause named here: every lock fails in the same way"),
     }));
     let poll = "waiters poll at growing intervals instead of being woken";
     findings.extend(match listener {
-        Err(why) => Some(Finding::warning(
-            CHECK,
+        Err(why) => Some(check::WAKEUPS.fails(
             format!("no connection to listen on: {}; {poll}", printable(&why)),
             "check that the server allows enough connections (maxclients)",
         )),
         Ok(_) if !missing.wake_ups.is_empty() => {
             let rules = missing.wake_ups.join(" ");
-            Some(Finding::warning(CHECK, format!("the user lacks {rules}; {poll}"), grant(url, &rules)))
+            Some(check::WAKEUPS.fails(format!("the user lacks {rules}; {poll}"), grant(url, &rules)))
         }
-        Ok(_) if missing.channel && !missing.lock => Some(Finding::warning(
-            CHECK,
+        Ok(_) if missing.lacks(About::Channel) && !missing.lacks(About::Lock) => Some(check::WAKEUPS.fails(
             format!("the channel of {:?} is refused; {poll}", names.resource),
             format!("locks named jobs/* need &{{jobs/*: {}", grant(url, "&{jobs/*")),
         )),
@@ -450,10 +420,10 @@ async fn wake_ups(
             let message = until(patience, listener.next()).await.and_then(Result::ok);
             let released = message.and_then(|(channel, payload)| Codec::released_by(&channel, &payload));
             Some(if released.as_ref() == Some(&names.resource) {
-                Finding::good(CHECK, "waiters are notified of a release")
+                check::WAKEUPS.passes("waiters are notified of a release")
             } else {
                 let advice = "check that no proxy between here and the server drops PUBLISH";
-                Finding::warning(CHECK, format!("the notification of a release did not arrive; {poll}"), advice)
+                check::WAKEUPS.fails(format!("the notification of a release did not arrive; {poll}"), advice)
             })
         }
         // There was nothing to release.
@@ -563,16 +533,20 @@ mod tests {
             "NOPERM this user has no permissions to access one of the keys used as arguments",
             "NOPERM No permissions to access a key",
         ] {
-            assert!(note(About::Lock, "type", error).lock && note(About::Fence, "type", error).fence, "{error}");
+            assert!(
+                note(About::Lock, "type", error).lacks(About::Lock)
+                    && note(About::Fence, "type", error).lacks(About::Fence),
+                "{error}"
+            );
         }
         let channel = "NOPERM this user has no permissions to access one of the channels used as arguments";
-        assert!(note(About::Channel, "publish", channel).channel);
+        assert!(note(About::Channel, "publish", channel).lacks(About::Channel));
         let publish = "NOPERM this user has no permissions to run the 'publish' command";
         assert_eq!(note(About::Channel, "publish", publish).wake_ups, ["+publish"]);
         let unknown = note(About::Nothing, "eval", "ERR unknown command 'EVAL', with args beginning with: 'return 1'");
         assert_eq!(unknown.unknown, ["EVAL"]);
         let passing = note(About::Lock, "set", "OOM command not allowed");
-        assert!(passing.commands.is_empty() && !passing.lock);
+        assert!(passing.commands.is_empty() && !passing.lacks(About::Lock));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::Part;
 use super::version::Version;
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 use crate::transport::durability::ServerSettings;
 use crate::transport::info::{Fields, printable};
@@ -69,38 +70,31 @@ impl ServerAnswers {
 
     /// Checks if a master that was replaced goes on granting locks.
     pub(super) fn cut_off(&self) -> Finding {
-        const CHECK: &str = "redis.min_replicas";
         let advice =
             "set min-replicas-to-write 1 and min-replicas-max-lag to a few seconds, if there are enough replicas";
         match self.min_replicas.as_deref() {
-            Ok("0") => Finding::warning(
-                CHECK,
+            Ok("0") => check::MIN_REPLICAS.fails(
                 "min-replicas-to-write is 0: a master that has lost contact goes on granting locks that the next one \
                  lacks",
                 advice,
             ),
-            Ok(count) => Finding::good(
-                CHECK,
-                format!("min-replicas-to-write is {}: a master that has lost contact stops granting", printable(count)),
-            ),
-            Err(why) => Finding::warning(CHECK, format!("min-replicas-to-write cannot be seen: {why}"), advice),
+            Ok(count) => check::MIN_REPLICAS.passes(format!(
+                "min-replicas-to-write is {}: a master that has lost contact stops granting",
+                printable(count)
+            )),
+            Err(why) => check::MIN_REPLICAS.fails(format!("min-replicas-to-write cannot be seen: {why}"), advice),
         }
     }
 
     fn version(&self) -> Finding {
-        const CHECK: &str = "redis.version";
         match Version::of(self.durability.info.as_ref().ok(), self.hello.as_ref()) {
             Some(Version { shown, major: Some(major) }) if major < OLDEST => {
-                Finding::problem(CHECK, shown, "use Redis 5 or newer, or Valkey: older ones cannot run the scripts")
+                check::VERSION.fails(shown, "use Redis 5 or newer, or Valkey: older ones cannot run the scripts")
             }
-            Some(Version { shown, major: Some(_) }) => Finding::good(CHECK, shown),
-            Some(Version { shown, major: None }) => Finding::warning(
-                CHECK,
-                shown,
-                "check that it supports all of Redis 5; redis.trial shows whether locks work",
-            ),
-            None => Finding::warning(
-                CHECK,
+            Some(Version { shown, major: Some(_) }) => check::VERSION.passes(shown),
+            Some(Version { shown, major: None }) => check::VERSION
+                .warns(shown, "check that it supports all of Redis 5; redis.trial shows whether locks work"),
+            None => check::VERSION.warns(
                 format!("cannot be seen: {}", self.durability.unseen()),
                 "check that it is Redis 5 or newer, or Valkey; with +info this user can see it",
             ),
@@ -108,11 +102,9 @@ impl ServerAnswers {
     }
 
     fn judge_role(&self, url: &RedisUrl) -> Finding {
-        const CHECK: &str = "redis.role";
         match self.role() {
-            Role::Master => Finding::good(CHECK, "a master, no cluster"),
-            Role::Sentinel => Finding::problem(
-                CHECK,
+            Role::Master => check::ROLE.passes("a master, no cluster"),
+            Role::Sentinel => check::ROLE.fails(
                 "a Sentinel, which keeps no data",
                 "write redis+sentinel://host:26379/master-name: that finds the master, also after a failover",
             ),
@@ -126,18 +118,16 @@ impl ServerAnswers {
                 } else {
                     ("a read-only replica", ": no lock can be taken here")
                 };
-                Finding::problem(CHECK, what, format!("name the master in the store url{master}{advice}"))
+                check::ROLE.fails(what, format!("name the master in the store url{master}{advice}"))
             }
             Role::ClusterNode if matches!(url.place, RedisPlace::Cluster { .. }) => {
-                Finding::good(CHECK, "a master of the cluster")
+                check::ROLE.passes("a master of the cluster")
             }
-            Role::ClusterNode => Finding::warning(
-                CHECK,
+            Role::ClusterNode => check::ROLE.warns(
                 "a node of a Redis Cluster; redis:// uses this node alone, which refuses names in slots of other nodes",
                 "write redis+cluster:// instead of redis://",
             ),
-            Role::Unknown => Finding::warning(
-                CHECK,
+            Role::Unknown => check::ROLE.warns(
                 format!("cannot be seen: {}", self.durability.unseen()),
                 "check that it is a master; redis.trial shows whether it takes writes",
             ),
@@ -146,7 +136,6 @@ impl ServerAnswers {
 
     /// Checks if clients can log in without a password.
     fn password(&self, url: &RedisUrl) -> Option<Finding> {
-        const CHECK: &str = "redis.password";
         let advice = "set a password (requirepass, or ACL users): anybody who logs in can free locks and fake tokens";
         if url.password.is_some() {
             return None;
@@ -155,13 +144,13 @@ impl ServerAnswers {
             if url.is_encrypted() && url.tls.cert.is_some() {
                 return None;
             }
-            return Some(Finding::warning(CHECK, "the server accepts anybody who reaches it over the network", advice));
+            return Some(check::PASSWORD.fails("the server accepts anybody who reaches it over the network", advice));
         }
         let open = self.protected_mode.as_deref() == Ok("no");
         let listens = self.bind.as_deref().is_ok_and(listens_beyond_loopback);
         (open && listens).then(|| {
             let what = "no password and protected-mode no: the server accepts anybody who reaches this host";
-            Finding::warning(CHECK, what, advice)
+            check::PASSWORD.fails(what, advice)
         })
     }
 }
@@ -177,10 +166,9 @@ fn listens_beyond_loopback(bind: &str) -> bool {
 }
 
 fn plaintext(url: &RedisUrl) -> Option<Finding> {
-    const CHECK: &str = "redis.plaintext";
     let advice = "use rediss:// (TLS), or a tunnel, unless nobody else is on this network";
     if url.is_encrypted() {
-        return Some(Finding::good(CHECK, "the connection is encrypted"));
+        return Some(check::PLAINTEXT.passes("the connection is encrypted"));
     }
     if is_local(url) {
         return None;
@@ -190,7 +178,7 @@ fn plaintext(url: &RedisUrl) -> Option<Finding> {
     } else {
         "the connection is not encrypted: others can read and change it"
     };
-    Some(Finding::warning(CHECK, what, advice))
+    Some(check::PLAINTEXT.fails(what, advice))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -200,15 +188,13 @@ fn is_loopback(host: &str) -> bool {
 
 /// Compares the server's clock with ours: it was `server_ms` between `sent_ms` and `got_ms` of ours.
 pub(super) fn clock(sent_ms: u64, server_ms: u64, got_ms: u64) -> Finding {
-    const CHECK: &str = "redis.clock";
     // The server's time was read between our two.
     let (ahead, behind) = (server_ms.saturating_sub(got_ms), sent_ms.saturating_sub(server_ms));
     if ahead.max(behind) <= LARGE_OFFSET_MS {
-        return Finding::good(CHECK, format!("within {} ms of this host's", ahead.max(behind)));
+        return check::CLOCK.passes(format!("within {} ms of this host's", ahead.max(behind)));
     }
     let which = if ahead > 0 { "ahead of" } else { "behind" };
-    Finding::warning(
-        CHECK,
+    check::CLOCK.fails(
         format!(
             "the server's clock is {} s {which} this host's. Leases are not affected; but tokens start at the clock, \
              and a clock that is set back while counters are lost gives them twice",

@@ -14,15 +14,12 @@ use super::super::link::NoConnection;
 use super::super::sentinel::{Sentinels, ask};
 use super::super::store_link::StoreLink;
 use super::{Asker, Home, Part, examine, server_answers, silent, words};
+use crate::admin::checks::redis as check;
 use crate::admin::doctor::{Finding, Severity};
 use crate::host::clock;
 use crate::transport::connections::until as within;
 use crate::transport::info::{Fields, printable, setting};
 use crate::url::redis::{Address, RedisUrl};
-
-const TOPOLOGY: &str = "redis.topology";
-const SENTINELS: &str = "redis.sentinels";
-const COVERAGE: &str = "redis.coverage";
 
 /// The masters in turn. A lock is tried on the first one.
 pub(super) async fn cluster(
@@ -71,10 +68,9 @@ fn members(map: &Map) -> Finding {
     let alone: Vec<String> =
         map.shards().iter().filter(|shard| shard.replicas.is_empty()).map(|shard| shard.master.to_string()).collect();
     if alone.is_empty() {
-        return Finding::good(TOPOLOGY, what);
+        return check::TOPOLOGY.passes(what);
     }
-    Finding::warning(
-        TOPOLOGY,
+    check::TOPOLOGY.warns(
         format!("{what}; no replica can take over from {}", printable(&alone.join(", "))),
         "add a replica to each master, or accept that its locks cannot be acquired while it is down",
     )
@@ -90,10 +86,9 @@ async fn coverage(asker: &Asker, map: &Map) -> Finding {
     };
     let missing = usize::from(SLOTS).saturating_sub(map.covered());
     if missing == 0 {
-        return Finding::good(COVERAGE, format!("all {SLOTS} slots are served{then}"));
+        return check::COVERAGE.passes(format!("all {SLOTS} slots are served{then}"));
     }
-    Finding::problem(
-        COVERAGE,
+    check::COVERAGE.fails(
         format!("no node serves {missing} of {SLOTS} slots, and names there cannot be locked{then}"),
         "see CLUSTER SLOTS and redis-cli --cluster fix",
     )
@@ -132,8 +127,7 @@ pub(super) async fn sentinels(
     if let (Ok(named), Some(known)) = (&master, sentinels.known())
         && *named != known
     {
-        findings.push(Finding::warning(
-            "redis.failover",
+        findings.push(check::FAILOVER.fails(
             format!("the Sentinels name {named} as the master, but this client is connected to {known}"),
             "nothing, if it passes: connections move when the old master closes or refuses them",
         ));
@@ -151,23 +145,20 @@ fn watched(master: &Result<Address, String>, seen: Option<&Fields>) -> Finding {
     let number = |name| seen.and_then(|seen| seen.number(name));
     let known = |number: Option<u64>| number.map_or("an unknown number of".to_owned(), |number| number.to_string());
     match master {
-        Err(why) => Finding::problem(TOPOLOGY, printable(why), "check that the Sentinels run and watch that name"),
+        Err(why) => check::TOPOLOGY.fails(printable(why), "check that the Sentinels run and watch that name"),
         Ok(master) => {
             let replicas = number("num-slaves");
             let sentinels = number("num-other-sentinels").map(|others| others.saturating_add(1));
             let what =
                 format!("{master} is the master, with {} replicas and {} Sentinels", known(replicas), known(sentinels));
             if replicas == Some(0) {
-                return Finding::warning(TOPOLOGY, what, "add a replica: none can take over");
+                return check::TOPOLOGY.warns(what, "add a replica: none can take over");
             }
             if sentinels.is_some_and(|count| count < 3) {
-                return Finding::warning(
-                    TOPOLOGY,
-                    what,
-                    "run at least three Sentinels: fewer cannot agree when one is down",
-                );
+                return check::TOPOLOGY
+                    .warns(what, "run at least three Sentinels: fewer cannot agree when one is down");
             }
-            Finding::good(TOPOLOGY, what)
+            check::TOPOLOGY.passes(what)
         }
     }
 }
@@ -175,14 +166,12 @@ fn watched(master: &Result<Address, String>, seen: Option<&Fields>) -> Finding {
 fn votes(all: usize, answered: usize, problems: &[(Severity, String)]) -> Finding {
     let said = || printable(&problems.iter().map(|(_, said)| said.as_str()).collect::<Vec<_>>().join("; "));
     match problems.iter().map(|(severity, _)| *severity).max() {
-        None => Finding::good(SENTINELS, format!("all {all} in the url answer, and can agree on a failover")),
-        Some(Severity::Problem) => Finding::problem(
-            SENTINELS,
+        None => check::SENTINELS.passes(format!("all {all} in the url answer, and can agree on a failover")),
+        Some(Severity::Problem) => check::SENTINELS.fails(
             format!("they cannot agree on a failover: {}", said()),
             "check that enough Sentinels run and reach each other for their quorum and for a majority",
         ),
-        Some(Severity::Warning | Severity::Good) => Finding::warning(
-            SENTINELS,
+        Some(Severity::Warning | Severity::Good) => check::SENTINELS.warns(
             format!("{answered} of {all} in the url answer: {}", said()),
             "start the others, or name only running ones in the store url",
         ),
@@ -190,17 +179,15 @@ fn votes(all: usize, answered: usize, problems: &[(Severity, String)]) -> Findin
 }
 
 fn failovers(all: &[Failover]) -> Finding {
-    const CHECK: &str = "redis.failover";
     if all.is_empty() {
-        return Finding::good(CHECK, "none since this client connected");
+        return check::FAILOVER.passes("none since this client connected");
     }
     let now = clock::unix_ms();
     let shown = |failover: &Failover| {
         let ago = now.saturating_sub(failover.unix_ms) / 1_000;
         format!("{} took over from {} {ago} s ago", failover.to, failover.from)
     };
-    Finding::warning(
-        CHECK,
+    check::FAILOVER.fails(
         format!(
             "failover since this client connected: {}; a lock that the old master had acknowledged may be lost, \
              because replication is asynchronous",
