@@ -17,9 +17,8 @@ pub use leasehold_core::ErrorKind;
 /// well where `main` returns the error, or where it is unwrapped.
 #[derive(Clone)]
 pub struct Error {
-    kind: ErrorKind,
-    resource: Option<String>,
-    message: String,
+    /// Kind, resource and message, and how they are shown.
+    inner: fence::Error,
     holder: Option<Box<LockInfo>>,
     completion: Option<Box<Completion>>,
     lost_reason: Option<&'static str>,
@@ -152,12 +151,12 @@ impl fmt::Display for LockInfo {
 impl Error {
     /// The kind, by how a caller can react.
     pub const fn kind(&self) -> ErrorKind {
-        self.kind
+        self.inner.kind()
     }
 
     /// The resource that it is about.
     pub fn resource(&self) -> Option<&str> {
-        self.resource.as_deref()
+        self.inner.resource()
     }
 
     /// The holder of the lock, where that is the reason.
@@ -177,7 +176,7 @@ impl Error {
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, resource: None, message: message.into(), holder: None, completion: None, lost_reason: None }
+        fence::Error::new(kind, message).into()
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
@@ -188,9 +187,8 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
-    pub(crate) fn on(mut self, resource: &str) -> Self {
-        self.resource = Some(resource.to_owned());
-        self
+    pub(crate) fn on(self, resource: &str) -> Self {
+        Self { inner: self.inner.on(resource), ..self }
     }
 
     pub(crate) fn already_released(resource: &str) -> Self {
@@ -214,7 +212,7 @@ impl Error {
     /// Adds which nodes of a quorum are to blame.
     pub(crate) fn with_nodes(mut self, nodes: &[(String, Fault)]) -> Self {
         for (n, (name, fault)) in nodes.iter().enumerate() {
-            self.message.push_str(&format!("{}{name}: {fault}", if n == 0 { "; " } else { ", " }));
+            self.inner.add(&format!("{}{name}: {fault}", if n == 0 { "; " } else { ", " }));
         }
         self
     }
@@ -268,16 +266,13 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.resource {
-            Some(resource) => write!(f, "{resource:?}: {}", self.message),
-            None => f.write_str(&self.message),
-        }
+        fmt::Display::fmt(&self.inner, f)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self} (kind: {:?})", self.kind)
+        fmt::Debug::fmt(&self.inner, f)
     }
 }
 
@@ -298,14 +293,31 @@ impl From<ConfigError> for Error {
 }
 
 impl From<fence::Error> for Error {
-    fn from(error: fence::Error) -> Self {
-        let (kind, resource, message) = error.into_parts();
-        Self { resource, ..Self::new(kind, message) }
+    fn from(inner: fence::Error) -> Self {
+        Self { inner, holder: None, completion: None, lost_reason: None }
     }
 }
 
 impl From<fence::Rejected> for Error {
     fn from(rejected: fence::Rejected) -> Self {
         fence::Error::from(rejected).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_guard_reports_reads_the_same_in_the_client() {
+        for kind in [ErrorKind::StaleToken, ErrorKind::Config, ErrorKind::StoreRefused, ErrorKind::StoreUnavailable] {
+            let of_a_guard = fence::Error::new(kind, "the mark is 7");
+            for error in [of_a_guard.clone(), of_a_guard.on("jobs/a")] {
+                let ours = Error::from(error.clone());
+                assert_eq!((ours.kind(), ours.resource()), (error.kind(), error.resource()));
+                assert_eq!(ours.to_string(), error.to_string());
+                assert_eq!(format!("{ours:?}"), format!("{error:?}"));
+            }
+        }
     }
 }

@@ -27,22 +27,25 @@ impl Error {
         self.resource.as_deref()
     }
 
-    /// For the error of the client.
+    // Hidden, for the error of the client: it has one of these inside, so that both say the same of the same fault.
     #[doc(hidden)]
-    pub fn into_parts(self) -> (ErrorKind, Option<String>, String) {
-        (self.kind, self.resource, self.message)
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, resource: None, message: message.into() }
     }
 
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, resource: None, message: message.into() }
+    #[doc(hidden)]
+    #[must_use]
+    pub fn on(self, resource: &str) -> Self {
+        Self { resource: Some(resource.to_owned()), ..self }
+    }
+
+    #[doc(hidden)]
+    pub fn add(&mut self, words: &str) {
+        self.message.push_str(words);
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
-    }
-
-    pub(crate) fn on(self, resource: &str) -> Self {
-        Self { resource: Some(resource.to_owned()), ..self }
     }
 }
 
