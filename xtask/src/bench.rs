@@ -10,8 +10,8 @@ const BESIDE_PEERS: [&str; 8] = ["redis", "quorum", "dynamodb", "postgres", "etc
 
 /// Run one, whose figures somebody else reads.
 const RUN: &str = "--run";
-/// The program that reads what benchmarks tell.
-const REPORTS: &str = "leasehold-reports";
+/// The program that reads what benchmarks tell, and rustdoc.
+pub const REPORTS: &str = "leasehold-reports";
 
 pub fn bench(args: &[String]) -> Result {
     if let [run, name, rest @ ..] = args

@@ -10,7 +10,6 @@ mod demo;
 mod deny;
 mod differential;
 mod docs;
-mod face;
 mod flaky;
 mod fuzz;
 mod interop;

@@ -5,7 +5,7 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result};
 use crate::steps::{Later, Steps};
 use crate::{
-    chaos, component, conformance, deny, face, flaky, interop, node, openapi, playground, python, servers, setup, sim,
+    bench, chaos, component, conformance, deny, flaky, interop, node, openapi, playground, python, servers, setup, sim,
     tidy,
 };
 use std::path::PathBuf;
@@ -156,10 +156,12 @@ fn examples_and_docs(steps: &mut Steps) -> Result {
     tests
         .args(ALL)
         .args(["--doc", "--exclude", "leasehold-concurrency", "--exclude", "leasehold-concurrency-fence"])
-        .env("RUSTDOC", run::script("rustdoc", &RUSTDOC.replace("CRATES", &face::names()))?);
+        .env("RUSTDOC", run::script("rustdoc", RUSTDOC)?);
     tests.env("LEASEHOLD_DOCS", run::target()?.join("doc")).env("LEASEHOLD_RUSTDOC", run::tool("rustdoc"));
     steps.run("doc tests and docs", tests)?;
-    steps.timed("no types of other crates in the public face", || face::check(&run::target()?.join("doc")))
+    let mut face = Command::new(run::built()?.join(bench::REPORTS));
+    face.arg("--face").arg(run::target()?.join("doc"));
+    steps.run("no types of other crates in the public face", face)
 }
 
 /// `cargo xtask logs`: looks once more at what the last run has left.
@@ -277,7 +279,7 @@ fn runner(profile: &str, tests_per_core: usize) -> Command {
 }
 
 /// Stands in for rustdoc: where it is to test the examples of a library, it also documents that library, and links that lead
-/// nowhere are errors. What Rust users import is told in JSON too, see [`face`].
+/// nowhere are errors. What Rust users import is told in JSON too, for `testing/reports`.
 const RUSTDOC: &str = r#"#!/bin/sh
 "$LEASEHOLD_RUSTDOC" "$@" || exit
 case " $* " in
@@ -298,7 +300,7 @@ for word do
     fi
 done
 case " $* " in
-CRATES)
+*" --crate-name leasehold "* | *" --crate-name leasehold_fence "*)
     # Only unstable options give JSON. This one run of rustdoc may have them, and compiles nothing.
     RUSTC_BOOTSTRAP=1 "$LEASEHOLD_RUSTDOC" "$@" -Z unstable-options --output-format json --out-dir "$LEASEHOLD_DOCS" || exit
     ;;

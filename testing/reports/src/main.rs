@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: runs benchmarks, and shows what they tell; with `--plot` keeps and draws it.
+//! `cargo xtask bench`: runs benchmarks, and shows what they tell; with `--plot` keeps and draws it. With `--face` it checks what Rust
+//! users import.
 //!
 //! Each is run by `cargo xtask bench --run NAME`, which builds it. This program only reads what it tells.
 
 mod aims;
 mod benchmarks;
+mod face;
 mod machine;
 mod page;
 mod pictures;
@@ -12,8 +14,11 @@ mod record;
 mod svg;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Read what rustdoc has left in a folder, for `cargo xtask test`.
+const FACE: &str = "--face";
 
 type Result<T = ()> = std::result::Result<T, Failure>;
 
@@ -35,7 +40,11 @@ impl fmt::Display for Failure {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    match plot::bench(&args) {
+    let done = match args.as_slice() {
+        [face, folder] if face == FACE => face::check(Path::new(folder)),
+        args => plot::bench(args),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("\nerror: {failure}");
