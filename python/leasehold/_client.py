@@ -210,7 +210,7 @@ class Client(SyncOnly):
             days, or twice the period if that is longer than 7 days.
         wait: how long to stand by while somebody else runs, to learn that it is done or to take over; default 0, which
             steps aside at once.
-        ttl, owner, data, lock_delay, max_hold, renew_every: see :meth:`acquire`.
+        ttl, owner, data, lock_delay, max_hold, renew_every, renew: see :meth:`acquire`.
         trust_quorum: an operator's word that no completion was lost, for a quorum whose nodes have lost their data.
         even_if_done: run although a completion stands, which the end of the body replaces; for a repair by hand.
         watch_holder: True to find out whether the runner lives, however short the wait is: see :meth:`acquire`.

@@ -48,7 +48,7 @@ class FakeRunRequest:
         given = {**options}
         key, every, offset = (given.pop(key, None) for key in ("key", "every", "offset"))
         cooldown, keep, trust = given.pop("cooldown", None), given.pop("keep", None), given.pop("trust_quorum", None)
-        wait, renew_every = given.pop("wait", None), given.pop("renew_every", None)
+        wait, renew, every_so_often = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
         again = given.pop("even_if_done", None)
         given.pop("watch_holder", None)
         if every is not None:
@@ -57,8 +57,10 @@ class FakeRunRequest:
         self._name, self._key, self._every, self._offset = name, key, every, offset
         given["owner"] = given.get("owner") or process._owner
         given["wait"] = Wait.Once() if wait is None else to_wait(wait)
-        if renew_every is not None:
-            given["renewal"] = Renewal.Every(renew_every)  # type: ignore[arg-type]
+        if renew is False:
+            given["renewal"] = Renewal.Off()
+        elif every_so_often is not None:
+            given["renewal"] = Renewal.Every(every_so_often)  # type: ignore[arg-type]
         given["run"] = RunOptions(keep if cooldown is None else cooldown, trust, again)  # type: ignore[arg-type]
         self._options = LockOptions(**given)  # type: ignore[arg-type]
         if key is None and every is None and cooldown is None and keep is None:

@@ -215,6 +215,7 @@ def running(
     lock_delay: Seconds | None = None,
     max_hold: Seconds | None = None,
     renew_every: Seconds | None = None,
+    renew: bool = True,
     trust_quorum: bool = False,
     even_if_done: bool = False,
     watch_holder: bool = False,

@@ -47,6 +47,7 @@ class OnceOptions(TypedDict, total=False):
     lock_delay: Seconds | None
     max_hold: Seconds | None
     renew_every: Seconds | None
+    renew: bool
     trust_quorum: bool
     even_if_done: bool
     watch_holder: bool

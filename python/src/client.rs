@@ -270,7 +270,7 @@ impl Client {
         request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
     }
 
-    #[pyo3(signature = (name, *, key=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, trust_quorum=false, even_if_done=false, watch_holder=false))]
+    #[pyo3(signature = (name, *, key=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, trust_quorum=false, even_if_done=false, watch_holder=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run_request(
         &self,
@@ -288,6 +288,7 @@ impl Client {
         lock_delay: Option<Seconds>,
         max_hold: Option<Seconds>,
         renew_every: Option<Seconds>,
+        renew: bool,
         trust_quorum: bool,
         even_if_done: bool,
         watch_holder: bool,
@@ -305,6 +306,7 @@ impl Client {
             lock_delay,
             max_hold,
             renew_every,
+            renew,
             trust_quorum,
             even_if_done,
             watch_holder,

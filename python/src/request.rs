@@ -1,5 +1,7 @@
 //! A request for a lock.
 
+use std::time::Duration;
+
 use leasehold::LockRequest;
 use leasehold::ffi::{self, Composed, Held};
 use pyo3::prelude::*;
@@ -64,15 +66,29 @@ impl Settings<'_> {
         if self.watch_holder {
             request = request.watch_holder();
         }
-        match (self.renew, self.renew_every) {
-            (true, None) => {}
-            (true, Some(every)) => request = request.renew_every(every.finite(py, "renew_every")?),
-            (false, None) => request = request.no_renewal(),
-            (false, Some(_)) => {
-                return Err(errors::config(py, "renew=False and renew_every contradict each other: leave one out"));
-            }
+        match renewal(py, self.renew, self.renew_every)? {
+            Renewal::Usual => {}
+            Renewal::Every(every) => request = request.renew_every(every),
+            Renewal::Off => request = request.no_renewal(),
         }
         Ok(request)
+    }
+}
+
+/// How a lease is renewed.
+pub(crate) enum Renewal {
+    Usual,
+    Every(Duration),
+    Off,
+}
+
+/// Reads `renew` and `renew_every`, of locks and of runs.
+pub(crate) fn renewal(py: Python<'_>, renew: bool, every: Option<Seconds>) -> PyResult<Renewal> {
+    match (renew, every) {
+        (true, None) => Ok(Renewal::Usual),
+        (true, Some(every)) => every.finite(py, "renew_every").map(Renewal::Every),
+        (false, None) => Ok(Renewal::Off),
+        (false, Some(_)) => Err(errors::config(py, "renew=False and renew_every contradict each other: leave one out")),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::info::LockInfo;
 use crate::lease::{Body, Lease, shown};
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
+use crate::request::{self, Renewal};
 use crate::signals::Signals;
 
 /// The settings of a run.
@@ -30,6 +31,8 @@ pub(crate) struct Settings<'py> {
     pub(crate) lock_delay: Option<Seconds>,
     pub(crate) max_hold: Option<Seconds>,
     pub(crate) renew_every: Option<Seconds>,
+    /// The default is true; `renew=False` turns renewals off.
+    pub(crate) renew: bool,
     pub(crate) trust_quorum: bool,
     pub(crate) even_if_done: bool,
     pub(crate) watch_holder: bool,
@@ -38,14 +41,13 @@ pub(crate) struct Settings<'py> {
 impl Settings<'_> {
     pub(crate) fn apply(self, py: Python<'_>, mut request: leasehold::RunRequest) -> PyResult<leasehold::RunRequest> {
         type Set = fn(leasehold::RunRequest, Duration) -> leasehold::RunRequest;
-        let lengths: [(&str, Option<Seconds>, Set); 7] = [
+        let lengths: [(&str, Option<Seconds>, Set); 6] = [
             ("every", self.every, leasehold::RunRequest::every),
             ("offset", self.offset, leasehold::RunRequest::offset),
             ("cooldown", self.cooldown, leasehold::RunRequest::cooldown),
             ("keep", self.keep, leasehold::RunRequest::keep),
             ("lock_delay", self.lock_delay, leasehold::RunRequest::lock_delay),
             ("max_hold", self.max_hold, leasehold::RunRequest::max_hold),
-            ("renew_every", self.renew_every, leasehold::RunRequest::renew_every),
         ];
         convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
         convert::warn_of_long(py, [("every", self.every), ("cooldown", self.cooldown), ("keep", self.keep)])?;
@@ -80,6 +82,11 @@ impl Settings<'_> {
         }
         if self.watch_holder {
             request = request.watch_holder();
+        }
+        match request::renewal(py, self.renew, self.renew_every)? {
+            Renewal::Usual => {}
+            Renewal::Every(every) => request = request.renew_every(every),
+            Renewal::Off => request = request.no_renewal(),
         }
         ffi::check_run(&request).map_err(|error| raised(py, &error))?;
         Ok(request)

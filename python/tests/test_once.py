@@ -182,6 +182,19 @@ def test_a_lost_run_writes_no_completion(client: leasehold.Client, store: str, n
         _ = 1 / 0
 
 
+def test_a_run_without_renewal_is_lost_when_its_ttl_has_passed(client: leasehold.Client, name: str) -> None:
+    with pytest.raises(leasehold.LeaseLostError), client.once(name, key="s", ttl=0.3, renew=False) as run:
+        assert run is not None and run.lost.wait(PATIENCE)
+
+    @client.once(name, key="{part}", ttl=0.3, renew=False)
+    def outlasts(part: int) -> None:
+        eventually("the lease is over", lambda: client.inspect_run(name, str(part)).holder is None)
+
+    with pytest.raises(leasehold.LeaseLostError):
+        outlasts(1)
+    assert client.inspect_run(name, "s").done is None and client.inspect_run(name, "1").done is None
+
+
 def test_a_run_of_a_closed_client_writes_no_completion(store: str, name: str) -> None:
     client = connect(store)
     with pytest.raises(leasehold.LeaseholdError), client.once(name, keep=604_800, ttl=TTL):
@@ -306,6 +319,7 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
         {"keep": -1},
         {"key": "s", "ttl": 0.01},
         {"key": "s", "wait": -1},
+        {"key": "s", "renew": False, "renew_every": 1},
     ],
 )
 def test_impossible_settings_are_refused_at_once(client: leasehold.Client, name: str, options: Any) -> None:

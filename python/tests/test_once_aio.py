@@ -166,6 +166,11 @@ def test_a_lost_run_writes_no_completion(run: Runner, store: str, name: str) -> 
                     assert await other.release_if(work.resource, token=work.token)
                     await work.lost.wait()
             assert (await client.inspect_run(name)).done is None
+            with pytest.raises(leasehold.LeaseLostError):
+                async with client.once(name, key="not renewed", ttl=0.3, renew=False) as work:
+                    assert work is not None
+                    await work.lost.wait()
+            assert (await client.inspect_run(name, "not renewed")).done is None
             with pytest.raises(leasehold.LeaseholdError):
                 async with client.once(name, keep=604_800, ttl=TTL):
                     await client.close()

@@ -98,6 +98,7 @@ def test_a_run_can_be_forgotten(two: Two) -> None:
         {"every": 3600, "keep": 3599},
         {"keep": timedelta(days=36501)},
         {"key": "s", "ttl": 0.01},
+        {"key": "s", "renew": False, "renew_every": 1},
     ],
 )
 def test_impossible_settings_are_refused_at_once(two: Two, options: Any) -> None:
@@ -152,6 +153,15 @@ def test_a_stand_by_takes_over(
             assert taken is not None and taken.token > run.token
     info = client.inspect_run("job")
     assert taken is not None and info.done is not None and info.done.token == taken.token
+
+
+def test_a_run_without_renewal_is_lost_when_its_ttl_has_passed(clock: testing.FakeClock, client: testing.FakeClient) -> None:
+    with pytest.raises(leasehold.LeaseLostError), client.once("job", key="s", ttl=5, renew=False) as run:
+        assert run is not None
+        clock.advance(6)
+    with client.once("job", key="s", ttl=5) as run:
+        assert run is not None
+        clock.advance(6)
 
 
 def test_a_stand_by_gives_up_after_its_wait(
