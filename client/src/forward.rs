@@ -38,3 +38,6 @@ macro_rules! settings_of_locks {
 }
 
 pub(crate) use {settings, settings_of_locks};
+
+#[cfg(test)]
+mod tests;

@@ -29,7 +29,7 @@ const camelCase = (name) => name.replace(/_(\w)/g, (_, letter) => letter.toUpper
 /** The options of a request that these have, by name; the value is their kind. */
 function listed(request, who) {
   const [, block] = new RegExp(`^${request}\n((?:  .*\n)+)`, "m").exec(source("bindings/options.txt"));
-  const lines = block.trim().split("\n").map((line) => line.trim().split(" "));
+  const lines = block.trim().split("\n").map((line) => line.trim().split(" = ")[0].split(" "));
   return Object.fromEntries(lines.filter(([, , ...have]) => have.length === 0 || have.includes(who)).map(([name, kind]) => [name, kind]));
 }
 

@@ -21,7 +21,7 @@ def listed() -> dict[str, dict[str, str]]:
     requests: dict[str, dict[str, str]] = {}
     lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
     for line in lines:
-        words = line.split()
+        words = line.partition(" = ")[0].split()
         if not line.startswith(" "):
             requests[words[0]] = {}
         elif not words[2:] or "python" in words[2:]:

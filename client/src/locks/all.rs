@@ -47,7 +47,7 @@ settings! { LockAllRequest:
         self.map(|request| request.ttl(ttl))
     }
 
-    /// How long to try for all of them together. Default: forever. Zero tries each once.
+    /// How long to try for all of them together. Default: without limit. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }

@@ -44,7 +44,7 @@ settings_of_locks! { LockAnyRequest:
 }
 
 settings! { LockAnyRequest:
-    /// How long to try for any of them. Default: forever. Zero tries each once.
+    /// How long to try for any of them. Default: without limit. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }

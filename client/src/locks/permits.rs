@@ -63,7 +63,7 @@ settings_of_locks! { SemaphoreRequest:
 }
 
 settings! { SemaphoreRequest:
-    /// How long to try for a permit. Default: forever. Zero tries each once.
+    /// How long to try for a permit. Default: without limit. Zero tries each once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }

@@ -56,7 +56,7 @@ settings! { LockRequest:
         self.map(|options| options.ttl(ttl))
     }
 
-    /// How long to try. Default: forever. Zero tries once.
+    /// How long to try. Default: without limit. Zero tries once.
     pub fn wait(self, wait: Duration) -> Self {
         let wait = if wait.is_zero() { Wait::Once } else { Wait::For(wait) };
         self.map(|options| options.wait(wait))
@@ -99,7 +99,7 @@ settings! { LockRequest:
         self.map(|options| options.fair(fair))
     }
 
-    /// Time between renewals: at most half the ttl, default a third of it.
+    /// Time between renewals: at most half the ttl, default a third of the ttl.
     pub fn renew_every(self, every: Duration) -> Self {
         self.map(|options| options.renew_every(every))
     }

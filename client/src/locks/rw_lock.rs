@@ -58,7 +58,7 @@ settings! { RwLockRequest:
         Self { size: self.size.with_count(readers), ..self }
     }
 
-    /// How long to try. Default: forever. Zero tries each lock once.
+    /// How long to try. Default: without limit. Zero tries each lock once.
     pub fn wait(self, wait: Duration) -> Self {
         self.map(|request| request.wait(wait))
     }

@@ -70,7 +70,7 @@ impl Client {
 }
 
 impl ShardsRequest {
-    /// The number of shards, 1 to 64. All workers name the same: the first one writes it down, and another is an error.
+    /// The number of shards, 1 to 64, default 16. All workers name the same: the first one writes it down, and another is an error.
     pub fn count(self, count: usize) -> Self {
         Self { size: self.size.with_count(count), ..self }
     }
