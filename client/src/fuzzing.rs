@@ -5,7 +5,7 @@
 pub use crate::aws::profiles::fuzzing::{Properties, profiles};
 use crate::error::Error;
 #[cfg(feature = "dynamodb")]
-pub use crate::transport::dynamodb::fuzzing::{Found, command_line, is_asked_for_keys, keys};
+pub use crate::transport::dynamodb::fuzzing::{FoundKeys, command_line, is_asked_for_keys, keys};
 #[cfg(feature = "sqlite")]
 pub use crate::transport::sqlite::fuzzing::{Cell, read_back, written};
 use crate::url::StoreUrl;

@@ -205,7 +205,7 @@ mod tests {
     use crate::driver::IsTold;
     use crate::error::Error;
     use crate::host::sync::Mutex;
-    use crate::transport::{Found, Transport, UnderLock};
+    use crate::transport::{NodeRecord, Transport, UnderLock};
     use leasehold_core::member::Marker;
 
     /// A store that the calling thread waits for. It notes how long each request would be awaited if it did not answer.
@@ -245,7 +245,7 @@ mod tests {
             self.memory.diagnose()
         }
 
-        fn look(&self) -> Result<Found, Error> {
+        fn look(&self) -> Result<NodeRecord, Error> {
             self.memory.look()
         }
 

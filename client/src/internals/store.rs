@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::host::fork;
 use crate::host::sync::mpsc::{Sender, channel};
 use crate::host::sync::{Arc, Mutex, thread};
-use crate::transport::{Answer, Answering, Done, Found, Network, Pool, Transport, UnderLock, Watcher};
+use crate::transport::{Answer, Answering, Done, Network, NodeRecord, Pool, Transport, UnderLock, Watcher};
 use crate::url::StoreUrl;
 use crate::url::place::Place;
 use leasehold_scheduler::clock::Standstill;
@@ -174,7 +174,7 @@ impl Transport for Connection {
         Vec::new()
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         self.memory.look()
     }
 

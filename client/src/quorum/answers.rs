@@ -13,7 +13,7 @@ use super::status::{NodeStatus, Standing};
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::host::sync::Arc;
-use crate::transport::{Found, LazyStore, Transport};
+use crate::transport::{LazyStore, NodeRecord, Transport};
 use crate::url::StoreUrl;
 use crate::url::place::Place;
 
@@ -30,7 +30,7 @@ pub struct Quorum {
 /// The answer of one node.
 pub(super) struct Answered {
     pub(super) transport: Result<Arc<dyn Transport>, Error>,
-    pub(super) found: Result<Found, Error>,
+    pub(super) found: Result<NodeRecord, Error>,
 }
 
 impl Quorum {

@@ -15,7 +15,7 @@ use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::host::clock;
-use crate::transport::{Found, Transport};
+use crate::transport::{NodeRecord, Transport};
 
 /// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.
 const LARGE_OFFSET_MS: u64 = 1_000;
@@ -23,7 +23,7 @@ const LARGE_OFFSET_MS: u64 = 1_000;
 /// The answers of one node.
 struct Examined {
     findings: Vec<Finding>,
-    found: Result<Found, Error>,
+    found: Result<NodeRecord, Error>,
     offset: Option<(i64, u64)>,
 }
 
@@ -151,7 +151,7 @@ impl Nodes {
             .zip(examined)
             .filter(|(node, _)| node.place.config().durability == Durability::NotDeclared)
             .map(|(Named { name, .. }, one)| match &one.found {
-                Ok(Found { run: None, run_refused, .. }) => check::DURABILITY.fails(format!(
+                Ok(NodeRecord { run: None, run_refused, .. }) => check::DURABILITY.fails(format!(
                         "not declared durable, and it does not tell whether it was restarted{}: if it is restarted with \
                          old data, it votes on leases that it has forgotten",
                         run_refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
@@ -190,7 +190,7 @@ impl Nodes {
 }
 
 /// Looks at a node, and once more if that fails at once: an idle connection may have been closed by a restart.
-pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<Found, Error> {
+pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<NodeRecord, Error> {
     const AT_ONCE: Duration = Duration::from_millis(500);
     let began = clock::monotonic();
     match transport.look() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use leasehold_core::member::RunId;
 
 use crate::host::sync::{Arc, Mutex};
-use crate::transport::{FileId, Found};
+use crate::transport::{FileId, NodeRecord};
 
 /// The identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,14 +22,14 @@ pub(crate) type KnownServers = Arc<Mutex<HashMap<Identity, String>>>;
 ///
 /// # Errors
 /// It is a node already: the name of that.
-pub(crate) fn register(known: &KnownServers, name: &str, found: &Found) -> Result<(), String> {
+pub(crate) fn register(known: &KnownServers, name: &str, found: &NodeRecord) -> Result<(), String> {
     let Some(identity) = identity(found) else { return Ok(()) };
     let mut known = known.lock();
     let other = known.entry(identity).or_insert_with(|| name.to_owned());
     if other == name { Ok(()) } else { Err(other.clone()) }
 }
 
-fn identity(found: &Found) -> Option<Identity> {
+fn identity(found: &NodeRecord) -> Option<Identity> {
     if let Some(file) = found.file {
         return Some(Identity::File(file));
     }

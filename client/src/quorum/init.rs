@@ -10,7 +10,7 @@ use super::status::Standing;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::host::entropy;
-use crate::transport::{Found, Transport};
+use crate::transport::{NodeRecord, Transport};
 
 /// The choice of marking nodes whatever they remember.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -145,7 +145,7 @@ impl Quorum {
         Ok(Init::Marked { nodes: answering.len(), left_out })
     }
 
-    fn member(&self, found: &Found) -> Result<Marker, Error> {
+    fn member(&self, found: &NodeRecord) -> Result<Marker, Error> {
         let agreed = self.agreed();
         Ok(Marker {
             quorum: agreed.id(),
@@ -158,7 +158,7 @@ impl Quorum {
 }
 
 /// A node, as it is named, with what it showed before it was marked.
-type Answering<'a> = (&'a str, &'a Arc<dyn Transport>, &'a Found);
+type Answering<'a> = (&'a str, &'a Arc<dyn Transport>, &'a NodeRecord);
 
 /// Makes of nodes what they were before they were given these markers, and says what came of it: a quorum of which only
 /// some are marked would vote without the others, which would have to win their trust name by name.

@@ -8,7 +8,7 @@ use leasehold_core::member::{Durability, Marker, Phase, RunId};
 use super::nodes::Nodes;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
-use crate::transport::Found;
+use crate::transport::NodeRecord;
 use crate::url::place::Place;
 
 /// The status of one node of a quorum.
@@ -83,7 +83,7 @@ impl Standing {
 }
 
 impl Nodes {
-    pub(super) fn status(&self, name: &str, place: &dyn Place, found: &Result<Found, Error>) -> NodeStatus {
+    pub(super) fn status(&self, name: &str, place: &dyn Place, found: &Result<NodeRecord, Error>) -> NodeStatus {
         let durability = place.config().durability;
         let standing = self.standing(durability, found);
         let marker = found.as_ref().ok().and_then(|found| found.marker.as_ref());
@@ -98,7 +98,7 @@ impl Nodes {
         }
     }
 
-    fn standing(&self, durability: Durability, found: &Result<Found, Error>) -> Standing {
+    fn standing(&self, durability: Durability, found: &Result<NodeRecord, Error>) -> Standing {
         let found = match found {
             Ok(found) => found,
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => return Standing::Unreachable,
@@ -113,7 +113,7 @@ impl Nodes {
         by_marker(marker, found.run.as_ref(), durability)
     }
 
-    fn meaning(&self, standing: Standing, found: &Result<Found, Error>, marker: Option<&Marker>) -> String {
+    fn meaning(&self, standing: Standing, found: &Result<NodeRecord, Error>, marker: Option<&Marker>) -> String {
         let wait = format!("{:.1} s", self.abstention().as_secs_f64());
         match standing {
             Standing::Member => "votes".to_owned(),

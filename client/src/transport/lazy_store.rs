@@ -13,7 +13,7 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 
 use super::pauses::Pauses;
-use super::{Answer, Answering, Done, Found, Network, Pool, Transport, UnderLock, Watcher};
+use super::{Answer, Answering, Done, Network, NodeRecord, Pool, Transport, UnderLock, Watcher};
 use crate::admin::checks::store as check;
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -202,7 +202,7 @@ impl Transport for LazyStore {
         self.opened().map_or_else(not_open, |store| store.diagnose())
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         self.opened()?.look()
     }
 

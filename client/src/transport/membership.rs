@@ -8,16 +8,16 @@ use leasehold_wire::listing::Page;
 use leasehold_wire::redis::{self, Command};
 use leasehold_wire::resp::Value;
 
-use super::Found;
+use super::NodeRecord;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
 use crate::host::entropy::request_id;
 
 /// Reads the replies to the commands of a look.
-pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error> {
-    let redis::Found { marker, text, run, run_refused } =
+pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<NodeRecord, Error> {
+    let redis::FoundMarker { marker, text, run, run_refused } =
         redis::found(replies).map_err(|outcome| judged(url, outcome))?;
-    Ok(Found { marker, text, run, run_refused, file: None, table: None })
+    Ok(NodeRecord { marker, text, run, run_refused, file: None, table: None })
 }
 
 /// Replaces the marker; `ask` sends each command.

@@ -16,7 +16,7 @@ use leasehold_wire::listing::{PAGE, Page};
 
 use super::items::{Asking, ItemStore, Store};
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Pool, Queue, Transport, UnderLock, Watcher};
+use super::{Answer, NodeRecord, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::checks::memory as check;
 use crate::admin::doctor::Finding;
 use crate::error::Error;
@@ -341,10 +341,10 @@ impl Transport for Opened {
         Ok(page)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         let marker = self.memory.contents.lock().marker.clone();
         let text = marker.as_ref().map(|marker| marker.text().into_bytes()).unwrap_or_default();
-        Ok(Found { marker, text, ..Found::default() })
+        Ok(NodeRecord { marker, text, ..NodeRecord::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {

@@ -145,7 +145,7 @@ pub(crate) trait Transport: UnderLock {
     fn diagnose(&self) -> Vec<Finding>;
 
     /// Reads the quorum membership that the store remembers.
-    fn look(&self) -> Result<Found, Error>;
+    fn look(&self) -> Result<NodeRecord, Error>;
 
     /// Replaces the marker that was found by another, or by none; `false` if it has changed meanwhile.
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error>;
@@ -194,7 +194,7 @@ pub(crate) struct Queue {
 
 /// The quorum membership that a store remembers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct NodeRecord {
     /// The marker, if this version understands it.
     pub(crate) marker: Option<Marker>,
     /// The marker as it is stored; empty where there is none.

@@ -25,7 +25,7 @@ pub struct Measured {
 
 /// A difference.
 #[derive(Debug)]
-pub struct Found {
+pub struct Disagreement {
     /// The store, the seed, the script and the difference, for people.
     pub text: String,
     /// The script, as short as it can be.
@@ -59,7 +59,7 @@ pub fn measure<'a>(
     seeds: &[u64],
     abilities: Abilities,
     new: impl Fn() -> Box<dyn Side + 'a>,
-) -> Result<Measured, Box<Found>> {
+) -> Result<Measured, Box<Disagreement>> {
     let (table, mut used, mut steps) = (table(), Used::new(), 0);
     let run = |script: &[Step], used: &mut Used| -> (u64, Option<Failure>) {
         let mut side = new();
@@ -76,7 +76,7 @@ pub fn measure<'a>(
             let (script, failure) = shrink(&whole, failure, |script| run(script, &mut Used::new()).1);
             let shown: String = script.iter().map(|step| format!("{step:?}\n")).collect();
             let text = format!("{store} is not the reference, seed {seed} (LEASEHOLD_SEED={seed}):\n{shown}{failure}");
-            return Err(Box::new(Found { text, script, failure }));
+            return Err(Box::new(Disagreement { text, script, failure }));
         }
     }
     Ok(Measured { store, sequences: seeds.len(), steps, used })

@@ -32,7 +32,7 @@ use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
 use super::web_link::WebStore as _;
-use super::{Answer, Found, Network, Pool, Transport, UnderLock};
+use super::{Answer, Network, NodeRecord, Pool, Transport, UnderLock};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -155,10 +155,10 @@ impl Transport for Dynamodb {
         doctor::diagnose(self)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         let response = self.ask(self.codec.look()).map_err(|why| self.to_error(&why))?;
         let found = self.codec.found(&response).map_err(|outcome| self.judged(outcome))?;
-        Ok(Found { marker: found.marker, text: found.text, table: self.id.clone(), ..Found::default() })
+        Ok(NodeRecord { marker: found.marker, text: found.text, table: self.id.clone(), ..NodeRecord::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {

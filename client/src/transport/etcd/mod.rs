@@ -25,7 +25,7 @@ use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
-use super::{Answer, Found, Network, Pool, Transport, UnderLock, Watcher};
+use super::{Answer, Network, NodeRecord, Pool, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -119,10 +119,10 @@ impl Transport for Etcd {
         doctor::diagnose(self)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         let found = self.ask(self.codec.look()).and_then(|response| self.codec.found(&response));
         let found = found.map_err(|outcome| self.judged(outcome))?;
-        Ok(Found { marker: found.marker, text: found.text, run: found.run, ..Found::default() })
+        Ok(NodeRecord { marker: found.marker, text: found.text, run: found.run, ..NodeRecord::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {

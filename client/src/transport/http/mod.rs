@@ -25,7 +25,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::membership;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
-use super::{Answer, Found, Network, Pool, Transport, UnderLock};
+use super::{Answer, Network, NodeRecord, Pool, Transport, UnderLock};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -118,7 +118,7 @@ impl Transport for Http {
         doctor::diagnose(&self.access, &self.connections, self.url.durability)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         // Webdis splits the reply to INFO, except in a script.
         membership::found(&self.url, &self.ask(look_by_script().into())?)
     }

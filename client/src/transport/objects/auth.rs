@@ -41,12 +41,12 @@ pub(super) enum Auth {
 /// The credentials of a request, which may be refused.
 pub(super) enum Used {
     Aws(Arc<Keys>),
-    Found(Arc<Found>),
+    Found(Arc<CloudKeys>),
     Nothing,
 }
 
 /// Credentials of Azure or Google.
-pub(super) struct Found {
+pub(super) struct CloudKeys {
     secret: Secret,
     expires_unix_ms: Option<u64>,
     source: String,
@@ -59,7 +59,7 @@ enum Secret {
     Token(Zeroizing<String>),
 }
 
-impl Expiring for Found {
+impl Expiring for CloudKeys {
     fn expires_unix_ms(&self) -> Option<u64> {
         self.expires_unix_ms
     }

@@ -25,7 +25,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::web::MOST_CONNECTIONS;
-use super::{Answer, Found, Network, Pool, Transport, UnderLock};
+use super::{Answer, Network, NodeRecord, Pool, Transport, UnderLock};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -118,10 +118,10 @@ impl Transport for Objects {
         doctor::diagnose(self)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         let found = self.ask(self.codec.look()).and_then(|response| self.codec.found(&response));
         let found = found.map_err(|outcome| self.judged(outcome))?;
-        Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
+        Ok(NodeRecord { marker: found.marker, text: found.text, ..NodeRecord::default() })
     }
 
     /// The marker is read once more, for its version.

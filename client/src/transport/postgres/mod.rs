@@ -32,7 +32,7 @@ use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
 use super::wakeups::Wakeups;
-use super::{Answer, Answering, Done, Found, Network, Pool, Queue, Transport, UnderLock, Watcher};
+use super::{Answer, Answering, Done, Network, NodeRecord, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::Error;
 use crate::host::clock;
@@ -168,7 +168,7 @@ impl Postgres {
         Ok(rows.into_iter().next().unwrap_or_default())
     }
 
-    fn marker(&self) -> Result<leasehold_wire::postgres::Found, Error> {
+    fn marker(&self) -> Result<leasehold_wire::postgres::FoundMarker, Error> {
         self.codec.found(self.ask(self.codec.look())).map_err(|outcome| self.judged(outcome))
     }
 
@@ -255,7 +255,7 @@ impl Transport for Postgres {
         doctor::diagnose(self)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         let found = self.marker()?;
         let (run, run_refused) = match self.codec.run(self.ask(self.codec.ask_run())) {
             Ok(run) => (run, None),
@@ -267,7 +267,14 @@ impl Transport for Postgres {
             Some(Field::Text(text)) => Some(text),
             _ => None,
         });
-        Ok(Found { marker: found.marker, text: found.text, run, run_refused, table: server, ..Found::default() })
+        Ok(NodeRecord {
+            marker: found.marker,
+            text: found.text,
+            run,
+            run_refused,
+            table: server,
+            ..NodeRecord::default()
+        })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {

@@ -35,7 +35,7 @@ use self::subscriber::Subscriber;
 use super::connections::{Connections, Homes, Link};
 use super::items::Store;
 use super::membership;
-use super::{Answer, Found, Network, Pool, Queue, Transport, UnderLock, Watcher};
+use super::{Answer, Network, NodeRecord, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -250,7 +250,7 @@ impl Transport for Redis {
         doctor::diagnose(&self.connections, &self.access, &self.url, Part::Node)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         membership::found(&self.url, &self.ask(look().into())?)
     }
 

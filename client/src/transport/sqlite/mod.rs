@@ -41,7 +41,7 @@ use self::transaction::{Done, Stop};
 use self::turns::Turns;
 use super::items::Store;
 use super::wakeups::Wakeups;
-use super::{Answer, FileId, Found, Pool, Queue, Transport, UnderLock, Watcher};
+use super::{Answer, FileId, NodeRecord, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::host::clock;
@@ -241,7 +241,7 @@ impl Transport for Sqlite {
         doctor::diagnose(&self.file)
     }
 
-    fn look(&self) -> Result<Found, Error> {
+    fn look(&self) -> Result<NodeRecord, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
         let looked = self.file.with_connection(Pool::Caller, until, |connection| {
             membership::text(connection.db())
@@ -249,7 +249,7 @@ impl Transport for Sqlite {
         });
         let text = looked.map_err(given_up)?.unwrap_or_default().into_bytes();
         let file = FileId::of(self.file.path());
-        Ok(Found { marker: Marker::parse(&text), text, file, ..Found::default() })
+        Ok(NodeRecord { marker: Marker::parse(&text), text, file, ..NodeRecord::default() })
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {

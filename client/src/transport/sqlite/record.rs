@@ -33,10 +33,10 @@ const FORGET: &str = "DELETE FROM leases WHERE resource IN (
     AND (done_until IS NULL OR done_until <= ?5)";
 
 /// The columns of a row.
-pub(super) type Found = Result<Option<Record>, Denial>;
+pub(super) type FoundRow = Result<Option<Record>, Denial>;
 
 /// Reads the row of a resource. The outer error is SQLite's, the inner one that of the row.
-pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<Found> {
+pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<FoundRow> {
     let found = db.prepare_cached(READ)?.query_row([resource.as_str()], |row| Ok(decode(row))).optional()?;
     Ok(found.transpose())
 }

@@ -235,7 +235,7 @@ fn has_a_queue(op: &Op) -> bool {
 }
 
 fn decide(
-    found: record::Found,
+    found: record::FoundRow,
     remembered: &Remembered,
     (queue, ticket): (&[Waiter], Ticket),
     op: &Op,

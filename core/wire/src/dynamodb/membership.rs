@@ -22,7 +22,7 @@ pub(super) const ROW: &str = "leasehold\u{1f}quorum";
 
 /// The result of a look at the marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Found {
+pub struct FoundMarker {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
     /// The marker as it is written, empty where there is none. [`Codec::mark`] wants it back.
@@ -41,11 +41,11 @@ impl Codec {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, response: &HttpResponse) -> Result<Found, Outcome> {
+    pub fn found(&self, response: &HttpResponse) -> Result<FoundMarker, Outcome> {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Success(fields) => {
                 let text = text_in(&self.settings, fields.get("Item"))?;
-                Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes() })
+                Ok(FoundMarker { marker: Marker::parse(text.as_bytes()), text: text.into_bytes() })
             }
             Heard::Conflict(_) => Err(super::exchange::misfit()),
             Heard::Failed(outcome) => Err(outcome),

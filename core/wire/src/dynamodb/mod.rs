@@ -100,7 +100,7 @@ use serde_json::Value as Json;
 pub(crate) use errors::KNOWN;
 pub use errors::{ErrorClass, classify};
 pub use exchange::Exchange;
-pub use membership::Found;
+pub use membership::FoundMarker;
 pub use settings::{Settings, SortKey};
 
 use crate::exchange::Repeat;

@@ -90,7 +90,7 @@ impl fmt::Debug for Request {
 
 /// The quorum membership that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Found {
+pub struct FoundMarker {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
     /// The marker as it is written; empty where there is none.
@@ -137,11 +137,11 @@ impl Codec {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, response: &HttpResponse) -> Result<Found, Outcome> {
+    pub fn found(&self, response: &HttpResponse) -> Result<FoundMarker, Outcome> {
         let (txn, position) = one(response, &[self.marker_key()])?;
         let text = txn.rows.into_iter().next().and_then(|row| row.value).unwrap_or_default();
         let run = position.and_then(|position| RunId::new(&position.cluster.to_string()));
-        Ok(Found { marker: Marker::parse(&text), text, run })
+        Ok(FoundMarker { marker: Marker::parse(&text), text, run })
     }
 
     /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Codec::marked`] reads

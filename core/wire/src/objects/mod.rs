@@ -170,7 +170,7 @@ impl fmt::Debug for Request {
 
 /// The quorum membership that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Found {
+pub struct FoundMarker {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
     /// The marker as it is written; empty where there is none.
@@ -228,12 +228,16 @@ impl Codec {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, response: &HttpResponse) -> Result<Found, Outcome> {
+    pub fn found(&self, response: &HttpResponse) -> Result<FoundMarker, Outcome> {
         match self.heard_read(Ok(response)) {
             Heard::Read(row) => {
                 let text = row.body.as_deref().map_or_else(|| Ok(String::new()), memory::marker_text);
                 let text = text.map_err(|denial| Outcome::NotApplied(Refusal::Denied(denial)))?;
-                Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), version: row.version })
+                Ok(FoundMarker {
+                    marker: Marker::parse(text.as_bytes()),
+                    text: text.into_bytes(),
+                    version: row.version,
+                })
             }
             Heard::Failed(outcome) => Err(outcome),
             Heard::Written(_) | Heard::Raced => Err(misfit()),
@@ -242,7 +246,7 @@ impl Codec {
 
     /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Codec::marked`] reads
     /// the answer.
-    pub fn mark(&self, found: &Found, marker: Option<&Marker>) -> Request {
+    pub fn mark(&self, found: &FoundMarker, marker: Option<&Marker>) -> Request {
         let text = marker.map(Marker::text).unwrap_or_default();
         self.write(&self.marker_key(), found.version.as_ref(), &memory::marker_body(&text))
     }

@@ -143,7 +143,7 @@ impl Bucket {
         };
         let codec = self.codec();
         let found = codec.found(&self.answer(&codec.look())).unwrap();
-        assert_eq!(found, Found::default());
+        assert_eq!(found, FoundMarker::default());
         let marked = self.answer(&codec.mark(&found, Some(&marker)));
         assert_eq!(codec.marked(&marked), Ok(true));
         let again = self.answer(&codec.mark(&found, Some(&marker)));

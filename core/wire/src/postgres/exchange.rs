@@ -27,7 +27,7 @@ use leasehold_core::{Nonce, Token};
 
 use super::membership::{self, Verdict, conditions, doubt, judge};
 use super::queue::{self, Asker, Told};
-use super::rows::{self, Found, Memory, Misfit, Row};
+use super::rows::{self, LockRow, Memory, Misfit, Row};
 use super::sql::Sql;
 use super::statements::Texts;
 use super::{Answer, Field, Param, Statement};
@@ -452,7 +452,7 @@ fn prepared(verdict: Verdict, write: Option<Marker>, found: String) -> Next {
 }
 
 /// Explains a refusal by what a read has shown since. A lock that is free may be kept for another in the queue.
-fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> Next {
+fn explained(op: &Op, found: Option<&LockRow>, memory: &Memory, is_kept: bool) -> Next {
     let ours = |nonce: &Nonce| found.filter(|found| found.nonce == *nonce && !found.released);
     let refused = |quorum: Option<Durability>| {
         let outcome = conflict(found);
@@ -464,7 +464,7 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
         }
     };
     match op {
-        Op::Read => Next::Done(match found.map(Found::seen).unwrap_or_default().checked() {
+        Op::Read => Next::Done(match found.map(LockRow::seen).unwrap_or_default().checked() {
             Ok(seen) => Outcome::Applied(Applied::Read(seen)),
             Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
         }),
@@ -494,7 +494,7 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
         Op::Release(Release { nonce, quorum }) => ours(nonce).map_or_else(|| refused(*quorum), |_| Next::Retry),
         Op::Finish(finish) => {
             let Finish { nonce, quorum, .. } = &**finish;
-            let own_completion = found.and_then(Found::standing).is_some_and(|(theirs, _)| theirs == nonce);
+            let own_completion = found.and_then(LockRow::standing).is_some_and(|(theirs, _)| theirs == nonce);
             match ours(nonce) {
                 Some(found) if found.is_live() && found.counter == finish.counter => Next::Retry,
                 // The answer to an earlier send was lost.
@@ -511,7 +511,7 @@ fn explained(op: &Op, found: Option<&Found>, memory: &Memory, is_kept: bool) -> 
 }
 
 /// The reason for which an acquire is refused; `None` if there is none any more.
-fn stands_in_the_way(acquire: &Acquire, found: Option<&Found>) -> Option<Outcome> {
+fn stands_in_the_way(acquire: &Acquire, found: Option<&LockRow>) -> Option<Outcome> {
     let found = found?;
     if let Some((_, completion)) = found.standing().filter(|_| acquire.unless_done) {
         return Some(Outcome::NotApplied(Refusal::Done(completion.clone().into())));
@@ -526,8 +526,8 @@ fn stands_in_the_way(acquire: &Acquire, found: Option<&Found>) -> Option<Outcome
     })
 }
 
-fn conflict(found: Option<&Found>) -> Outcome {
-    let seen = found.map(Found::seen).unwrap_or_default();
+fn conflict(found: Option<&LockRow>) -> Outcome {
+    let seen = found.map(LockRow::seen).unwrap_or_default();
     Outcome::NotApplied(match (Seen { done: None, ..seen }).checked() {
         Ok(seen) => Refusal::Conflict(seen),
         Err(denial) => Refusal::Denied(denial),
@@ -540,7 +540,7 @@ fn is_in_doubt(memory: &Memory, durability: Durability) -> bool {
     NodeMemory { marker: marker.as_ref(), trusted: None, run: memory.run.as_ref() }.is_in_doubt(durability)
 }
 
-type Locks<'a> = Vec<(&'a str, Result<Found, Denial>)>;
+type Locks<'a> = Vec<(&'a str, Result<LockRow, Denial>)>;
 
 fn read_all(rows: &[Row]) -> Result<(Memory, Locks<'_>), Misfit> {
     let mut memory = None;

@@ -17,7 +17,7 @@ use super::{Answer, Codec, Field, Param, Statement};
 
 /// The result of a look at the marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Found {
+pub struct FoundMarker {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
     /// The marker as it is written, empty where there is none. [`Codec::mark`] wants it back.
@@ -42,11 +42,11 @@ impl Codec {
     ///
     /// # Errors
     /// The marker could not be read.
-    pub fn found(&self, answer: Answer) -> Result<Found, Outcome> {
+    pub fn found(&self, answer: Answer) -> Result<FoundMarker, Outcome> {
         let mut rows = answer?;
         let has_queues = rows.first_mut().and_then(Vec::pop).ok_or_else(misfit)? == Field::Bool(true);
         let text = only_text(Ok(rows))?.unwrap_or_default();
-        Ok(Found { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_queues })
+        Ok(FoundMarker { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_queues })
     }
 
     /// Reads the answer to [`Codec::ask_run`].

@@ -65,7 +65,7 @@ use leasehold_core::op::{Finish, LockOp, Outcome};
 pub(crate) use errors::KNOWN;
 pub use errors::ServerError;
 pub use exchange::Exchange;
-pub use membership::Found;
+pub use membership::FoundMarker;
 pub use queue::{Asker, Sight, Told};
 pub use statements::{CHANNEL, Notify};
 
@@ -81,7 +81,7 @@ pub struct Settings {
     pub notify: Notify,
     /// In quorums: a failover may lose acknowledged writes, unless declared otherwise.
     pub durability: Durability,
-    /// Those who wait stand in the queue; the tables [can have](Found::has_queues) one.
+    /// Those who wait stand in the queue; the tables [can have](FoundMarker::has_queues) one.
     pub queues: bool,
 }
 

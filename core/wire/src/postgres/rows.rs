@@ -19,7 +19,7 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// A row of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct LockRow {
     pub(super) counter: Token,
     pub(super) nonce: Nonce,
     pub(super) seq: Seq,
@@ -50,7 +50,7 @@ pub(super) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Misfit;
 
-impl Found {
+impl LockRow {
     pub(super) fn is_live(&self) -> bool {
         !self.released && !self.left.is_zero()
     }
@@ -84,7 +84,7 @@ impl Found {
 ///
 /// The outer error is an answer that no server gives, the inner one a row that no honest client writes.
 #[expect(clippy::type_complexity, reason = "used once")]
-pub(super) fn read(row: &[Field]) -> Result<(Memory, Option<(&str, Result<Found, Denial>)>), Misfit> {
+pub(super) fn read(row: &[Field]) -> Result<(Memory, Option<(&str, Result<LockRow, Denial>)>), Misfit> {
     let (memory, lock) = row.split_at_checked(3).ok_or(Misfit)?;
     let memory = memory_of(memory)?;
     if lock.first() == Some(&Field::Null) {
@@ -123,14 +123,14 @@ pub(super) fn loss(field: &Field) -> Option<LossId> {
     }
 }
 
-fn found(columns: &[Field]) -> Result<Found, Denial> {
+fn found(columns: &[Field]) -> Result<LockRow, Denial> {
     let [counter, nonce, seq, released, ttl, left, since, owner, data, trust, done @ ..] = columns else {
         return Err(corrupt("(all)"));
     };
     let Field::Bool(released) = released else { return Err(corrupt("released")) };
     let holder = if let Field::Text(text) = owner { session_text::read_owner(text) } else { None };
     let (owner, session) = holder.ok_or_else(|| corrupt("owner"))?;
-    Ok(Found {
+    Ok(LockRow {
         counter: token(counter).ok_or_else(|| corrupt("counter"))?,
         nonce: attempt(nonce).ok_or_else(|| corrupt("nonce"))?,
         seq: number(seq).and_then(|seq| u32::try_from(seq).ok()).map(Seq::new).ok_or_else(|| corrupt("seq"))?,

@@ -14,7 +14,7 @@ use leasehold_core::op::Outcome;
 
 /// The result of a look at the marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Found {
+pub struct FoundMarker {
     /// The marker, if there is one that this version understands.
     pub marker: Option<Marker>,
     /// The marker as it is written, empty where there is none. [`mark`] wants it back.
@@ -40,7 +40,7 @@ pub fn look_by_script() -> [Command; 2] {
 ///
 /// # Errors
 /// The marker could not be read.
-pub fn found(replies: &[Value]) -> Result<Found, Outcome> {
+pub fn found(replies: &[Value]) -> Result<FoundMarker, Outcome> {
     let [marker, info] = replies else {
         return Err(super::replies::protocol("another number of replies than commands"));
     };
@@ -53,7 +53,7 @@ pub fn found(replies: &[Value]) -> Result<Found, Outcome> {
     // In RESP3 it comes with its format in front.
     let info = if let Value::Verbatim(text) = info { Some(text.as_slice()) } else { info.as_bytes() };
     let run = info.and_then(|info| core::str::from_utf8(info).ok()).and_then(run_of);
-    Ok(Found { marker: Marker::parse(&text), text, run, run_refused })
+    Ok(FoundMarker { marker: Marker::parse(&text), text, run, run_refused })
 }
 
 /// Writes a marker in the place of the one that was found, if that is still there, or none; [`marked`] reads the reply.

@@ -49,7 +49,7 @@ pub(crate) use errors::{KNOWN, refuses_credentials, said};
 pub use exchange::Exchange;
 pub use keys::{SLOTS, slot};
 pub use listing::{list, listed};
-pub use membership::{Found, found, look, look_by_script, mark, marked};
+pub use membership::{FoundMarker, found, look, look_by_script, mark, marked};
 pub use native::ConnectionMemory;
 pub use queue::{ClientId, Queue, Subscription};
 pub use scripts::{SCRIPTS, Script};

@@ -7,7 +7,7 @@ use leasehold_core::member::{Marker, RETENTION, RunId};
 use leasehold_core::op::{Applied, Op, Outcome};
 use leasehold_core::{LockId, Monotonic};
 use leasehold_differential::compare::Fields;
-use leasehold_differential::measure::{Found, measure};
+use leasehold_differential::measure::{Disagreement, measure};
 use leasehold_differential::run::{Side, Spoilt};
 use leasehold_differential::script::{Abilities, Edit, Step, What};
 use leasehold_differential::stores::models::Model;
@@ -84,7 +84,7 @@ impl Side for Buggy {
 }
 
 /// In as many sequences as a suite runs of the model.
-fn found(bug: Bug) -> Box<Found> {
+fn found(bug: Bug) -> Box<Disagreement> {
     let new = || {
         let (model, lengths) = (Model::new(Kind::Dynamodb), BTreeMap::new());
         Box::new(Buggy { model, bug, lengths }) as Box<dyn Side>
@@ -93,7 +93,7 @@ fn found(bug: Bug) -> Box<Found> {
     measure(&seeds, Abilities::default(), new).expect_err("the bug is found")
 }
 
-fn fields(found: &Found) -> Vec<&'static str> {
+fn fields(found: &Disagreement) -> Vec<&'static str> {
     found.failure.what.iter().map(|difference| difference.field).collect()
 }
 

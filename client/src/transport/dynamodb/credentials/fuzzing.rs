@@ -30,7 +30,7 @@ impl Answers {
 
 /// Keys that were found.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundKeys {
     /// The id, the secret, and the token if there is one.
     pub parts: Vec<String>,
     /// When they expire.
@@ -47,7 +47,7 @@ pub fn keys(
     profile: Option<&str>,
     variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     answers: Vec<Answer>,
-) -> Result<Found, String> {
+) -> Result<FoundKeys, String> {
     let answers = Answers(Arc::new(Mutex::new(answers.into())));
     let environment = Environment::answered(EnvVars::new(variable), profile, answers);
     let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
@@ -55,7 +55,7 @@ pub fn keys(
     let shown = format!("{keys:?}");
     let mut parts = vec![keys.access_key_id.clone(), keys.secret_access_key.as_str().to_owned()];
     parts.extend(keys.session_token.as_ref().map(|token| token.as_str().to_owned()));
-    Ok(Found { parts, expires_unix_ms: keys.expires_unix_ms, shown })
+    Ok(FoundKeys { parts, expires_unix_ms: keys.expires_unix_ms, shown })
 }
 
 /// The words of a `credential_process`.

@@ -11,7 +11,7 @@ use reqsign_core::{Context, Env, HttpSend, ProvideCredentialDyn};
 use zeroize::Zeroizing;
 
 use super::oauth::{RULES, Tool, context};
-use super::{Found, Secret};
+use super::{CloudKeys, Secret};
 use crate::transport::credentials::sender::Sender;
 use crate::transport::credentials::{NoKeys, PATIENCE, Source};
 use crate::url::azure::{self as azure_url, ConnectionString, EMULATOR};
@@ -138,12 +138,12 @@ impl Azure {
         self.context.env_var(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    fn of_variables(&self) -> Option<Found> {
+    fn of_variables(&self) -> Option<CloudKeys> {
         let names = if self.service == Service::CosmosDb { OF_COSMOS } else { OF_BLOBS };
         if names.account.and_then(|name| self.variable(name)).is_some_and(|account| account != self.account) {
             return None;
         }
-        let found = |name: &str, secret: Secret| Found { secret, expires_unix_ms: None, source: name.to_owned() };
+        let found = |name: &str, secret: Secret| CloudKeys { secret, expires_unix_ms: None, source: name.to_owned() };
         let keys = names
             .keys
             .iter()
@@ -176,7 +176,7 @@ fn secret_of(text: &str, account: &str) -> Option<Secret> {
 }
 
 impl Source for Azure {
-    type Keys = Found;
+    type Keys = CloudKeys;
     const CLOUD: &'static str = "Azure";
 
     fn patience(&self) -> Duration {
@@ -187,7 +187,7 @@ impl Source for Azure {
         self.sender.waiting_for()
     }
 
-    async fn search(&self) -> Result<Found, NoKeys> {
+    async fn search(&self) -> Result<CloudKeys, NoKeys> {
         self.sender.reset();
         if let Some(found) = self.of_variables() {
             return Ok(found);
@@ -216,7 +216,7 @@ impl Source for Azure {
     }
 }
 
-fn found(credential: azure::Credential, source: &str) -> Found {
+fn found(credential: azure::Credential, source: &str) -> CloudKeys {
     let unix_ms = |at: Timestamp| u64::try_from(at.as_second()).unwrap_or(0).saturating_mul(1_000);
     let (secret, expires) = match credential {
         azure::Credential::SharedKey { account_key, .. } => (Secret::AccountKey(Zeroizing::new(account_key)), None),
@@ -225,7 +225,7 @@ fn found(credential: azure::Credential, source: &str) -> Found {
         }
         azure::Credential::BearerToken { token, expires_in } => (Secret::Token(Zeroizing::new(token)), expires_in),
     };
-    Found { secret, expires_unix_ms: expires.map(unix_ms), source: source.to_owned() }
+    CloudKeys { secret, expires_unix_ms: expires.map(unix_ms), source: source.to_owned() }
 }
 
 /// The service that tokens are for: the providers of `reqsign` ask for tokens of storage only.

@@ -8,7 +8,7 @@ use reqsign_google as google;
 use zeroize::Zeroizing;
 
 use super::oauth::{RULES, context};
-use super::{Found, Secret};
+use super::{CloudKeys, Secret};
 use crate::transport::credentials::sender::Sender;
 use crate::transport::credentials::{NoKeys, PATIENCE, Source};
 
@@ -48,7 +48,7 @@ impl Google {
 }
 
 impl Source for Google {
-    type Keys = Found;
+    type Keys = CloudKeys;
     const CLOUD: &'static str = "Google";
 
     fn patience(&self) -> Duration {
@@ -59,7 +59,7 @@ impl Source for Google {
         self.sender.waiting_for()
     }
 
-    async fn search(&self) -> Result<Found, NoKeys> {
+    async fn search(&self) -> Result<CloudKeys, NoKeys> {
         self.sender.reset();
         let providers: [(&str, Provider); 3] = [
             (FILE, Box::new(google::EnvCredentialProvider::new())),
@@ -85,9 +85,9 @@ impl Source for Google {
     }
 }
 
-fn found(token: google::Token, source: &str) -> Found {
+fn found(token: google::Token, source: &str) -> CloudKeys {
     let unix_ms = |at: Timestamp| u64::try_from(at.as_second()).unwrap_or(0).saturating_mul(1_000);
-    Found {
+    CloudKeys {
         secret: Secret::Token(Zeroizing::new(token.access_token)),
         expires_unix_ms: token.expires_at.map(unix_ms),
         source: source.to_owned(),

@@ -302,7 +302,7 @@ fn seconds() -> u64 {
     clock::unix_ms() / 1_000
 }
 
-fn still_used<S: crate::transport::credentials::Source<Keys = Found>>(found: &CredentialCache<S>, world: &World) {
+fn still_used<S: crate::transport::credentials::Source<Keys = CloudKeys>>(found: &CredentialCache<S>, world: &World) {
     let now = clock::monotonic();
     block_on(found.keys_at(now)).unwrap_or_else(|why| panic!("{why}"));
     let soon = now.plus(Duration::from_secs(3_600 - 200));

@@ -275,7 +275,7 @@ fn a_marker_is_looked_at_and_written() {
     let member = marker(Phase::Member);
     let seen = codec.found(&reads(&marked(&member.text()))).unwrap();
     assert_eq!((seen.marker, seen.text), (Some(member.clone()), member.text().into_bytes()));
-    assert_eq!(codec.found(&response(200, &json!({}))), Ok(Found::default()));
+    assert_eq!(codec.found(&response(200, &json!({}))), Ok(FoundMarker::default()));
     let odd = codec.found(&reads(&marked("mine"))).unwrap();
     assert!(odd.marker.is_none() && odd.text == b"mine");
     assert!(codec.found(&reads(&row(RIVAL_RVN))).is_err() && codec.found(&refuses(None)).is_err());
