@@ -31,14 +31,14 @@ const SHORTEST: usize = 16;
 const LONGEST_NAME: usize = 64;
 
 /// The clients that are let in.
-pub(super) struct Access {
+pub(super) struct AllowedClients {
     /// Names and tokens; anybody who reaches the daemon if there is none.
     tokens: Vec<(String, String)>,
     /// Requests must be for this machine, so that no web page can reach the daemon by a name of its own.
     is_loopback: bool,
 }
 
-impl Access {
+impl AllowedClients {
     /// # Errors
     /// The daemon would be open to other machines, or its tokens cannot be read.
     pub(super) fn new(args: &ServeArgs) -> Result<Self, Failure> {
@@ -103,12 +103,12 @@ impl Access {
 }
 
 /// The routes, for those who may use them.
-pub(super) fn guarded(routes: Router, access: Access, service: Arc<Service>) -> Router {
+pub(super) fn guarded(routes: Router, access: AllowedClients, service: Arc<Service>) -> Router {
     routes.layer(from_fn_with_state((Arc::new(access), service), check))
 }
 
 async fn check(
-    State((access, service)): State<(Arc<Access>, Arc<Service>)>,
+    State((access, service)): State<(Arc<AllowedClients>, Arc<Service>)>,
     mut request: Request,
     next: Next,
 ) -> Response {

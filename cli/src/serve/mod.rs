@@ -32,7 +32,7 @@ use crate::output::{Failure, answer_line, say};
 use crate::status;
 use crate::store::{Target, must_be_shared, shown};
 use crate::warnings;
-use access::Access;
+use access::AllowedClients;
 use listen::Door;
 use state::Service;
 
@@ -42,7 +42,7 @@ const SWEEP: Duration = Duration::from_millis(100);
 const GLANCE: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(args: &ServeArgs, target: &Target) -> Result<u8, Failure> {
-    let access = Access::new(args)?;
+    let access = AllowedClients::new(args)?;
     raise_open_files();
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::system("cannot start a runtime", &error))?;
@@ -81,7 +81,7 @@ fn raise_open_files() {
 
 async fn serve(
     args: &ServeArgs,
-    access: Access,
+    access: AllowedClients,
     service: &Arc<Service>,
     store: &str,
     stopped: oneshot::Receiver<()>,

@@ -19,10 +19,10 @@ use crate::transport::web::{ServerClock, Web, written};
 use crate::transport::web_link::{Asked, NoAnswer, WebLink, WebStore, found_by};
 use crate::url::dynamodb::DynamodbUrl;
 
-pub(super) type DynamodbLink = WebLink<Access>;
+pub(super) type DynamodbLink = WebLink<DynamodbAccess>;
 
 /// Access to one table.
-pub(super) struct Access {
+pub(super) struct DynamodbAccess {
     codec: Codec,
     /// Scheme, host and port.
     base: Url,
@@ -36,7 +36,7 @@ pub(super) struct Access {
     shown: String,
 }
 
-impl Access {
+impl DynamodbAccess {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &DynamodbUrl, codec: Codec) -> Result<Self, Error> {
@@ -68,7 +68,7 @@ impl Access {
     }
 }
 
-impl WebStore for Access {
+impl WebStore for DynamodbAccess {
     type Exchange = Exchange;
     type Keys = Arc<Keys>;
 
@@ -139,7 +139,7 @@ fn host_header(base: &str) -> &str {
     host.strip_suffix(usual).unwrap_or(host)
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for DynamodbAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }

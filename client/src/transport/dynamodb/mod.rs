@@ -23,7 +23,7 @@ use leasehold_wire::dynamodb::{Codec, Request, Settings};
 use leasehold_wire::listing::Page;
 use leasehold_wire::sigv4::http_date;
 
-use self::access::{Access, DynamodbLink};
+use self::access::{DynamodbAccess, DynamodbLink};
 use self::credentials::Keys;
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::credentials::fuzzing;
@@ -85,7 +85,7 @@ impl Dynamodb {
     fn unchecked(url: &DynamodbUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let codec = Codec::new(settings(url)?);
-        let access = Arc::new(Access::new(url, codec.clone())?);
+        let access = Arc::new(DynamodbAccess::new(url, codec.clone())?);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| DynamodbLink::new(Arc::clone(&access))));
         Ok(Self { connections, codec, url: url.clone(), id: None })
     }
@@ -102,7 +102,7 @@ impl Dynamodb {
     fn keys(&self) -> Result<Arc<Keys>, NoServer> {
         let found = self.connections.block_on_background(|link| async move {
             let deadline = clock::monotonic().plus(credentials::PATIENCE);
-            Access::keys(&link, None, deadline).await
+            DynamodbAccess::keys(&link, None, deadline).await
         });
         found.map_err(NoServer::Fault)?.map_err(NoServer::from)
     }

@@ -22,10 +22,10 @@ use crate::transport::web_link::{Asked, MOST_BODY, NoAnswer, WebLink, WebStore};
 use crate::url::Reach;
 use crate::url::etcd::EtcdUrl;
 
-pub(super) type EtcdLink = WebLink<Access>;
+pub(super) type EtcdLink = WebLink<EtcdAccess>;
 
 /// Access to the members, which all links share.
-pub(super) struct Access {
+pub(super) struct EtcdAccess {
     url: EtcdUrl,
     codec: Codec,
     bases: Vec<String>,
@@ -36,7 +36,7 @@ pub(super) struct Access {
     memory: Mutex<Memory>,
 }
 
-impl Access {
+impl EtcdAccess {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &EtcdUrl, codec: Codec) -> Result<Self, Error> {
@@ -57,13 +57,13 @@ impl Access {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for EtcdAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.url.fmt(f)
     }
 }
 
-impl WebStore for Access {
+impl WebStore for EtcdAccess {
     type Exchange = Exchange;
     /// The token of the user; `None` where the url names no user.
     type Keys = Option<String>;
@@ -139,7 +139,7 @@ impl WebStore for Access {
     }
 }
 
-impl Access {
+impl EtcdAccess {
     /// Asks one member after the other, as long as nothing can have been written; each has its part of the time.
     async fn anywhere(
         &self,
@@ -198,7 +198,7 @@ impl EtcdLink {
     /// Asks one member a question about itself.
     pub(super) async fn member(&self, at: usize, request: &Request) -> Result<HttpResponse, Outcome> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let token = Access::keys(self, None, deadline).await?;
+        let token = EtcdAccess::keys(self, None, deadline).await?;
         self.store.post(self, at, request, token.as_deref(), deadline).await.map_err(|why| why.outcome())
     }
 

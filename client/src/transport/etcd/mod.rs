@@ -20,7 +20,7 @@ use leasehold_wire::HttpResponse;
 use leasehold_wire::etcd::{Codec, Request};
 use leasehold_wire::listing::Page;
 
-use self::members::{Access, EtcdLink};
+use self::members::{EtcdAccess, EtcdLink};
 use self::watcher::EtcdWatcher;
 use super::connections::{Connections, Homes};
 use super::items::Store;
@@ -68,7 +68,7 @@ impl Etcd {
     pub(super) fn open(url: &EtcdUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let codec = Codec::new(&url.prefix);
-        let access = Arc::new(Access::new(url, codec.clone())?);
+        let access = Arc::new(EtcdAccess::new(url, codec.clone())?);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| EtcdLink::new(Arc::clone(&access))));
         let watcher = EtcdWatcher::new(Arc::clone(&connections), codec.clone());
         let store = Self { connections, watcher, codec, url: url.clone() };

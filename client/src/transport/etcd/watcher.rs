@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tracing::Level;
 
-use super::members::{Access, EtcdLink};
+use super::members::{EtcdAccess, EtcdLink};
 use crate::host::clock;
 use crate::host::sync::Mutex;
 use crate::reports;
@@ -133,14 +133,14 @@ impl Streams {
 async fn follow(link: Arc<EtcdLink>, codec: Codec, waiting: Waiting, resources: Vec<Resource>) {
     let (mut pauses, mut refused, mut failures) = (PAUSES, None, 0);
     loop {
-        let token = match Access::keys(&link, refused.take().as_ref(), clock::monotonic().plus(CONNECT_PATIENCE)).await
-        {
-            Ok(token) => token,
-            Err(_) => {
-                tokio::time::sleep(pauses.next()).await;
-                continue;
-            }
-        };
+        let token =
+            match EtcdAccess::keys(&link, refused.take().as_ref(), clock::monotonic().plus(CONNECT_PATIENCE)).await {
+                Ok(token) => token,
+                Err(_) => {
+                    tokio::time::sleep(pauses.next()).await;
+                    continue;
+                }
+            };
         let mut has_begun = false;
         let why = follow_once(&link, &codec, &waiting, &resources, (failures, token.as_deref()), &mut has_begun).await;
         if has_begun {

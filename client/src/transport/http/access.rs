@@ -18,10 +18,10 @@ use crate::transport::web::{Web, written};
 use crate::transport::web_link::{Asked, NoAnswer, WebLink, WebStore};
 use crate::url::http::{HttpUrl, Login, Reach};
 
-pub(super) type HttpLink = WebLink<Access>;
+pub(super) type HttpLink = WebLink<HttpAccess>;
 
 /// Access to one server.
-pub(super) struct Access {
+pub(super) struct HttpAccess {
     codec: Codec,
     pub(super) dialect: Dialect,
     pub(super) reach: Reach,
@@ -31,7 +31,7 @@ pub(super) struct Access {
     shown: String,
 }
 
-impl Access {
+impl HttpAccess {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &HttpUrl) -> Result<Self, Error> {
@@ -110,7 +110,7 @@ impl Access {
     }
 }
 
-impl WebStore for Access {
+impl WebStore for HttpAccess {
     type Exchange = Exchange;
     /// Those of the url, which never change.
     type Keys = ();
@@ -156,7 +156,7 @@ impl WebStore for Access {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for HttpAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }

@@ -7,7 +7,7 @@ use leasehold_wire::redis::{Command, info_by_script};
 use leasehold_wire::resp::Value;
 use leasehold_wire::rest::Dialect;
 
-use super::access::{Access, HttpLink};
+use super::access::{HttpAccess, HttpLink};
 use crate::admin::checks::http as check;
 use crate::admin::doctor::Finding;
 use crate::host::clock;
@@ -20,7 +20,11 @@ use crate::url::http::{Login, Reach};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn diagnose(access: &Access, connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
+pub(super) fn diagnose(
+    access: &HttpAccess,
+    connections: &Connections<HttpLink>,
+    durability: Durability,
+) -> Vec<Finding> {
     let way = way(check::WAY, access.reach, "break locks with what they see", "use https");
     let mut findings = vec![way, login(access)];
     let met = ask(connections, &["PING"]);
@@ -47,7 +51,7 @@ fn perform(connections: &Connections<HttpLink>, command: Command) -> Result<Valu
         .unwrap_or_else(|fault| Err(NoServer::Fault(fault)))
 }
 
-fn login(access: &Access) -> Finding {
+fn login(access: &HttpAccess) -> Finding {
     match (&access.login, access.reach) {
         (Login::Nobody, Reach::Tls | Reach::Plaintext) => check::LOGIN.fails(
             "the url has no user: if the server needs no login, everybody who reaches it can do everything",
@@ -59,7 +63,7 @@ fn login(access: &Access) -> Finding {
     }
 }
 
-fn server(access: &Access, met: &Result<Value, NoServer>) -> Finding {
+fn server(access: &HttpAccess, met: &Result<Value, NoServer>) -> Finding {
     match met {
         Ok(Value::Error(error)) => check::SERVER.warns(
             format!("{access} answers a PING with {error:?}"),
@@ -105,7 +109,7 @@ fn data_loss(connections: &Connections<HttpLink>, durability: Durability) -> Vec
     losses.into_iter().chain(settings.durable(durability)).collect()
 }
 
-fn limits(access: &Access) -> Finding {
+fn limits(access: &HttpAccess) -> Finding {
     let what = match access.dialect {
         Dialect::Upstash => "REST has no WAIT for replicas and no notifications of releases: waiters poll",
         Dialect::Webdis => {

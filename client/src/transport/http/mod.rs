@@ -20,7 +20,7 @@ use leasehold_wire::listing::Page;
 use leasehold_wire::redis::{Command, list, look_by_script};
 use leasehold_wire::resp::Value;
 
-use self::access::{Access, HttpLink};
+use self::access::{HttpAccess, HttpLink};
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::membership;
@@ -54,7 +54,7 @@ impl Place for HttpUrl {
 
 /// One Redis behind HTTP.
 pub(super) struct Http {
-    access: Arc<Access>,
+    access: Arc<HttpAccess>,
     connections: Arc<Connections<HttpLink>>,
     url: HttpUrl,
 }
@@ -63,7 +63,7 @@ impl Http {
     /// Sends a first request, so that a wrong url, token or host is reported at once.
     pub(super) fn open(url: &HttpUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let access = Arc::new(Access::new(url)?);
+        let access = Arc::new(HttpAccess::new(url)?);
         let links = Arc::clone(&access);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| HttpLink::new(Arc::clone(&links))));
         let store = Self { access, connections, url: url.clone() };

@@ -21,13 +21,13 @@ use crate::transport::web::{ServerClock, Web, written};
 use crate::transport::web_link::{Asked, NoAnswer, WebLink, WebStore, found_by};
 use crate::url::objects::ObjectsUrl;
 
-pub(super) type ObjectsLink = WebLink<Access>;
+pub(super) type ObjectsLink = WebLink<ObjectsAccess>;
 
 /// How often a trial begins again because another came between.
 const MOST_TRIALS: usize = 5;
 
 /// Access to the bucket, which all links share.
-pub(super) struct Access {
+pub(super) struct ObjectsAccess {
     url: ObjectsUrl,
     codec: Codec,
     /// The value of the header `Host`.
@@ -41,7 +41,7 @@ pub(super) struct Access {
     signer: Mutex<Signer>,
 }
 
-impl Access {
+impl ObjectsAccess {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &ObjectsUrl, codec: Codec) -> Result<Self, Error> {
@@ -67,13 +67,13 @@ impl Access {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for ObjectsAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.url.fmt(f)
     }
 }
 
-impl WebStore for Access {
+impl WebStore for ObjectsAccess {
     type Exchange = Exchange;
     type Keys = Used;
 
@@ -139,7 +139,7 @@ impl WebStore for Access {
 }
 
 impl ObjectsLink {
-    async fn asked(&self, request: &Request, deadline: Monotonic) -> Asked<Access> {
+    async fn asked(&self, request: &Request, deadline: Monotonic) -> Asked<ObjectsAccess> {
         self.untried(request, deadline).await.map_err(|why| why.outcome())
     }
 

@@ -20,7 +20,7 @@ use leasehold_wire::HttpResponse;
 use leasehold_wire::listing::Page;
 use leasehold_wire::objects::{Codec, Properties, Request, Service};
 
-use self::bucket::{Access, ObjectsLink};
+use self::bucket::{ObjectsAccess, ObjectsLink};
 use super::connections::{Connections, Homes};
 use super::items::Store;
 use super::readiness::{CONNECT_PATIENCE, NoServer};
@@ -66,7 +66,7 @@ impl Objects {
     pub(super) fn open(url: &ObjectsUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let codec = Codec::new(url.service, &url.root, &url.prefix);
-        let access = Arc::new(Access::new(url, codec.clone())?);
+        let access = Arc::new(ObjectsAccess::new(url, codec.clone())?);
         let links = Arc::clone(&access);
         let connections = Arc::new(Connections::new(Homes::Runtimes, move |_| ObjectsLink::new(Arc::clone(&links))));
         let mut store = Self { connections, codec, url: url.clone(), properties: None };

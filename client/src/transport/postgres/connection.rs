@@ -37,7 +37,7 @@ use crate::url::postgres::{PostgresPlace, PostgresUrl, Tls};
 const GAVE_UP_REPLICATION: &str = "SyncRepWaitForLSN";
 
 /// How to make connections to one server.
-pub(super) struct Access {
+pub(super) struct PostgresAccess {
     url: PostgresUrl,
     config: Config,
     /// Made once, since reading the certificates of the system takes 20 ms; connections share them, and TLS sessions.
@@ -60,7 +60,7 @@ pub(super) struct Connection {
 /// Receives what a server says of its own accord.
 pub(super) type Told = Arc<dyn Fn(AsyncMessage) + Send + Sync>;
 
-impl Access {
+impl PostgresAccess {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &PostgresUrl) -> Result<Self, Error> {
@@ -98,7 +98,7 @@ impl Access {
     /// Connects to a server, whose notifications are handed to `told`.
     ///
     /// # Errors
-    /// As [`Access::connect`].
+    /// As [`PostgresAccess::connect`].
     pub(super) async fn connect_to(&self, place: &PostgresPlace, told: Option<Told>) -> Result<Connection, NoServer> {
         let connected = match place {
             #[cfg(windows)]
@@ -387,7 +387,7 @@ mod tests {
     fn a_name_that_lists_a_standby_first_leads_to_the_primary() {
         let primary = Server::start();
         let standby = primary.standby();
-        let access = Access::new(&PostgresUrl::parse(&primary.url()).unwrap()).unwrap();
+        let access = PostgresAccess::new(&PostgresUrl::parse(&primary.url()).unwrap()).unwrap();
         let takes_writes = async |servers: [&Server; 2]| {
             let connection = access.connect_first("127.0.0.1", &servers.map(Server::address), None).await;
             !connection.ok().unwrap().is_read_only().await

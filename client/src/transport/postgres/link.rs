@@ -11,7 +11,7 @@ use leasehold_wire::Progress;
 use leasehold_wire::postgres::{Answer as Rows, Codec, Statement};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
-use super::connection::{Access, Connection, Told};
+use super::connection::{Connection, PostgresAccess, Told};
 use super::turns::Turns;
 use crate::host::clock;
 use crate::host::sync::Mutex;
@@ -33,7 +33,7 @@ const MOST_HERE: usize = 4;
 ///
 /// It greets the server by making the first of them.
 pub(super) struct PostgresLink {
-    access: Arc<Access>,
+    access: Arc<PostgresAccess>,
     codec: Codec,
     wakeups: Arc<Wakeups>,
     /// Of a client that may stand in the queue.
@@ -165,7 +165,7 @@ impl Drop for Taken {
 
 impl PostgresLink {
     pub(super) fn new(
-        access: Arc<Access>,
+        access: Arc<PostgresAccess>,
         codec: Codec,
         wakeups: Arc<Wakeups>,
         turns: Arc<OnceLock<Arc<Turns>>>,

@@ -11,7 +11,7 @@ use leasehold_wire::postgres::{CHANNEL, Codec};
 use tokio_postgres::AsyncMessage;
 use tracing::Level;
 
-use super::connection::{Access, Told};
+use super::connection::{PostgresAccess, Told};
 use super::link::no_rows;
 use crate::reports;
 use crate::transport::pauses::Pauses;
@@ -21,7 +21,12 @@ use crate::url::postgres::PostgresPlace;
 
 /// Listens for as long as the runtime runs, and connects again after each failure; for turns too, where the client may stand
 /// in the queue.
-pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: Arc<Wakeups>, client: Option<ClientId>) {
+pub(super) async fn listen(
+    access: Arc<PostgresAccess>,
+    place: PostgresPlace,
+    wakeups: Arc<Wakeups>,
+    client: Option<ClientId>,
+) {
     let (mut pauses, mut is_warned) = (Pauses::CONNECTING, false);
     loop {
         match listen_once(&access, &place, &wakeups, client).await {
@@ -49,13 +54,13 @@ pub(super) async fn listen(access: Arc<Access>, place: PostgresPlace, wakeups: A
 }
 
 /// Connects to the place of notifications as a listener does, for the doctor.
-pub(super) async fn try_once(access: &Access, place: &PostgresPlace) -> Result<(), NoServer> {
+pub(super) async fn try_once(access: &PostgresAccess, place: &PostgresPlace) -> Result<(), NoServer> {
     let connection = access.connect_to(place, None).await?;
     connection.run(&format!("LISTEN {CHANNEL}")).await.map_err(no_rows)
 }
 
 async fn listen_once(
-    access: &Access,
+    access: &PostgresAccess,
     place: &PostgresPlace,
     wakeups: &Arc<Wakeups>,
     client: Option<ClientId>,

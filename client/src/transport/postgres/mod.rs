@@ -24,7 +24,7 @@ use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
 use leasehold_wire::listing::Page;
 use leasehold_wire::postgres::{Codec, Field, Notify, Settings, Statement, schema};
 
-use self::connection::Access;
+use self::connection::PostgresAccess;
 use self::here::HereLink;
 use self::link::{PostgresLink, no_rows};
 use self::turns::Turns;
@@ -103,10 +103,10 @@ impl Postgres {
     }
 
     /// Makes a store without contacting it.
-    fn unchecked(url: &PostgresUrl) -> Result<(Self, Arc<Access>), Error> {
+    fn unchecked(url: &PostgresUrl) -> Result<(Self, Arc<PostgresAccess>), Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let codec = codec(url, false);
-        let (access, wakeups) = (Arc::new(Access::new(url)?), Arc::<Wakeups>::default());
+        let (access, wakeups) = (Arc::new(PostgresAccess::new(url)?), Arc::<Wakeups>::default());
         let turns = Arc::<OnceLock<_>>::default();
         let (theirs, ours, hub) = (Arc::clone(&access), codec.clone(), Arc::clone(&wakeups));
         let places = Arc::clone(&turns);
@@ -153,7 +153,7 @@ impl Postgres {
 
     /// Tries to listen at that place.
     fn try_to_listen(&self, place: PostgresPlace) -> Result<(), Error> {
-        let access = Access::new(&self.url)?;
+        let access = PostgresAccess::new(&self.url)?;
         let tried = self.connections.block_on_background(move |_| async move {
             let tried = tokio::time::timeout(CONNECT_PATIENCE, listener::try_once(&access, &place)).await;
             tried.unwrap_or_else(|_| Err(NoServer::Fault(Fault::of(FaultKind::Timeout))))

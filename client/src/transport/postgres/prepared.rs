@@ -140,13 +140,13 @@ mod tests {
     use leasehold_servers::postgres::{Pooler, Server};
     use leasehold_wire::postgres::{Field, Statement};
 
-    use super::super::connection::{Access, Connection};
+    use super::super::connection::{Connection, PostgresAccess};
     use crate::url::postgres::PostgresUrl;
 
     fn on<R>(url: &str, work: impl AsyncFnOnce(Connection) -> R) -> R {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let access = Access::new(&PostgresUrl::parse(url).unwrap()).unwrap();
+            let access = PostgresAccess::new(&PostgresUrl::parse(url).unwrap()).unwrap();
             work(access.connect().await.unwrap()).await
         })
     }

@@ -36,7 +36,7 @@ use crate::url::redis::{Address, RedisPlace, RedisUrl};
 pub(super) use crate::transport::pauses::CONNECT_PATIENCE;
 
 /// Makes connections to a server, or to the server that is the master at the moment.
-pub(super) struct Access {
+pub(super) struct RedisAccess {
     to: To,
     entry: Arc<Entry>,
     shown: String,
@@ -78,7 +78,7 @@ pub(super) enum AskRole {
     No,
 }
 
-impl Access {
+impl RedisAccess {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &RedisUrl) -> Result<Self, Error> {
@@ -375,7 +375,7 @@ impl Access {
     }
 }
 
-impl fmt::Display for Access {
+impl fmt::Display for RedisAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
@@ -387,7 +387,7 @@ mod tests {
 
     use super::*;
 
-    async fn entered(access: &Access, servers: [&Server; 2]) -> Option<Role> {
+    async fn entered(access: &RedisAccess, servers: [&Server; 2]) -> Option<Role> {
         let addresses = servers.map(Server::address);
         access.open_first(&addresses, AskRole::Yes, Courtesy::Full).await.ok().unwrap().1
     }
@@ -397,7 +397,7 @@ mod tests {
         let master = Server::start();
         let replica = Server::builder().replica_of(&master).start();
         master.wait_replicas_in_sync(1);
-        let access = Access::new(&RedisUrl::parse(&master.url()).unwrap()).unwrap();
+        let access = RedisAccess::new(&RedisUrl::parse(&master.url()).unwrap()).unwrap();
         for servers in [[&replica, &master], [&master, &replica]] {
             assert_eq!(entered(&access, servers).await, Some(Role::Master));
         }

@@ -22,7 +22,7 @@ use leasehold_wire::redis::{Command, slot, time_ms};
 use leasehold_wire::resp::Value;
 
 use self::server::{Role, ServerAnswers};
-use super::access::Access;
+use super::access::RedisAccess;
 use super::link::{NoConnection, RedisLink};
 use super::store_link::StoreLink;
 use crate::admin::checks::redis as check;
@@ -47,7 +47,7 @@ pub(super) enum Part {
 
 pub(super) fn diagnose(
     connections: &Connections<StoreLink>,
-    access: &Arc<Access>,
+    access: &Arc<RedisAccess>,
     url: &RedisUrl,
     part: Part,
 ) -> Vec<Finding> {
@@ -68,7 +68,7 @@ pub(super) fn diagnose(
     examined.unwrap_or_else(|fault| vec![silent(&fault.to_string())])
 }
 
-async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> Vec<Finding> {
+async fn examine(asker: &Asker, access: &RedisAccess, url: &RedisUrl, part: Part) -> Vec<Finding> {
     // The first answer may have waited for a connection.
     let trip = match asker.one(&["TIME"]).await {
         Ok(_) => timed(asker).await,

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tracing::Level;
 
-use super::access::{Access, AskRole};
+use super::access::{AskRole, RedisAccess};
 use super::connection::{Broken, Connection, Role};
 use crate::host::clock;
 use crate::host::sync::Mutex;
@@ -53,7 +53,7 @@ impl fmt::Display for NoConnection {
 
 /// A connection that many requests share, each waiting for its own answer.
 pub(super) struct RedisLink {
-    access: Arc<Access>,
+    access: Arc<RedisAccess>,
     codec: Codec,
     spares: Spares,
     home: Home,
@@ -97,7 +97,7 @@ pub(super) enum NoReply {
 type Connected = Result<Connection, NoConnection>;
 
 impl RedisLink {
-    pub(super) fn new(access: Arc<Access>, codec: Codec, spares: Spares, home: Home) -> Self {
+    pub(super) fn new(access: Arc<RedisAccess>, codec: Codec, spares: Spares, home: Home) -> Self {
         let room = Arc::new(Semaphore::new(MOST_ALONE));
         Self { access, codec, spares, home, room, state: Mutex::default() }
     }

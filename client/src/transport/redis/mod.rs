@@ -26,7 +26,7 @@ use leasehold_wire::listing::Page;
 use leasehold_wire::redis::{Codec, Command, Replicas, Settings, Topology, list, look, refusal};
 use leasehold_wire::resp::Value;
 
-use self::access::{Access, CONNECT_PATIENCE};
+use self::access::{CONNECT_PATIENCE, RedisAccess};
 use self::cluster::link::ClusterLink;
 use self::doctor::Part;
 use self::link::{NoConnection, RedisLink, Spares};
@@ -86,7 +86,7 @@ impl Place for RedisUrl {
 pub(super) struct Redis {
     connections: Arc<Connections<StoreLink>>,
     subscriber: Subscriber,
-    access: Arc<Access>,
+    access: Arc<RedisAccess>,
     url: RedisUrl,
 }
 
@@ -94,7 +94,7 @@ impl Redis {
     /// Connects once, so that a wrong url, password or host is reported at once.
     pub(super) fn open(url: &RedisUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
-        let access = Arc::new(Access::new(url)?);
+        let access = Arc::new(RedisAccess::new(url)?);
         let settings = settings(url, &access);
         let (links, codec) = (Arc::clone(&access), Codec::new(settings));
         let spares = if url.replicas.is_some() { Spares::ForWaits } else { Spares::None };
@@ -182,7 +182,7 @@ fn to_error(url: &RedisUrl, why: NoConnection) -> Error {
     }
 }
 
-fn settings(url: &RedisUrl, access: &Access) -> Settings {
+fn settings(url: &RedisUrl, access: &RedisAccess) -> Settings {
     let topology = if access.cluster().is_some() { Topology::Cluster } else { Topology::Single };
     Settings { replicas: url.replicas.map(|count| Replicas { count }), topology, ..Settings::default() }
 }

@@ -9,7 +9,7 @@ use leasehold_wire::resp::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::access::Access;
+use super::access::RedisAccess;
 use super::failovers::Failovers;
 use super::link::NoConnection;
 use crate::host::sync::Mutex;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The Sentinels of one master.
 pub(super) struct Sentinels {
-    sentinels: Vec<Access>,
+    sentinels: Vec<RedisAccess>,
     name: String,
     /// The Sentinel that answered last; it is asked first.
     first: AtomicUsize,
@@ -32,7 +32,7 @@ pub(super) struct Sentinels {
 }
 
 impl Sentinels {
-    pub(super) fn new(sentinels: Vec<Access>, name: String) -> Self {
+    pub(super) fn new(sentinels: Vec<RedisAccess>, name: String) -> Self {
         let (master, _) = watch::channel(None);
         Self {
             sentinels,
@@ -50,7 +50,7 @@ impl Sentinels {
     }
 
     /// All of them, in the order of the url.
-    pub(super) fn all(&self) -> &[Access] {
+    pub(super) fn all(&self) -> &[RedisAccess] {
         &self.sentinels
     }
 
@@ -127,7 +127,7 @@ impl Sentinels {
 }
 
 /// Sends one question to one Sentinel.
-pub(super) async fn ask(sentinel: &Access, words: &[&str]) -> Result<Value, NoConnection> {
+pub(super) async fn ask(sentinel: &RedisAccess, words: &[&str]) -> Result<Value, NoConnection> {
     let command = Command::new(words);
     let asked = async {
         let replies = sentinel.ask_there(&[command]).await;

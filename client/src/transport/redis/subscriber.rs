@@ -12,7 +12,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{sleep, timeout};
 use tracing::Level;
 
-use super::access::Access;
+use super::access::RedisAccess;
 use super::connection::{Listening as Channels, Message};
 use super::link::NoConnection;
 use super::queue::Queues;
@@ -35,7 +35,7 @@ const CHUNK: usize = 100;
 
 /// Listens until it is dropped.
 pub(super) struct Subscriber {
-    access: Arc<Access>,
+    access: Arc<RedisAccess>,
     connections: Arc<Connections<StoreLink>>,
     watchers: Arc<Mutex<Watchers>>,
     listening: Mutex<Option<Listening>>,
@@ -58,7 +58,7 @@ struct Listening {
 }
 
 impl Subscriber {
-    pub(super) fn new(access: Arc<Access>, connections: Arc<Connections<StoreLink>>) -> Self {
+    pub(super) fn new(access: Arc<RedisAccess>, connections: Arc<Connections<StoreLink>>) -> Self {
         Self { access, connections, watchers: Arc::default(), listening: Mutex::default() }
     }
 
@@ -159,7 +159,7 @@ fn leave_queue(connections: &Connections<StoreLink>, queues: &Queues, resource: 
 }
 
 struct Listener {
-    access: Arc<Access>,
+    access: Arc<RedisAccess>,
     watchers: Arc<Mutex<Watchers>>,
     /// Those whose hints are subscribed to.
     hinted: HashSet<Resource>,
@@ -340,7 +340,7 @@ impl Listener {
         self.watchers.lock().last.as_ref().and_then(Weak::upgrade)
     }
 
-    fn report(&self, level: Level, report: impl FnOnce(&Access) + Send + 'static) {
+    fn report(&self, level: Level, report: impl FnOnce(&RedisAccess) + Send + 'static) {
         let access = Arc::clone(&self.access);
         reports::queue(level, move || report(&access));
     }

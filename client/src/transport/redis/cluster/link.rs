@@ -13,7 +13,7 @@ use leasehold_wire::redis::{Codec, Command};
 use leasehold_wire::resp::Value;
 use leasehold_wire::{Exchange as _, Progress};
 
-use super::super::access::Access;
+use super::super::access::RedisAccess;
 use super::super::connection::Connection;
 use super::super::link::{NoConnection, NoReply, RedisLink, Spares, awaits_replicas, is_nonsense, refused};
 use super::Cluster;
@@ -30,7 +30,7 @@ const MOST_LEFT_OVER: usize = 16;
 
 /// A connection to each node that is needed.
 pub(in super::super) struct ClusterLink {
-    access: Arc<Access>,
+    access: Arc<RedisAccess>,
     cluster: Arc<Cluster>,
     codec: Codec,
     spares: Spares,
@@ -63,7 +63,7 @@ struct Ledger {
 
 impl ClusterLink {
     pub(in super::super) fn new(
-        access: Arc<Access>,
+        access: Arc<RedisAccess>,
         cluster: Arc<Cluster>,
         codec: Codec,
         spares: Spares,

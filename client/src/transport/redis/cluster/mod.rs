@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::Level;
 
-use super::access::Access;
+use super::access::RedisAccess;
 use super::failovers::Failovers;
 use super::link::NoConnection;
 use crate::host::clock;
@@ -128,13 +128,13 @@ impl Cluster {
     ///
     /// # Errors
     /// No node answers, or none is of a cluster; the message has each answer.
-    pub(super) async fn begin(&self, access: &Access) -> Result<(), NoConnection> {
+    pub(super) async fn begin(&self, access: &RedisAccess) -> Result<(), NoConnection> {
         let _ = self.background.set(Handle::current());
         self.read(access).await
     }
 
     /// Starts to read the map again, unless that is under way.
-    pub(super) fn refresh(self: &Arc<Self>, access: &Arc<Access>) {
+    pub(super) fn refresh(self: &Arc<Self>, access: &Arc<RedisAccess>) {
         let Some(background) = self.background.get() else { return };
         let rest = {
             let mut reading = self.reading.lock();
@@ -167,7 +167,7 @@ impl Cluster {
     ///
     /// # Errors
     /// No node answers; the message has each answer.
-    pub(super) async fn read(&self, access: &Access) -> Result<(), NoConnection> {
+    pub(super) async fn read(&self, access: &RedisAccess) -> Result<(), NoConnection> {
         let (mut said, mut refused, mut behind) = (Vec::new(), None, None::<NodeView>);
         for node in self.everybody() {
             match ask(&access.beside(&node), &node).await {
@@ -223,7 +223,7 @@ struct NodeView {
     epoch: Option<u64>,
 }
 
-async fn ask(access: &Access, node: &Address) -> Result<NodeView, NoConnection> {
+async fn ask(access: &RedisAccess, node: &Address) -> Result<NodeView, NoConnection> {
     let fault = |what: &str| {
         let detail = format!("{node}: {}", printable(what));
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))

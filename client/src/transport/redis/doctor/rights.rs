@@ -13,7 +13,7 @@ use leasehold_wire::Progress;
 use leasehold_wire::redis::{ClientId, Codec, Command, Replicas, Settings, look};
 use leasehold_wire::resp::Value;
 
-use super::super::access::Access;
+use super::super::access::RedisAccess;
 use super::lack::Lack;
 use super::server::Role;
 use super::{Asker, Part, command, items, queue, refused, words};
@@ -91,7 +91,7 @@ struct Missing {
 
 pub(super) async fn examine(
     asker: &Asker,
-    access: &Access,
+    access: &RedisAccess,
     url: &RedisUrl,
     part: Part,
     role: Role,
@@ -375,7 +375,7 @@ fn prefix_of(pattern: &str) -> Option<&str> {
 
 async fn wake_ups(
     asker: &Asker,
-    access: &Access,
+    access: &RedisAccess,
     url: &RedisUrl,
     names: &Names,
     mut missing: Missing,

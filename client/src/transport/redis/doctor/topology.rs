@@ -7,7 +7,7 @@ use leasehold_wire::redis::SLOTS;
 use leasehold_wire::redis::cluster::Map;
 use leasehold_wire::resp::Value;
 
-use super::super::access::Access;
+use super::super::access::RedisAccess;
 use super::super::cluster::Cluster;
 use super::super::failovers::Failover;
 use super::super::link::NoConnection;
@@ -25,7 +25,7 @@ use crate::url::redis::{Address, RedisUrl};
 pub(super) async fn cluster(
     link: &StoreLink,
     cluster: &Cluster,
-    access: &Access,
+    access: &RedisAccess,
     url: &RedisUrl,
     until: Monotonic,
 ) -> Vec<Finding> {
@@ -98,7 +98,7 @@ async fn coverage(asker: &Asker, map: &Map) -> Finding {
 pub(super) async fn sentinels(
     link: &StoreLink,
     sentinels: &Sentinels,
-    access: &Access,
+    access: &RedisAccess,
     url: &RedisUrl,
     until: Monotonic,
 ) -> Vec<Finding> {
