@@ -41,7 +41,7 @@ struct Listed {
 pub(super) struct Cursor {
     prefix: String,
     /// Where the store goes on.
-    place: ffi::Place,
+    place: ffi::PageStart,
     /// The names of the store's next page that were given. A set, since a page of a table that shrinks may reach further when it
     /// is read again.
     given: HashSet<String>,

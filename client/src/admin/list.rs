@@ -21,7 +21,7 @@ use crate::host::sync::Arc;
 pub struct Listing {
     client: Client,
     prefix: String,
-    place: Place,
+    place: PageStart,
     ready: VecDeque<LockInfo>,
     given: HashSet<Resource>,
     /// The records of sessions are given, too.
@@ -30,7 +30,7 @@ pub struct Listing {
 
 /// The place where the next page begins.
 #[derive(Clone, Debug, Default)]
-pub struct Place {
+pub struct PageStart {
     node: usize,
     after: Vec<u8>,
     /// Of a quorum: the nodes that were listed to their ends, and those that could not be.
@@ -65,7 +65,7 @@ impl Client {
         Listing {
             client: self.clone(),
             prefix: prefix.into(),
-            place: Place::default(),
+            place: PageStart::default(),
             ready: VecDeque::new(),
             given: HashSet::new(),
             has_sessions: false,
@@ -90,11 +90,11 @@ impl Listing {
         Self { has_sessions: true, ..self }
     }
 
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> PageStart {
         self.place.clone()
     }
 
-    pub(crate) fn at(self, place: Place) -> Self {
+    pub(crate) fn at(self, place: PageStart) -> Self {
         Self { place, ..self }
     }
 
@@ -169,7 +169,7 @@ impl Listing {
         if self.place.is_over || self.place.node < self.client.driver().transports().len() {
             return Ok(());
         }
-        let Place { failed, ended, .. } = std::mem::take(&mut self.place);
+        let PageStart { failed, ended, .. } = std::mem::take(&mut self.place);
         let name = |node| self.client.shared.quorum().map_or("?", |quorum| quorum.name(node));
         let refused = failed.iter().all(|(_, error)| error.kind() == ErrorKind::StoreRefused);
         let kind = if refused { ErrorKind::StoreRefused } else { ErrorKind::StoreUnavailable };

@@ -42,7 +42,7 @@ use crate::locks::lease::Lease;
 use crate::locks::permits::Permit;
 use crate::locks::request::{LockRequest, none_if_busy};
 
-pub use crate::admin::list::Place;
+pub use crate::admin::list::PageStart;
 pub use crate::callbacks::CallbackEnd;
 pub use crate::event_loop::{Interest, Poller};
 pub use crate::fence::Writing;

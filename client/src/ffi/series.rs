@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::wait;
-use crate::admin::list::{Listing, Place};
+use crate::admin::list::{Listing, PageStart};
 use crate::admin::watch::{Change, Watch};
 use crate::client::Client;
 use crate::error::{Error, LockInfo};
@@ -80,12 +80,12 @@ impl Pages {
 }
 
 /// The place that a listing has come to by [`Listing::page`].
-pub fn place_of(listing: &Listing) -> Place {
+pub fn place_of(listing: &Listing) -> PageStart {
     listing.place()
 }
 
 /// The rest of a listing: all from a place on. It does not know which locks were given before.
-pub fn list_from(client: &Client, prefix: &str, place: Place) -> Listing {
+pub fn list_from(client: &Client, prefix: &str, place: PageStart) -> Listing {
     client.list(prefix).at(place)
 }
 

@@ -12,12 +12,12 @@ use crate::event_loop::{self, EventLoop};
 use crate::reports;
 
 /// The runtime or event loop of an async caller.
-pub(super) enum Place {
+pub(super) enum AsyncCaller {
     Runtime(runtime::Id),
     Loop(Weak<EventLoop>),
 }
 
-impl Place {
+impl AsyncCaller {
     /// The place that polls the future that runs now.
     pub(super) fn current(homes: Homes) -> Option<Self> {
         if homes == Homes::Any
@@ -33,7 +33,7 @@ impl Place {
     }
 }
 
-impl PartialEq for Place {
+impl PartialEq for AsyncCaller {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Runtime(one), Self::Runtime(other)) => one == other,

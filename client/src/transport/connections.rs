@@ -17,7 +17,7 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 
 use super::background::{Background, new_runtime};
-use super::callers::{Callers, Place, has_sockets};
+use super::callers::{AsyncCaller, Callers, has_sockets};
 use super::{Answer, Answering, Done, Network};
 use crate::event_loop::EventLoop;
 use crate::exec;
@@ -78,7 +78,7 @@ pub(super) struct Connections<L> {
     make: Box<dyn Fn(Home) -> L + Send + Sync>,
     background: Mutex<Option<Background<L>>>,
     /// `None` for a runtime without sockets.
-    here: Mutex<Vec<(Place, Option<Arc<L>>)>>,
+    here: Mutex<Vec<(AsyncCaller, Option<Arc<L>>)>>,
     idle: Mutex<Vec<Private<L>>>,
     callers: Mutex<Callers>,
     is_closed: AtomicBool,
@@ -279,7 +279,7 @@ impl<L: Link> Connections<L> {
 impl<L: Link> Network for Connections<L> {
     fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
         let is_usable = !self.is_inherited() && self.check_open().is_ok();
-        let Some(place) = Place::current(self.homes).filter(|_| is_usable) else {
+        let Some(place) = AsyncCaller::current(self.homes).filter(|_| is_usable) else {
             return Err(request);
         };
         let mut here = self.here.lock();
@@ -292,16 +292,16 @@ impl<L: Link> Network for Connections<L> {
                     here.remove(0);
                 }
                 let home = match &place {
-                    Place::Runtime(_) => has_sockets().then_some(Home::Runtime),
-                    Place::Loop(event_loop) => {
+                    AsyncCaller::Runtime(_) => has_sockets().then_some(Home::Runtime),
+                    AsyncCaller::Loop(event_loop) => {
                         let background = self.background().ok();
                         background.map(|(runtime, _)| Home::Loop(runtime, Weak::clone(event_loop)))
                     }
                 };
                 let link = home.map(|home| Arc::new((self.make)(home)));
                 match place {
-                    Place::Runtime(_) if link.is_some() => self.callers.lock().note_task(),
-                    Place::Runtime(_) | Place::Loop(_) => self.callers.lock().note_others(),
+                    AsyncCaller::Runtime(_) if link.is_some() => self.callers.lock().note_task(),
+                    AsyncCaller::Runtime(_) | AsyncCaller::Loop(_) => self.callers.lock().note_others(),
                 }
                 here.push((place, link.clone()));
                 link
@@ -313,7 +313,7 @@ impl<L: Link> Network for Connections<L> {
     }
 
     fn call_here(&self, request: Transmit, done: Done) {
-        let place = Place::current(self.homes).filter(|place| matches!(place, Place::Runtime(_)));
+        let place = AsyncCaller::current(self.homes).filter(|place| matches!(place, AsyncCaller::Runtime(_)));
         let link = place.filter(|_| !self.is_inherited()).and_then(|place| {
             let here = self.here.lock();
             here.iter().find(|(other, _)| *other == place).and_then(|(_, link)| link.clone())

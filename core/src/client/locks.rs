@@ -25,32 +25,32 @@ pub(super) struct Lock {
 
 /// The slot of an acquisition; taken again once it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Place(u32);
+pub(super) struct LockIndex(u32);
 
 /// The acquisitions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(super) struct Locks {
-    by_id: BTreeMap<LockId, Place>,
+    by_id: BTreeMap<LockId, LockIndex>,
     places: Vec<Option<Lock>>,
-    free: Vec<Place>,
+    free: Vec<LockIndex>,
     next_generation: u64,
 }
 
 impl Locks {
-    pub(super) fn find(&self, id: LockId) -> Option<Place> {
+    pub(super) fn find(&self, id: LockId) -> Option<LockIndex> {
         self.by_id.get(&id).copied()
     }
 
-    pub(super) fn get(&self, place: Place) -> Option<&Lock> {
+    pub(super) fn get(&self, place: LockIndex) -> Option<&Lock> {
         self.places.get(place.0 as usize)?.as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut Lock> {
+    pub(super) fn get_mut(&mut self, place: LockIndex) -> Option<&mut Lock> {
         self.places.get_mut(place.0 as usize)?.as_mut()
     }
 
     /// The acquisition in a place, unless it is a later one.
-    pub(super) fn of_generation(&self, place: Place, generation: u64) -> Option<&Lock> {
+    pub(super) fn of_generation(&self, place: LockIndex, generation: u64) -> Option<&Lock> {
         self.get(place).filter(|lock| lock.generation == generation)
     }
 
@@ -61,11 +61,11 @@ impl Locks {
         resource: Resource,
         options: LockOptions,
         machine: Machine,
-    ) -> Option<Place> {
+    ) -> Option<LockIndex> {
         let place = match self.free.pop() {
             Some(place) => place,
             None => {
-                let place = Place(u32::try_from(self.places.len()).ok()?);
+                let place = LockIndex(u32::try_from(self.places.len()).ok()?);
                 self.places.push(None);
                 place
             }
@@ -78,7 +78,7 @@ impl Locks {
         Some(place)
     }
 
-    pub(super) fn remove(&mut self, place: Place) -> Option<Lock> {
+    pub(super) fn remove(&mut self, place: LockIndex) -> Option<Lock> {
         let lock = self.places.get_mut(place.0 as usize)?.take()?;
         self.by_id.remove(&lock.id);
         self.free.push(place);
@@ -94,7 +94,7 @@ impl Locks {
     }
 
     /// All places, in the order of the lock ids.
-    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(super) fn places(&self) -> impl Iterator<Item = LockIndex> + '_ {
         self.by_id.values().copied()
     }
 

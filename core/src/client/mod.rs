@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use env::Env;
 pub use io::{Error, Input, Output, Stats, Transmit};
-use locks::{Lock, Locks, Place};
+use locks::{Lock, LockIndex, Locks};
 pub use queue::Departure;
 
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum};
@@ -44,7 +44,7 @@ pub struct Client {
     next_request: u64,
     timers: Timers<Timer>,
     /// The times at which attempts may start. A start needs fresh entropy, so these are not ordinary timers.
-    starts: Timers<Place>,
+    starts: Timers<LockIndex>,
     sends: VecDeque<Queued>,
     outputs: VecDeque<Output>,
     departures: VecDeque<Departure>,
@@ -59,9 +59,9 @@ pub struct Client {
 /// All acquisitions of one resource: the first contends, the others wait in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct LocalQueue {
-    head: Place,
+    head: LockIndex,
     /// The acquisitions behind it, with their generations. Up to half of them have left since.
-    waiting: VecDeque<(Place, u64)>,
+    waiting: VecDeque<(LockIndex, u64)>,
     gone: usize,
     subscribed: bool,
 }
@@ -93,14 +93,14 @@ struct Request {
 /// The receiver of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
-    Lock { place: Place, generation: u64 },
+    Lock { place: LockIndex, generation: u64 },
     Orphan(OrphanId),
     Session(JobId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Timer {
-    Lock(Place),
+    Lock(LockIndex),
     Orphan(OrphanId),
     Request(RequestId),
     Sessions,
@@ -261,7 +261,7 @@ impl Client {
     pub fn close(&mut self, now: Now) {
         self.advance(now, None);
         self.closed = true;
-        let places: Vec<Place> = self.locks.places().collect();
+        let places: Vec<LockIndex> = self.locks.places().collect();
         for place in places {
             self.drive(place, LeaseInput::Release);
         }
@@ -323,7 +323,7 @@ impl Client {
         self.advance(now, None);
         let Some(state) = self.env.node_mut(node).filter(|state| state.lacks_credentials) else { return };
         state.lacks_credentials = false;
-        let heads: BTreeSet<Place> = self.queues.values().map(|queue| queue.head).collect();
+        let heads: BTreeSet<LockIndex> = self.queues.values().map(|queue| queue.head).collect();
         for head in heads {
             self.drive(head, LeaseInput::FreshCredentials(node));
         }
@@ -466,7 +466,7 @@ impl Client {
     }
 
     /// A lease of this client, as others would see it.
-    fn describe(&self, place: Place) -> Option<Holding> {
+    fn describe(&self, place: LockIndex) -> Option<Holding> {
         let ours = self.locks.get(place)?;
         let Some(deadline) = ours.machine.deadline() else { return ours.machine.holder().cloned() };
         let nonce = ours.machine.nonce()?;

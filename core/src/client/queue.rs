@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Client, Place};
+use super::{Client, LockIndex};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Resource};
 use crate::lease::Input as LeaseInput;
@@ -34,7 +34,7 @@ impl Client {
     pub fn reserved(&mut self, resource: &Resource, lock: LockId, after: Duration, now: Now) {
         self.advance(now, None);
         let place = self.locks.find(lock);
-        let is_over = |place: &Place| self.locks.get(*place).is_none_or(|lock| lock.machine.is_over());
+        let is_over = |place: &LockIndex| self.locks.get(*place).is_none_or(|lock| lock.machine.is_over());
         match place.filter(|place| !is_over(place)) {
             Some(place) => self.drive(place, LeaseInput::Wake { after }),
             None => self.departures.push_back(Departure { node: NODE, resource: resource.clone(), lock }),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Client, Departure, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
+use super::{Client, Departure, LockIndex, Orphan, OrphanId, Output, Queued, Request, Target, Timer, Transmit};
 use crate::event::Event;
 use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, Send, node_ids};
@@ -60,20 +60,20 @@ impl Client {
         [self.timers.next(), self.starts.next()].into_iter().flatten().min().unwrap_or(Monotonic::FAR)
     }
 
-    pub(super) fn start(&mut self, place: Place, fresh: &Entropy) {
+    pub(super) fn start(&mut self, place: LockIndex, fresh: &Entropy) {
         let Some(floor) = self.locks.get(place).map(|state| self.env.floor(&state.resource)) else { return };
         self.drive(place, LeaseInput::Start { fresh, floor });
     }
 
     /// Passes one input to the machine of one lock, and carries out the effects.
-    pub(super) fn drive(&mut self, place: Place, input: LeaseInput<'_>) {
+    pub(super) fn drive(&mut self, place: LockIndex, input: LeaseInput<'_>) {
         if self.drive_alone(place, input) {
             self.renew_along(place);
         }
     }
 
     /// The same without other renewals. Returns true if a renewal was queued that others may travel with.
-    fn drive_alone(&mut self, place: Place, input: LeaseInput<'_>) -> bool {
+    fn drive_alone(&mut self, place: LockIndex, input: LeaseInput<'_>) -> bool {
         let mut out = core::mem::take(&mut self.scratch);
         let after = self.run(place, input, &mut out);
         let renewed = self.queue(place, &mut out);
@@ -98,7 +98,7 @@ impl Client {
         renewed
     }
 
-    fn run(&mut self, place: Place, input: LeaseInput<'_>, out: &mut Effects) -> After {
+    fn run(&mut self, place: LockIndex, input: LeaseInput<'_>, out: &mut Effects) -> After {
         let Some(state) = self.locks.get_mut(place) else { return After::Nothing };
         let machine = core::mem::replace(&mut state.machine, Machine::Ended);
         state.machine = self.env.run(machine, input, state.id, &state.resource, &state.options, out);
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Queues the sends of a machine. Returns true if there are renewals among them.
-    fn queue(&mut self, place: Place, out: &mut Effects) -> bool {
+    fn queue(&mut self, place: LockIndex, out: &mut Effects) -> bool {
         if out.sends.is_empty() {
             return false;
         }
@@ -164,7 +164,7 @@ impl Client {
     }
 
     /// Renewals that would leave within a twelfth of their ttl travel with this one.
-    fn renew_along(&mut self, place: Place) {
+    fn renew_along(&mut self, place: LockIndex) {
         let Some(state) = self.locks.get(place) else { return };
         // One full request at a time: more of them would only queue up here.
         let most = self.env.config.nodes().iter().map(|node| node.batch - 1).min().unwrap_or(0);
@@ -172,12 +172,12 @@ impl Client {
     }
 
     /// A node serves again: renewals that have waited for that leave now.
-    fn catch_up(&mut self, place: Place) {
+    fn catch_up(&mut self, place: LockIndex) {
         let Some(state) = self.locks.get(place) else { return };
         self.renew_others(place, retry_cap(state.options.ttl()), usize::MAX);
     }
 
-    fn renew_others(&mut self, place: Place, within: Duration, most: usize) {
+    fn renew_others(&mut self, place: LockIndex, within: Duration, most: usize) {
         let until = self.env.now.monotonic.plus(within);
         let near = |timer| match timer {
             Timer::Lock(near) if near != place => Some(near),
@@ -185,7 +185,7 @@ impl Client {
         };
         // In a quorum, some of those that are near are only due to ask a node that fails, and queue nothing.
         let candidates = most.saturating_mul(self.env.config.nodes().len());
-        let near: Vec<Place> = self.timers.up_to(until).filter_map(near).take(candidates).collect();
+        let near: Vec<LockIndex> = self.timers.up_to(until).filter_map(near).take(candidates).collect();
         let mut left = most;
         for near in near {
             if left == 0 {
@@ -370,7 +370,7 @@ impl Client {
         transmit
     }
 
-    pub(super) fn drop_lock(&mut self, place: Place) {
+    pub(super) fn drop_lock(&mut self, place: LockIndex) {
         self.leave_queue(place);
         let Some(mut state) = self.locks.remove(place) else { return };
         self.timers.set(Timer::Lock(place), &mut state.timer, None);
@@ -378,7 +378,7 @@ impl Client {
     }
 
     /// Lets the next one in the local queue try.
-    fn leave_queue(&mut self, place: Place) {
+    fn leave_queue(&mut self, place: LockIndex) {
         let Some(state) = self.locks.get(place) else { return };
         let Some(queue) = self.queues.get_mut(&state.resource) else { return };
         if queue.head != place {
@@ -408,7 +408,7 @@ impl Client {
     }
 
     /// Subscribes to wake-ups, which are useful while the head of a queue waits.
-    fn watch(&mut self, place: Place) {
+    fn watch(&mut self, place: LockIndex) {
         let Some(state) = self.locks.get(place) else { return };
         let Some(queue) = self.queues.get_mut(&state.resource).filter(|queue| !queue.subscribed) else { return };
         queue.subscribed = true;
@@ -427,7 +427,7 @@ impl Client {
         }
     }
 
-    pub(super) fn is_ending(&self, place: Place) -> bool {
+    pub(super) fn is_ending(&self, place: LockIndex) -> bool {
         matches!(self.locks.get(place).map(|lock| &lock.machine), Some(Machine::Releasing(_)))
     }
 }

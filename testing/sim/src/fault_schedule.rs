@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::rng::{Draws, Stream};
-use crate::script::{Message, Peer, Place, Script, Stall, Way};
+use crate::script::{Message, Peer, Script, Stall, StallPoint, Way};
 
 /// The faults of one run. Each is recorded, so that a run that was drawn becomes a script.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Odds {
     fn stall(&self, host: usize, n: u64) -> Option<Stall> {
         let mut draws = Stream::new(self.seed, "stalled").of(host as u64).of(n).draws();
         happens(&mut draws, self.stalled).then(|| {
-            let place = *draws.pick(&[Place::Before, Place::Process, Place::Driver]);
+            let place = *draws.pick(&[StallPoint::Before, StallPoint::Process, StallPoint::Driver]);
             Stall { host, n, place, for_ns: self.far(&mut draws) }
         })
     }

@@ -446,7 +446,7 @@ pub struct Stall {
     /// The number of the step.
     pub n: u64,
     /// The place in the step.
-    pub place: Place,
+    pub place: StallPoint,
     /// The length.
     pub for_ns: u64,
 }
@@ -454,7 +454,7 @@ pub struct Stall {
 /// The place in a step where a process is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum StallPoint {
     /// Before it reads its clock.
     Before,
     /// Between its decisions and their effects: the requests leave late, and nothing of the process runs.

@@ -15,7 +15,7 @@ use crate::counts::Struck;
 use crate::ledger::ProcessId;
 use crate::promise::Promise;
 use crate::rng::Stream;
-use crate::script::{Host as Spec, Peer, Place, Script, Stall};
+use crate::script::{Host as Spec, Peer, Script, Stall, StallPoint};
 use crate::store::BEGAN_UNIX_MS;
 
 /// The boot in which all processes of a single machine begin.
@@ -231,7 +231,7 @@ impl World<'_> {
                 self.schedule.stall(process.host, n)
             }
         };
-        if let Some(Stall { place: Place::Before, for_ns, .. }) = stall {
+        if let Some(Stall { place: StallPoint::Before, for_ns, .. }) = stall {
             self.counts.strike(Struck::StalledBefore);
             self.hosts[process.host].stall = Some(None);
             self.pause(process.host, for_ns, "held up");
@@ -348,7 +348,7 @@ impl World<'_> {
         let mut leaves = self.now;
         if let Some(Stall { place, for_ns, .. }) = stall {
             leaves = self.after(for_ns);
-            if place == Place::Process {
+            if place == StallPoint::Process {
                 self.counts.strike(Struck::StalledProcess);
                 self.pause(process.host, for_ns, "held up before sending");
             } else {
