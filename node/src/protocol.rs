@@ -1,7 +1,7 @@
 //! The protocol without I/O: its calls by name, with plain objects.
 
 use leasehold::ffi;
-use leasehold_protocol::testing::{Reach, Store};
+use leasehold_protocol::testing::{Connectivity, Store};
 use leasehold_protocol::wit::{client, fence, redis, runs};
 use leasehold_protocol::{Problem, Sink, Unfit, UnfitKind, contained};
 use napi::Either;
@@ -86,13 +86,13 @@ impl TestStore {
     /// Sets if requests reach the store.
     #[napi(catch_unwind)]
     pub fn set_up(&self, is_up: bool) {
-        self.0.set_reach(if is_up { Reach::Up } else { Reach::Down });
+        self.0.set_reach(if is_up { Connectivity::Up } else { Connectivity::Down });
     }
 
     /// Tells if requests reach the store.
     #[napi(getter, catch_unwind)]
     pub fn is_up(&self) -> bool {
-        self.0.reach() == Reach::Up
+        self.0.reach() == Connectivity::Up
     }
 
     /// See `Store::free`.

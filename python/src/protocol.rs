@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use leasehold::ffi;
-use leasehold_protocol::testing::{Reach, Store};
+use leasehold_protocol::testing::{Connectivity, Store};
 use leasehold_protocol::wit::{client, fence, redis, runs};
 use leasehold_protocol::{Problem, Sink, Source, Unfit, UnfitKind, contained};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -78,12 +78,12 @@ impl TestStore {
 
     #[getter]
     fn is_up(&self) -> PyResult<bool> {
-        Ok(alone(&self.0)?.reach() == Reach::Up)
+        Ok(alone(&self.0)?.reach() == Connectivity::Up)
     }
 
     #[setter]
     fn set_is_up(&self, is_up: bool) -> PyResult<()> {
-        alone(&self.0)?.set_reach(if is_up { Reach::Up } else { Reach::Down });
+        alone(&self.0)?.set_reach(if is_up { Connectivity::Up } else { Connectivity::Down });
         Ok(())
     }
 

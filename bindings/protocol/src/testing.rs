@@ -21,7 +21,7 @@ const MOST_OUTPUTS: usize = 100_000;
 
 /// The state of the connection to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Connectivity {
     /// They do.
     Up,
     /// No connection can be made.
@@ -31,12 +31,12 @@ pub enum Reach {
 /// A store for clients that hand out operations.
 pub struct Store {
     records: RefCell<BTreeMap<Resource, Record>>,
-    reach: Cell<Reach>,
+    reach: Cell<Connectivity>,
 }
 
 impl Default for Store {
     fn default() -> Self {
-        Self { records: RefCell::default(), reach: Cell::new(Reach::Up) }
+        Self { records: RefCell::default(), reach: Cell::new(Connectivity::Up) }
     }
 }
 
@@ -74,8 +74,8 @@ impl Store {
 
     fn serve(&self, ops: &[LockOp], at: Now) -> Response {
         match self.reach.get() {
-            Reach::Up => Response::Outcomes(ops.iter().map(|op| self.apply(op, at)).collect()),
-            Reach::Down => {
+            Connectivity::Up => Response::Outcomes(ops.iter().map(|op| self.apply(op, at)).collect()),
+            Connectivity::Down => {
                 let fault = Fault::new(FaultKind::Unreachable, "the test has taken the store down");
                 Response::Fault(TransportFault::NotSent(fault))
             }
@@ -92,12 +92,12 @@ impl Store {
     }
 
     /// From now on requests reach the store, or do not.
-    pub fn set_reach(&self, reach: Reach) {
+    pub fn set_reach(&self, reach: Connectivity) {
         self.reach.set(reach);
     }
 
     /// The state of the connection to the store.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> Connectivity {
         self.reach.get()
     }
 

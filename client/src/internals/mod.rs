@@ -10,7 +10,7 @@ use crate::exec::{self, Pause};
 
 pub use gate::{fork_behind_the_gate, pass_the_gate};
 pub use parts::{Callbacks, LeaseState, Reports, TimerWakeup, WakeupForwarder, Worker};
-pub use store::{Reach, Store};
+pub use store::{Backing, Store};
 
 /// Runs a future on the calling thread, as blocking callers do.
 pub fn block_on<F: Future>(future: F) -> F::Output {

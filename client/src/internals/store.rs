@@ -26,7 +26,7 @@ use leasehold_scheduler::{one_in, world};
 
 /// The thread that performs requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Backing {
     /// Any thread, at once, as for memory.
     AtOnce,
     /// The blocking caller, or a thread of the client's, as for a file.
@@ -38,7 +38,7 @@ pub enum Reach {
 /// A store for the clients of one run.
 pub struct Store {
     memory: Arc<dyn Transport>,
-    reach: Reach,
+    reach: Backing,
     /// One of so many requests is performed and gets no answer.
     loses_one_of: Option<u32>,
     unsent: Arc<Mutex<Option<Monotonic>>>,
@@ -46,7 +46,7 @@ pub struct Store {
 
 impl Store {
     /// An empty one.
-    pub fn new(reach: Reach) -> Self {
+    pub fn new(reach: Backing) -> Self {
         let memory = place().open().expect("invariant: memory opens");
         Self { memory, reach, loses_one_of: None, unsent: Arc::default() }
     }
@@ -107,7 +107,7 @@ fn place() -> Arc<dyn Place> {
 /// One client's connection to a store.
 struct Connection {
     memory: Arc<dyn Transport>,
-    reach: Reach,
+    reach: Backing,
     loses_one_of: Option<u32>,
     generation: u64,
     /// Not of the scheduler: it is part of the test, and no thread waits for it.
@@ -158,7 +158,7 @@ impl Transport for Connection {
     }
 
     fn is_instant(&self) -> bool {
-        self.reach == Reach::AtOnce
+        self.reach == Backing::AtOnce
     }
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
@@ -167,7 +167,7 @@ impl Transport for Connection {
     }
 
     fn network(&self) -> Option<&dyn Network> {
-        (self.reach == Reach::Network).then_some(self)
+        (self.reach == Backing::Network).then_some(self)
     }
 
     fn diagnose(&self) -> Vec<Finding> {

@@ -21,7 +21,7 @@ use super::{tcp, tls};
 use crate::host::clock;
 use crate::host::sync::Mutex;
 use crate::host::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use crate::url::Reach;
+use crate::url::Exposure;
 
 /// Idle connections are closed on this side first: servers and proxies close them after about a minute.
 const IDLE: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ pub(super) fn without_tls() -> ClientConfig {
 /// How to connect to one store, for all of its pools.
 pub(super) struct Web {
     tls: ClientConfig,
-    reach: Reach,
+    reach: Exposure,
     /// Counts how often a connection fell silent or broke under a request. Pools then begin again, since what has become of
     /// one connection has become of the idle ones too: nobody shall try them all.
     breaks: AtomicU64,
@@ -47,10 +47,10 @@ pub(super) struct Web {
 impl Web {
     /// # Errors
     /// A certificate cannot be read, or there is no file descriptor.
-    pub(super) fn new(reach: Reach, ca: Option<&Path>, own: OwnCertificate<'_>) -> Result<Self, String> {
+    pub(super) fn new(reach: Exposure, ca: Option<&Path>, own: OwnCertificate<'_>) -> Result<Self, String> {
         let tls = match (reach, own) {
-            (Reach::Loopback | Reach::Plaintext, _) => without_tls(),
-            (Reach::Tls, own) => tls::config(ca, own)?,
+            (Exposure::Loopback | Exposure::Plaintext, _) => without_tls(),
+            (Exposure::Tls, own) => tls::config(ca, own)?,
         };
         let web = Self { tls, reach, breaks: AtomicU64::new(0) };
         web.client().map_err(|fault| fault.to_string())?;
@@ -60,10 +60,10 @@ impl Web {
     fn client(&self) -> Result<Client, Fault> {
         let unable = |error: &dyn fmt::Display| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
         // Requests to this machine may have secrets in clear text.
-        let way = if self.reach == Reach::Loopback { Way::Direct } else { Way::AsAsked };
+        let way = if self.reach == Exposure::Loopback { Way::Direct } else { Way::AsAsked };
         let client = builder(self.tls.clone(), way)
             .map_err(|error| unable(&error))?
-            .https_only(self.reach == Reach::Tls)
+            .https_only(self.reach == Exposure::Tls)
             .connect_timeout(CONNECT_PATIENCE)
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(MOST_CONNECTIONS)

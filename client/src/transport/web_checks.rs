@@ -1,18 +1,18 @@
 //! Checks of the doctor that are the same for every store behind HTTP.
 
 use crate::admin::doctor::{Check, Finding};
-use crate::url::Reach;
+use crate::url::Exposure;
 
 /// A slower answer is told, in milliseconds: a renewal needs one.
 #[cfg(any(feature = "etcd", feature = "objects"))]
 const SLOW_MS: u128 = 500;
 
 /// The exposure of requests: `harm` is what a listener can do with them.
-pub(super) fn way(check: Check, reach: Reach, harm: &str, advice: &str) -> Finding {
+pub(super) fn way(check: Check, reach: Exposure, harm: &str, advice: &str) -> Finding {
     match reach {
-        Reach::Tls => check.passes("TLS"),
-        Reach::Loopback => check.passes("the server is on this machine"),
-        Reach::Plaintext => check.fails(
+        Exposure::Tls => check.passes("TLS"),
+        Exposure::Loopback => check.passes("the server is on this machine"),
+        Exposure::Plaintext => check.fails(
             format!("nothing is encrypted: everybody on the network path can read requests, and {harm}"),
             format!("{advice}, or keep to a network that you trust"),
         ),

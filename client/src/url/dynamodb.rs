@@ -13,7 +13,7 @@ use url::form_urlencoded;
 use super::Said;
 use super::parameters::{NO_PROXY, Parameters, Plaintext};
 use super::place::{Draft, Place};
-use super::reach::Reach;
+use super::reach::Exposure;
 use super::reach::{endpoint as read_endpoint, host_of};
 use crate::aws::profiles::Profiles;
 use crate::aws::region::{self, Service, Variant};
@@ -43,7 +43,7 @@ pub(crate) struct DynamodbUrl {
 pub(crate) struct Endpoint {
     /// Scheme, host and port, without a trailing slash.
     pub(crate) base: String,
-    pub(crate) reach: Reach,
+    pub(crate) reach: Exposure,
     pub(crate) given: Given,
 }
 
@@ -172,7 +172,7 @@ impl Written {
                 Endpoint { base: url.as_str().trim_end_matches('/').to_owned(), reach, given: Given::ByName }
             }
             endpoint::Endpoint::OfRegion { host } => {
-                Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion }
+                Endpoint { base: format!("https://{host}"), reach: Exposure::Tls, given: Given::ByRegion }
             }
         };
         endpoint.reach.check(self.ca.is_some(), self.plaintext)?;
@@ -197,7 +197,7 @@ impl DynamodbUrl {
     pub(crate) fn in_full(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("region", &self.region).append_pair("endpoint", &self.endpoint.base);
-        if self.endpoint.reach == Reach::Plaintext {
+        if self.endpoint.reach == Exposure::Plaintext {
             query.append_pair("plaintext", "allow");
         }
         query.append_pair("key", &self.key);
@@ -307,7 +307,7 @@ impl fmt::Display for DynamodbUrl {
             Given::ByRegion | Given::ByName => return Ok(()),
         }
         // Without it the url would be refused.
-        if self.endpoint.reach == Reach::Plaintext { f.write_str("&plaintext=allow") } else { Ok(()) }
+        if self.endpoint.reach == Exposure::Plaintext { f.write_str("&plaintext=allow") } else { Ok(()) }
     }
 }
 

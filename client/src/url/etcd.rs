@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::Said;
 use super::parameters::{Parameters, Plaintext};
-use super::reach::Reach;
+use super::reach::Exposure;
 use super::reach::is_loopback;
 use super::text::{decoded, is_misread, with_login};
 
@@ -19,7 +19,7 @@ use super::text::{decoded, is_misread, with_login};
 pub(crate) struct EtcdUrl {
     /// Host and port of each.
     pub(crate) hosts: Vec<String>,
-    pub(crate) reach: Reach,
+    pub(crate) reach: Exposure,
     pub(crate) login: Option<(String, Zeroizing<String>)>,
     pub(crate) prefix: String,
     /// PEM file with certificates that are trusted instead of those of the operating system.
@@ -50,9 +50,9 @@ impl EtcdUrl {
         let hosts = hosts.trim_end_matches('/').split(',').map(host).collect::<Result<Vec<_>, _>>()?;
         let tls = scheme == "etcds";
         let reach = match hosts.iter().all(|(_, is_here)| *is_here) {
-            _ if tls => Reach::Tls,
-            true => Reach::Loopback,
-            false => Reach::Plaintext,
+            _ if tls => Exposure::Tls,
+            true => Exposure::Loopback,
+            false => Exposure::Plaintext,
         };
         let (name, secret) = login.split_once(':').unwrap_or((login, ""));
         let mut given = Parameters::of(parameters)?;
@@ -76,7 +76,7 @@ impl EtcdUrl {
         if !tls && (ca.is_some() || shown.is_some()) {
             return Err("certificates are used with TLS only: write etcds://".to_owned());
         }
-        if login.is_some() && reach == Reach::Plaintext && plaintext == Plaintext::ToLoopback {
+        if login.is_some() && reach == Exposure::Plaintext && plaintext == Plaintext::ToLoopback {
             return Err("without TLS everybody on the network path could read the password; write etcds://, or add \
                         ?plaintext=allow where the network is trusted"
                 .to_owned());
@@ -106,7 +106,7 @@ fn host(text: &str) -> Result<(String, bool), String> {
 
 impl fmt::Display for EtcdUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.reach == Reach::Tls { "etcds" } else { "etcd" };
+        let scheme = if self.reach == Exposure::Tls { "etcds" } else { "etcd" };
         write!(f, "{scheme}://{}", self.hosts.join(","))?;
         if self.prefix == "leasehold/" { Ok(()) } else { write!(f, "?prefix={}", self.prefix) }
     }
@@ -131,7 +131,7 @@ mod tests {
         let url = EtcdUrl::parse("etcd://a,B:80,[::1]:1?prefix=x/").unwrap();
         assert_eq!((url.to_string().as_str(), url.host()), ("etcd://a:2379,b:80,[::1]:1?prefix=x/", None));
         let url = EtcdUrl::parse("etcds://me:hun%2Fter2@a/").unwrap();
-        assert_eq!((url.to_string().as_str(), url.host(), url.reach), ("etcds://a:2379", Some("a"), Reach::Tls));
+        assert_eq!((url.to_string().as_str(), url.host(), url.reach), ("etcds://a:2379", Some("a"), Exposure::Tls));
         let login = url.login.unwrap();
         assert_eq!((login.0.as_str(), login.1.as_str()), ("me", "hun/ter2"));
         assert!(EtcdUrl::parse("etcd://localhost?user=me&password=hunter2").unwrap().login.is_some());

@@ -13,7 +13,7 @@ use super::Said;
 use super::environment::EnvVars;
 use super::parameters::{NO_PROXY, Parameters, Plaintext};
 use super::place::{Draft, Place};
-pub(crate) use super::reach::Reach;
+pub(crate) use super::reach::Exposure;
 use super::reach::host_of;
 use super::text::{is_misread, login, with_login};
 
@@ -23,7 +23,7 @@ pub(crate) struct HttpUrl {
     pub(crate) dialect: Dialect,
     /// Without credentials and parameters; its path has no trailing slash, so that another path may follow.
     pub(crate) base: String,
-    pub(crate) reach: Reach,
+    pub(crate) reach: Exposure,
     pub(crate) login: Login,
     pub(crate) durability: Durability,
     /// PEM file with certificates that are trusted instead of those of the operating system.
@@ -137,7 +137,7 @@ impl HttpUrl {
         let parsed = Self {
             dialect,
             base,
-            reach: Reach::of(url.scheme(), &host),
+            reach: Exposure::of(url.scheme(), &host),
             login,
             ca: given.file("ca")?,
             durability: given.durability(DURABLE)?.unwrap_or(Durability::NotDeclared),
@@ -168,7 +168,7 @@ impl HttpUrl {
             }
             Login::Basic { .. } => "password",
         };
-        if self.reach == Reach::Plaintext && plaintext == Plaintext::ToLoopback {
+        if self.reach == Exposure::Plaintext && plaintext == Plaintext::ToLoopback {
             let scheme = self.scheme();
             return Err(format!(
                 "over http everybody on the network path could read the {secret}; write {scheme}+https://, or add \
@@ -245,13 +245,13 @@ mod tests {
     #[test]
     fn every_part_of_a_url_is_read() {
         let upstash = url("upstash+https://:AX%3D_-%2F@EU1-calm-1.upstash.io");
-        assert_eq!((upstash.dialect, upstash.reach), (Dialect::Upstash, Reach::Tls));
+        assert_eq!((upstash.dialect, upstash.reach), (Dialect::Upstash, Exposure::Tls));
         assert_eq!((upstash.base.as_str(), token(&upstash)), ("https://eu1-calm-1.upstash.io", Some("AX=_-/")));
         let webdis = url("webdis+http://cache");
-        assert_eq!((webdis.dialect, webdis.reach), (Dialect::Webdis, Reach::Plaintext));
+        assert_eq!((webdis.dialect, webdis.reach), (Dialect::Webdis, Exposure::Plaintext));
         assert!(webdis.base == "http://cache:7379" && webdis.login == Login::Nobody);
         let full = url("webdis+https://us%65r:p%40ss%2Fword@[::1]:7000/some/way/?ca=/etc/ca.pem");
-        assert_eq!((full.base.as_str(), full.reach), ("https://[::1]:7000/some/way", Reach::Tls));
+        assert_eq!((full.base.as_str(), full.reach), ("https://[::1]:7000/some/way", Exposure::Tls));
         let login = Login::Basic { user: "user".into(), password: Zeroizing::new("p@ss/word".into()) };
         assert!(full.login == login && full.ca == Some("/etc/ca.pem".into()));
         assert_eq!(url(r"webdis+https://cache?ca=C:\certificates\ca.pem").ca, Some(r"C:\certificates\ca.pem".into()));
@@ -310,15 +310,15 @@ mod tests {
     #[test]
     fn secrets_need_tls_or_permission() {
         for host in ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"] {
-            assert_eq!(url(&format!("upstash+http://:token@{host}")).reach, Reach::Loopback, "{host}");
+            assert_eq!(url(&format!("upstash+http://:token@{host}")).reach, Exposure::Loopback, "{host}");
         }
         for host in ["host", "localhost.example", "10.0.0.1", "[2001:db8::1]", "0.0.0.0"] {
             for user in ["upstash+http://:token", "webdis+http://user:token"] {
                 let said = refused(&format!("{user}@{host}"));
                 assert!(said.contains("+https://") && said.contains("?plaintext=allow"), "{said}");
-                assert_eq!(url(&format!("{user}@{host}?plaintext=allow")).reach, Reach::Plaintext);
+                assert_eq!(url(&format!("{user}@{host}?plaintext=allow")).reach, Exposure::Plaintext);
             }
-            assert_eq!(url(&format!("webdis+http://{host}")).reach, Reach::Plaintext);
+            assert_eq!(url(&format!("webdis+http://{host}")).reach, Exposure::Plaintext);
         }
     }
 
@@ -350,7 +350,7 @@ mod tests {
         let said = read("upstash:", "https://host", "").unwrap_err();
         assert!(said.contains(TOKEN_VARIABLE), "{said}");
         let trusted = read("upstash:?plaintext=allow", "http://host", "t").unwrap();
-        assert_eq!(trusted.reach, Reach::Plaintext);
+        assert_eq!(trusted.reach, Exposure::Plaintext);
     }
 
     #[test]

@@ -39,7 +39,7 @@ use std::sync::Arc;
 use self::environment::EnvVars;
 use self::place::{Draft, Place, Site};
 #[cfg(any(feature = "http", feature = "dynamodb", feature = "etcd"))]
-pub(crate) use self::reach::Reach;
+pub(crate) use self::reach::Exposure;
 use crate::error::Error;
 
 /// A store, as its url names it. Neither `Debug` nor `Display` shows a secret.

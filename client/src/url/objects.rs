@@ -12,7 +12,7 @@ use leasehold_wire::objects::Service;
 
 use super::parameters::{Parameters, Plaintext};
 use super::place::{Draft, Place};
-use super::reach::Reach;
+use super::reach::Exposure;
 use super::reach::{endpoint as read_endpoint, host_of};
 use super::{Said, azure};
 use crate::aws::profiles::Profiles;
@@ -33,7 +33,7 @@ pub(crate) struct ObjectsUrl {
     pub(crate) base: String,
     /// The path of the bucket or container, as requests name it.
     pub(crate) root: String,
-    pub(crate) reach: Reach,
+    pub(crate) reach: Exposure,
     /// The url or the environment names the endpoint.
     pub(crate) is_named: bool,
     pub(crate) durability: Durability,
@@ -131,7 +131,7 @@ impl Written {
             }
             Address::InTheCloud(host) => {
                 let (base, root) = self.in_the_cloud(&host);
-                (base, root, Reach::Tls, false)
+                (base, root, Exposure::Tls, false)
             }
         };
         reach.check(self.ca.is_some(), self.plaintext)?;
@@ -205,7 +205,7 @@ impl Written {
         }
     }
 
-    fn at_endpoint(&self, text: &str, said: &str) -> Result<(String, String, Reach), String> {
+    fn at_endpoint(&self, text: &str, said: &str) -> Result<(String, String, Exposure), String> {
         let (url, reach) = {
             let may_have_path = self.service == Service::AzureBlob;
             read_endpoint(text, said, may_have_path, self.plaintext, NO_KEYS)?
@@ -307,7 +307,7 @@ impl fmt::Display for ObjectsUrl {
         };
         write!(f, "{separator}endpoint={}{path}", self.base)?;
         // Without it the url would be refused.
-        if self.reach == Reach::Plaintext { f.write_str("&plaintext=allow") } else { Ok(()) }
+        if self.reach == Exposure::Plaintext { f.write_str("&plaintext=allow") } else { Ok(()) }
     }
 }
 
@@ -358,7 +358,7 @@ mod tests {
             read("s3://locks", &[("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL_S3", "http://[::1]:9")]).unwrap();
         assert_eq!(
             (url.base.as_str(), url.reach, url.region.as_str()),
-            ("http://[::1]:9", Reach::Loopback, "eu-west-1")
+            ("http://[::1]:9", Exposure::Loopback, "eu-west-1")
         );
         for (text, variables, base, root) in [
             ("s3://locks?region=us-east-1&fips=true", &[][..], "https://locks.s3-fips.us-east-1.amazonaws.com", ""),

@@ -7,7 +7,7 @@ use super::parameters::Plaintext;
 
 /// The exposure of requests on the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reach {
+pub(crate) enum Exposure {
     /// Only the server can read requests.
     Tls,
     /// Only this machine can read requests.
@@ -16,7 +16,7 @@ pub(crate) enum Reach {
     Plaintext,
 }
 
-impl Reach {
+impl Exposure {
     /// The exposure of requests to a host, by HTTP or HTTPS.
     pub(super) fn of(scheme: &str, host: &Host<&str>) -> Self {
         match scheme {
@@ -59,7 +59,7 @@ pub(super) fn endpoint(
     may_have_path: bool,
     plaintext: Plaintext,
     no_keys: &str,
-) -> Result<(Url, Reach), String> {
+) -> Result<(Url, Exposure), String> {
     let example = "write it like https://locks.example.com or http://127.0.0.1:8000";
     if !text.starts_with("https://") && !text.starts_with("http://") {
         return Err(format!("{place} must begin with https:// or http://; {example}"));
@@ -73,8 +73,8 @@ pub(super) fn endpoint(
         return Err(format!("{place} has more than a host and a port; {example}"));
     }
     let host = url.host().ok_or_else(|| format!("{place} has no host; {example}"))?;
-    let reach = Reach::of(url.scheme(), &host);
-    if reach == Reach::Plaintext && plaintext == Plaintext::ToLoopback {
+    let reach = Exposure::of(url.scheme(), &host);
+    if reach == Exposure::Plaintext && plaintext == Plaintext::ToLoopback {
         return Err(format!(
             "over http everybody on the network path could read requests; give {place} https://, or add \
              plaintext=allow where the network is trusted"

@@ -19,7 +19,7 @@ use crate::admin::doctor::{Check, Finding};
 use crate::aws::region;
 use crate::host::clock;
 use crate::transport::readiness::NoServer;
-use crate::url::Reach;
+use crate::url::Exposure;
 use crate::url::dynamodb::DynamodbUrl;
 
 /// DynamoDB refuses signatures of clocks that are further off.
@@ -153,9 +153,9 @@ fn way(url: &DynamodbUrl) -> Finding {
         );
     }
     match url.endpoint.reach {
-        Reach::Tls => check::WAY.passes(format!("TLS, to {base}")),
-        Reach::Loopback => check::WAY.passes(format!("{base} is on this machine")),
-        Reach::Plaintext => check::WAY.fails(
+        Exposure::Tls => check::WAY.passes(format!("TLS, to {base}")),
+        Exposure::Loopback => check::WAY.passes(format!("{base} is on this machine")),
+        Exposure::Plaintext => check::WAY.fails(
             "nothing is encrypted: everybody on the network path can read requests and change answers",
             "use https, or keep to a network that you trust",
         ),

@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use leasehold_core::op::{DenialKind, Outcome, Refusal};
-use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+use leasehold_wire::dynamodb::table::{self, Billing, Description, LockScope, Status};
 use tracing::Level;
 
 use super::Dynamodb;
@@ -40,8 +40,8 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
         return store.look().map(|_| None);
     };
     match judge(store, &description)? {
-        Reach::OneRegion | Reach::AllRegions => Ok(description.id),
-        Reach::EachRegionAlone { regions } => {
+        LockScope::OneRegion | LockScope::AllRegions => Ok(description.id),
+        LockScope::EachRegionAlone { regions } => {
             let what = format!(
                 "{url}: the table has replicas that lag behind, in {}: clients of different Regions can hold the same \
                  lock at the same time. Let all clients use one Region, or use a table with strong consistency across \
@@ -75,7 +75,7 @@ pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error
 
 /// # Errors
 /// The table cannot keep locks, or is not ready.
-fn judge(store: &Dynamodb, description: &Description) -> Result<Reach, Error> {
+fn judge(store: &Dynamodb, description: &Description) -> Result<LockScope, Error> {
     let url = &store.url;
     let reach = table::judge(store.codec.settings(), description);
     let reach = reach.map_err(|denial| Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}")))?;

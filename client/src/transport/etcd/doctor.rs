@@ -12,7 +12,7 @@ use crate::admin::doctor::Finding;
 use crate::host::clock;
 use crate::transport::Transport;
 use crate::transport::web_checks::{latency, way};
-use crate::url::Reach;
+use crate::url::Exposure;
 
 /// A larger offset of a member's clock is told, in milliseconds: completions of finished work go by the clocks of clients, and
 /// those of the members are set by the same means.
@@ -47,8 +47,8 @@ fn login(store: &Etcd) -> Finding {
     match (&store.url.login, &store.url.shown, store.url.reach) {
         (Some(_), _, _) => check::AUTH.passes("the login is accepted, and may read the keys"),
         (None, Some(_), _) => check::AUTH.passes("a client certificate is shown, and etcd has no users"),
-        (None, None, Reach::Loopback) => check::AUTH.passes("etcd has no users, and is on this machine"),
-        (None, None, Reach::Tls | Reach::Plaintext) => check::AUTH.fails(
+        (None, None, Exposure::Loopback) => check::AUTH.passes("etcd has no users, and is on this machine"),
+        (None, None, Exposure::Tls | Exposure::Plaintext) => check::AUTH.fails(
             "etcd has no users: everybody who reaches it can break locks, and read and write all of its keys",
             "make a user with rights on the prefix of the locks, and switch users on: docs/etcd.md",
         ),

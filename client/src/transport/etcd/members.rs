@@ -19,7 +19,7 @@ use crate::reports;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer};
 use crate::transport::web::{self, Web};
 use crate::transport::web_link::{Asked, MOST_BODY, NoAnswer, WebLink, WebStore};
-use crate::url::Reach;
+use crate::url::Exposure;
 use crate::url::etcd::EtcdUrl;
 
 pub(super) type EtcdLink = WebLink<EtcdAccess>;
@@ -43,7 +43,7 @@ impl EtcdAccess {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let shown = url.shown.as_ref().map(|(certificate, key)| (certificate.as_path(), key.as_path()));
         let web = Web::new(url.reach, url.ca.as_deref(), shown).map_err(wrong)?;
-        let scheme = if url.reach == Reach::Tls { "https" } else { "http" };
+        let scheme = if url.reach == Exposure::Tls { "https" } else { "http" };
         let bases = url.hosts.iter().map(|host| format!("{scheme}://{host}")).collect();
         Ok(Self {
             url: url.clone(),

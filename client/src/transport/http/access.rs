@@ -16,7 +16,7 @@ use crate::host::clock;
 use crate::transport::readiness::{CONNECT_PATIENCE, Greeted, NoServer};
 use crate::transport::web::{Web, written};
 use crate::transport::web_link::{Asked, NoAnswer, WebLink, WebStore};
-use crate::url::http::{HttpUrl, Login, Reach};
+use crate::url::http::{Exposure, HttpUrl, Login};
 
 pub(super) type HttpLink = WebLink<HttpAccess>;
 
@@ -24,7 +24,7 @@ pub(super) type HttpLink = WebLink<HttpAccess>;
 pub(super) struct HttpAccess {
     codec: Codec,
     pub(super) dialect: Dialect,
-    pub(super) reach: Reach,
+    pub(super) reach: Exposure,
     pub(super) login: Login,
     base: String,
     web: Arc<Web>,

@@ -16,7 +16,7 @@ use crate::transport::durability::ServerSettings;
 use crate::transport::info::{fields, setting};
 use crate::transport::readiness::NoServer;
 use crate::transport::web_checks::way;
-use crate::url::http::{Login, Reach};
+use crate::url::http::{Exposure, Login};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -53,11 +53,11 @@ fn perform(connections: &Connections<HttpLink>, command: Command) -> Result<Valu
 
 fn login(access: &HttpAccess) -> Finding {
     match (&access.login, access.reach) {
-        (Login::Nobody, Reach::Tls | Reach::Plaintext) => check::LOGIN.fails(
+        (Login::Nobody, Exposure::Tls | Exposure::Plaintext) => check::LOGIN.fails(
             "the url has no user: if the server needs no login, everybody who reaches it can do everything",
             "give the server http_basic_auth in its acl, and write webdis+https://user:password@host",
         ),
-        (Login::Nobody, Reach::Loopback) => check::LOGIN.passes("none, on this machine"),
+        (Login::Nobody, Exposure::Loopback) => check::LOGIN.passes("none, on this machine"),
         (Login::Token(_), _) => check::LOGIN.passes("a token"),
         (Login::Basic { .. }, _) => check::LOGIN.passes("user and password"),
     }

@@ -18,7 +18,7 @@ use self::azure::Azure;
 use self::google::Google;
 use crate::transport::credentials::{CredentialCache, Expiring, NoKeys};
 use crate::transport::dynamodb::credentials::{self as aws, Environment, Keys};
-use crate::url::Reach;
+use crate::url::Exposure;
 use crate::url::objects::ObjectsUrl;
 
 /// Signs requests, with the keys or tokens that it keeps.
@@ -86,7 +86,7 @@ impl Auth {
                 Self::Azure { found: CredentialCache::new(Azure::new(url.service, &account, &host, OsEnv)), account }
             }
             // A token would be readable on the way.
-            Service::Gcs if url.reach != Reach::Tls => Self::Nobody,
+            Service::Gcs if url.reach != Exposure::Tls => Self::Nobody,
             Service::Gcs => Self::Google { found: CredentialCache::new(Google::new(OsEnv)) },
         }
     }

@@ -27,7 +27,7 @@ fn every_part_of_a_url_is_read() {
     let plain = url("dynamodb://locks?region=eu-west-1");
     assert_eq!((plain.table.as_str(), plain.region.as_str(), plain.key.as_str()), ("locks", "eu-west-1", "key"));
     assert_eq!(plain.endpoint.base, "https://dynamodb.eu-west-1.amazonaws.com");
-    assert_eq!((plain.endpoint.reach, plain.durability), (Reach::Tls, Durability::Declared));
+    assert_eq!((plain.endpoint.reach, plain.durability), (Exposure::Tls, Durability::Declared));
     assert!(plain.sort.is_none() && plain.profile.is_none() && plain.replicas == Replicas::MayLag);
 
     let text = "dynamodb://My_locks.v-2/?endpoint=http%3A%2F%2F127.0.0.1:8000&region=eu-west-1&key=p%20k&sort_key=sk\
@@ -37,7 +37,7 @@ fn every_part_of_a_url_is_read() {
     assert_eq!(full.sort, Some(Sort { name: "sk".into(), value: "a/b".into() }));
     assert_eq!((full.profile.as_deref(), full.expires.as_deref()), (Some("two words"), Some("gone")));
     assert_eq!((full.replicas, full.durability), (Replicas::MustAgree, Durability::Declared));
-    assert_eq!((full.endpoint.base.as_str(), full.endpoint.reach), ("http://127.0.0.1:8000", Reach::Loopback));
+    assert_eq!((full.endpoint.base.as_str(), full.endpoint.reach), ("http://127.0.0.1:8000", Exposure::Loopback));
 
     let local = url("dynamodb://locks?region=local&endpoint=http://localhost:8000&sort_key=sk");
     assert_eq!((local.durability, local.sort.unwrap().value.as_str()), (Durability::NotDeclared, "-"));
@@ -162,12 +162,12 @@ fn the_endpoint_comes_from_where_aws_users_keep_it() {
 fn plaintext_needs_permission() {
     for host in ["localhost", "127.0.0.1:8000", "[::1]:8000"] {
         let url = url(&format!("dynamodb://locks?region=eu-west-1&endpoint=http://{host}"));
-        assert_eq!((url.endpoint.reach, url.endpoint.base), (Reach::Loopback, format!("http://{host}")));
+        assert_eq!((url.endpoint.reach, url.endpoint.base), (Exposure::Loopback, format!("http://{host}")));
     }
     let open = "dynamodb://locks?region=eu-west-1&endpoint=http://ddb.internal:8000";
     assert!(refused(open).contains("plaintext=allow"));
     let told = format!("{open}&plaintext=allow");
-    assert_eq!(url(&told).endpoint.reach, Reach::Plaintext);
+    assert_eq!(url(&told).endpoint.reach, Exposure::Plaintext);
     assert_eq!(url(&told).to_string(), told, "what is shown can be used");
     let said = parse("dynamodb://locks?region=eu-west-1", &[("AWS_ENDPOINT_URL", "http://ddb.internal")], "");
     assert!(said.unwrap_err().contains("AWS_ENDPOINT_URL https://"));

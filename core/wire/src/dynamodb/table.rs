@@ -289,7 +289,7 @@ fn text<'a>(fields: &'a Map<String, Json>, name: &str) -> Option<&'a str> {
 
 /// How far a lock in a table reaches.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Reach {
+pub enum LockScope {
     /// The table is in one Region, so all clients share it.
     OneRegion,
     /// All Regions share it.
@@ -309,7 +309,7 @@ pub enum Reach {
 ///
 /// # Errors
 /// The primary key is not what the settings say, or the table cannot be used.
-pub fn judge(settings: &Settings, table: &Description) -> Result<Reach, Denial> {
+pub fn judge(settings: &Settings, table: &Description) -> Result<LockScope, Denial> {
     let sort = settings.sort().map(|sort| &*sort.name);
     let wanted: Vec<&str> = [Some(settings.key_name()), sort].into_iter().flatten().collect();
     let names = table.keys.iter().map(|key| key.name.as_str());
@@ -328,9 +328,9 @@ pub fn judge(settings: &Settings, table: &Description) -> Result<Reach, Denial> 
         return Err(Denial::new(DenialKind::Other, &detail));
     }
     Ok(match table.consistency {
-        Consistency::Strong => Reach::AllRegions,
-        Consistency::Eventual if table.replicas.is_empty() => Reach::OneRegion,
-        Consistency::Eventual => Reach::EachRegionAlone { regions: table.replicas.clone() },
+        Consistency::Strong => LockScope::AllRegions,
+        Consistency::Eventual if table.replicas.is_empty() => LockScope::OneRegion,
+        Consistency::Eventual => LockScope::EachRegionAlone { regions: table.replicas.clone() },
     })
 }
 

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use std::sync::Arc;
 
-use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_concurrency::internals::{Backing, Store, block_on};
 use leasehold_scheduler::clock::{self, Standstill};
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, explore, seen, settle};
@@ -26,7 +26,7 @@ impl Wake for Count {
 fn a_future_dropped_after_any_poll_leaves_no_record() {
     for turns in 0..4 {
         explore(ASKS_OFTEN, &[], move || {
-            let store = Store::new(Reach::Network).losing_one_of(4);
+            let store = Store::new(Backing::Network).losing_one_of(4);
             let client = store.client();
             {
                 let waker = Waker::from(Arc::new(Count::default()));
@@ -48,7 +48,7 @@ fn a_future_dropped_after_any_poll_leaves_no_record() {
 
 #[test]
 fn a_future_that_moves_is_woken_on_its_new_thread() {
-    for reach in [Reach::Disk, Reach::Network] {
+    for reach in [Backing::Disk, Backing::Network] {
         explore(Time::Stands, &["pending"], move || {
             let store = Store::new(reach);
             let client = store.client();
@@ -67,7 +67,7 @@ fn a_future_that_moves_is_woken_on_its_new_thread() {
 
 #[test]
 fn a_release_dropped_after_its_first_poll_is_sent() {
-    for reach in [Reach::Disk, Reach::Network] {
+    for reach in [Backing::Disk, Backing::Network] {
         explore(PASSES, &[], move || {
             let store = Store::new(reach);
             let client = store.client();
@@ -87,7 +87,7 @@ fn a_release_dropped_after_its_first_poll_is_sent() {
 #[test]
 fn the_core_hears_at_once_of_a_release_that_was_never_sent() {
     explore(PASSES, &["never left"], || {
-        let store = Store::new(Reach::Network);
+        let store = Store::new(Backing::Network);
         let client = store.client();
         // Nothing of the acquisition is still to be settled then.
         let still = Standstill::new();

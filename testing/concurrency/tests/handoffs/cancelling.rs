@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leasehold_concurrency::internals::{Reach, Store, block_on, block_on_until};
+use leasehold_concurrency::internals::{Backing, Store, block_on, block_on_until};
 use leasehold_concurrency::{Client, ffi};
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{explore, seen, settle};
@@ -27,7 +27,7 @@ fn acquire_and_give_up(client: &Client, asynchronous: bool) -> thread::JoinHandl
     caller
 }
 
-fn a_cancelled_acquire_leaves_nothing_behind(reach: Reach, asynchronous: bool, sometimes: &[&'static str]) {
+fn a_cancelled_acquire_leaves_nothing_behind(reach: Backing, asynchronous: bool, sometimes: &[&'static str]) {
     explore(PASSES, sometimes, move || {
         let store = Store::new(reach);
         let client = store.client();
@@ -44,28 +44,28 @@ fn a_cancelled_acquire_leaves_nothing_behind(reach: Reach, asynchronous: bool, s
 
 #[test]
 fn a_cancelled_acquire_leaves_no_record_in_memory() {
-    a_cancelled_acquire_leaves_nothing_behind(Reach::AtOnce, false, &["granted", "cancelled"]);
+    a_cancelled_acquire_leaves_nothing_behind(Backing::AtOnce, false, &["granted", "cancelled"]);
 }
 
 #[test]
 fn a_cancelled_acquire_leaves_no_record_in_a_file() {
-    a_cancelled_acquire_leaves_nothing_behind(Reach::Disk, false, &["granted", "cancelled"]);
+    a_cancelled_acquire_leaves_nothing_behind(Backing::Disk, false, &["granted", "cancelled"]);
 }
 
 #[test]
 fn a_dropped_future_leaves_no_record_in_a_file() {
-    a_cancelled_acquire_leaves_nothing_behind(Reach::Disk, true, &["granted", "cancelled"]);
+    a_cancelled_acquire_leaves_nothing_behind(Backing::Disk, true, &["granted", "cancelled"]);
 }
 
 #[test]
 fn a_dropped_future_leaves_no_record_behind_a_socket() {
-    a_cancelled_acquire_leaves_nothing_behind(Reach::Network, true, &["granted", "cancelled"]);
+    a_cancelled_acquire_leaves_nothing_behind(Backing::Network, true, &["granted", "cancelled"]);
 }
 
 #[test]
 fn the_next_waiter_gets_the_lock_of_a_cancelled_one() {
     explore(PASSES, &["granted", "cancelled"], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let next = client.clone();
         let first = acquire_and_give_up(&client, true);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_concurrency::ffi;
-use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_concurrency::internals::{Backing, Store, block_on};
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, explore, seen, settle};
 
@@ -12,7 +12,7 @@ use super::{Count, LONG, PASSES};
 
 #[test]
 fn closing_ends_all_waits_and_leases_and_leaves_no_record() {
-    for reach in [Reach::AtOnce, Reach::Disk, Reach::Network] {
+    for reach in [Backing::AtOnce, Backing::Disk, Backing::Network] {
         explore(PASSES, &["granted", "refused"], move || {
             let store = Store::new(reach);
             let client = store.client();
@@ -51,7 +51,7 @@ fn closing_ends_all_waits_and_leases_and_leaves_no_record() {
 #[test]
 fn closing_needs_no_time_to_pass() {
     explore(Time::Stands, &[], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = block_on(client.lock("a").ttl(LONG).into_future()).unwrap();
         let other = client.clone();
@@ -66,7 +66,7 @@ fn closing_needs_no_time_to_pass() {
 #[test]
 fn the_last_handle_closes_on_any_thread() {
     explore(PASSES, &[], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
         let (other, looking) = (client.clone(), Arc::clone(&lease));

@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use leasehold_concurrency::ffi;
-use leasehold_concurrency::internals::{Reach, Store, block_on, fork_behind_the_gate, pass_the_gate};
+use leasehold_concurrency::internals::{Backing, Store, block_on, fork_behind_the_gate, pass_the_gate};
 use leasehold_scheduler::fork;
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, explore, seen, settle};
@@ -15,7 +15,7 @@ use super::{Count, LONG, PASSES};
 
 #[test]
 fn a_child_touches_nothing_of_its_parent() {
-    for reach in [Reach::Disk, Reach::Network] {
+    for reach in [Backing::Disk, Backing::Network] {
         explore(PASSES, &[], move || {
             let store = Store::new(reach);
             let client = store.client();
@@ -55,12 +55,12 @@ fn a_child_touches_nothing_of_its_parent() {
 #[test]
 fn a_child_has_clients_of_its_own() {
     explore(Time::Stands, &[], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = block_on(client.lock("a").ttl(LONG).into_future()).unwrap();
         let child = thread::spawn(|| {
             fork::in_child(|| {
-                let store = Store::new(Reach::Disk);
+                let store = Store::new(Backing::Disk);
                 let lease = block_on(store.client().lock("a").ttl(LONG).into_future()).unwrap();
                 assert!(!lease.remaining().is_zero());
                 let mut release = pin!(lease.release());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_concurrency::internals::{Backing, Store, block_on};
 use leasehold_concurrency::{ErrorKind, ffi};
 use leasehold_scheduler::clock;
 use leasehold_scheduler::sync::thread;
@@ -14,7 +14,7 @@ use super::{Count, LEAPS, LONG, PASSES};
 #[test]
 fn a_lease_never_reads_as_held_after_its_release() {
     explore(PASSES, &["renewed"], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = Arc::new(block_on(client.lock("a").ttl(Duration::from_secs(6)).into_future()).unwrap());
         let until = clock::monotonic().plus(lease.remaining());
@@ -46,7 +46,7 @@ fn a_lease_never_reads_as_held_after_its_release() {
 #[test]
 fn a_renewal_in_flight_does_not_outlive_the_release() {
     explore(PASSES, &["released"], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = block_on(client.lock("a").ttl(Duration::from_secs(60)).into_future()).unwrap();
         pass(Duration::from_secs(20));
@@ -63,7 +63,7 @@ fn a_renewal_in_flight_does_not_outlive_the_release() {
 #[test]
 fn the_second_of_two_releases_is_told_of_the_first() {
     explore(PASSES, &[], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
         let releases: Vec<_> = (0..2)
@@ -81,7 +81,7 @@ fn the_second_of_two_releases_is_told_of_the_first() {
 
 #[test]
 fn a_release_needs_no_time_to_pass() {
-    for reach in [Reach::AtOnce, Reach::Disk, Reach::Network] {
+    for reach in [Backing::AtOnce, Backing::Disk, Backing::Network] {
         explore(Time::Stands, &[], move || {
             let store = Store::new(reach);
             let client = store.client();
@@ -97,7 +97,7 @@ fn a_release_needs_no_time_to_pass() {
 #[test]
 fn a_lease_that_may_end_by_itself_ends_once() {
     explore(LEAPS, &["released", "ended"], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
         let told = Count::default();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_concurrency::ffi;
-use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_concurrency::internals::{Backing, Store, block_on};
 use leasehold_scheduler::clock;
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{explore, pass, seen, settle};
@@ -16,7 +16,7 @@ const SHORT: Duration = Duration::from_secs(6);
 #[test]
 fn a_lease_read_as_lost_stays_lost_and_is_told_once() {
     explore(LEAPS, &["lost", "renewed"], || {
-        let store = Store::new(Reach::Disk).losing_one_of(4);
+        let store = Store::new(Backing::Disk).losing_one_of(4);
         let client = store.client();
         let Ok(lease) = block_on(client.lock("a").ttl(SHORT).wait(SHORT).into_future()) else { return };
         let lease = Arc::new(lease);
@@ -64,7 +64,7 @@ fn a_lease_read_as_lost_stays_lost_and_is_told_once() {
 #[test]
 fn two_clients_never_hold_at_the_same_moment() {
     explore(LEAPS, &["both", "released", "lost"], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let (one, two) = (store.client(), store.client());
         let request = two.lock("a").ttl(SHORT).no_renewal();
         // All may stand still for so long that a grant is lost before its caller has it.

@@ -1,6 +1,6 @@
 //! A caller begins or stops to wait while the event that it waits for happens.
 
-use leasehold_concurrency::internals::{LeaseState, Reach, Store, block_on};
+use leasehold_concurrency::internals::{Backing, LeaseState, Store, block_on};
 use leasehold_scheduler::clock;
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, exhaust, explore};
@@ -52,7 +52,7 @@ fn a_callback_registered_during_the_loss_is_called_once() {
 
 #[test]
 fn a_release_wakes_the_waiter_of_another_client() {
-    for reach in [Reach::AtOnce, Reach::Disk, Reach::Network] {
+    for reach in [Backing::AtOnce, Backing::Disk, Backing::Network] {
         explore(Time::Stands, &[], move || {
             let store = Store::new(reach);
             let (one, two) = (store.client(), store.client());
@@ -67,7 +67,7 @@ fn a_release_wakes_the_waiter_of_another_client() {
 #[test]
 fn waiters_of_one_client_wake_each_other() {
     explore(Time::Stands, &[], || {
-        let store = Store::new(Reach::Disk);
+        let store = Store::new(Backing::Disk);
         let client = store.client();
         let threads: Vec<_> = (0..3)
             .map(|_| client.clone())

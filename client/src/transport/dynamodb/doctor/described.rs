@@ -2,7 +2,7 @@
 
 use leasehold_core::op::{DenialKind, Refusal};
 use leasehold_wire::dynamodb::Settings;
-use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+use leasehold_wire::dynamodb::table::{self, Billing, Description, LockScope, Status};
 
 use crate::admin::checks::dynamodb as check;
 use crate::admin::doctor::Finding;
@@ -66,18 +66,18 @@ fn billing(description: &Description) -> Finding {
     }
 }
 
-fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
+fn replicas(reach: &LockScope, witnesses: &[String]) -> Finding {
     match reach {
-        Reach::OneRegion => check::REPLICAS
+        LockScope::OneRegion => check::REPLICAS
             .passes("none are reported: the table is in one Region, unless it is a global table of version 2017"),
-        Reach::AllRegions if witnesses.is_empty() => {
+        LockScope::AllRegions if witnesses.is_empty() => {
             check::REPLICAS.passes("they agree: strong consistency across Regions")
         }
-        Reach::AllRegions => check::REPLICAS.passes(format!(
+        LockScope::AllRegions => check::REPLICAS.passes(format!(
             "they agree: strong consistency across Regions, with a witness in {}",
             witnesses.join(", ")
         )),
-        Reach::EachRegionAlone { regions } => check::REPLICAS.fails(
+        LockScope::EachRegionAlone { regions } => check::REPLICAS.fails(
             format!(
                 "those in {} lag behind: clients of different Regions do not exclude each other",
                 regions.join(", ")

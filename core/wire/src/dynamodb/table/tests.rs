@@ -148,11 +148,11 @@ fn half_a_description_is_none() {
 #[test]
 fn only_an_eventually_consistent_global_table_keeps_regions_apart() {
     let reach = |table| judge(&settings(), &read(table)).unwrap();
-    assert_eq!(reach(plain()), Reach::OneRegion);
-    assert_eq!(reach(global(Some("STRONG"))), Reach::AllRegions);
+    assert_eq!(reach(plain()), LockScope::OneRegion);
+    assert_eq!(reach(global(Some("STRONG"))), LockScope::AllRegions);
     let regions = vec![String::from("eu-west-1"), String::from("eu-central-1")];
     for consistency in [None, Some("EVENTUAL"), Some("SOMETHING_NEW")] {
-        assert_eq!(reach(global(consistency)), Reach::EachRegionAlone { regions: regions.clone() });
+        assert_eq!(reach(global(consistency)), LockScope::EachRegionAlone { regions: regions.clone() });
     }
 }
 
@@ -176,7 +176,7 @@ fn a_table_with_other_keys_is_refused() {
         { "AttributeName": "key", "AttributeType": "S" },
     ]);
     judged(&settings(), &read(sorted.clone()));
-    assert_eq!(judge(&settings().sort_key("sk", "-").unwrap(), &read(sorted)), Ok(Reach::OneRegion));
+    assert_eq!(judge(&settings().sort_key("sk", "-").unwrap(), &read(sorted)), Ok(LockScope::OneRegion));
     let mut number = plain();
     number["AttributeDefinitions"][0]["AttributeType"] = "N".into();
     assert!(judged(&settings(), &read(number)).contains(r#""key" (N)"#));
