@@ -120,12 +120,12 @@ struct Asker {
     link: Arc<RedisLink>,
     until: Monotonic,
     /// The node of a cluster that it leads to.
-    home: Option<Home>,
+    home: Option<NodeOfCluster>,
 }
 
 /// One node, and the map of all nodes.
 #[derive(Clone)]
-struct Home {
+struct NodeOfCluster {
     map: Arc<Map>,
     node: Address,
 }

@@ -13,7 +13,7 @@ use super::super::failovers::Failover;
 use super::super::link::NoConnection;
 use super::super::sentinel::{Sentinels, ask};
 use super::super::store_link::StoreLink;
-use super::{Asker, Home, Part, examine, server_answers, silent, words};
+use super::{Asker, NodeOfCluster, Part, examine, server_answers, silent, words};
 use crate::admin::checks::redis as check;
 use crate::admin::doctor::{Finding, Severity};
 use crate::host::clock;
@@ -36,7 +36,7 @@ pub(super) async fn cluster(
     }
     let map = cluster.map();
     let asker = |node: &Address| {
-        let home = Home { map: Arc::clone(&map), node: node.clone() };
+        let home = NodeOfCluster { map: Arc::clone(&map), node: node.clone() };
         Asker { link: link.to(node), until, home: Some(home) }
     };
     let mut findings = vec![members(&map), failovers(&cluster.failovers.all())];
