@@ -89,7 +89,7 @@ impl Nodes {
         }
     }
 
-    /// Nodes that may have lost marks of finished work do not count for runs, though they vote on locks. `None` while too few
+    /// Nodes that may have lost completions of finished work do not count for runs, though they vote on locks. `None` while too few
     /// vote on those.
     fn runs(&self, statuses: &[NodeStatus], examined: &[Examined]) -> Option<Finding> {
         let now = clock::unix_ms();
@@ -110,7 +110,7 @@ impl Nodes {
             0 => check::RUNS.passes(what),
             left => check::RUNS.fails(
                 format!(
-                    "{what}: the others may have lost marks of finished work, so runs fail for another {:.1} days",
+                    "{what}: the others may have lost completions of finished work, so runs fail for another {:.1} days",
                     Duration::from_millis(left).as_secs_f64() / 86_400.0
                 ),
                 "bring back the nodes that are away; or, if you know that no mark was lost, run `leasehold once \

@@ -53,7 +53,7 @@ const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
     ("Holding", "told", ""),
     // A component asks for no queue of waiters.
     ("Acquire", "in_queue", ""),
-    ("Config", "lines", ""),
+    ("Config", "queues", ""),
     ("LockOptionsBuilder", "fair", ""),
     // Nor does it watch a holder beyond the end of a wait.
     ("LockOptionsBuilder", "watch_holder", ""),
