@@ -24,6 +24,7 @@ use crate::exec::block_on;
 use crate::groups::elect::ElectionRequest;
 use crate::groups::sessions::SessionInfo;
 use crate::groups::shards::ShardsRequest;
+use crate::host::time::Time;
 use crate::locks::{all, any, lease, permits, request, rw_lock};
 use crate::runs::completion::Completion;
 use crate::runs::once::{self, RunInfo};
@@ -116,7 +117,7 @@ impl Client {
     /// # Errors
     /// As [`ClientBuilder::connect`].
     pub fn connect_with(builder: ClientBuilder, stores: impl Stores) -> Result<Self, Error> {
-        builder.open(stores.urls()?).map(|client| client.blocking())
+        builder.open(&stores.urls()?, Time::System).map(|client| client.blocking())
     }
 
     /// See [`leasehold::Client::elect`](crate::Client::elect).

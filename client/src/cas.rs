@@ -34,8 +34,8 @@ use leasehold_wire::cas as wire;
 
 use crate::error::{Error as Trouble, ErrorKind};
 use crate::exec;
-use crate::host::entropy::fill;
-use crate::host::sync::{Arc, thread};
+use crate::host::sync::Arc;
+use crate::host::time::Time;
 use crate::stores::Stores;
 use crate::transport::items::ItemStore;
 use crate::transport::of;
@@ -50,6 +50,7 @@ pub struct Items {
     store: Arc<dyn ItemStore>,
     url: Arc<StoreUrl>,
     tries: u32,
+    time: Time,
 }
 
 /// An item as it was read or written.
@@ -117,13 +118,19 @@ impl Items {
         Self::of(&store.urls()?)
     }
 
+    /// Those of a store that is open.
+    #[cfg(feature = "testing")]
+    pub(crate) fn over(store: Arc<dyn ItemStore>, url: StoreUrl, time: Time) -> Self {
+        Self { store, url: Arc::new(url), tries: TRIES, time }
+    }
+
     fn of(urls: &[StoreUrl]) -> Result<Self, Trouble> {
         let [url] = urls else {
             let what = format!("items are kept by one store, and {} are named: name one of them", urls.len());
             return Err(Trouble::config(what));
         };
         let place = url.place()?;
-        Ok(Self { store: place.items()?, url: Arc::new(place.into()), tries: TRIES })
+        Ok(Self { store: place.items()?, url: Arc::new(place.into()), tries: TRIES, time: Time::System })
     }
 
     /// As [`Items::connect`], without blocking.
@@ -132,7 +139,7 @@ impl Items {
     /// As [`Items::connect`].
     pub async fn connect_async(store: impl Stores) -> Result<Self, Trouble> {
         let urls = store.urls()?;
-        exec::offload(move || Self::of(&urls)).await?
+        Time::System.offload(move || Self::of(&urls)).await?
     }
 
     /// How often an update is tried, at least once; 10 unless set. Between tries it sleeps, at first up to 50 ms, then up
@@ -245,7 +252,7 @@ impl Update {
         loop {
             if let Some(pause) = self.pause.take() {
                 // Without a thread to sleep on, it is tried at once.
-                let _ = exec::offload(move || thread::sleep(pause)).await;
+                let _ = self.items.time.sleep(pause).await;
             }
             let answer = self.items.store.ask(&self.name, self.machine.ask()).await;
             match self.machine.answer(answer) {
@@ -254,7 +261,7 @@ impl Update {
                 wire::Next::Pause(backoff, tries) => {
                     // Without randomness it waits for the longest that it might have.
                     let mut jitter = [u8::MAX; 4];
-                    let _ = fill(&mut jitter);
+                    let _ = self.items.time.fill(&mut jitter);
                     self.pause = Some(backoff.sleep(tries, u32::from_le_bytes(jitter)));
                 }
                 wire::Next::Done(item) => return Ok(Step::Written(Item::of(&item))),
@@ -269,7 +276,7 @@ impl Update {
     /// [`ErrorKind::Config`] for a value of more than 380 KiB, or where there is nothing to decide; nothing was written.
     pub fn write(&mut self, value: impl Into<Vec<u8>>) -> Result<(), Error> {
         let mut id = [0; 16];
-        fill(&mut id).map_err(|error| self.failed(Fate::NotWritten, error))?;
+        self.items.time.fill(&mut id).map_err(|error| self.failed(Fate::NotWritten, error))?;
         let written = self.machine.write(value.into(), id);
         written.map_err(|denial| self.failed(Fate::NotWritten, Trouble::config(denial.to_string())))
     }

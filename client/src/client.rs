@@ -8,12 +8,12 @@ use leasehold_core::op::Fault;
 use crate::admin::doctor::Finding;
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
-use crate::exec;
 use crate::host::host_clock;
 use crate::host::owner_label::with_owner_label;
 use crate::host::sync::Arc;
 use crate::host::sync::atomic::{AtomicBool, Ordering};
 use crate::host::threads::is_own_thread;
+use crate::host::time::Time;
 use crate::quorum::nodes::Nodes;
 use crate::url::StoreUrl;
 
@@ -80,7 +80,7 @@ impl Client {
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, Error> {
-        if self.caller == Caller::Blocking { Ok(work()) } else { exec::offload(work).await }
+        if self.caller == Caller::Blocking { Ok(work()) } else { self.time().offload(work).await }
     }
 
     /// Without the client itself, which must not end on the thread that does this.
@@ -129,6 +129,11 @@ impl Client {
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.shared.driver
     }
+
+    /// The time by which the client lives.
+    pub(crate) fn time(&self) -> &Time {
+        self.shared.time()
+    }
 }
 
 pub(crate) fn confirm_closed(confirmed: bool) -> Result<(), Error> {
@@ -152,6 +157,10 @@ impl std::fmt::Debug for Client {
 impl Shared {
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver
+    }
+
+    pub(crate) fn time(&self) -> &Time {
+        self.driver.time()
     }
 
     /// Of a quorum that cannot be used, the nodes that did not answer when they were asked last, and why.

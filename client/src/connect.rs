@@ -10,7 +10,7 @@ use tracing::dispatcher::{self, Dispatch};
 use crate::client::{Backend, Client};
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::exec;
+use crate::host::time::Time;
 use crate::quorum::{self, Quorum, nodes};
 use crate::stores::Stores;
 use crate::url::StoreUrl;
@@ -139,14 +139,15 @@ impl ClientBuilder {
         let urls = stores.urls()?;
         // The caller's log subscriber also hears the warnings of the connecting thread.
         let log = dispatcher::get_default(Dispatch::clone);
-        exec::offload(move || dispatcher::with_default(&log, || self.open(urls))).await?
+        let opened = Time::System.offload(move || dispatcher::with_default(&log, || self.open(&urls, Time::System)));
+        opened.await?
     }
 
-    pub(crate) fn open(self, urls: Vec<StoreUrl>) -> Result<Client, Error> {
+    pub(crate) fn open(self, urls: &[StoreUrl], time: Time) -> Result<Client, Error> {
         if let Some(owner) = &self.owner {
             leasehold_core::Owner::new(owner)?;
         }
-        let places = places(&urls)?;
+        let places = places(urls)?;
         if let [url] = places.as_slice() {
             self.refuse_settings_of_a_quorum()?;
             let transport = url.open()?;
@@ -155,7 +156,7 @@ impl ClientBuilder {
                 return Err(Error::config(format!("{url}: {why}")));
             }
             let config = self.config(&places, vec![transport.config()])?.with_queues(transport.keeps_queue());
-            let driver = Driver::start(config, vec![transport])?;
+            let driver = Driver::start(config, vec![transport], time)?;
             return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(Arc::clone(url).into()))));
         }
         let mut quorum = self.quorum(places)?;
@@ -166,7 +167,7 @@ impl ClientBuilder {
         quorum::announce(&quorum);
         let (config, votes) = (quorum.config().clone(), quorum.votes());
         let (transports, nodes) = quorum.into_parts();
-        let driver = Driver::start(config, transports)?;
+        let driver = Driver::start(config, transports, time)?;
         driver.note_votes(&votes);
         Ok(Client::new(driver, self.owner, Backend::Quorum(Arc::new(nodes))))
     }

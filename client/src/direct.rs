@@ -11,7 +11,7 @@ use leasehold_wire::cas::{Answer, Ask};
 
 use crate::error::Error;
 use crate::exec::block_on;
-use crate::host::clock;
+use crate::host::time::Time;
 use crate::transport::items::ItemStore;
 use crate::transport::{Pool, Transport};
 use crate::url::StoreUrl;
@@ -54,7 +54,7 @@ impl Direct {
     /// Sends one operation, and waits for its answer.
     pub fn ask(&self, id: u64, lock: LockId, resource: &Resource, op: &Op) -> Outcome {
         let ops = vec![LockOp { lock, resource: resource.clone(), op: op.clone() }];
-        let deadline = clock::monotonic().plus(PATIENCE);
+        let deadline = Time::System.monotonic().plus(PATIENCE);
         let request = Transmit { id: RequestId::new(id), node: NodeId::new(0), deadline, ops: ops.into() };
         match self.transport.perform(&request, Pool::Caller) {
             Ok(mut outcomes) => outcomes.remove(0),

@@ -16,11 +16,11 @@ use std::time::Duration;
 use leasehold_core::Monotonic;
 use rustix::fd::RawFd;
 
-use crate::host::clock;
 use crate::host::fork::Owned;
 #[cfg(test)]
 use crate::host::sync::atomic::{AtomicU64, Ordering};
 use crate::host::sync::{Arc, HashMap, Mutex, MutexGuard, thread_local};
+use crate::host::time::Time;
 
 /// The longest wait for a timer of the loop, since those of many loops stand still while the machine is suspended.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
@@ -218,7 +218,7 @@ impl EventLoop {
         state.timer = None;
         let sockets: Vec<_> = state.sockets.keys().copied().collect();
         drop(state);
-        let (mut first, now) = (None, clock::monotonic());
+        let (mut first, now) = (None, Time::System.monotonic());
         for socket in sockets {
             first = earlier(first, self.handle(socket, |handler| handler.on_deadline(now)));
         }
@@ -294,7 +294,7 @@ impl EventLoop {
         if state.timer.is_some_and(|timer| timer <= deadline) {
             return;
         }
-        let now = clock::monotonic();
+        let now = Time::System.monotonic();
         let delay = deadline.since(now).min(LONGEST_NAP);
         state.timer = Some(now.plus(delay));
         drop(state);

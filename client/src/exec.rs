@@ -7,9 +7,13 @@ use std::time::Duration;
 use leasehold_core::Monotonic;
 
 use crate::error::Error;
-use crate::host::clock;
-use crate::host::sync::thread::{self, Thread};
+#[cfg(feature = "testing")]
+use crate::host::sync::atomic::{AtomicBool, Ordering};
+use crate::host::sync::thread::{self, JoinHandle, Thread, ThreadId};
 use crate::host::sync::{Arc, Mutex};
+use crate::host::time::{Ring, Time};
+#[cfg(feature = "testing")]
+use crate::host::world::{self, Aside, Sleep, Waited};
 
 /// The next step of a thread whose future is not ready.
 pub(crate) enum Pause {
@@ -17,6 +21,8 @@ pub(crate) enum Pause {
     UntilWoken,
     /// Sleeps until it is woken, and no longer than this.
     AtMost(Duration),
+    /// The same, and this is only for asking again, so that a clock of tests need not go so far.
+    AskAfter(Duration),
     /// Does not sleep: it was busy for the future meanwhile.
     #[cfg(feature = "redis")]
     None,
@@ -31,54 +37,269 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 
 /// As [`block_on`], while `pause` wants to go on.
 pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pause) -> Option<F::Output> {
-    struct Unpark(Thread);
-
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let unpark = Arc::new(Unpark::of_this_thread());
+    let waker = Waker::from(Arc::clone(&unpark));
     let mut context = Context::from_waker(&waker);
+    let mut wait = Wait::new();
     loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return Some(output),
+        wait.begin();
+        let polled = future.as_mut().poll(&mut context);
+        wait.note();
+        match polled {
+            Poll::Ready(output) => {
+                wait.end();
+                return Some(output);
+            }
             Poll::Pending => match pause() {
-                Pause::UntilWoken => thread::park(),
-                Pause::AtMost(most) => thread::park_timeout(most),
                 #[cfg(feature = "redis")]
                 Pause::None => {}
                 Pause::GiveUp => return None,
+                Pause::UntilWoken | Pause::AskAfter(_) if wait.steps(&unpark, None) => {}
+                Pause::AtMost(most) if wait.steps(&unpark, Some(most)) => {}
+                Pause::UntilWoken => thread::park(),
+                Pause::AtMost(most) | Pause::AskAfter(most) => thread::park_timeout(most),
             },
         }
     }
 }
 
+/// Wakes a thread that waits for a future.
+struct Unpark {
+    thread: Thread,
+    /// Since it was asked last. Only a wait that moves the time asks.
+    #[cfg(feature = "testing")]
+    is_woken: AtomicBool,
+}
+
+impl Unpark {
+    fn of_this_thread() -> Self {
+        Self {
+            thread: thread::current(),
+            #[cfg(feature = "testing")]
+            is_woken: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        #[cfg(feature = "testing")]
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// A wait of this thread for a future, which may be one for a world of tests: then this thread lets its time pass.
+struct Wait {
+    #[cfg(feature = "testing")]
+    world: Option<(Monotonic, Waited)>,
+    #[cfg(feature = "testing")]
+    _aside: Aside,
+}
+
+#[cfg(not(feature = "testing"))]
+#[allow(clippy::unused_self, reason = "nobody lets the time of a machine pass")]
+impl Wait {
+    const fn new() -> Self {
+        Self {}
+    }
+
+    const fn begin(&self) {}
+
+    const fn note(&mut self) {}
+
+    const fn steps(&self, _: &Unpark, _: Option<Duration>) -> bool {
+        false
+    }
+
+    const fn end(&self) {}
+}
+
+#[cfg(feature = "testing")]
+impl Wait {
+    fn new() -> Self {
+        Self { world: None, _aside: Aside::take() }
+    }
+
+    /// The future is about to be polled.
+    fn begin(&self) {
+        drop(world::waited_for());
+    }
+
+    /// It was polled.
+    fn note(&mut self) {
+        let Some(waited) = world::waited_for() else { return };
+        self.world = Some(match self.world.take() {
+            Some((since, before)) => (since, before.and(waited)),
+            None => (waited.world.monotonic(), waited),
+        });
+    }
+
+    /// It waits: lets something happen that may end the wait. Answers whether that has been done, and no sleep is needed.
+    fn steps(&self, unpark: &Unpark, most: Option<Duration>) -> bool {
+        let Some((since, waited)) = &self.world else { return false };
+        if !unpark.is_woken.swap(false, Ordering::AcqRel) {
+            let most = most.map_or(Monotonic::FAR, |most| waited.world.monotonic().plus(most));
+            let is_endless = waited.world.step_for(*since, waited.until, most);
+            assert!(
+                !is_endless || unpark.is_woken.load(Ordering::Acquire),
+                "this wait never ends: {} s of the test clock have passed, and nothing that happens by itself ends it; give it a limit, \
+                 or release what it waits for before",
+                waited.world.monotonic().since(*since).as_secs()
+            );
+        }
+        true
+    }
+
+    /// It has ended: what it has brought about happens.
+    fn end(&self) {
+        if let Some((_, waited)) = &self.world {
+            waited.world.settle();
+        }
+    }
+}
+
 /// Runs a task that sleeps by its alarm to its end on the calling thread.
-pub(crate) fn run<F: Future>(task: impl FnOnce(Alarm) -> F) -> F::Output {
-    let alarm = Alarm::default();
-    let output = block_on_until(task(alarm.clone()), || match alarm.0.lock().take() {
+fn run<F: Future>(task: impl FnOnce(Alarm) -> F) -> F::Output {
+    let alarm = Alarm::of(&Time::System);
+    let output = block_on_until(task(alarm.clone()), || match alarm.ring.lock().at.take() {
         None => Pause::UntilWoken,
-        Some(until) => Pause::AtMost(until.since(clock::monotonic())),
+        Some(until) => Pause::AtMost(until.since(alarm.time.monotonic())),
     });
     output.expect("invariant: only `GiveUp` ends it early")
 }
 
 /// The times that a task sleeps until: the earliest of those that its last turn has asked for.
-#[derive(Clone, Default)]
-pub(crate) struct Alarm(Arc<Mutex<Option<Monotonic>>>);
+#[derive(Clone)]
+pub(crate) struct Alarm {
+    time: Time,
+    ring: Arc<Mutex<Ring>>,
+}
 
 impl Alarm {
+    fn of(time: &Time) -> Self {
+        Self { time: time.clone(), ring: Arc::default() }
+    }
+
     /// Ready at that time; until then, the task has another turn then at the latest.
     pub(crate) fn poll(&self, until: Monotonic) -> Poll<()> {
-        if clock::monotonic() >= until {
+        let mut ring = self.ring.lock();
+        if self.time.monotonic() >= until || std::mem::take(&mut ring.is_cut_short) {
             return Poll::Ready(());
         }
-        let mut earliest = self.0.lock();
-        *earliest = Some(earliest.map_or(until, |earliest| earliest.min(until)));
+        ring.at = Some(ring.at.map_or(until, |earliest| earliest.min(until)));
         Poll::Pending
+    }
+}
+
+/// A task that was started, on a thread of its own.
+pub(crate) struct Started {
+    pub(crate) runner: Runner,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Started {
+    /// Waits for the end of its thread; `false` if it has none.
+    pub(crate) fn join(self) -> bool {
+        self.thread.map(JoinHandle::join).is_some()
+    }
+
+    /// Leaves the thread to itself, if another process has it as well.
+    pub(crate) fn forget(self) {
+        std::mem::forget(self.thread);
+    }
+}
+
+/// The thread that runs a task, or the number that it has in a world of tests.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Runner {
+    Thread(ThreadId),
+    #[cfg(feature = "testing")]
+    Task(u64),
+}
+
+impl Runner {
+    /// That of the caller's code.
+    pub(crate) fn here() -> Self {
+        #[cfg(feature = "testing")]
+        if let Some(task) = world::task_here() {
+            return Self::Task(task);
+        }
+        Self::Thread(thread::current().id())
+    }
+
+    /// Tells if it runs the caller's code.
+    pub(crate) fn is_here(self) -> bool {
+        match self {
+            Self::Thread(thread) => thread == thread::current().id(),
+            #[cfg(feature = "testing")]
+            Self::Task(task) => world::is_polled_here(task),
+        }
+    }
+}
+
+impl Time {
+    /// Starts a task that sleeps by its alarm, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) where no thread can be started.
+    pub(crate) fn start<F>(&self, name: &str, task: impl FnOnce(Alarm) -> F + Send + 'static) -> Result<Started, Error>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        match self {
+            Self::System => {
+                let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(task));
+                let thread = thread.map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
+                Ok(Started { runner: Runner::Thread(thread.thread().id()), thread: Some(thread) })
+            }
+            #[cfg(feature = "testing")]
+            Self::Test(world) => {
+                let alarm = Alarm::of(self);
+                let task = world.spawn(Box::pin(task(alarm.clone())), alarm.ring);
+                Ok(Started { runner: Runner::Task(task), thread: None })
+            }
+        }
+    }
+
+    /// Waits for so long.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) where no thread can be started.
+    pub(crate) async fn sleep(&self, time: Duration) -> Result<(), Error> {
+        match self {
+            Self::System => offload(move || thread::sleep(time)).await,
+            #[cfg(feature = "testing")]
+            Self::Test(world) => {
+                Sleep::new(world, time).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Does blocking work away from a future.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) where no thread can be started.
+    pub(crate) async fn offload<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Error> {
+        match self {
+            Self::System => offload(work).await,
+            #[cfg(feature = "testing")]
+            Self::Test(_) => Ok(work()),
+        }
+    }
+
+    /// As [`each`].
+    pub(crate) fn each<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<Option<R>> {
+        match self {
+            Self::System => each(items, work),
+            #[cfg(feature = "testing")]
+            Self::Test(_) => items.iter().map(|item| Some(work(item))).collect(),
+        }
     }
 }
 
@@ -98,7 +319,7 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
 pub(crate) const OFFLOAD: &str = "leasehold-offload";
 
 /// Does blocking work on a thread of its own; for rare work such as opening a store.
-pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
+async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
     let (sender, result) = oneshot();
     thread::Builder::new()
         .name(OFFLOAD.to_owned())
@@ -166,7 +387,7 @@ mod tests {
     fn a_task_has_a_turn_at_the_earliest_of_its_alarms() {
         let (soon, late) = (Duration::from_millis(2), Duration::from_secs(3_600));
         let rang = run(|alarm| async move {
-            let now = clock::monotonic();
+            let now = Time::System.monotonic();
             let (mut turns, late, soon) = (0, now.plus(late), now.plus(soon));
             std::future::poll_fn(|_| {
                 turns += 1;

@@ -151,6 +151,8 @@ mod reports;
 mod runs;
 mod sizes;
 mod stores;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod transport;
 #[cfg_attr(
     not(all(
@@ -202,6 +204,11 @@ pub use url::StoreUrl;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/once.md")]
 struct GuideToRuns;
+
+/// As above.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../docs/testing.md")]
+struct GuideToTesting;
 
 /// As above.
 #[cfg(doctest)]

@@ -11,11 +11,11 @@ use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Level, Span};
 
 use crate::exec::OFFLOAD;
-use crate::host::clock;
 use crate::host::fork::{self, PerProcess};
 use crate::host::sync::atomic::{AtomicU64, Ordering};
 use crate::host::sync::{Arc, Condvar, Mutex, thread};
 use crate::host::threads::{is_own_thread, spawn};
+use crate::host::time::Time;
 
 /// Reports that wait at once; as many again may be on their way out. Further reports are dropped, and counted.
 const MAX_QUEUED: usize = 10_000;
@@ -129,10 +129,10 @@ impl ReportQueue {
 
     /// Waits until all earlier reports are made; answers whether they are.
     pub(crate) fn flush(&self, timeout: Duration) -> bool {
-        let (until, queued) = (clock::monotonic().plus(timeout), self.shared.queued.load(Ordering::Acquire));
+        let (until, queued) = (Time::System.monotonic().plus(timeout), self.shared.queued.load(Ordering::Acquire));
         let mut state = self.shared.state.lock();
         while self.shared.made.load(Ordering::Acquire) < queued {
-            let rest = until.since(clock::monotonic());
+            let rest = until.since(Time::System.monotonic());
             if rest.is_zero() {
                 return false;
             }

@@ -7,7 +7,6 @@ use leasehold_core::config::Span;
 
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, LockInfo};
-use crate::exec;
 use crate::host::sync::atomic::Ordering;
 
 /// The time between two readings, unless another is set.
@@ -82,8 +81,7 @@ impl Watch {
         Resource::new(&self.resource).map_err(|error| Error::config(error.to_string()))?;
         loop {
             if self.told.is_some() {
-                let every = self.every;
-                exec::offload(move || std::thread::sleep(every)).await?;
+                self.client.time().sleep(self.every).await?;
             }
             if self.client.shared.closed.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Closed, "the client was closed").on(&self.resource));

@@ -7,12 +7,12 @@ use std::time::Duration;
 use leasehold_core::Monotonic;
 
 use crate::error::Error;
-use crate::host::clock;
 use crate::host::sync::{Arc, Condvar, Mutex, MutexGuard};
 use crate::host::threads;
+use crate::host::time::Time;
 
-/// Code of a user's.
-pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+pub(crate) use crate::host::time::Callback;
+
 /// A callback that is given the reason of a loss.
 pub(crate) type OnLost = Box<dyn FnOnce(Error) + Send>;
 
@@ -52,7 +52,7 @@ impl Callbacks {
     pub(crate) fn queue(&self, callback: Callback) {
         let mut state = self.0.lock();
         if state.due.is_empty() {
-            state.not_before = clock::monotonic().plus(WAIT_FOR_PREVIOUS);
+            state.not_before = Time::System.monotonic().plus(WAIT_FOR_PREVIOUS);
         }
         state.due.push_back(callback);
         self.0.ensure_idle_thread(&mut state);
@@ -87,14 +87,14 @@ impl Shared {
                 state.threads -= 1;
                 return;
             }
-            let left = state.not_before.since(clock::monotonic());
+            let left = state.not_before.since(Time::System.monotonic());
             if state.due.is_empty() {
                 state = self.changed.wait(state);
             } else if state.running > 0 && !left.is_zero() {
                 state = self.changed.wait_timeout(state, left);
             } else if let Some(callback) = state.due.pop_front() {
                 state.running += 1;
-                state.not_before = clock::monotonic().plus(WAIT_FOR_PREVIOUS);
+                state.not_before = Time::System.monotonic().plus(WAIT_FOR_PREVIOUS);
                 if !state.due.is_empty() {
                     self.ensure_idle_thread(&mut state);
                 }

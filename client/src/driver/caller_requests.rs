@@ -47,7 +47,7 @@ impl CallerRequests {
         network: &dyn Network,
         transmit: Transmit,
     ) -> Result<(), Transmit> {
-        let (request, stopwatch) = (Sent::of(&transmit), Some(Stopwatch::start(&transmit)));
+        let (request, stopwatch) = (Sent::of(&transmit), Some(Stopwatch::start(&transmit, driver.time())));
         let answering = network.call_on_caller(transmit)?;
         self.0.push(CallerRequest {
             lock,

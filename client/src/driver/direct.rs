@@ -9,10 +9,9 @@ use leasehold_core::{LockId, NodeId, OneOrMany, RequestId, Resource, Transmit, s
 use super::route::{Reach, Route};
 use super::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
-use crate::exec;
-use crate::host::clock;
 use crate::host::sync::Arc;
 use crate::host::sync::atomic::Ordering;
+use crate::host::time::Time;
 use crate::transport::{Answer, Pool, Transport};
 
 impl Driver {
@@ -28,23 +27,29 @@ impl Driver {
     pub(crate) async fn request_record(self: &Arc<Self>, op: LockOp, caller: Caller) -> Result<Outcome, Error> {
         self.check_open()?;
         let resource = op.resource.clone();
+        self.time.note_wait();
         let answer = self.request_on(0, op, caller).await?;
         outcome(answer)
             .ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))
     }
 
     async fn request_on(&self, node: usize, op: LockOp, caller: Caller) -> Result<Answer, Error> {
-        let (mut transmit, transport) = (self.transmit(node, op), &self.transports[node]);
-        match (Route::choose(caller, true, Reach::of(&**transport), false), transport.network()) {
-            (Route::Inline, _) => return Ok(transport.perform(&transmit, Pool::Caller)),
+        let transport = &self.transports[node];
+        let route = Route::choose(caller, true, Reach::of(&**transport), false);
+        if matches!(route, Route::Inline) {
+            let _turn = self.time.turn();
+            return Ok(transport.perform(&self.transmit(node, op), Pool::Caller));
+        }
+        let mut transmit = self.transmit(node, op);
+        match (route, transport.network()) {
             (Route::CallerFuture, Some(network)) => match network.call_on_caller(transmit) {
                 Ok(answering) => return Ok(answering.await),
                 Err(unsent) => transmit = unsent,
             },
-            (Route::CallerFuture | Route::Here | Route::Background, _) => {}
+            (Route::CallerFuture | Route::Here | Route::Background | Route::Inline, _) => {}
         }
         let transport = Arc::clone(transport);
-        exec::offload(move || transport.perform(&transmit, Pool::Caller)).await
+        self.time.offload(move || transport.perform(&transmit, Pool::Caller)).await
     }
 
     /// One request to each of some nodes, at the same time. The outcomes are in the same order.
@@ -60,12 +65,13 @@ impl Driver {
         });
         let requests: Vec<_> = requests.collect();
         let nodes: Vec<usize> = requests.iter().map(|(_, transmit)| transmit.node.index()).collect();
-        let mut outcomes: Vec<Outcome> = exec::offload(move || {
+        let time = self.time.clone();
+        let each = move || {
             let answers =
-                exec::each(&requests, |(transport, transmit)| outcome(transport.perform(transmit, Pool::Caller)));
+                time.each(&requests, |(transport, transmit)| outcome(transport.perform(transmit, Pool::Caller)));
             answers.into_iter().map(|outcome| outcome.flatten().unwrap_or_else(no_answer)).collect()
-        })
-        .await?;
+        };
+        let mut outcomes: Vec<Outcome> = self.time.offload(each).await?;
         for (node, outcome) in nodes.into_iter().zip(&mut outcomes) {
             self.look_at_sessions(node, std::slice::from_mut(outcome)).await?;
         }
@@ -121,18 +127,18 @@ impl Driver {
     ) -> Result<Vec<Vec<Outcome>>, Error> {
         self.check_open()?;
         let lanes: Vec<Vec<Lane>> = nodes.map(|node| self.lanes(node, names)).collect();
-        let patience = self.request_timeout;
-        exec::offload(move || {
+        let (patience, time) = (self.request_timeout, self.time.clone());
+        let each = move || {
             let at_once: Vec<(usize, &Lane)> =
                 lanes.iter().enumerate().flat_map(|(node, lanes)| lanes.iter().map(move |lane| (node, lane))).collect();
-            let answers = exec::each(&at_once, |(_, lane)| lane.perform(patience));
+            let answers = time.each(&at_once, |(_, lane)| lane.perform(patience));
             let mut of_nodes: Vec<Vec<Outcome>> = lanes.iter().map(|_| Vec::new()).collect();
             for ((node, lane), answer) in at_once.iter().zip(answers) {
                 of_nodes[*node].extend(answer.unwrap_or_else(|| vec![no_answer(); lane.names()]));
             }
             of_nodes
-        })
-        .await
+        };
+        self.time.offload(each).await
     }
 
     /// The reads of one node, spread over a few threads.
@@ -148,12 +154,16 @@ impl Driver {
             })
             .collect();
         let each = requests.len().div_ceil(MOST_LANES).max(1);
-        let lane = |requests: &[Transmit]| Lane { transport: Arc::clone(transport), requests: requests.to_vec() };
+        let lane = |requests: &[Transmit]| Lane {
+            transport: Arc::clone(transport),
+            requests: requests.to_vec(),
+            time: self.time.clone(),
+        };
         requests.chunks(each).map(lane).collect()
     }
 
     fn transmit(&self, node: usize, op: LockOp) -> Transmit {
-        let deadline = clock::monotonic().plus(self.request_timeout);
+        let deadline = self.time.monotonic().plus(self.request_timeout);
         // The core counts up from 0, so that no two requests in flight have the same id.
         let id = RequestId::new(u64::MAX - self.direct_requests.fetch_add(1, Ordering::Relaxed));
         Transmit { id, node: NodeId::new(u16::try_from(node).unwrap_or(u16::MAX)), deadline, ops: OneOrMany::one(op) }
@@ -167,6 +177,7 @@ const MOST_LANES: usize = 4;
 struct Lane {
     transport: Arc<dyn Transport>,
     requests: Vec<Transmit>,
+    time: Time,
 }
 
 impl Lane {
@@ -176,7 +187,7 @@ impl Lane {
 
     fn perform(&self, patience: Duration) -> Vec<Outcome> {
         let one = |request: &Transmit| {
-            let request = Transmit { deadline: clock::monotonic().plus(patience), ..request.clone() };
+            let request = Transmit { deadline: self.time.monotonic().plus(patience), ..request.clone() };
             match self.transport.perform(&request, Pool::Caller) {
                 Ok(outcomes) if outcomes.len() == request.ops.len() => outcomes,
                 Ok(_) => vec![no_answer(); request.ops.len()],

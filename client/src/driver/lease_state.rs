@@ -9,17 +9,18 @@ use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic,
 use super::callbacks::{Callback, OnLost};
 use super::notifications::Notifications;
 use crate::error::{Error, ErrorKind};
-use crate::host::clock;
 use crate::host::fork;
 use crate::host::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::host::sync::thread::{self, ThreadId};
 use crate::host::sync::{Arc, Mutex, MutexGuard};
+use crate::host::time::Time;
 
 /// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits.
 pub(crate) struct LeaseState {
     lock: LockId,
     resource: Resource,
     owner: Owner,
+    time: Time,
     generation: u64,
     taken_by: ThreadId,
     /// The task of an event loop that takes it, in place of the thread; [`NO_TASK`] for none.
@@ -112,7 +113,14 @@ impl Purpose {
 }
 
 impl LeaseState {
-    pub(crate) fn new(lock: LockId, resource: Resource, owner: Owner, purpose: Purpose, generation: u64) -> Self {
+    pub(crate) fn new(
+        lock: LockId,
+        resource: Resource,
+        owner: Owner,
+        purpose: Purpose,
+        time: Time,
+        generation: u64,
+    ) -> Self {
         let inner = Inner {
             phase: Phase::Pending,
             is_expiring: false,
@@ -127,6 +135,7 @@ impl LeaseState {
             lock,
             resource,
             owner,
+            time,
             generation,
             taken_by: thread::current().id(),
             task: AtomicU64::new(NO_TASK),
@@ -146,6 +155,11 @@ impl LeaseState {
 
     pub(crate) fn lock(&self) -> LockId {
         self.lock
+    }
+
+    /// The time by which it ends.
+    pub(crate) fn time(&self) -> &Time {
+        &self.time
     }
 
     /// Notes when the acquisition begins.
@@ -221,7 +235,7 @@ impl LeaseState {
             if deadline == LOST || deadline == PENDING {
                 return Duration::ZERO;
             }
-            let (now, until) = (clock::monotonic().ns(), deadline.min(self.ends_at.load(Ordering::Acquire)));
+            let (now, until) = (self.time.monotonic().ns(), deadline.min(self.ends_at.load(Ordering::Acquire)));
             if now < until {
                 return Duration::from_nanos(until - now);
             }
@@ -238,7 +252,7 @@ impl LeaseState {
             return Duration::ZERO;
         }
         let until = Monotonic::from_ns(self.protected_until.load(Ordering::Acquire));
-        self.remaining().max(until.since(clock::monotonic()))
+        self.remaining().max(until.since(self.time.monotonic()))
     }
 
     /// Tells if the lease was revoked and has still to be released; not so a second time.
@@ -460,7 +474,7 @@ impl LeaseState {
     fn move_deadline(&self, to: Monotonic) -> bool {
         let mut deadline = self.deadline.load(Ordering::Acquire);
         loop {
-            if deadline == LOST || clock::monotonic().ns() >= deadline {
+            if deadline == LOST || self.time.monotonic().ns() >= deadline {
                 self.deadline.store(LOST, Ordering::Release);
                 return false;
             }
@@ -529,6 +543,7 @@ impl PhaseWait {
     pub(crate) fn poll<R>(&mut self, context: &Context<'_>, look: impl FnOnce(&Phase, bool) -> Option<R>) -> Poll<R> {
         let own = self.own.take().filter(|own| own.will_wake(context.waker()));
         let waker = own.unwrap_or_else(|| context.waker().clone());
+        self.lease.time.note_wait();
         // Checked and registered under one lock, so that no change is missed. The old waker is dropped after it.
         let mut inner = self.lease.inner();
         if let Some(found) = look(&inner.phase, inner.is_expiring) {

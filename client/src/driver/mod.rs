@@ -43,12 +43,11 @@ use leasehold_core::{
 };
 
 use crate::error::Error;
-use crate::host::clock;
-use crate::host::entropy::fill;
 use crate::host::fork;
 use crate::host::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::host::sync::{Arc, Mutex, Weak};
 use crate::host::threads;
+use crate::host::time::Time;
 use crate::reports;
 use crate::transport::{Transport, UnderLock};
 use callbacks::{Callback, Callbacks};
@@ -83,6 +82,7 @@ pub(crate) struct Driver {
     direct_requests: AtomicU64,
     /// How long one of those is awaited.
     request_timeout: Duration,
+    time: Time,
     pub(crate) drift: Drift,
     observed: Vec<usize>,
     /// [`fork::generation`] when the client was made; in a forked child it differs, and nothing here may be touched.
@@ -90,13 +90,13 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>) -> Result<Arc<Self>, Error> {
+    pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>, time: Time) -> Result<Arc<Self>, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
-        fill(&mut seed)?;
+        time.fill(&mut seed)?;
         let (request_timeout, drift) = (config.request_timeout(), config.drift());
         let observed = config.observed().map(NodeId::index).collect();
-        let core = Core::new(config, seed, clock::now());
+        let core = Core::new(config, seed, time.now());
         let timer_wakeup = Arc::new(TimerWakeup::default());
         let itself: Arc<Mutex<Weak<Self>>> = Arc::default();
         let under_lock = transports.iter().map(|store| Arc::clone(store) as Arc<dyn UnderLock>).collect();
@@ -112,14 +112,14 @@ impl Driver {
             next_lock: AtomicU64::new(0),
             direct_requests: AtomicU64::new(0),
             request_timeout,
+            time,
             drift,
             observed,
             generation: fork::generation(),
         });
         *itself.lock() = Arc::downgrade(&driver);
         waits::register(&driver);
-        let timer = Arc::clone(&driver);
-        threads::spawn("leasehold-timer", move || timer.run_timer())?;
+        driver.time.keep(&driver, |driver| threads::spawn("leasehold-timer", move || driver.run_timer()))?;
         Ok(driver)
     }
 
@@ -132,10 +132,10 @@ impl Driver {
     ) -> Result<(Arc<LeaseState>, CallerRequests), Error> {
         self.check_process()?;
         let mut fresh: Entropy = [0; 16];
-        fill(&mut fresh)?;
+        self.time.fill(&mut fresh)?;
         let lock = LockId::new(self.next_lock.fetch_add(1, Ordering::Relaxed));
-        let lease =
-            Arc::new(LeaseState::new(lock, resource, options.owner().clone(), Purpose::of(&options), self.generation));
+        let (owner, purpose) = (options.owner().clone(), Purpose::of(&options));
+        let lease = Arc::new(LeaseState::new(lock, resource, owner, purpose, self.time.clone(), self.generation));
         let acquired = Arc::clone(&lease);
         let acquire = |state: &mut State, now| state.acquire(acquired, (options, is_told), &fresh, now);
         let (result, requests) = self.turn(caller, Some(lock), acquire);
@@ -147,7 +147,7 @@ impl Driver {
     #[cfg_attr(not(feature = "redis"), allow(dead_code, reason = "only Redis keeps lines"))]
     fn on_reserved(self: &Arc<Self>, resource: &Resource, lock: LockId, after: Duration) {
         let mut fresh: Entropy = [0; 16];
-        let has_entropy = fill(&mut fresh).is_ok();
+        let has_entropy = self.time.fill(&mut fresh).is_ok();
         let on_reserved = |state: &mut State, now| {
             state.on_reserved(resource, lock, after, has_entropy.then_some(&fresh), now);
         };
@@ -182,6 +182,13 @@ impl Driver {
         !self.is_inherited() && self.turn(Caller::Background, None, |state, _| state.end_at(lease, at)).0
     }
 
+    /// Ends the lease on a resource as if it had not been renewed for too long. Answers the attempt by which it was held; `None` where
+    /// there is no lease.
+    #[cfg(feature = "testing")]
+    pub(crate) fn lose(self: &Arc<Self>, resource: &Resource) -> Option<Nonce> {
+        self.turn(Caller::Background, None, |state, now| state.lose(resource, now)).0
+    }
+
     /// Ends everything in the background: leases are released, waiters cancelled.
     pub(crate) fn close(self: &Arc<Self>) {
         self.is_ending.store(true, Ordering::SeqCst);
@@ -193,7 +200,8 @@ impl Driver {
     /// After [`Driver::close`]: waits until all releases are through, at most `CLOSE_WAIT`, and a moment for the log to take
     /// what came last. Answers whether they are through.
     pub(crate) fn wait_closed(&self) -> bool {
-        let is_stopped = self.timer_wakeup.wait_stopped(CLOSE_WAIT);
+        let is_stopped = || self.timer_wakeup.is_stopped();
+        let is_stopped = self.time.wait_until(CLOSE_WAIT, is_stopped, || self.timer_wakeup.wait_stopped(CLOSE_WAIT));
         // Another thread may still be about to report.
         self.timer_wakeup.wait_until(CLOSE_WAIT, || self.unreported.load(Ordering::SeqCst) == 0);
         reports::flush();
@@ -229,12 +237,17 @@ impl Driver {
 
     /// Nodes of a quorum that were seen to vote, and since which loss they are in doubt.
     pub(crate) fn note_votes(&self, votes: &[(NodeId, Option<LossId>)]) {
-        self.state.lock().note_votes(votes, clock::now());
+        self.state.lock().note_votes(votes, self.time.now());
     }
 
     /// Runs other people's code on a thread kept for it.
     pub(crate) fn call_back(&self, callback: Callback) {
-        self.callbacks.queue(callback);
+        self.time.call(callback, |callback| self.callbacks.queue(callback));
+    }
+
+    /// The time by which the client lives.
+    pub(crate) fn time(&self) -> &Time {
+        &self.time
     }
 
     pub(crate) fn transports(&self) -> &[Arc<dyn Transport>] {
@@ -290,8 +303,9 @@ impl Driver {
         own: Option<LockId>,
         enter: impl FnOnce(&mut State, Now) -> R,
     ) -> (R, CallerRequests) {
+        let _turn = self.time.turn();
         let mut state = self.state.lock();
-        let now = clock::now();
+        let now = self.time.now();
         let result = enter(&mut state, now);
         let work = self.drain(&mut state, now);
         drop(state);

@@ -9,8 +9,8 @@ use leasehold_core::{Event, Failure, LockId, Monotonic, Transmit};
 use tracing::Level;
 
 use super::lease_state::{LeaseState, Purpose};
-use crate::host::clock;
 use crate::host::sync::Arc;
+use crate::host::time::Time;
 use crate::{metrics, reports};
 
 /// An event with the rest of its log line, taken under the mutex and reported after it.
@@ -168,17 +168,17 @@ impl Report {
 }
 
 /// A measurement of how long a renewal takes.
-pub(super) struct Stopwatch(Option<Monotonic>);
+pub(super) struct Stopwatch(Option<(Time, Monotonic)>);
 
 impl Stopwatch {
-    pub(super) fn start(request: &Transmit) -> Self {
+    pub(super) fn start(request: &Transmit, time: &Time) -> Self {
         let is_renewal = matches!(request.ops.first().map(|op| &op.op), Some(Op::Renew(_)));
-        Self(is_renewal.then(clock::monotonic))
+        Self(is_renewal.then(|| (time.clone(), time.monotonic())))
     }
 
     pub(super) fn stop(self) {
-        if let Some(asked) = self.0.filter(|_| cfg!(feature = "metrics")) {
-            let took = clock::monotonic().since(asked);
+        if let Some((time, asked)) = self.0.filter(|_| cfg!(feature = "metrics")) {
+            let took = time.monotonic().since(asked);
             reports::queue(Level::TRACE, move || metrics::renew_duration(took));
         }
     }

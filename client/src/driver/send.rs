@@ -10,7 +10,6 @@ use super::report::{Report, Stopwatch};
 use super::route::{Reach, Route};
 use super::state::{RELEASE_WAIT, State, Work};
 use super::{Caller, CallerRequests, Driver, Notifications};
-use crate::host::clock;
 use crate::host::sync::Arc;
 use crate::host::sync::atomic::Ordering;
 use crate::reports;
@@ -91,7 +90,7 @@ impl Driver {
             (Route::Inline, _, _) => {
                 // A caller waits no longer than that for a release: it goes on in the background.
                 if caller == Caller::Blocking && transmit.ops.iter().all(|op| matches!(op.op, Op::Release(_))) {
-                    transmit.deadline = transmit.deadline.min(clock::monotonic().plus(RELEASE_WAIT));
+                    transmit.deadline = transmit.deadline.min(self.time.monotonic().plus(RELEASE_WAIT));
                 }
                 return Some(transmit);
             }
@@ -115,7 +114,7 @@ impl Driver {
     fn done(self: &Arc<Self>, transmit: &Transmit) -> Done {
         // A thread that held the driver would keep it alive forever.
         let driver = Arc::downgrade(self);
-        let (request, stopwatch) = (Sent::of(transmit), Stopwatch::start(transmit));
+        let (request, stopwatch) = (Sent::of(transmit), Stopwatch::start(transmit, &self.time));
         Box::new(move |answer| {
             stopwatch.stop();
             if let Some(driver) = driver.upgrade() {
@@ -142,12 +141,12 @@ impl Driver {
 
     /// Sends a request on this thread, waits for the answer, and hands it to the core.
     fn perform(&self, transmit: &Transmit, pool: Pool) -> Work {
-        let stopwatch = Stopwatch::start(transmit);
+        let stopwatch = Stopwatch::start(transmit, &self.time);
         let answer = self.transports[transmit.node.index()].perform(transmit, pool);
         stopwatch.stop();
         self.last_faults.note(transmit.node.index(), &answer);
         let mut state = self.state.lock();
-        let now = clock::now();
+        let now = self.time.now();
         state.handle_answer(&Sent::of(transmit), answer, now);
         self.drain(&mut state, now)
     }
@@ -204,7 +203,9 @@ mod tests {
     use crate::admin::doctor::Finding;
     use crate::driver::IsTold;
     use crate::error::Error;
+    use crate::host::clock;
     use crate::host::sync::Mutex;
+    use crate::host::time::Time;
     use crate::transport::{NodeRecord, Transport, UnderLock};
     use leasehold_core::member::Marker;
 
@@ -263,7 +264,7 @@ mod tests {
         let store = Awaited::new(Duration::ZERO);
         let patience = Duration::from_secs(60);
         let config = Config::new(vec![NodeConfig::default()]).unwrap().with_request_timeout(patience).unwrap();
-        let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
+        let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>], Time::System).unwrap();
         let options = LockOptions::builder().ttl(Duration::from_secs(3600)).build().unwrap();
         let (lease, _) = driver.acquire(Resource::new("a").unwrap(), (options, IsTold::No), Caller::Blocking).unwrap();
         assert!(lease.is_held());
@@ -281,7 +282,7 @@ mod tests {
         let every = Duration::from_millis(10);
         let store = Awaited::new(3 * every);
         let config = Config::new(vec![NodeConfig::default()]).unwrap();
-        let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>]).unwrap();
+        let driver = Driver::start(config, vec![Arc::clone(&store) as Arc<dyn Transport>], Time::System).unwrap();
         let options = LockOptions::builder().ttl(Duration::from_secs(3600)).renew_every(every);
         let (lease, _) = driver
             .acquire(Resource::new("a").unwrap(), (options.build().unwrap(), IsTold::No), Caller::Blocking)

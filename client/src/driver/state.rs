@@ -133,6 +133,15 @@ impl State {
         self.leases.values()
     }
 
+    /// Ends a lease as if it had not been renewed for too long. Answers the attempt by which it was held.
+    #[cfg(feature = "testing")]
+    pub(super) fn lose(&mut self, resource: &Resource, now: Now) -> Option<Nonce> {
+        let held = |lease: &&Arc<LeaseState>| lease.resource() == resource && !lease.remaining().is_zero();
+        let lock = self.leases.values().find(held)?.lock();
+        let nonce = self.core.nonce(lock)?;
+        self.core.declare_lost(lock, now).ok().map(|()| nonce)
+    }
+
     /// Begins an acquisition.
     ///
     /// # Errors
@@ -202,7 +211,10 @@ impl State {
     pub(super) fn close(&mut self, now: Now) -> Notifications {
         self.is_closing = true;
         let mut notifications = Notifications::default();
-        for lease in self.leases.values() {
+        let mut leases: Vec<_> = self.leases.values().collect();
+        // Their callbacks are called in this order.
+        leases.sort_unstable_by_key(|lease| lease.lock());
+        for lease in leases {
             lease.end_by_closing(&mut notifications);
         }
         self.core.close(now);
@@ -379,6 +391,12 @@ impl State {
             self.tell_wait_at(&lease, wait_told_at(lease.since(), waited));
             work.waits.push(LongWait { holding: self.core.holder(lock).cloned(), lease, waited });
         }
+    }
+
+    /// When something is due: at once if the client is closed and nothing is left to do.
+    #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "on a machine, a thread keeps time"))]
+    pub(super) fn due(&self) -> Monotonic {
+        if self.is_over() { Monotonic::default() } else { self.next_wake() }
     }
 
     fn must_wake_timer(&mut self) -> bool {

@@ -1,12 +1,13 @@
 //! The timer thread's sleep, and the hints that stores leave for it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold_core::{LockId, Monotonic, NodeId, Resource};
 
 use super::Driver;
-use crate::host::clock;
-use crate::host::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard, Weak};
+use crate::host::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use crate::host::time::Time;
 use crate::transport::Watcher;
 
 /// Timers of the operating system do not count suspended time, so no sleep is longer than this.
@@ -23,11 +24,12 @@ pub(crate) struct TimerWakeup {
 struct State {
     is_woken: bool,
     is_stopped: bool,
-    hints: HashSet<Hint>,
+    /// In an order that is the same each time.
+    hints: BTreeSet<Hint>,
 }
 
 /// A message of a store's for the core.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Hint {
     Released(Resource),
     Subscribed(NodeId, Resource),
@@ -40,7 +42,7 @@ impl TimerWakeup {
         self.changed.notify_all();
     }
 
-    pub(crate) fn take_hints(&self) -> HashSet<Hint> {
+    pub(crate) fn take_hints(&self) -> BTreeSet<Hint> {
         std::mem::take(&mut self.lock().hints)
     }
 
@@ -48,7 +50,7 @@ impl TimerWakeup {
     pub(crate) fn sleep_until(&self, until: Monotonic) {
         let mut state = self.lock();
         while !std::mem::take(&mut state.is_woken) {
-            let left = until.since(clock::monotonic());
+            let left = until.since(Time::System.monotonic());
             if left.is_zero() {
                 return;
             }
@@ -64,7 +66,16 @@ impl TimerWakeup {
     /// Waits for [`TimerWakeup::stop`]; answers whether it came.
     pub(crate) fn wait_stopped(&self, timeout: Duration) -> bool {
         self.wait_while(timeout, |state| !state.is_stopped);
+        self.is_stopped()
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
         self.lock().is_stopped
+    }
+
+    #[cfg_attr(not(feature = "testing"), allow(dead_code, reason = "on a machine, a thread keeps time"))]
+    pub(crate) fn has_hints(&self) -> bool {
+        !self.lock().hints.is_empty()
     }
 
     /// Waits until a condition holds, and checks it at each call of [`TimerWakeup::wake`].
@@ -73,10 +84,10 @@ impl TimerWakeup {
     }
 
     fn wait_while(&self, timeout: Duration, condition: impl Fn(&State) -> bool) {
-        let until = clock::monotonic().plus(timeout);
+        let until = Time::System.monotonic().plus(timeout);
         let mut state = self.lock();
         while condition(&state) {
-            let left = until.since(clock::monotonic());
+            let left = until.since(Time::System.monotonic());
             if left.is_zero() {
                 return;
             }

@@ -241,7 +241,7 @@ fn one_timer_serves_all_requests_and_is_moved_for_an_earlier_one() {
     setup.add();
     setup.log();
     let turn_with = |ms| {
-        setup.asker.state.lock().deadline = Some(clock::monotonic().plus(Duration::from_millis(ms)));
+        setup.asker.state.lock().deadline = Some(Time::System.monotonic().plus(Duration::from_millis(ms)));
         setup.ask(b'a');
         setup.executor.end_turn();
         setup.log().into_iter().filter(|call| call.starts_with("call after")).collect::<Vec<_>>()
@@ -249,7 +249,7 @@ fn one_timer_serves_all_requests_and_is_moved_for_an_earlier_one() {
     assert_eq!(turn_with(60_000), ["call after 1000 ms"], "the clock is looked at again after a suspension");
     assert_eq!(turn_with(60_000), [""; 0]);
     assert_eq!(turn_with(300), ["call after 300 ms"]);
-    setup.asker.state.lock().deadline = Some(clock::monotonic().plus(Duration::from_millis(600)));
+    setup.asker.state.lock().deadline = Some(Time::System.monotonic().plus(Duration::from_millis(600)));
     setup.executor.on_timer();
     assert_eq!(setup.log(), ["call after 600 ms"]);
     setup.asker.state.lock().deadline = Some(Monotonic::default());

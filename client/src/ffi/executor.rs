@@ -5,11 +5,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Wake, Waker};
 
+#[cfg(feature = "testing")]
+use leasehold_core::Monotonic;
 use rustix::fd::RawFd;
 
 use crate::error::Error;
 use crate::event_loop::{Background, Entered, EventLoop, Poller};
 use crate::host::sync::{Arc, Mutex};
+#[cfg(feature = "testing")]
+use crate::host::world::{self, Waited};
 
 /// A future that an [`Executor`] can run.
 pub type Task<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
@@ -28,13 +32,22 @@ pub struct Executor<W, T, E> {
     ready: Arc<ReadyQueue>,
     tasks: Mutex<Tasks<W, T, E>>,
     event_loop: Option<Arc<EventLoop>>,
+    /// The world of tests for which a task has waited last.
+    #[cfg(feature = "testing")]
+    waited_for: Mutex<Option<Waited>>,
 }
 
 impl<W, T, E: From<Error>> Executor<W, T, E> {
     /// `notify` makes the loop call [`Executor::run`] soon, on its own thread. It must not block.
     pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         let ready = Arc::new(ReadyQueue { woken: Mutex::default(), notify: Box::new(notify) });
-        Self { ready, tasks: Mutex::new(Tasks { slots: Vec::new(), free: Vec::new(), awaited: 0 }), event_loop: None }
+        Self {
+            ready,
+            tasks: Mutex::new(Tasks { slots: Vec::new(), free: Vec::new(), awaited: 0 }),
+            event_loop: None,
+            #[cfg(feature = "testing")]
+            waited_for: Mutex::default(),
+        }
     }
 
     /// Has the loop watch sockets as well.
@@ -103,6 +116,14 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         task.is_some()
     }
 
+    /// Lets something happen by the test clock for which tasks wait, or moves it to the next time at which something is due: for a loop
+    /// that has been idle for some turns while tasks run. `false` if none of them waits for a test clock, or nothing ever will happen.
+    #[cfg(feature = "testing")]
+    pub fn step(&self) -> bool {
+        let waited_for = self.waited_for.lock().clone().filter(|_| self.running() > 0);
+        waited_for.is_some_and(|waited| waited.world.step(Monotonic::FAR))
+    }
+
     /// The number of tasks that have not ended.
     pub fn running(&self) -> usize {
         self.tasks.lock().awaited
@@ -147,7 +168,15 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
     }
 
     fn poll(&self, slot: u32, (waiter, mut task): (W, Task<T, E>), waker: &Waker) -> Option<Ended<W, T, E>> {
+        #[cfg(feature = "testing")]
+        let aside = world::Aside::take();
         let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut Context::from_waker(waker))));
+        #[cfg(feature = "testing")]
+        if let Some(waited) = world::waited_for() {
+            *self.waited_for.lock() = Some(waited);
+        }
+        #[cfg(feature = "testing")]
+        drop(aside);
         let panicked = || Error::internal("leasehold has panicked; please report this");
         match polled.unwrap_or_else(|_| Poll::Ready(Err(panicked().into()))) {
             Poll::Ready(result) => {

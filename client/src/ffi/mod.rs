@@ -19,6 +19,8 @@ mod samples;
 mod series;
 mod sightings;
 mod terms;
+#[cfg(feature = "testing")]
+mod test_clock;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -33,10 +35,10 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
 use crate::fence::Guards;
 use crate::groups::shards::Shard;
-use crate::host::clock;
 use crate::host::fork;
 use crate::host::sync::atomic::Ordering;
 use crate::host::sync::{Arc, Weak};
+use crate::host::time::Time;
 use crate::locks::all::{Leases, LockAllRequest};
 use crate::locks::lease::Lease;
 use crate::locks::permits::Permit;
@@ -61,6 +63,8 @@ pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
 pub use terms::{CallbackEnded, CallbackRunner, Ends, Unawaited, begin_to_end, on_gain, on_loss, on_start, on_stop};
+#[cfg(feature = "testing")]
+pub use test_clock::lose;
 
 /// The same client for calls that [`wait`] waits for: they send their requests on the calling thread.
 pub fn by_thread(client: &Client) -> Client {
@@ -217,12 +221,12 @@ pub async fn refresh(client: &Client, lease: &Lease, record_ttl: Duration) -> Re
 
 /// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
 pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: impl FnMut() -> bool) -> bool {
-    let until = most.map(|most| clock::monotonic().plus(most));
+    let until = most.map(|most| lease.time().monotonic().plus(most));
     let pause = move || {
         if interrupted() {
             return Pause::GiveUp;
         }
-        let left = until.map_or(SLICE, |until| until.since(clock::monotonic()));
+        let left = until.map_or(SLICE, |until| until.since(lease.time().monotonic()));
         if left.is_zero() { Pause::GiveUp } else { Pause::AtMost(left.min(SLICE)) }
     };
     exec::block_on_until(lease.ended(), pause).is_some()
@@ -256,8 +260,9 @@ pub fn close(clients: impl IntoIterator<Item = Client>) -> Result<(), Error> {
     let confirmed = match closing.as_slice() {
         [] => true,
         [driver] => driver.wait_closed(),
-        several => {
-            exec::each(several, |driver| driver.wait_closed()).into_iter().all(|confirmed| confirmed == Some(true))
+        several @ [driver, ..] => {
+            let closed = driver.time().each(several, |driver| driver.wait_closed());
+            closed.into_iter().all(|confirmed| confirmed == Some(true))
         }
     };
     confirm_closed(confirmed)
@@ -306,7 +311,7 @@ pub fn by_task(request: LockRequest, task: u64) -> LockRequest {
 /// The clocks of this machine: nanoseconds on the one that goes on while the machine is suspended, from an arbitrary
 /// start, and milliseconds since 1970.
 pub fn clocks() -> (u64, u64) {
-    let now = clock::now();
+    let now = Time::System.now();
     (now.monotonic.ns(), now.unix_ms)
 }
 
@@ -322,7 +327,7 @@ pub fn notice_forks() -> std::io::Result<()> {
 const SLICE: Duration = Duration::from_millis(50);
 
 fn asking(mut interrupted: impl FnMut() -> bool) -> impl FnMut() -> Pause {
-    move || if interrupted() { Pause::GiveUp } else { Pause::AtMost(SLICE) }
+    move || if interrupted() { Pause::GiveUp } else { Pause::AskAfter(SLICE) }
 }
 
 fn given_up() -> Error {

@@ -17,11 +17,10 @@ use super::samples;
 use crate::client::Client;
 use crate::connect::ClientBuilder;
 use crate::error::Error;
-use crate::exec;
-use crate::host::clock;
 use crate::host::fork::PerProcess;
 use crate::host::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::host::sync::{Arc, Mutex};
+use crate::host::time::Time;
 use crate::stores::Stores;
 
 pub use super::events::Value;
@@ -192,12 +191,12 @@ fn agree() {
 pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<(Client, Vec<String>), Error> {
     IS_BOUND.store(true, Ordering::Relaxed);
     if least_level() != LevelFilter::OFF {
-        return Ok((builder.open(stores.urls()?)?, Vec::new()));
+        return Ok((builder.open(&stores.urls()?, Time::System)?, Vec::new()));
     }
     let unheard = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&unheard);
     let log = EventSubscriber::new(|| LevelFilter::WARN, move |_, event| into.lock().push(event.message));
-    let client = dispatcher::with_default(&Dispatch::new(log), || builder.open(stores.urls()?))?;
+    let client = dispatcher::with_default(&Dispatch::new(log), || builder.open(&stores.urls()?, Time::System))?;
     let unheard = std::mem::take(&mut *unheard.lock());
     Ok((client, unheard))
 }
@@ -210,7 +209,7 @@ pub async fn connect_async(
     builder: ClientBuilder,
     stores: impl Stores + Send + 'static,
 ) -> Result<(Client, Vec<String>), Error> {
-    exec::offload(move || connect(builder, stores)).await?
+    Time::System.offload(move || connect(builder, stores)).await?
 }
 
 /// Bindings write it to stderr where nobody has asked for events yet: a program without a log would wait without a word. Programs
@@ -238,7 +237,7 @@ fn note_event(metadata: &Metadata<'static>, event: LogEvent) {
     // An event without a name of its own is named after its place in the source.
     let name = if metadata.name().starts_with("event ") { "" } else { metadata.name() };
     let LogEvent { message, fields } = event;
-    let item = Item::Event { name, level, unix_ms: clock::now().unix_ms, message, fields };
+    let item = Item::Event { name, level, unix_ms: Time::System.now().unix_ms, message, fields };
     for queue in OPEN.get().lock().iter().filter(|queue| queue.wants(level)) {
         queue.note(item.clone());
     }

@@ -25,7 +25,7 @@ pub struct Sighting {
 /// The sightings of the records in the way of a lock.
 pub fn sightings(client: &Client, resource: &str) -> Vec<Sighting> {
     let Ok(resource) = Resource::new(resource) else { return Vec::new() };
-    let (driver, now) = (client.driver(), clock::monotonic());
+    let (driver, now) = (client.driver(), client.time().monotonic());
     let seen = driver.sightings(&resource).into_iter();
     let with_store = seen.filter_map(|sighting| {
         let store = client.stores().get(sighting.node.index()).map(StoreUrl::to_string)?;

@@ -8,10 +8,10 @@ use crate::callbacks::{self, Ending, RESTS};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{self, Alarm};
-use crate::groups::term::{self, Ended, Ends, Running, Term};
-use crate::host::clock;
-use crate::host::sync::{Arc, Mutex, thread};
+use crate::exec::Alarm;
+use crate::groups::term::{self, Ends, Running, Term};
+use crate::host::sync::{Arc, Mutex};
+use crate::host::time::Time;
 use crate::locks::lease::Lease;
 
 /// The longest that one attempt waits for the lock. After it, the candidate can tell a lock that is held from a store that does
@@ -25,10 +25,21 @@ type OnStop = Box<dyn FnMut(Option<&Error>) -> Ending + Send>;
 /// A request to stand for election; [`ElectionRequest::start`] begins to campaign.
 #[must_use = "nobody stands for election until the request is started"]
 pub struct ElectionRequest {
+    candidate: Candidate,
+    callbacks: Callbacks,
+}
+
+/// One who stands for election.
+struct Candidate {
     client: Client,
     resource: String,
     ttl: Option<Duration>,
     owner: Option<String>,
+}
+
+/// The code of a user's.
+#[derive(Default)]
+struct Callbacks {
     on_start: Option<OnStart>,
     on_stop: Option<OnStop>,
 }
@@ -42,18 +53,19 @@ impl Client {
 
 impl ElectionRequest {
     pub(crate) fn new(client: Client, resource: String) -> Self {
-        Self { client, resource, ttl: None, owner: None, on_start: None, on_stop: None }
+        let candidate = Candidate { client, resource, ttl: None, owner: None };
+        Self { candidate, callbacks: Callbacks::default() }
     }
 
     /// See [`LockRequest::ttl`](crate::LockRequest::ttl).
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = Some(ttl);
+        self.candidate.ttl = Some(ttl);
         self
     }
 
     /// See [`LockRequest::owner`](crate::LockRequest::owner).
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = Some(owner.into());
+        self.candidate.owner = Some(owner.into());
         self
     }
 
@@ -78,12 +90,14 @@ impl ElectionRequest {
         })
     }
 
-    pub(crate) fn started(self, callback: impl FnMut(&Arc<Lease>) -> Ending + Send + 'static) -> Self {
-        Self { on_start: Some(Box::new(callback)), ..self }
+    pub(crate) fn started(mut self, callback: impl FnMut(&Arc<Lease>) -> Ending + Send + 'static) -> Self {
+        self.callbacks.on_start = Some(Box::new(callback));
+        self
     }
 
-    pub(crate) fn stopped(self, callback: impl FnMut(Option<&Error>) -> Ending + Send + 'static) -> Self {
-        Self { on_stop: Some(Box::new(callback)), ..self }
+    pub(crate) fn stopped(mut self, callback: impl FnMut(Option<&Error>) -> Ending + Send + 'static) -> Self {
+        self.callbacks.on_stop = Some(Box::new(callback));
+        self
     }
 
     /// Begins to campaign, on a thread of its own, until the election is resigned or dropped.
@@ -92,29 +106,33 @@ impl ElectionRequest {
     /// [`ErrorKind::Config`] for a name or ttl out of bounds, [`ErrorKind::Closed`] after the client was closed,
     /// [`ErrorKind::Internal`] where no thread can be started.
     pub fn start(self) -> Result<Election, Error> {
-        let driver = self.client.driver();
-        driver.check_open()?;
-        leasehold_core::Resource::new(&self.resource)?;
-        if let Some(ttl) = self.ttl {
+        let Self { candidate, callbacks } = self;
+        candidate.client.driver().check_open()?;
+        leasehold_core::Resource::new(&candidate.resource)?;
+        if let Some(ttl) = candidate.ttl {
             leasehold_core::config::Ttl::new(ttl)?;
         }
-        if let Some(owner) = &self.owner {
+        if let Some(owner) = &candidate.owner {
             leasehold_core::Owner::new(owner)?;
         }
-        let shared = Arc::new(Shared::default());
-        let of_thread = Arc::clone(&shared);
-        let running = Running::start("leasehold-election", move || {
-            exec::run(|alarm| self.campaign(&of_thread, alarm));
-        })?;
+        let time = candidate.client.time().clone();
+        let shared = Arc::new(Shared::new(time.clone()));
+        let of_task = Arc::clone(&shared);
+        let campaign = move |alarm| async move { candidate.campaign(&Mutex::new(callbacks), &of_task, alarm).await };
+        let running = Running::start(&time, "leasehold-election", campaign)?;
         Ok(Election { shared, running })
     }
+}
 
-    async fn campaign(mut self, shared: &Shared, alarm: Alarm) {
+impl Candidate {
+    async fn campaign(self, callbacks: &Mutex<Callbacks>, shared: &Shared, alarm: Alarm) {
         let mut rests = RESTS;
         while !shared.is_resigned() && !self.client.driver().is_closing() {
             match self.campaign_once(shared).await {
                 Some(Ok(lease)) => {
-                    let ended = self.lead(Arc::new(lease), shared).await;
+                    let lease = Arc::new(lease);
+                    shared.begin_term(&lease);
+                    let ended = term::hold(&mut Leading { lease, callbacks, shared }).await;
                     if ended.has_failed {
                         self.rest(shared, &alarm, rests.next()).await;
                         continue;
@@ -159,25 +177,21 @@ impl ElectionRequest {
 
     /// Leaves the lock to the others for a while.
     async fn rest(&self, shared: &Shared, alarm: &Alarm, rest: Duration) {
-        let until = clock::monotonic().plus(rest);
+        let until = self.client.time().monotonic().plus(rest);
         while !shared.is_resigned() && !self.client.driver().is_closing() {
-            match until.since(clock::monotonic()) {
+            match until.since(self.client.time().monotonic()) {
                 Duration::ZERO => return,
                 left => shared.pause(alarm, left.min(PAUSE)).await,
             }
         }
-    }
-
-    async fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Ended {
-        shared.begin_term(&lease);
-        term::hold(&mut Leading { lease, request: self, shared }).await
     }
 }
 
 /// A candidate that was elected.
 struct Leading<'a> {
     lease: Arc<Lease>,
-    request: &'a mut ElectionRequest,
+    /// Locked only so that the task may move to another thread; nobody else asks for them.
+    callbacks: &'a Mutex<Callbacks>,
     shared: &'a Shared,
 }
 
@@ -190,11 +204,11 @@ impl Term for Leading<'_> {
     }
 
     fn start(&mut self) -> Ending {
-        self.request.on_start.as_mut().map_or_else(callbacks::returned, |on_start| on_start(&self.lease))
+        self.callbacks.lock().on_start.as_mut().map_or_else(callbacks::returned, |on_start| on_start(&self.lease))
     }
 
     fn stop(&mut self, loss: Option<&Error>) -> Ending {
-        self.request.on_stop.as_mut().map_or_else(callbacks::returned, |on_stop| on_stop(loss))
+        self.callbacks.lock().on_stop.as_mut().map_or_else(callbacks::returned, |on_stop| on_stop(loss))
     }
 
     fn poll_leaving(&self, context: &Context<'_>) -> bool {
@@ -223,9 +237,9 @@ pub struct Election {
     running: Running,
 }
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
+    time: Time,
 }
 
 #[derive(Default)]
@@ -284,7 +298,7 @@ impl Ends for Election {
     }
 
     fn is_called_back(&self) -> bool {
-        self.running.thread() == Some(thread::current().id())
+        self.running.is_here()
     }
 
     fn noted_failure(&self) -> Option<Error> {
@@ -293,6 +307,10 @@ impl Ends for Election {
 }
 
 impl Shared {
+    fn new(time: Time) -> Self {
+        Self { state: Mutex::default(), time }
+    }
+
     fn is_resigned(&self) -> bool {
         self.state.lock().resigned
     }
@@ -331,7 +349,7 @@ impl Shared {
 
     /// Waits for so long, unless the candidate resigns.
     async fn pause(&self, alarm: &Alarm, time: Duration) {
-        let until = clock::monotonic().plus(time);
+        let until = self.time.monotonic().plus(time);
         poll_fn(|context| if self.poll_resigned(context.waker()) { Poll::Ready(()) } else { alarm.poll(until) }).await;
     }
 }

@@ -1,4 +1,4 @@
-//! A term: a lease of a candidate or worker, from its grant to its end of whatever kind, between two callbacks. And the thread of
+//! A term: a lease of a candidate or worker, from its grant to its end of whatever kind, between two callbacks. And the task of
 //! those who have one term after the other.
 
 use std::future::poll_fn;
@@ -10,9 +10,10 @@ use tracing::Level;
 use crate::callbacks::{self, Ending};
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
+use crate::exec::{self, Alarm, Pause, Runner, Started};
 use crate::host::fork;
-use crate::host::sync::thread::{self, JoinHandle, ThreadId};
-use crate::host::sync::{Arc, Condvar, Mutex};
+use crate::host::sync::{Arc, Mutex};
+use crate::host::time::Time;
 use crate::locks::lease::Lease;
 use crate::reports;
 
@@ -96,18 +97,19 @@ pub(super) fn report(what: &'static str, error: Error) {
     reports::queue(Level::WARN, move || tracing::warn!(target: "leasehold", error = %error, "{what}"));
 }
 
-/// The thread of a candidate or worker, as its handle knows it.
+/// The task of a candidate or worker, as its handle knows it.
 pub(crate) struct Running {
     over: Arc<Over>,
-    thread: Option<JoinHandle<()>>,
+    runner: Runner,
+    task: Option<Started>,
+    time: Time,
     generation: u64,
 }
 
-/// The end of a thread.
+/// The end of a task.
 #[derive(Default)]
 struct Over {
     state: Mutex<State>,
-    changed: Condvar,
 }
 
 #[derive(Default)]
@@ -116,7 +118,7 @@ struct State {
     wakers: Vec<Waker>,
 }
 
-/// Marks the end of the thread, also when it panics.
+/// Marks the end of the task, also when it panics.
 struct MarkOver(Arc<Over>);
 
 impl Drop for MarkOver {
@@ -125,26 +127,31 @@ impl Drop for MarkOver {
         state.is_over = true;
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        self.0.changed.notify_all();
         wakers.into_iter().for_each(Waker::wake);
     }
 }
 
 impl Running {
-    /// Starts the thread.
+    /// Starts the task.
     ///
     /// # Errors
     /// [`ErrorKind::Internal`] where no thread can be started.
-    pub(super) fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<Self, Error> {
+    pub(super) fn start<F>(
+        time: &Time,
+        name: &str,
+        work: impl FnOnce(Alarm) -> F + Send + 'static,
+    ) -> Result<Self, Error>
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
         let over = Arc::<Over>::default();
         let completion = MarkOver(Arc::clone(&over));
-        let run = move || {
+        let run = move |alarm| async move {
             let _over = completion;
-            work();
+            work(alarm).await;
         };
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
-        let thread = thread.map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
-        Ok(Self { over, thread: Some(thread), generation: fork::generation() })
+        let task = time.start(name, run)?;
+        Ok(Self { over, runner: task.runner, task: Some(task), time: time.clone(), generation: fork::generation() })
     }
 
     /// Tells if a forked child inherited it: there is no such thread there, and any mutex may be locked forever.
@@ -156,35 +163,33 @@ impl Running {
         !self.is_inherited() && self.over.state.lock().is_over
     }
 
-    pub(super) fn thread(&self) -> Option<ThreadId> {
-        self.thread.as_ref().map(|thread| thread.thread().id())
+    /// Tells if the task runs the caller's code.
+    pub(super) fn is_here(&self) -> bool {
+        self.runner.is_here()
     }
 
-    /// Waits for the end of the thread, unless the caller is one that the thread waits for.
+    /// Waits for the end of the task, unless the caller is one that the task waits for.
     pub(super) fn join(&mut self, is_called_back: bool) {
+        let Some(task) = self.task.take() else { return };
         if self.is_inherited() {
-            std::mem::forget(self.thread.take());
-        } else if let Some(thread) = self.thread.take().filter(|_| !is_called_back) {
-            let _ = thread.join();
+            task.forget();
+        } else if !is_called_back && !task.join() {
+            exec::block_on(self.over());
         }
     }
 
-    /// Waits for the end of the thread until `interrupted` answers `true`; asked each time a `slice` has passed.
+    /// Waits for the end of the task until `interrupted` answers `true`; asked each time a `slice` has passed.
     pub(crate) fn wait(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
-        let is_over =
-            || self.over.changed.wait_timeout_while(self.over.state.lock(), slice, |state| !state.is_over).is_over;
-        while !self.is_inherited() && !is_over() {
-            if interrupted() {
-                return;
-            }
-        }
+        let pause = || if interrupted() { Pause::GiveUp } else { Pause::AskAfter(slice) };
+        exec::block_on_until(self.over(), pause);
     }
 
-    /// Ready at the end of the thread.
+    /// Ready at the end of the task.
     pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + 'static {
-        let over = (!self.is_inherited()).then(|| Arc::clone(&self.over));
+        let (over, time) = ((!self.is_inherited()).then(|| Arc::clone(&self.over)), self.time.clone());
         poll_fn(move |context| {
             let Some(over) = &over else { return Poll::Ready(()) };
+            time.note_wait();
             let mut state = over.state.lock();
             if state.is_over {
                 return Poll::Ready(());
@@ -196,9 +201,11 @@ impl Running {
         })
     }
 
-    /// Leaves the thread to itself: nobody waits for its end.
+    /// Leaves the task to itself: nobody waits for its end.
     pub(crate) fn let_go(&mut self) {
-        std::mem::forget(self.thread.take().filter(|_| self.is_inherited()));
+        if let Some(task) = self.task.take().filter(|_| self.is_inherited()) {
+            task.forget();
+        }
     }
 }
 

@@ -5,8 +5,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "every other file asks this one for the time")]
 
-use leasehold_core::Now;
-use leasehold_core::store::{BootId, StoreNow};
+use leasehold_core::store::BootId;
+#[cfg(feature = "sqlite")]
+use leasehold_core::store::StoreNow;
 
 #[cfg(leasehold_concurrency)]
 pub(crate) use leasehold_scheduler::clock::{monotonic, unix_ms};
@@ -77,12 +78,8 @@ mod system {
     }
 }
 
-/// Both clocks.
-pub(crate) fn now() -> Now {
-    Now { monotonic: monotonic(), unix_ms: unix_ms() }
-}
-
 /// The clocks of an embedded store on this machine.
+#[cfg(feature = "sqlite")]
 pub(crate) fn store_now(boot: BootId) -> StoreNow {
     StoreNow { boot, uptime: monotonic(), unix_ms: unix_ms() }
 }

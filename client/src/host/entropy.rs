@@ -1,5 +1,7 @@
 //! Random bytes, from the operating system.
 
+#![allow(clippy::disallowed_methods, reason = "requests outside of clients are those of the machine")]
+
 use crate::error::{Error, ErrorKind};
 
 #[cfg(not(leasehold_concurrency))]

@@ -7,3 +7,6 @@ pub(crate) mod host_clock;
 pub(crate) mod owner_label;
 pub(crate) mod sync;
 pub(crate) mod threads;
+pub(crate) mod time;
+#[cfg(feature = "testing")]
+pub(crate) mod world;

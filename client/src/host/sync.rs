@@ -6,15 +6,13 @@ use std::time::Duration;
 #[cfg(leasehold_concurrency)]
 use leasehold_scheduler::sync as base;
 #[cfg(leasehold_concurrency)]
-pub(crate) use leasehold_scheduler::sync::{
-    Arc, HashMap, HashSet, MutexGuard, Weak, atomic, mpsc, thread, thread_local,
-};
+pub(crate) use leasehold_scheduler::sync::{Arc, HashMap, MutexGuard, Weak, atomic, mpsc, thread, thread_local};
 
 #[cfg(not(leasehold_concurrency))]
 use std::sync as base;
 #[cfg(not(leasehold_concurrency))]
 pub(crate) use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{Arc, MutexGuard, Weak, atomic, mpsc},
     thread, thread_local,
 };
@@ -56,15 +54,6 @@ impl Condvar {
 
     pub(crate) fn wait_timeout<'a, T>(&self, guard: MutexGuard<'a, T>, timeout: Duration) -> MutexGuard<'a, T> {
         unpoisoned(self.0.wait_timeout(guard, timeout)).0
-    }
-
-    pub(crate) fn wait_timeout_while<'a, T>(
-        &self,
-        guard: MutexGuard<'a, T>,
-        timeout: Duration,
-        condition: impl FnMut(&mut T) -> bool,
-    ) -> MutexGuard<'a, T> {
-        unpoisoned(self.0.wait_timeout_while(guard, timeout, condition)).0
     }
 
     #[cfg(feature = "sqlite")]

@@ -8,9 +8,9 @@ use leasehold_core::{Event, LockId, LostReason, Monotonic, NodeId, Owner, Resour
 use crate::driver::{Notifications, Phase, PhaseWait, callbacks, lease_state, timer_wakeup, worker};
 use crate::error::Error;
 use crate::exec;
-use crate::host::clock;
 use crate::host::fork;
 use crate::host::sync::Arc;
+use crate::host::time::Time;
 use crate::reports;
 use crate::transport::Watcher;
 
@@ -29,6 +29,7 @@ impl LeaseState {
             resource("a"),
             owner,
             lease_state::Purpose::Lock,
+            Time::System,
             fork::generation(),
         )))
     }
@@ -42,7 +43,7 @@ impl LeaseState {
 
     fn apply(&self, event: Event) -> bool {
         let mut notifications = Notifications::default();
-        let stands = self.0.apply(event, clock::monotonic(), &mut notifications);
+        let stands = self.0.apply(event, Time::System.monotonic(), &mut notifications);
         notifications.deliver(|callback| callback());
         stands
     }

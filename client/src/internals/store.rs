@@ -8,7 +8,6 @@ use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, T
 use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
 
 use crate::client::{Backend, Client};
-use crate::host::clock;
 use leasehold_wire::listing::Page;
 
 use crate::admin::doctor::Finding;
@@ -17,6 +16,7 @@ use crate::error::Error;
 use crate::host::fork;
 use crate::host::sync::mpsc::{Sender, channel};
 use crate::host::sync::{Arc, Mutex, thread};
+use crate::host::time::Time;
 use crate::transport::{Answer, Answering, Done, Network, NodeRecord, Pool, Transport, UnderLock, Watcher};
 use crate::url::StoreUrl;
 use crate::url::place::Place;
@@ -74,7 +74,7 @@ impl Store {
         });
         let transports: Vec<Arc<dyn Transport>> = vec![connection];
         let config = Config::new(vec![place().config()]).expect("invariant: one node is allowed");
-        let driver = Driver::start(config, transports).expect("invariant: threads can be started");
+        let driver = Driver::start(config, transports, Time::System).expect("invariant: threads can be started");
         Client::new(driver, Some("a test".to_owned()), Backend::Store(Box::new(place().into())))
     }
 
@@ -120,7 +120,7 @@ impl Connection {
     fn serve(memory: &Arc<dyn Transport>, loses_one_of: Option<u32>, request: &Transmit) -> Answer {
         switch();
         let landing = Standstill::new();
-        if clock::monotonic() >= request.deadline {
+        if Time::System.monotonic() >= request.deadline {
             return Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
         }
         let answer = memory.perform(request, Pool::Caller);

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::forward::{settings, settings_of_locks};
-use crate::host::entropy;
+use crate::host::time::Time;
 use crate::locks::lease::Lease;
 use crate::locks::request::{LockRequest, Until, none_if_busy};
 
@@ -101,7 +101,7 @@ pub(crate) async fn acquire(
     until: Until,
 ) -> Result<(usize, Lease), Error> {
     let mut trouble = Trouble::default();
-    for position in from_a_random_one(resources.len())? {
+    for position in from_a_random_one(resources.len(), request.time())? {
         match request.clone().named(&resources[position]).only_once().acquire().await {
             Ok(lease) => return Ok((position, lease)),
             Err(error) => trouble.note(error)?,
@@ -146,9 +146,9 @@ async fn acquire_first(resources: &[String], request: &LockRequest, until: Until
 }
 
 /// The positions of all, from a random one on, so that clients do not all try the same one first.
-fn from_a_random_one(count: usize) -> Result<impl Iterator<Item = usize>, Error> {
+fn from_a_random_one(count: usize, time: &Time) -> Result<impl Iterator<Item = usize>, Error> {
     let mut bytes = [0; 8];
-    entropy::fill(&mut bytes)?;
+    time.fill(&mut bytes)?;
     let first = usize::from_le_bytes(bytes) % count.max(1);
     Ok((first..count).chain(0..first))
 }

@@ -14,6 +14,7 @@ use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::atomic::{AtomicBool, Ordering};
 use crate::host::sync::{Arc, Mutex};
+use crate::host::time::Time;
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
@@ -335,9 +336,14 @@ impl Lease {
         Error::new(ErrorKind::FinishUnconfirmed, message).on(self.resource())
     }
 
+    /// The time by which its client lives.
+    pub(crate) fn time(&self) -> &Time {
+        self.state.time()
+    }
+
     /// See [`ffi::end_after`](crate::ffi::end_after).
     pub(crate) fn end_after(&self, time: Duration) -> bool {
-        self.shared.driver().end_at(&self.state, crate::host::clock::monotonic().plus(time))
+        self.shared.driver().end_at(&self.state, self.state.time().monotonic().plus(time))
     }
 
     /// See [`ffi::end_gone`](crate::ffi::end_gone).

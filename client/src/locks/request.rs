@@ -12,8 +12,8 @@ use crate::client::{Client, Shared};
 use crate::driver::{Caller, CallerRequests, IsTold, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind};
 use crate::forward::settings;
-use crate::host::clock;
 use crate::host::sync::Arc;
+use crate::host::time::Time;
 use crate::locks::lease::Lease;
 
 /// A request for a lock. Awaiting it acquires; [`LockRequest::try_acquire`] tries once.
@@ -145,6 +145,11 @@ impl LockRequest {
         &self.client
     }
 
+    /// The time by which its client lives.
+    pub(crate) fn time(&self) -> &Time {
+        self.client.time()
+    }
+
     pub(crate) const fn caller(&self) -> Caller {
         self.client.caller
     }
@@ -194,7 +199,7 @@ impl LockRequest {
         let total = options.wait();
         // Without a limit, no clock need be read.
         let until = match total {
-            Wait::For(wait) | Wait::Watch(wait) => clock::monotonic().plus(wait),
+            Wait::For(wait) | Wait::Watch(wait) => shared.time().after(wait),
             Wait::Once | Wait::Forever => Monotonic::FAR,
         };
         loop {
@@ -216,7 +221,7 @@ impl LockRequest {
                 Wait::Forever => continue,
                 Wait::Once | Wait::Watch(Duration::ZERO) => ErrorKind::Busy,
                 Wait::For(_) | Wait::Watch(_) => {
-                    let left = until.since(clock::monotonic());
+                    let left = until.since(shared.time().monotonic());
                     if !left.is_zero() {
                         let watches = matches!(total, Wait::Watch(_));
                         options = options.with_wait(if watches { Wait::Watch(left) } else { Wait::For(left) });
@@ -266,7 +271,7 @@ impl Until {
             Wait::Forever => Self::Forever,
             Wait::Once => Self::Once,
             Wait::Watch(Duration::ZERO) => Self::Watch,
-            Wait::For(wait) | Wait::Watch(wait) => Self::Time(clock::monotonic().plus(wait)),
+            Wait::For(wait) | Wait::Watch(wait) => Self::Time(request.time().after(wait)),
         })
     }
 
@@ -276,7 +281,10 @@ impl Until {
             Self::Forever => request,
             Self::Once | Self::Watch => request.once(),
             // A wait of zero would mean a single try, whose failure is another one.
-            Self::Time(until) => request.wait(until.since(clock::monotonic()).max(Duration::from_nanos(1))),
+            Self::Time(until) => {
+                let left = until.since(request.time().monotonic());
+                request.wait(left.max(Duration::from_nanos(1)))
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::admin::checks::quorum as check;
 use crate::admin::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
-use crate::host::clock;
+use crate::host::time::Time;
 use crate::transport::{NodeRecord, Transport};
 
 /// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.
@@ -92,7 +92,7 @@ impl Nodes {
     /// Nodes that may have lost completions of finished work do not count for runs, though they vote on locks. `None` while too few
     /// vote on those.
     fn runs(&self, statuses: &[NodeStatus], examined: &[Examined]) -> Option<Finding> {
-        let now = clock::unix_ms();
+        let now = Time::System.unix_ms();
         let doubt_ms = |(status, one): (&NodeStatus, &Examined)| {
             let phase = one.found.as_ref().ok()?.marker.as_ref()?.phase;
             match (status.standing, phase) {
@@ -192,9 +192,11 @@ impl Nodes {
 /// Looks at a node, and once more if that fails at once: an idle connection may have been closed by a restart.
 pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<NodeRecord, Error> {
     const AT_ONCE: Duration = Duration::from_millis(500);
-    let began = clock::monotonic();
+    let began = Time::System.monotonic();
     match transport.look() {
-        Err(error) if error.kind() == ErrorKind::StoreUnavailable && clock::monotonic().since(began) < AT_ONCE => {
+        Err(error)
+            if error.kind() == ErrorKind::StoreUnavailable && Time::System.monotonic().since(began) < AT_ONCE =>
+        {
             transport.look()
         }
         found => found,

@@ -9,7 +9,7 @@ use super::check::check_identities;
 use super::status::Standing;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
-use crate::host::entropy;
+use crate::host::time::Time;
 use crate::transport::{NodeRecord, Transport};
 
 /// The choice of marking nodes whatever they remember.
@@ -179,6 +179,6 @@ fn take_back(nodes: &[(&Answering<'_>, &Marker)]) -> String {
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    entropy::fill(&mut bytes)?;
+    Time::System.fill(&mut bytes)?;
     Ok(bytes)
 }

@@ -14,7 +14,7 @@ use crate::client::{Backend, Client};
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
 use crate::exec::{block_on, each};
-use crate::host::clock;
+use crate::host::time::Time;
 use crate::locks::lease::Lease;
 use crate::transport::Transport;
 
@@ -79,11 +79,11 @@ impl Quorum {
     /// refuses. That nodes do not answer is no error: they may come.
     pub fn join(self, timeout: Option<Duration>, tell: impl FnMut(&JoinProgress)) -> Result<Join, Error> {
         check_answers(&self)?;
-        let until = clock::monotonic().plus(timeout.unwrap_or_else(|| self.join_timeout()));
+        let until = Time::System.monotonic().plus(timeout.unwrap_or_else(|| self.join_timeout()));
         let config = self.config.clone();
         let (transports, nodes) = self.into_parts();
         let nodes = Arc::new(nodes);
-        let driver = Driver::start(config, transports)?;
+        let driver = Driver::start(config, transports, Time::System)?;
         let owner = Some("leasehold quorum join".to_owned());
         let client = Client::new(driver, owner, Backend::Quorum(Arc::clone(&nodes)));
         Joiner { client, nodes, lease: None, refused: None }.run(until, tell)
@@ -109,15 +109,15 @@ impl Joiner {
                 self.release();
                 return Ok(Join::Complete { nodes });
             }
-            let left = until.since(clock::monotonic());
+            let left = until.since(Time::System.monotonic());
             if left.is_zero() {
                 self.release();
                 return Ok(Join::TimedOut { reasons: self.reasons(&nodes), nodes });
             }
             self.ask(&nodes, TTL.min(max_ttl));
-            let left = until.since(clock::monotonic());
+            let left = until.since(Time::System.monotonic());
             let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-            let until_unix_ms = clock::unix_ms().saturating_add(left_ms);
+            let until_unix_ms = Time::System.unix_ms().saturating_add(left_ms);
             tell(&JoinProgress { reasons: self.reasons(&nodes), nodes, left, until_unix_ms });
             thread::sleep(pause.min(left));
         }

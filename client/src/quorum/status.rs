@@ -7,7 +7,7 @@ use leasehold_core::member::{Durability, Marker, Phase, RunId};
 
 use super::nodes::Nodes;
 use crate::error::{Error, ErrorKind};
-use crate::host::clock;
+use crate::host::time::Time;
 use crate::transport::NodeRecord;
 use crate::url::place::Place;
 
@@ -119,7 +119,7 @@ impl Nodes {
             Standing::Member => "votes".to_owned(),
             Standing::Rejoined => match marker.map(|marker| marker.phase) {
                 Some(Phase::Rejoined { trusted_from_unix_ms }) => {
-                    let left = Duration::from_millis(trusted_from_unix_ms.saturating_sub(clock::unix_ms()));
+                    let left = Duration::from_millis(trusted_from_unix_ms.saturating_sub(Time::System.unix_ms()));
                     if left.is_zero() {
                         "votes; it lost its memory once, long enough ago".to_owned()
                     } else {

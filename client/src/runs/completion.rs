@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::op;
 
-use crate::host::clock;
+use crate::host::time::Time;
 
 /// The completion of finished work: by whom it was done, and for how long nobody does it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Completion {
 
 impl fmt::Display for Completion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ago = clock::unix_ms().saturating_sub(self.at_unix_ms) / 1000;
+        let ago = Time::System.unix_ms().saturating_sub(self.at_unix_ms) / 1000;
         let owner = self.owner.as_deref().unwrap_or("a client without a label");
         write!(f, "by {owner}, token {}, {ago} s ago", self.token)
     }

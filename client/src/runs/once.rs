@@ -17,7 +17,6 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::forward::{settings, settings_of_locks};
-use crate::host::clock;
 use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
@@ -345,7 +344,7 @@ impl RunRequest {
             Occurrence::All => None,
             Occurrence::Key(key) => Some(key.clone()),
             Occurrence::Every(period) => Some(
-                period_key(clock::unix_ms(), *period, self.offset)
+                period_key(self.lock.time().unix_ms(), *period, self.offset)
                     .map_err(|error| Error::config(error.to_string()).on(&self.name))?,
             ),
         };

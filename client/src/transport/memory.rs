@@ -1,5 +1,7 @@
 //! A store in this process's memory: for tests, first steps, and threads that lock against each other.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
@@ -20,9 +22,9 @@ use super::{Answer, NodeRecord, Pool, Queue, Transport, UnderLock, Watcher};
 use crate::admin::checks::memory as check;
 use crate::admin::doctor::Finding;
 use crate::error::Error;
-use crate::host::clock;
 use crate::host::fork::{self, PerProcess};
 use crate::host::sync::{Arc, Mutex, Weak};
+use crate::host::time::Time;
 use crate::url::HERE;
 use crate::url::memory::MemoryUrl;
 use crate::url::place::{Expiry, Facts, Place, Site};
@@ -37,13 +39,13 @@ static NAMED: PerProcess<Named> = PerProcess::new(|| Mutex::new(BTreeMap::new())
 
 /// Opens a new store, or the one of this name that is in use in this process.
 pub(super) fn open(name: Option<&str>) -> Arc<dyn Store> {
-    let Some(name) = name else { return Arc::new(Opened::of(Arc::new(Memory::new()))) };
+    let Some(name) = name else { return Arc::new(Opened::of(Arc::new(Memory::new(Time::System)))) };
     let mut named = NAMED.get().lock();
     if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
         return Arc::new(Opened::of(memory));
     }
     named.retain(|_, memory| memory.strong_count() > 0);
-    let memory = Arc::new(Memory::new());
+    let memory = Arc::new(Memory::new(Time::System));
     named.insert(name.to_owned(), Arc::downgrade(&memory));
     Arc::new(Opened::of(memory))
 }
@@ -76,14 +78,15 @@ pub(super) fn config() -> NodeConfig {
 }
 
 /// The store as one client has it. Its places in queues end with it.
-struct Opened {
+pub(super) struct Opened {
     memory: Arc<Memory>,
     client: ClientId,
 }
 
-struct Memory {
+pub(super) struct Memory {
     contents: Mutex<Contents>,
     wakeups: Wakeups,
+    time: Time,
     generation: u64,
 }
 
@@ -107,8 +110,8 @@ struct Entry {
 }
 
 impl Memory {
-    fn new() -> Self {
-        Self { contents: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
+    pub(super) fn new(time: Time) -> Self {
+        Self { contents: Mutex::default(), wakeups: Wakeups::default(), time, generation: fork::generation() }
     }
 
     fn answer(&self, name: &Resource, ask: Ask<'_>) -> ItemAnswer {
@@ -170,7 +173,7 @@ impl Memory {
     fn leave(&self, resource: &Resource, ticket: Ticket) {
         let mut contents = self.contents.lock();
         let Some(queue) = contents.queues.get(resource) else { return };
-        let (queue, turn) = queue::leave(queue, ticket, &clock::store_now(BOOT));
+        let (queue, turn) = queue::leave(queue, ticket, &self.time.store_now(BOOT));
         contents.write_queue(resource, queue);
         drop(contents);
         if let Some(next) = turn {
@@ -214,7 +217,7 @@ impl Contents {
 }
 
 impl Opened {
-    fn of(memory: Arc<Memory>) -> Self {
+    pub(super) fn of(memory: Arc<Memory>) -> Self {
         let mut contents = memory.contents.lock();
         contents.clients += 1;
         let mut client = [0; 16];
@@ -267,14 +270,14 @@ impl UnderLock for Opened {
     }
 
     fn place_in_queue(&self, resource: &Resource, lock: Option<LockId>) -> Option<u64> {
-        let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
+        let (contents, now) = (self.memory.contents.lock(), self.memory.time.store_now(BOOT));
         let is_ours = |ticket: Ticket| ticket.client == self.client && lock.is_none_or(|lock| ticket.lock == lock);
         let at = queue::waiting(contents.queues.get(resource)?, &now).position(|waiter| is_ours(waiter.ticket))?;
         Some(at as u64 + 1)
     }
 
     fn reserved_before(&self, resource: &Resource, lock: LockId) -> Option<Reserved> {
-        let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
+        let (contents, now) = (self.memory.contents.lock(), self.memory.time.store_now(BOOT));
         queue::reserved_before(contents.queues.get(resource)?, Ticket { client: self.client, lock }, &now)
     }
 }
@@ -293,7 +296,7 @@ impl Transport for Opened {
             let detail = "this store belongs to the parent process; connect again after the fork";
             return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
         }
-        Ok(self.memory.apply(self.client, &request.ops, &clock::store_now(BOOT)))
+        Ok(self.memory.apply(self.client, &request.ops, &self.memory.time.store_now(BOOT)))
     }
 
     fn keeps_queue(&self) -> bool {
@@ -301,7 +304,7 @@ impl Transport for Opened {
     }
 
     fn queue(&self, resource: &Resource) -> Option<Queue> {
-        let (contents, now) = (self.memory.contents.lock(), clock::store_now(BOOT));
+        let (contents, now) = (self.memory.contents.lock(), self.memory.time.store_now(BOOT));
         let mut waiting = queue::waiting(contents.queues.get(resource)?, &now);
         let since_unix_ms = waiting.next()?.joined_unix_ms;
         Some(Queue { waiting: 1 + waiting.count() as u64, since_unix_ms })
@@ -315,7 +318,7 @@ impl Transport for Opened {
     }
 
     fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let now = clock::store_now(BOOT);
+        let now = self.memory.time.store_now(BOOT);
         let contents = self.memory.contents.lock();
         let begin = std::str::from_utf8(after).ok().and_then(|after| Resource::new(after).ok());
         let begin = match begin {
@@ -451,7 +454,7 @@ mod tests {
         let digest = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_string();
         let schemes: [fn(u64) -> String; 3] = [|n| format!("job/{n:08}"), |n| n.to_string(), digest];
         for scheme in schemes {
-            let store = Memory::new();
+            let store = Memory::new(Time::System);
             let mut highest = Token::ZERO;
             // A lease lasts for 30 s, and its record as long.
             for n in 0..10_000 {
@@ -472,7 +475,7 @@ mod tests {
 
     #[test]
     fn a_held_lock_a_mark_and_a_lease_that_was_just_over_are_not_forgotten() {
-        let store = Memory::new();
+        let store = Memory::new(Time::System);
         let resource = |name: &str| Resource::new(name).unwrap();
         let finish = |name: &str| {
             let counter = store.contents.lock().records[&resource(name)].record.counter;

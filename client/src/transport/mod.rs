@@ -1,6 +1,10 @@
 //! The transports to stores: the only module that knows files and sockets.
 
 #![allow(clippy::disallowed_types, reason = "only transports know sockets and SQLite")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "servers and files keep the time of machines; stores in memory do not, and refuse it"
+)]
 
 #[cfg(feature = "network")]
 mod background;
@@ -52,6 +56,8 @@ mod redis;
 pub(crate) mod sqlite;
 #[cfg(feature = "network")]
 mod tcp;
+#[cfg(feature = "testing")]
+pub(crate) mod test_store;
 #[cfg(feature = "network")]
 mod tls;
 mod wakeups;

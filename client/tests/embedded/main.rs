@@ -25,4 +25,5 @@ mod processes;
 mod runs;
 mod several;
 mod shards;
+mod testing;
 mod watching;

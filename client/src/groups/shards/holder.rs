@@ -1,4 +1,4 @@
-//! A held shard on its own thread, from the grant to its end, and what those threads share with the worker's.
+//! A held shard in its own task, from the grant to its end, and what those tasks share with the worker's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -9,16 +9,16 @@ use leasehold_core::Monotonic;
 use super::{OnGain, OnLoss, Shard};
 use crate::callbacks::{self, Ending, RESTS};
 use crate::error::Error;
-use crate::exec;
+use crate::exec::Runner;
 use crate::groups::term::{self, Term};
-use crate::host::clock;
-use crate::host::sync::thread::{self, ThreadId};
 use crate::host::sync::{Arc, Mutex};
+use crate::host::time::Time;
 use crate::locks::lease::Lease;
 use crate::transport::pauses::Pauses;
 
 pub(super) struct Shared {
     state: Mutex<State>,
+    time: Time,
 }
 
 #[derive(Clone, Default)]
@@ -54,39 +54,36 @@ struct Holder {
     /// The worker wants it to be let go, or it is over.
     is_leaving: bool,
     waker: Option<Waker>,
-    thread: Option<ThreadId>,
+    runner: Option<Runner>,
 }
 
 impl Shared {
-    pub(super) fn new(callbacks: Callbacks) -> Self {
+    pub(super) fn new(callbacks: Callbacks, time: Time) -> Self {
         let state = State { callbacks, ..State::default() };
-        Self { state: Mutex::new(state) }
+        Self { state: Mutex::new(state), time }
     }
 
-    /// Keeps a shard on a thread of its own.
+    /// Keeps a shard by a task of its own.
     ///
     /// # Errors
     /// No thread can be started; dropping the shard then releases it.
     pub(super) fn hold(self: &Arc<Self>, shard: Shard) -> Result<(), Error> {
         let shard = Arc::new(shard);
         let index = shard.index;
-        let holder = Holder { shard: Arc::clone(&shard), is_leaving: false, waker: None, thread: None };
+        let holder = Holder { shard: Arc::clone(&shard), is_leaving: false, waker: None, runner: None };
         self.state.lock().holders.insert(index, holder);
         let shared = Arc::clone(self);
-        let spawned =
-            thread::Builder::new().name(format!("leasehold-shard-{index}")).spawn(move || shared.keep(&shard));
-        spawned.map(drop).map_err(|error| {
-            self.state.lock().holders.remove(&index);
-            Error::internal(format!("cannot start a thread: {error}"))
-        })
+        let keep = move |_| async move { shared.keep(&shard).await };
+        let started = self.time.start(&format!("leasehold-shard-{index}"), keep);
+        started.map(drop).inspect_err(|_| drop(self.state.lock().holders.remove(&index)))
     }
 
     /// From the grant of a shard to its end of whatever kind.
-    fn keep(&self, shard: &Arc<Shard>) {
+    async fn keep(&self, shard: &Arc<Shard>) {
         let _over = MarkOver { shared: self, index: shard.index };
-        self.with_holder(shard.index, |holder| holder.thread = Some(thread::current().id()));
+        self.with_holder(shard.index, |holder| holder.runner = Some(Runner::here()));
         let callbacks = self.state.lock().callbacks.clone();
-        exec::block_on(term::hold(&mut Held { shard, callbacks, shared: self }));
+        term::hold(&mut Held { shard, callbacks, shared: self }).await;
     }
 
     fn with_holder<R>(&self, index: usize, change: impl FnOnce(&mut Holder) -> R) -> Option<R> {
@@ -133,7 +130,7 @@ impl Shared {
         held.map(|holder| Arc::clone(&holder.shard)).collect()
     }
 
-    /// Those of which this worker has a thread still, and whether they are to be let go.
+    /// Those that a task of this worker keeps still, and whether they are to be let go.
     pub(super) fn kept(&self) -> Vec<(usize, bool)> {
         self.state.lock().holders.iter().map(|(index, holder)| (*index, holder.is_leaving)).collect()
     }
@@ -163,10 +160,9 @@ impl Shared {
         self.state.lock().is_stopping
     }
 
-    /// Tells if the calling thread is that of a shard, which must not wait for itself.
+    /// Tells if the task of a shard runs the caller's code, which must not wait for itself.
     pub(super) fn is_called_back(&self) -> bool {
-        let own = thread::current().id();
-        self.state.lock().holders.values().any(|holder| holder.thread == Some(own))
+        self.state.lock().holders.values().any(|holder| holder.runner.is_some_and(Runner::is_here))
     }
 
     pub(super) fn set_members(&self, members: usize) {
@@ -185,13 +181,13 @@ impl Shared {
     fn rest(&self, index: usize, failure: Option<Error>) {
         let mut state = self.state.lock();
         let mut pauses = state.resting.get(&index).map_or(RESTS, |rest| rest.pauses);
-        let until = clock::monotonic().plus(pauses.next());
+        let until = self.time.monotonic().plus(pauses.next());
         state.resting.insert(index, Rest { pauses, until, failure });
     }
 
     /// The shards that are left to others for now, and when the first may be sought again.
     pub(super) fn resting(&self) -> (BTreeSet<usize>, Option<Monotonic>) {
-        let now = clock::monotonic();
+        let now = self.time.monotonic();
         let state = self.state.lock();
         let resting = state.resting.iter().filter(|(_, rest)| now < rest.until);
         (resting.clone().map(|(index, _)| *index).collect(), resting.map(|(_, rest)| rest.until).min())
@@ -239,7 +235,7 @@ impl Term for Held<'_> {
             && let Some(rest) = self.shared.state.lock().resting.get_mut(&self.shard.index)
         {
             // The pauses go on from here if its end fails.
-            (rest.failure, rest.until) = (None, clock::monotonic());
+            (rest.failure, rest.until) = (None, self.shared.time.monotonic());
         }
     }
 
@@ -265,7 +261,7 @@ impl Drop for DropCallbacks {
     }
 }
 
-/// Marks the end of a shard's thread, also when it panics.
+/// Marks the end of a shard's task, also when it panics.
 struct MarkOver<'a> {
     shared: &'a Shared,
     index: usize,
@@ -285,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_look_does_not_hide_the_failure_of_a_callback() {
-        let shared = Shared::new(Callbacks::default());
+        let shared = Shared::new(Callbacks::default(), Time::System);
         shared.rest(3, Some(Error::new(ErrorKind::Callback, "on_gain has panicked")));
         shared.note(None);
         shared.note(Some(Error::internal("the store is gone")));

@@ -13,7 +13,6 @@ use crate::callbacks::{self, Ending};
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::Error;
-use crate::exec;
 use crate::groups::term::{Ends, Running};
 use crate::host::sync::Arc;
 use crate::locks::lease::Lease;
@@ -143,13 +142,15 @@ impl ShardsRequest {
                 format!("{} between two looks is too short; the shortest is {}", Span(self.every), Span(SHORTEST_LOOK));
             return Err(Error::config(what).on(self.size.name()));
         }
-        let shared = Arc::new(Shared::new(self.callbacks));
+        let time = self.client.time().clone();
+        let shared = Arc::new(Shared::new(self.callbacks, time.clone()));
         let worker = Worker::new(self.client, self.size, shards, self.request, self.every, Arc::clone(&shared))?;
         let callbacks = DropCallbacks(Arc::clone(&shared));
-        let running = Running::start("leasehold-shards", move || {
+        let run = move |alarm| async move {
             let _callbacks = callbacks;
-            exec::run(|alarm| worker.run(alarm));
-        })?;
+            worker.run(alarm).await;
+        };
+        let running = Running::start(&time, "leasehold-shards", run)?;
         Ok(Shards { shared, running })
     }
 }

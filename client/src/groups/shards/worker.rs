@@ -19,8 +19,6 @@ use crate::driver::Caller;
 use crate::error::{Error, LockInfo};
 use crate::exec::Alarm;
 use crate::groups::term;
-use crate::host::clock;
-use crate::host::entropy;
 use crate::host::sync::Arc;
 use crate::locks::any;
 use crate::locks::lease::Lease;
@@ -76,7 +74,7 @@ impl Worker {
         shared: Arc<Shared>,
     ) -> Result<Self, Error> {
         let seats = size.seats().iter().map(|name| Resource::new(name)).collect::<Result<Vec<_>, _>>()?;
-        let observed = vec![None; seats.len()];
+        let (observed, look_at) = (vec![None; seats.len()], client.time().monotonic());
         Ok(Self {
             client,
             size,
@@ -87,7 +85,7 @@ impl Worker {
             shared,
             seat: None,
             members: None,
-            look_at: clock::monotonic(),
+            look_at,
             observed,
             joining: None,
             seeking: Vec::new(),
@@ -96,7 +94,7 @@ impl Worker {
 
     pub(super) async fn run(mut self, alarm: Alarm) {
         while !self.shared.is_stopping() && !self.client.driver().is_closing() {
-            if clock::monotonic() >= self.look_at {
+            if self.now() >= self.look_at {
                 self.look().await;
             }
             let (resting, rested_at) = self.shared.resting();
@@ -127,6 +125,16 @@ impl Worker {
         resting.len() >= share(self.shards.len(), members, 0) && self.shared.kept().is_empty()
     }
 
+    fn now(&self) -> Monotonic {
+        self.client.time().monotonic()
+    }
+
+    fn random(&self) -> Result<u32, Error> {
+        let mut bytes = [0; 4];
+        self.client.time().fill(&mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
     /// Leaves its place among the members to others, since it works on no shard now.
     async fn stand_by(&mut self) {
         self.joining = None;
@@ -138,8 +146,8 @@ impl Worker {
     }
 
     async fn look(&mut self) {
-        let jitter = random().unwrap_or_default();
-        self.look_at = clock::monotonic().plus(self.every - fraction_of(self.every / 4, jitter));
+        let jitter = self.random().unwrap_or_default();
+        self.look_at = self.now().plus(self.every - fraction_of(self.every / 4, jitter));
         let looked = match self.agree_again().await {
             Ok(()) => self.client.held_of(self.seats.clone()).await,
             Err(error) => Err(error),
@@ -157,7 +165,7 @@ impl Worker {
     }
 
     async fn agree_again(&mut self) -> Result<(), Error> {
-        let now = clock::monotonic();
+        let now = self.now();
         let Some(seat) = self.seat.as_mut().filter(|seat| now >= seat.agree_at) else { return Ok(()) };
         sizes::agree(&self.client.by(Caller::Blocking), &self.size, slice::from_ref(&*seat.lease)).await?;
         seat.agree_at = now.plus(AGREE_EVERY);
@@ -167,7 +175,7 @@ impl Worker {
     /// The seats whose holders are not known to be dead. To take a dead one for alive, or the other way round, makes shares
     /// uneven for a while, and nothing else.
     fn alive(&mut self, found: &[LockInfo]) -> BTreeSet<usize> {
-        let now = clock::monotonic();
+        let now = self.now();
         let mut alive = BTreeSet::new();
         for (index, seat) in self.seats.iter().enumerate() {
             let Some(info) = found.iter().find(|info| info.resource == seat.as_str()) else {
@@ -239,11 +247,11 @@ impl Worker {
         match result {
             Ok((index, lease)) => {
                 let lease = Arc::new(lease);
-                let agree_at = clock::monotonic().plus(AGREE_EVERY);
+                let agree_at = self.now().plus(AGREE_EVERY);
                 let ended = Box::pin(lease.ended());
                 self.seat = Some(Seat { index, lease, ended, agree_at });
                 self.members = None;
-                self.look_at = clock::monotonic();
+                self.look_at = self.now();
             }
             Err(error) => self.trouble(error),
         }
@@ -262,7 +270,7 @@ impl Worker {
         self.seeking.clear();
         self.members = None;
         self.shared.set_members(0);
-        self.look_at = clock::monotonic();
+        self.look_at = self.now();
     }
 
     /// Nothing more is tried before the next look.
@@ -305,10 +313,4 @@ impl Worker {
         let (index, _) = self.seeking.swap_remove(place);
         Poll::Ready(News::Granted(index, result))
     }
-}
-
-fn random() -> Result<u32, Error> {
-    let mut bytes = [0; 4];
-    entropy::fill(&mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
 }

@@ -4,6 +4,8 @@
 //! files for locked that are not, and corrupt the write-ahead log for all processes. So a fork waits until no thread is
 //! inside, closes what is open, and lets both processes open it again when they need it.
 
+#![allow(clippy::disallowed_methods, reason = "forks happen in the time of the machine")]
+
 use std::cell::Cell;
 use std::time::Duration;
 

@@ -10,8 +10,8 @@ use super::error::SqliteError;
 use super::file::File;
 use super::transaction::{Applied, Stop, write};
 use super::{OPEN_PATIENCE, Sqlite};
-use crate::exec;
 use crate::host::clock;
+use crate::host::time::Time;
 use crate::transport::Pool;
 use crate::transport::items::{Asking, ItemStore};
 
@@ -35,7 +35,7 @@ impl ItemStore for Sqlite {
             }
         };
         Box::pin(async move {
-            match exec::offload(work).await {
+            match Time::System.offload(work).await {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(Stop::NotApplied(error))) => Answer::Failed(Outcome::NotApplied(error.refusal())),
                 Ok(Err(Stop::Unknown(error))) => Answer::Failed(Outcome::Unknown(error.fault())),

@@ -15,5 +15,3 @@ pub use std::sync::{Arc, PoisonError, Weak};
 
 /// Not seeded at random: what is walked through must have the same order when a schedule is repeated.
 pub type HashMap<K, V> = std::collections::HashMap<K, V, BuildHasherDefault<DefaultHasher>>;
-/// As [`HashMap`].
-pub type HashSet<K> = std::collections::HashSet<K, BuildHasherDefault<DefaultHasher>>;
