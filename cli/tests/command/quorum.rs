@@ -207,7 +207,10 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     // tell; of another key a majority cannot.
     leasehold_servers::wait_until("the node that remembers is heard", || once(&["monday"], "touch again").status == 0);
     assert!(!rig.place.path("again").exists());
-    once(&["tuesday"], "touch again").expect(69).says("may have lost completions").says("leasehold once --trust-quorum");
+    once(&["tuesday"], "touch again")
+        .expect(69)
+        .says("may have lost completions")
+        .says("leasehold once --trust-quorum");
     rig.run(&["exec", "--ttl", "2s", "job@tuesday", "--", "true"]).expect(0);
     assert!(!rig.place.path("again").exists());
     once(&["tuesday", "--trust-quorum"], "touch again").expect(0);
