@@ -49,7 +49,8 @@
 //! callbacks: one after the other, each once everything else that was due has happened. A callback may do whatever a test may do. What a
 //! drop brings about for others happens with the next such call, [`TestClock::settle`] at the latest.
 //!
-//! **Threads** may share a clock, but a thread that waits moves it for all of them, even if another is about to release. For tests
+//! **Threads** may share a clock, but a thread that waits moves it for all of them, even if another is about to release; a request that the clock
+//! overtakes in another thread fails as if the store had not answered. For tests
 //! of threads that compete, `memory:NAME` is a store in real time.
 
 use std::time::Duration;

@@ -34,19 +34,14 @@ impl Driver {
     }
 
     async fn request_on(&self, node: usize, op: LockOp, caller: Caller) -> Result<Answer, Error> {
-        let transport = &self.transports[node];
-        let route = Route::choose(caller, true, Reach::of(&**transport), false);
-        if matches!(route, Route::Inline) {
-            let _turn = self.time.turn();
-            return Ok(transport.perform(&self.transmit(node, op), Pool::Caller));
-        }
-        let mut transmit = self.transmit(node, op);
-        match (route, transport.network()) {
+        let (mut transmit, transport) = (self.transmit(node, op), &self.transports[node]);
+        match (Route::choose(caller, true, Reach::of(&**transport), false), transport.network()) {
+            (Route::Inline, _) => return Ok(transport.perform(&transmit, Pool::Caller)),
             (Route::CallerFuture, Some(network)) => match network.call_on_caller(transmit) {
                 Ok(answering) => return Ok(answering.await),
                 Err(unsent) => transmit = unsent,
             },
-            (Route::CallerFuture | Route::Here | Route::Background | Route::Inline, _) => {}
+            (Route::CallerFuture | Route::Here | Route::Background, _) => {}
         }
         let transport = Arc::clone(transport);
         self.time.offload(move || transport.perform(&transmit, Pool::Caller)).await

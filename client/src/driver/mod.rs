@@ -303,7 +303,6 @@ impl Driver {
         own: Option<LockId>,
         enter: impl FnOnce(&mut State, Now) -> R,
     ) -> (R, CallerRequests) {
-        let _turn = self.time.turn();
         let mut state = self.state.lock();
         let now = self.time.now();
         let result = enter(&mut state, now);

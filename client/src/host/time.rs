@@ -110,22 +110,6 @@ impl Time {
         }
     }
 
-    /// Keeps other threads from moving the time of a test until what is answered is dropped: what a thread sends would be late.
-    #[cfg(feature = "testing")]
-    pub(crate) fn turn(&self) -> Option<impl Drop + use<'_>> {
-        match self {
-            Self::System => None,
-            Self::Test(world) => Some(world.turn()),
-        }
-    }
-
-    /// Nobody moves the time of a machine.
-    #[cfg(not(feature = "testing"))]
-    #[allow(clippy::unused_self, reason = "the time of a test has something to do")]
-    pub(crate) fn turn(&self) -> Option<std::convert::Infallible> {
-        None
-    }
-
     /// Gives one its turns: on a thread of its own, which `on_thread` starts, or by the world of the test.
     ///
     /// # Errors

@@ -232,11 +232,6 @@ impl World {
         });
     }
 
-    /// Has the time stand still for other threads until what is answered is dropped.
-    pub(crate) fn turn(&self) -> impl Drop + use<'_> {
-        Running::new(self, Frame::Turn)
-    }
-
     /// Gives one its turns from now on, until it has had its last.
     pub(crate) fn keep(&self, kept: Arc<dyn Kept>) {
         self.state.lock().kept.push(kept);
