@@ -60,7 +60,10 @@ export type Failure =
       /** How much longer the completion stands; rounded up. */
       leftMs: number;
     }
-  /** Nodes of the quorum may have lost completions of finished work, and too few others are left to say that none stands. */
+  /**
+   * Nodes of the quorum may have lost completions of finished work, and too few others are left to say that none
+   * stands.
+   */
   | { type: "completions-in-doubt" }
   /** Released before it was granted. */
   | { type: "cancelled" }
@@ -174,8 +177,8 @@ export type Event =
   | {
       type: "finished";
       /**
-       * The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
-       * the completion stands, so the work may be done again.
+       * The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer
+       * says that the completion stands, so the work may be done again.
        */
       confirmed: boolean;
     };

@@ -88,13 +88,13 @@ export interface Config {
 /** The options of a run. */
 export interface RunOptions {
   /**
-   * How long the completion of finished work stands: from `ttl` to 3,153,600,000,000 (100 years); in a quorum no more than
-   * the default, 604,800,000 (7 days). In milliseconds.
+   * How long the completion of finished work stands: from `ttl` to 3,153,600,000,000 (100 years); in a quorum no more
+   * than the default, 604,800,000 (7 days). In milliseconds.
    */
   keep?: number | undefined;
   /**
-   * True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count all the
-   * same.
+   * True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count all
+   * the same.
    */
   trustQuorum?: boolean | undefined;
   /** Run although a completion may say that the work is done. Default false. */
@@ -150,8 +150,8 @@ export interface LockOptions {
   /** Bytes that others can read while the lease lasts. */
   data?: Uint8Array | undefined;
   /**
-   * Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done. Default: a
-   * plain lock, which neither reads nor writes completions.
+   * Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done.
+   * Default: a plain lock, which neither reads nor writes completions.
    */
   run?: RunOptions | undefined;
 }

@@ -8,7 +8,7 @@
 mod calls;
 mod values;
 
-use crate::wit::ops::{Denial, Fault, Holding, LockOp, Completion, Outcome};
+use crate::wit::ops::{Completion, Denial, Fault, Holding, LockOp, Outcome};
 use crate::wit::stores::{Credentials, RedisCommand};
 use crate::wit::types::{ConfigError, LockOptions, OtherError};
 

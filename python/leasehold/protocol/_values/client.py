@@ -269,8 +269,8 @@ class Event:
 
         _of: ClassVar[str] = "event.finished"
         confirmed: bool
-        """The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says
-        that the completion stands, so the work may be done again.
+        """The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer
+        says that the completion stands, so the work may be done again.
         """
 
     Case: TypeAlias = (
@@ -328,7 +328,8 @@ class CommandError:
         keep_ms: int
         """The time that was asked for."""
         max_keep_ms: int
-        """The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long."""
+        """The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long.
+        """
 
     @dataclass(frozen=True, slots=True)
     class NotARun:

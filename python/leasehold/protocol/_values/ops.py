@@ -106,7 +106,8 @@ class Op:
 
     @dataclass(frozen=True, slots=True)
     class Finish:
-        """Write the completion that the work is done, and free the resource, in one step, if the record is still ours."""
+        """Write the completion that the work is done, and free the resource, in one step, if the record is still ours.
+        """
 
         _of: ClassVar[str] = "op.finish"
         nonce: bytes = field(repr=False)
@@ -485,13 +486,13 @@ CLASSES: dict[str, type] = {
 __all__ = [
     "Applied",
     "Birth",
+    "Completion",
     "DenialKind",
     "Fault",
     "FaultKind",
     "Holding",
     "LeaseHolder",
     "LockOp",
-    "Completion",
     "Membership",
     "Op",
     "Outcome",

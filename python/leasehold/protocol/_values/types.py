@@ -110,12 +110,12 @@ class RunOptions:
 
     _of: ClassVar[str] = "run-options"
     keep: Seconds | None = None
-    """How long the completion of finished work stands: from ``ttl`` to 3,153,600,000 (100 years); in a quorum no more than
-    the default, 604,800 (7 days). In seconds.
+    """How long the completion of finished work stands: from ``ttl`` to 3,153,600,000 (100 years); in a quorum no more
+    than the default, 604,800 (7 days). In seconds.
     """
     trust_quorum: bool | None = None
-    """True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count all the
-    same.
+    """True is the word of an operator that no completion was lost: nodes of a quorum that have lost their data count
+    all the same.
     """
     even_if_done: bool | None = None
     """Run although a completion may say that the work is done. Default false."""
@@ -198,8 +198,8 @@ class LockOptions:
     data: bytes | None = None
     """Bytes that others can read while the lease lasts."""
     run: RunOptions | None = None
-    """Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done. Default: a
-    plain lock, which neither reads nor writes completions.
+    """Makes it a run: work that is done once, so that the acquisition fails if a completion says that it is done.
+    Default: a plain lock, which neither reads nor writes completions.
     """
 
 
