@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// LEASEHOLD_RESOURCE is the name.
     #[command(after_long_help = ELECT_HELP)]
     Elect(ElectArgs),
-    /// Show the holder of a lock, or the mark of a run: since when, with which token, and the time left
+    /// Show the holder of a lock, or the completion of a run: since when, with which token, and the time left
     ///
     /// The answer is out of date when it arrives: use it for information, never for decisions.
     #[command(after_long_help = INSPECT_HELP)]
@@ -311,10 +311,10 @@ pub(crate) struct OnceArgs {
     pub keep_failures: bool,
     /// For a quorum: nodes that have lost their data count all the same
     ///
-    /// Only if you know that no mark was lost: what such a node had forgotten may be done a second time.
+    /// Only if you know that no completion was lost: what such a node had forgotten may be done a second time.
     #[arg(long)]
     pub trust_quorum: bool,
-    /// Run it although it was done; its mark is then written again
+    /// Run it although it was done; its completion is then written again
     #[arg(long)]
     pub even_if_done: bool,
     /// Exit status if it was done before
@@ -323,7 +323,7 @@ pub(crate) struct OnceArgs {
     /// Exit status if somebody else runs it; with 0, there is no message either
     #[arg(long, value_name = "STATUS", default_value_t = status::BUSY)]
     pub running_status: u8,
-    /// Remove the mark that it was done, so that it is done again
+    /// Remove the record that it was done, so that it is done again
     ///
     /// Waits up to 10s while somebody runs it.
     #[arg(long, conflicts_with_all = [
