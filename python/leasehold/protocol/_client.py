@@ -172,7 +172,7 @@ class Guard(_Native):
     def high_water(self) -> int | None:
         """The highest token seen, to be written back to storage."""
         mark: int | None = self._native.call("high-water")
-        return completion
+        return mark
 
     def claim(self, token: int) -> None:
         """From now on only ``token`` and higher ones are accepted. Call it before reading the item. Raises
