@@ -173,7 +173,7 @@ function showNode(parts, { node, line, isDown, rate }, world) {
   say(parts.counter, record === undefined ? "–" : `${record.counter}`);
   const waiting = line?.tickets().map((ticket) => world.workers[Number(ticket.split("/")[0])].name) ?? [];
   const completion = record?.completion;
-  say(parts.more, completion !== undefined ? `done by ${completion.owner}` : waiting.length > 0 ? `line: ${waiting.join(", ")}` : "");
+  say(parts.more, completion !== undefined ? `done by ${completion.owner}` : waiting.length > 0 ? `queue: ${waiting.join(", ")}` : "");
   const { name } = parts;
   becomes(parts.kill, isDown, ["kill", "Kill", `Take ${name} down`], ["revive", "Revive", `Bring ${name} back`]);
 }
@@ -183,7 +183,7 @@ function resourceCard(deed) {
   guard.addEventListener("change", () => deed("guard", guard.checked ? 1 : 0));
   const parts = {
     guard,
-    completion: make("strong", { className: "token" }),
+    mark: make("strong", { className: "token" }),
     version: make("span", { className: "version" }),
     entries: make("ol", { className: "entries", "aria-label": "Claims and writes, the newest first" }),
     shown: 0,
@@ -192,7 +192,7 @@ function resourceCard(deed) {
     "div",
     { className: "facts" },
     make("h2", {}, "The report they all write"),
-    make("p", {}, "newest token seen ", parts.completion, " ", parts.version),
+    make("p", {}, "newest token seen ", parts.mark, " ", parts.version),
     make("label", { className: "switch" }, guard, make("span", {}, "Guard: refuse older tokens")),
   );
   return { ...parts, content: [facts, parts.entries] };
@@ -200,7 +200,7 @@ function resourceCard(deed) {
 
 function showResource(parts, { resource, workers }) {
   parts.guard.checked = resource.isGuarded;
-  say(parts.completion, resource.completion === undefined ? "none" : `${resource.completion}`);
+  say(parts.mark, resource.mark === undefined ? "none" : `${resource.mark}`);
   say(parts.version, `version ${resource.version}`);
   const { entries } = resource;
   for (; parts.shown < entries.length; parts.shown += 1) {

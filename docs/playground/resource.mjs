@@ -4,7 +4,7 @@ export class Resource {
   /** Whether tokens are compared. */
   isGuarded;
   /** The highest token that it has seen. */
-  completion;
+  mark;
   /** Grows with every write. */
   version = 0;
   /** Writes and claims, oldest first, as they were answered. */
@@ -34,7 +34,7 @@ export class Resource {
 
   #passes(token) {
     if (this.isGuarded && this.mark !== undefined && token < this.mark) return false;
-    if (this.completion === undefined || token > this.completion) this.completion = token;
+    if (this.mark === undefined || token > this.mark) this.mark = token;
     return true;
   }
 

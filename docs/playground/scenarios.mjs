@@ -142,7 +142,7 @@ export const SCENARIOS = [
         until: (world) => world.resource.entries.some(({ what }) => what === "write"),
       },
     ],
-    end: (world) => `One majority, one holder, one token: ${world.resource.completion}.`,
+    end: (world) => `One majority, one holder, one token: ${world.resource.mark}.`,
   },
   {
     id: "amnesia",
@@ -239,7 +239,7 @@ export const SCENARIOS = [
     ],
     end: (world) =>
       world.resource.lostUpdates > 0
-        ? "The mark turned C away, but without a guard A's late write went through and spoiled the report."
+        ? "The completion turned C away, but without a guard A's late write went through and spoiled the report."
         : "The run was done once: B's completion turned C away, and the guard refused what A wrote too late. With a lock alone, C would have done the job again.",
   },
   {

@@ -210,7 +210,7 @@ function inDoubt(outcome, stamp) {
   return outcome;
 }
 
-/** A mark as readers are shown it. */
+/** A completion as readers are shown it. */
 function shown({ token, owner, atUnixMs, untilUnixMs }, now) {
   return { token, owner, atUnixMs, leftMs: untilUnixMs - now.unixMs };
 }

@@ -198,7 +198,7 @@ export class World {
       const before = this.resource.lostUpdates;
       const version = this.resource[what]({ worker: worker.index, token, base, atNs: this.nowNs });
       if (version === undefined) {
-        this.tell(worker, `is refused by the resource: token ${token} is older than ${this.resource.completion}`, "bad");
+        this.tell(worker, `is refused by the resource: token ${token} is older than ${this.resource.mark}`, "bad");
       } else if (this.resource.lostUpdates > before) {
         this.tell(worker, `overwrites what it has never read, with token ${token}: an update is lost`, "bad");
       }
