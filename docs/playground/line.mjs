@@ -1,4 +1,4 @@
-// The line of waiters beside the record of a single store. The rules are those of core/src/line.rs: it never grants
+// The queue of waiters beside the record of a single store. The rules are those of core/src/queue.rs: it never grants
 // anything, and only keeps others from a lock whose turn it is not.
 
 /** How long a lock that is free is kept for the first in line. The core keeps it for less, for faster networks than this. */

@@ -248,7 +248,7 @@ export const SCENARIOS = [
     store: "line",
     why: [
       "Waiters that ask again and again find a free lock late, and the one that happens to ask first gets it, so some wait for ever.",
-      "A store with a line keeps a free lock for the first who waits and tells that one alone, and a turn that nobody takes passes on to the next.",
+      "A store with a queue keeps a free lock for the first who waits and tells that one alone, and a turn that nobody takes passes on to the next.",
     ],
     workers: 3,
     steps: [

@@ -12,7 +12,7 @@ import { Worker } from "./worker.mjs";
 export const NAMES = ["A", "B", "C"];
 export const STORES = {
   single: { title: "one store", nodes: 1, poll: "acquire", runsOut: true },
-  line: { title: "one store with a line", nodes: 1, poll: "acquire", runsOut: true, keepsLine: true },
+  line: { title: "one store with a queue", nodes: 1, poll: "acquire", runsOut: true, keepsLine: true },
   quorum: { title: "quorum of 5", nodes: 5, poll: "acquire", runsOut: true },
   dynamodb: { title: "like DynamoDB", nodes: 1, poll: "read", runsOut: false },
 };
