@@ -113,7 +113,7 @@ impl Nodes {
                     "{what}: the others may have lost completions of finished work, so runs fail for another {:.1} days",
                     Duration::from_millis(left).as_secs_f64() / 86_400.0
                 ),
-                "bring back the nodes that are away; or, if you know that no mark was lost, run `leasehold once \
+                "bring back the nodes that are away; or, if you know that no completion was lost, run `leasehold once \
                  --trust-quorum` meanwhile",
             ),
         })

@@ -279,7 +279,7 @@ impl Row {
                     settings,
                     item,
                     attribute,
-                    "the end of a mark of finished work, with its other attributes",
+                    "the end of a completion of finished work, with its other attributes",
                 )
             }),
             data: item.get(DATA).filter(|_| has_data).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
