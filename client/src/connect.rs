@@ -226,7 +226,7 @@ impl Quorum {
         let places = places(&urls)?;
         if let [only] = places.as_slice() {
             return Err(Error::config(format!(
-                "{only} alone is no quorum, and needs no completions: name all nodes, three or five of them"
+                "{only} alone is no quorum, and needs no membership record: name all nodes, three or five of them"
             )));
         }
         settings.quorum(places)

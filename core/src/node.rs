@@ -159,7 +159,7 @@ pub fn wrong_quorum(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> D
             ours.0
         ),
         None => {
-            "this node's membership is written in a form that this version does not know; update leasehold, or completion \
+            "this node's membership is written in a form that this version does not know; update leasehold, or mark \
                  its nodes again with `leasehold quorum init --force` while nobody holds a lock"
                 .into()
         }

@@ -50,7 +50,7 @@ fn tables_are_on_disk_before_they_are_there() {
 fn claims_are_on_disk_before_they_are_answered() {
     let rig = Rig::new();
     let schema = rig.schema();
-    let table = PostgresGuard::in_schema(&schema, "completions").unwrap();
+    let table = PostgresGuard::in_schema(&schema, "marks").unwrap();
     rig.server.run(table.create_sql());
     rig.server.run(&format!("SET search_path = {schema}; CREATE TABLE c (c bigint PRIMARY KEY, leasehold bigint)"));
     rig.server.run(&format!("INSERT INTO {schema}.c VALUES (7, NULL)"));

@@ -132,8 +132,8 @@ fn guarded(u: &mut Unstructured<'_>) -> Result<()> {
             1 => guard.check(token).is_ok(),
             _ => guard.check_in_order(token, write).is_ok(),
         };
-        assert!(!passed || before.is_none_or(|completion| token >= completion), "an older token passes");
-        assert!(guard.high_water() >= before, "a completion that falls");
+        assert!(!passed || before.is_none_or(|mark| token >= mark), "an older token passes");
+        assert!(guard.high_water() >= before, "a mark that falls");
     }
     Ok(())
 }

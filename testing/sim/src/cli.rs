@@ -29,7 +29,7 @@ Runs the real core in a simulated world of faults, and checks every promise.
   --script FILE    a script instead of a seed
   --quorum         worlds of 3 or 5 nodes; a seed means another world there than without. Not with --script or
                    --broken, which say themselves how many nodes there are
-  --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, completions,
+  --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, marks,
                    in a quorum majority, undurable; or all
   --first          stop at the first seed that fails, and say no more than what it broke
   --html FILE      draw the run (of one seed, of a script, or of the first failure, made small)

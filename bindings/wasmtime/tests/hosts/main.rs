@@ -108,17 +108,17 @@ fn fence(language: Language, earlier: u64, now: u64) {
     let folder = tempfile::tempdir().unwrap();
     let claim = |token: u64| {
         let mut guard = language.program("guard");
-        let output = guard.arg(folder.path().join("completion")).arg(token.to_string()).output().unwrap();
+        let output = guard.arg(folder.path().join("mark")).arg(token.to_string()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     assert_eq!(claim(earlier), (Some(0), format!("claimed {earlier}\n")));
     assert_eq!(claim(now), (Some(0), format!("claimed {now}\n")));
     assert_eq!(claim(earlier), (Some(1), "refused: stale\n".into()));
     assert_eq!(claim(now), (Some(0), format!("claimed {now}\n")));
-    // A completion that was there and cannot be read is not one that was never there.
-    for completion in ["", "garbage", "1e3"] {
-        std::fs::write(folder.path().join("completion"), completion).unwrap();
-        assert_eq!(claim(earlier), (Some(2), String::new()), "{completion:?}");
+    // A mark that was there and cannot be read is not one that was never there.
+    for mark in ["", "garbage", "1e3"] {
+        std::fs::write(folder.path().join("mark"), mark).unwrap();
+        assert_eq!(claim(earlier), (Some(2), String::new()), "{mark:?}");
     }
 }
 

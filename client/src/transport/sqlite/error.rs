@@ -172,7 +172,7 @@ impl From<SqliteError> for Error {
 
 /// Tells if a failed COMMIT has certainly left nothing behind.
 ///
-/// Busy and locked mean that it did not start. When the disk is full, the last frame of the log, which carries the completion
+/// Busy and locked mean that it did not start. When the disk is full, the last frame of the log, which carries the mark
 /// of the commit, was not written completely. After any other failure, above all of fsync, the frames may lie complete
 /// in the log, and a recovery would find them.
 pub(super) fn commit_left_nothing(error: &rusqlite::Error) -> bool {

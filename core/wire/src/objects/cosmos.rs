@@ -30,7 +30,7 @@ const IS_QUERY: &str = "x-ms-documentdb-isquery";
 pub struct Properties {
     /// The account takes writes in several regions, of which the last one wins: two clients may hold a lock.
     pub has_several_write_regions: bool,
-    /// The default consistency, such as `Codec`.
+    /// The default consistency, such as `Session`.
     pub consistency: String,
 }
 

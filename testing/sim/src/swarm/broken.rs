@@ -49,7 +49,7 @@ impl Broken {
             Self::Evicted => "evicted",
             Self::Suspend => "suspend",
             Self::StaleNow => "stale-now",
-            Self::Marks => "completions",
+            Self::Marks => "marks",
             Self::Majority => "majority",
             Self::Undurable => "undurable",
         }

@@ -1,4 +1,4 @@
-//! The completion of a revoked lock.
+//! The mark of a revoked lock.
 
 use super::Script;
 
