@@ -107,7 +107,7 @@ fn assert_stale(outcome: Outcome) {
     assert!(message.contains("33") && message.contains("34"), "{message}");
 }
 
-/// Waits until somebody's statement stands in the queue for a row.
+/// Waits until somebody's statement waits for a row.
 fn wait_for_a_queue(db: &mut Client, backend: i32) {
     let sql = "SELECT cardinality(pg_blocking_pids($1)) > 0";
     eventually("one waits for the other", || db.query_one(sql, &[&backend]).unwrap().get(0));

@@ -211,7 +211,7 @@ mod metrics_facade {
         eventually(line, || has(line));
         assert!(!book.0.lock().unwrap().iter().any(|(entry, _)| entry.contains("invoice")));
 
-        // Runs of two clients, since those of one stand in a line before they ask the store.
+        // Runs of two clients, since those of one stand in a queue before they ask the store.
         let [first, second] = [(); 2].map(|()| Client::connect("memory:counted").unwrap());
         let job = |client: &Client| client.once("job").cooldown(PATIENCE).wait(PATIENCE).begin().unwrap();
         let Once::Run(run) = job(&first) else { panic!("nobody has done it") };

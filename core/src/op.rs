@@ -387,7 +387,7 @@ pub struct Completion {
     pub owner: Owner,
     /// When the work was finished, by the store's or holder's wall clock, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// How long the completion stands still.
+    /// How long the completion still stands.
     #[cfg_attr(feature = "serde", serde(rename = "left_ns", with = "crate::json::nanos"))]
     pub left: Duration,
 }

@@ -122,7 +122,7 @@ pub fn after_reservation(left: Duration, place: u64, jitter: u32) -> Duration {
     left.saturating_add(SHORTEST).saturating_add(spread).min(LONGEST)
 }
 
-/// How long a client stays out of the line for a lock after it saw a holder of another library there: 60 s. Such a holder does not
+/// How long a client stays out of the queue for a lock after it saw a holder of another library there: 60 s. Such a holder does not
 /// stand in the queue, and a lock that goes from hand to hand is never free for it.
 pub const AWAY_FROM_LINE: Duration = Duration::from_secs(60);
 

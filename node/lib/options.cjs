@@ -28,7 +28,7 @@ const CONNECT = /** @type {const} */ ({
 const ALL = /** @type {const} */ ({ ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" });
 const LOCK = /** @type {const} */ ({ ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" });
 const { wait: _, ...TRY } = LOCK;
-/** For stores of all kinds: those that keep a line of waiters, and those where only observers can declare a holder dead. */
+/** For stores of all kinds: those that keep a queue of waiters, and those where only observers can declare a holder dead. */
 const NATIVE = /** @type {const} */ ({ fair: "true or false", watchHolder: "true or false" });
 const NATIVE_LOCK = /** @type {const} */ ({ ...LOCK, ...NATIVE });
 const NATIVE_TRY = /** @type {const} */ ({ ...TRY, ...NATIVE });

@@ -386,7 +386,7 @@ class Request:
         checker().request(name, **options)
         given = {**options}
         wait, renew, every = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
-        # The reference store keeps no line of waiters, and expires records itself.
+        # The reference store keeps no queue of waiters, and expires records itself.
         given.pop("fair", None)
         given.pop("watch_holder", None)
         self._process = process

@@ -17,7 +17,7 @@ pub struct Completion {
     pub owner: Option<String>,
     /// When the work was finished, in milliseconds since 1970.
     pub at_unix_ms: u64,
-    /// How long the completion stands still.
+    /// How long the completion still stands.
     pub left: Duration,
 }
 

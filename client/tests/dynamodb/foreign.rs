@@ -399,6 +399,6 @@ fn a_mark_stands_in_the_row_until_java_puts_it_anew() {
     assert!(java.acquire_released("job@monday", UUID[0]));
     assert!(row(&server, &url, "job@monday").get("doneUntil").is_none());
     assert!(java.release_and_keep("job@monday", UUID[0]));
-    let again = begin().expect("the mark is gone");
+    let again = begin().expect("the completion is gone");
     assert!(again.token() > run.token());
 }

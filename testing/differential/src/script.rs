@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::member::{Bootstrap, Durability, LossId, Phase};
 use leasehold_sim::rng::{Draws, Stream};
 
-/// The resources of a sequence: two of runs, since Redis looks for completions beside no others. The last is the record of a session, as far as its name goes.
+/// The resources of a sequence: two of runs, since Redis looks for completions beside no other names. The last is the record of a session, as far as its name goes.
 pub const NAMES: [&str; 3] = ["a@1", "b@2", "session:w"];
 /// The attempts at each resource.
 pub const ATTEMPTS: u8 = 4;

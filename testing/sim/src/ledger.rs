@@ -473,14 +473,14 @@ impl Ledger {
         }
     }
 
-    /// A node has confirmed the mark of an attempt.
+    /// A node has confirmed the completion of an attempt.
     pub fn marked(&mut self, nonce: &Nonce, node: usize) {
         if let Some(attempt) = self.attempts.get_mut(nonce) {
             attempt.marked.insert(node);
         }
     }
 
-    /// Marks need not be remembered any more.
+    /// Completions need not be remembered any more.
     pub fn forget_completions(&mut self) {
         self.dones.clear();
     }

@@ -127,7 +127,7 @@ pub(super) fn judge(asked: &Membership, memory: &Memory) -> (Option<Marker>, Ver
     (admission.write, verdict)
 }
 
-/// The loss since which the counter of a lock is in doubt. Marks of finished work are trusted as the whole node is: a
+/// The loss since which the counter of a lock is in doubt. Completions of finished work are trusted as the whole node is: a
 /// counter that was raised says nothing of them.
 pub(super) fn doubt(counters: CounterTrust, trust: Option<LossId>, unless_done: bool) -> Option<LossId> {
     let raised = trust.filter(|_| !unless_done);

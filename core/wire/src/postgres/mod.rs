@@ -34,7 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Those who wait stand in a line, which is a column of the lock's row. An acquire that is refused joins it.
+//! Those who wait stand in a queue, which is a column of the lock's row. An acquire that is refused joins it.
 //!
 //! An operation that was refused is followed by a read, which shows what stands in its way. The read may be newer than the
 //! refusal: if it shows nothing, the operation is sent again.

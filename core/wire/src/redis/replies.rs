@@ -241,7 +241,7 @@ fn read_completion(completion: &Value, left: &Value) -> Option<Result<Completion
     Some(value::parse_completion(completion.as_bytes()?, left).ok_or_else(|| {
         Denial::new(
             DenialKind::CorruptRecord,
-            "the mark of finished work beside the lock was not written by an honest client; if the work was not done, \
+            "the completion of finished work beside the lock was not written by an honest client; if the work was not done, \
              delete the key {name}\\x1fdone of name (without \" of name\" if the name has a hash tag)",
         )
     }))
@@ -254,7 +254,7 @@ fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<
     Some(Holding {
         told: 0,
         holder: Holder::Lease { nonce, seq: revoked.then_some(Seq::LAST) },
-        // The value does not change as long as the attempt holds the lock, but for the completion of a revoke.
+        // The value does not change as long as the attempt holds the lock, but for the mark of a revoke.
         version: Version::new(nonce.as_bytes())?,
         released: false,
         counter,

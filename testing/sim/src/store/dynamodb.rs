@@ -52,13 +52,13 @@ pub(super) struct Row {
     pub(super) session: Option<Session>,
     /// The number of tells, which only a tell changes.
     pub(super) told: u64,
-    /// The last mark of finished work, standing or not; absent after a foreign client has replaced the row.
+    /// The last completion of finished work, standing or not; absent after a foreign client has replaced the row.
     pub(super) done: Option<Done>,
     /// From then on the row may be removed.
     pub(super) kept: Kept,
 }
 
-/// The mark of finished work. Wall clocks of clients decide how long it stands.
+/// The completion of finished work. Wall clocks of clients decide how long it stands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Done {
     nonce: Nonce,

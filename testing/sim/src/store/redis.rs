@@ -56,7 +56,7 @@ struct Fence {
     expires_ms: Option<u64>,
 }
 
-/// The key with the mark of finished work.
+/// The key with the completion of finished work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Done {
     nonce: Nonce,

@@ -119,7 +119,7 @@ impl Store {
         self.holder(TrueTime(0))
     }
 
-    /// The attempt whose completion says that the work is done. Marks never end here, since wall clocks stand still.
+    /// The attempt whose completion says that the work is done. Completions never end here, since wall clocks stand still.
     pub(crate) fn done_by(&self) -> Option<Nonce> {
         match self {
             Self::Rows(rows) => rows.get(LOCK)?.completion.as_ref().map(|completion| completion.nonce),
