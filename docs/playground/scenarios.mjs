@@ -258,7 +258,7 @@ export const SCENARIOS = [
         until: holds("A"),
       },
       {
-        say: "B asks, and a little later C. Each gets a place in the line.",
+        say: "B asks, and a little later C. Each gets a place in the queue.",
         act: (world) => {
           world.worker("B").ask();
           world.after(400e6, () => world.worker("C").ask());
