@@ -203,7 +203,7 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     once(&["monday"], "touch again").expect(0).says("done already");
     rig.servers[0].restart(Data::Lost);
     rig.run(&["quorum", "join"]).expect(0);
-    // One node remembers the mark, which is enough to say so, if it answers before the others have said that they cannot
+    // One node remembers the completion, which is enough to say so, if it answers before the others have said that they cannot
     // tell; of another key a majority cannot.
     leasehold_servers::wait_until("the node that remembers is heard", || once(&["monday"], "touch again").status == 0);
     assert!(!rig.place.path("again").exists());

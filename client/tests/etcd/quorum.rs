@@ -87,7 +87,7 @@ fn a_run_that_a_majority_marked_is_done() {
     run.finish().unwrap();
     assert!(matches!(begun(&two), Once::Done(_)));
     mixed.redis.kill();
-    assert!(matches!(begun(&two), Once::Done(_)), "the mark is on the others too");
+    assert!(matches!(begun(&two), Once::Done(_)), "the completion is on the others too");
 }
 
 #[test]
