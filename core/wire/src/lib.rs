@@ -1,8 +1,8 @@
 #![no_std]
 #![doc = include_str!("../README.md")]
-//! # Sessions and exchanges
+//! # Codecs and exchanges
 //!
-//! A *session* knows how to speak to one kind of server and nothing of connections. From it the host
+//! A *codec* knows how to speak to one kind of server and nothing of connections. From it the host
 //! begins an *exchange* for each [`Transmit`](leasehold_core::Transmit), performs what the exchange asks for, hands in what came
 //! back, and is given the outcomes, or is asked for one more round:
 //!
@@ -49,7 +49,7 @@
 //! | S3, Azure Blob Storage, Google Cloud Storage | [`objects`]: conditional writes, for S3 signed by [`sigv4`] |
 //! | PostgreSQL | [`postgres`]: statements for a driver of the host's |
 //!
-//! [`client`] does all of that for a host that has no use for the parts: it is the core's own client with a session for
+//! [`client`] does all of that for a host that has no use for the parts: it is the core's own client with a codec for
 //! each node, and hands out requests that are ready to be sent.
 //!
 //! An exchange that brings no replies (no connection, a timeout, a reset) is dropped, and its operations end as

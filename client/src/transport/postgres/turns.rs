@@ -43,7 +43,7 @@ struct State {
 }
 
 impl Turns {
-    /// `session` has queues.
+    /// `codec` has queues.
     pub(super) fn new(client: ClientId, codec: Codec, wakeups: Arc<Wakeups>, listens: bool) -> Self {
         Self {
             client,

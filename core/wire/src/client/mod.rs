@@ -1,6 +1,6 @@
 //! Many locks at once, over requests that are ready to be sent: a host needs an HTTP client or a connection, and a clock.
 //!
-//! This is the core's own [`Client`](leasehold_core::Client) with a session for each node. Where that one tells its host to perform
+//! This is the core's own [`Client`](leasehold_core::Client) with a codec for each node. Where that one tells its host to perform
 //! operations, this one hands out requests in the format of the node's [`Store`], and understands the responses:
 //!
 //! ```
@@ -298,7 +298,7 @@ impl WireClient {
             }
             match self.inner.poll_output(now) {
                 leasehold_core::Output::Transmit(transmit) => self.begin(transmit, now),
-                // The node's session has said so, or will as soon as a request needs them.
+                // The node's codec has said so, or will as soon as a request needs them.
                 leasehold_core::Output::NeedCredentials { node } if self.wired(node).is_some() => {}
                 leasehold_core::Output::WakeAt(at) => {
                     let asks = self.nodes.iter().filter_map(|node| node.keys.ask_at());

@@ -1,4 +1,4 @@
-//! How one node is spoken to: its session, its address, and who asks.
+//! How one node is spoken to: its codec, its address, and who asks.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;

@@ -163,7 +163,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A session with this table.
+    /// A codec for this table.
     pub const fn new(settings: Settings) -> Self {
         Self { settings }
     }

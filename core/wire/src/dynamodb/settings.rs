@@ -1,4 +1,4 @@
-//! Settings of a session for its table, checked by DynamoDB's own rules before anything is sent.
+//! Settings of a codec for its table, checked by DynamoDB's own rules before anything is sent.
 
 use alloc::sync::Arc;
 

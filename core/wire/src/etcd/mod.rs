@@ -106,7 +106,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A session with the keys below a prefix, such as `leasehold/`.
+    /// A codec for the keys below a prefix, such as `leasehold/`.
     pub fn new(prefix: &str) -> Self {
         Self { prefix: prefix.into() }
     }

@@ -190,7 +190,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A session with the objects whose names begin with a prefix, such as `leasehold/`.
+    /// A codec for the objects whose names begin with a prefix, such as `leasehold/`.
     ///
     /// | service | `root` |
     /// |---|---|

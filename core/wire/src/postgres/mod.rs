@@ -98,7 +98,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A session with this table.
+    /// A codec for this table.
     pub fn new(settings: &Settings) -> Self {
         let Settings { schema, notify, durability, queues } = settings;
         Self { texts: Arc::new(statements::Texts::new(schema, *notify, *durability, *queues)) }
@@ -109,7 +109,7 @@ impl Codec {
         Exchange::new(Arc::clone(&self.texts), ops, left, None)
     }
 
-    /// The same for one who may stand in the queue, if the session has queues.
+    /// The same for one who may stand in the queue, if the codec has queues.
     pub fn begin_in_queue(&self, ops: &[LockOp], left: Duration, asker: Asker) -> Exchange {
         let asker = self.texts.queues.as_ref().map(|_| asker);
         Exchange::new(Arc::clone(&self.texts), ops, left, asker)

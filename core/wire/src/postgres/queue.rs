@@ -269,7 +269,7 @@ pub(super) fn number(field: &Field) -> Option<u64> {
     u64::try_from(*number).ok()
 }
 
-/// For those who wait. All of it does nothing where the session has no [queues](super::Settings::queues).
+/// For those who wait. All of it does nothing where the codec has no [queues](super::Settings::queues).
 impl Codec {
     /// Says that a client waits and is alive, so that it keeps its places.
     pub fn see(&self, client: ClientId) -> Statement {

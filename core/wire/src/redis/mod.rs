@@ -64,7 +64,7 @@ use leasehold_core::session::none_is_told;
 use leasehold_core::{OneOrMany, RequestId, Resource, Token};
 use native::Route;
 
-/// Settings of a session for its server.
+/// Settings of a codec for its server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// How long an unused counter is kept: 7 days by default, at least 1 ms and at most 100 years. Far above the longest
@@ -106,7 +106,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// A session with a server of this kind.
+    /// A codec for a server of this kind.
     pub fn new(settings: Settings) -> Self {
         Self { settings }
     }

@@ -272,7 +272,7 @@ impl Dynamodb {
             (_, Some(Token::MAX)) => return RowReply::Outcome(exhausted()),
             (Form::Floor, Some(_)) => return RowReply::OtherForm,
             (_, Some(counter)) if counter >= floor => counter.next().unwrap_or(Token::MAX),
-            // The counter was dropped since the other form was refused. Were the session to change forms again, a
+            // The counter was dropped since the other form was refused. Were the codec to change forms again, a
             // rival could keep it busy without end within one send. The row it is shown is free, so the next attempt
             // follows soon.
             (_, _) => return self.conflict(ask.resource),

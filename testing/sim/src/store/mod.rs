@@ -84,7 +84,7 @@ pub struct Ticket {
 pub enum Answer {
     /// The outcome.
     Done(Outcome),
-    /// The caller's session asks again in this form, with the same operation: another request of its own, which may
+    /// The caller's codec asks again in this form, with the same operation: another request of its own, which may
     /// come late or get lost like any other.
     Again(Form),
 }

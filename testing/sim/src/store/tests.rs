@@ -40,7 +40,7 @@ impl Bench {
         self.store.ask(&Ask { resource: &self.resource, op, form, at: self.at, caller, ticket: None })
     }
 
-    /// As a session asks: in the other form when the store says so.
+    /// As a codec asks: in the other form when the store says so.
     pub(super) fn ask(&mut self, op: &Op) -> Outcome {
         let first = self.ask_once(op, Form::Floor);
         let answer = if let Answer::Again(form) = first { self.ask_once(op, form) } else { first };

@@ -179,7 +179,7 @@ impl World<'_> {
         let was_ours = stored.is_some_and(|stored| op.nonce().map(By::Attempt) == Some(stored.by));
         let answer = self.nodes[node].store.ask(&ask);
         let number = self.number_of(resource).unwrap_or(0);
-        // A lock that was written stands, whatever the session sends next.
+        // A lock that was written stands, whatever the codec sends next.
         let written = match (form, &answer) {
             (Form::Floor | Form::Step, Answer::Done(outcome)) => Some(outcome),
             (_, Answer::Again(form)) => form.told(),
@@ -278,7 +278,7 @@ impl World<'_> {
         }
     }
 
-    /// The session sends its next request, after the answer to the last.
+    /// The codec sends its next request, after the answer to the last.
     fn ask_again(&mut self, packet: Packet) {
         for leg in &packet.legs {
             match leg {

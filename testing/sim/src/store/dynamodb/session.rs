@@ -1,4 +1,4 @@
-//! The requests of one session with a table for one operation, one after the other: the lock, then the marker of the
+//! The requests of one exchange with a table for one operation, one after the other: the lock, then the marker of the
 //! quorum, which others may change in between, then perhaps the lock again.
 
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl Form {
         }
     }
 
-    /// The outcome of a session in which the table did not answer a request.
+    /// The outcome of an exchange in which the table did not answer a request.
     pub fn failed(&self, op: &Op, outcome: Outcome) -> Answer {
         match self {
             Self::Floor | Self::Step | Self::Keep(_) => Answer::Done(outcome),

@@ -1,4 +1,4 @@
-//! A table of its own in DynamoDB Local, used as by a real host: the session, its requests, and the meaning of their
+//! A table of its own in DynamoDB Local, used as by a real host: the codec, its requests, and the meaning of their
 //! answers. Changes of a row by other clients and by hand bypass the codec.
 
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// The outcome for the session; `None` where DynamoDB decides it.
+    /// The outcome for the codec; `None` where DynamoDB decides it.
     pub(crate) fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Answered => None,

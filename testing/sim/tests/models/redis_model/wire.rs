@@ -1,4 +1,4 @@
-//! A plain socket to the server, with everything that a real host uses above it: the session, its scripts, the decoder.
+//! A plain socket to the server, with everything that a real host uses above it: the codec, its scripts, the decoder.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
