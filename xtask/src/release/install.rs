@@ -65,7 +65,7 @@ pub fn write(release: &Path, url: &str) -> Result {
 }
 
 fn with_pip(simple: &Path, empty: &Path) -> Result {
-    let mut pip = shell(&install_queues(PYTHON_PAGE)?, empty);
+    let mut pip = shell(&install_lines(PYTHON_PAGE)?, empty);
     pip.envs([("PIP_QUIET", "1"), ("PIP_DISABLE_PIP_VERSION_CHECK", "1"), ("PIP_NO_CACHE_DIR", "1")]);
     pip.env("PIP_INDEX_URL", format!("file://{}", simple.display()));
     run::quietly("pip install leasehold-sdk", pip)?;
@@ -79,8 +79,8 @@ fn with_pip(simple: &Path, empty: &Path) -> Result {
 }
 
 fn with_npm(url: &str, empty: &Path) -> Result {
-    let lines = install_queues(NODE_PAGE)?;
-    if install_queues(EDGE_PAGE)? != lines {
+    let lines = install_lines(NODE_PAGE)?;
+    if install_lines(EDGE_PAGE)? != lines {
         return Err(Failure::new(format!("{EDGE_PAGE} does not install by the lines of {NODE_PAGE}")));
     }
     let mut npm = shell(&lines, empty);
@@ -105,14 +105,14 @@ fn with_cargo(steps: &mut Steps, registry: &Path, empty: &Path) -> Result {
         command.env("CARGO_HOME", &home).env("CARGO_TARGET_DIR", empty.join("target"));
         command
     };
-    run::quietly("cargo add leasehold", set(shell(&install_queues(RUST_PAGE)?, empty)))?;
+    run::quietly("cargo add leasehold", set(shell(&install_lines(RUST_PAGE)?, empty)))?;
     let job = empty.join("job");
     let main = job.join("src/main.rs");
     fs::write(&main, block(RUST_PAGE, "", "rust")?).map_err(|error| fail("write", &main, &error))?;
     steps.run("cargo add leasehold", set(shell("cargo build --quiet", &job)))?;
     says(set(shell("cargo run --quiet", &job)), "the work ends")?;
 
-    let mut install = set(shell(&install_queues(COMMAND_PAGE)?, empty));
+    let mut install = set(shell(&install_lines(COMMAND_PAGE)?, empty));
     // It is compiled to be seen, and not to be fast.
     install.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0");
     steps.run("cargo install leasehold-cli", install)?;
@@ -147,7 +147,7 @@ fn program(page: &str, language: &str, file: &Path) -> Result<PathBuf> {
 }
 
 /// The lines by which a page installs.
-fn install_queues(page: &str) -> Result<String> {
+fn install_lines(page: &str) -> Result<String> {
     let shown = block(page, "\n## Install\n", "console")?;
     Ok(shown.lines().map(|line| line.trim_start_matches("$ ")).collect::<Vec<_>>().join("\n"))
 }
