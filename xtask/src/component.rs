@@ -285,6 +285,11 @@ fn toolchain() -> Result<Toolchain> {
     })
 }
 
+/// Tells if the usual toolchain has the library for WebAssembly, so that nobody has to compile it.
+pub fn has_library() -> bool {
+    Toolchain::find() == Some(Toolchain::Installed)
+}
+
 /// Tells if the component can be built here.
 pub fn has_toolchain() -> bool {
     Toolchain::find().is_some()

@@ -345,7 +345,7 @@ pub fn has_subcommand(name: &str) -> bool {
 
 /// Adds the library for WebAssembly, where rustup can; Debian's packages bring one elsewhere, which takes minutes to compile.
 fn target_of_rustup(steps: &mut Steps) -> Result {
-    if component::has_toolchain() || on_path("rustup").is_none() {
+    if component::has_library() || on_path("rustup").is_none() {
         return Ok(());
     }
     let mut rustup = Command::new("rustup");
