@@ -102,7 +102,7 @@ pub(crate) enum Command {
     /// LEASEHOLD_RESOURCE is the name.
     #[command(after_long_help = ELECT_HELP)]
     Elect(ElectArgs),
-    /// Show the holder of a lock, or the completion of a run: since when, with which token, and the time left
+    /// Show the holder of a lock, or the completion of a run: since when, the token, and the time left
     ///
     /// The answer is out of date when it arrives: use it for information, never for decisions.
     #[command(after_long_help = INSPECT_HELP)]
