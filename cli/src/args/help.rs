@@ -170,8 +170,8 @@ their full paths); if held also owner, token, since (RFC 3339), since_unix_ms,
 ttl_ms, left_ms (until the lock is free unless renewed), session (its name),
 data_bytes, foreign (written by another lock library), revoked (nobody renews
 it any more), votes (the number of nodes that show it), nodes (that were asked;
-1 for a single store). Of a run also done: null, or the completion: token, owner, at
-(RFC 3339), at_unix_ms, left_ms (until it may be done again).
+1 for a single store). Of a run also done: null, or the completion: token,
+owner, at (RFC 3339), at_unix_ms, left_ms (until it may be done again).
 Values that the store does not show are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
 ";
