@@ -164,7 +164,7 @@ impl TestClock {
         }))
     }
 
-    /// Ends the lease on this resource, as if it had not been renewed for too long: its holder is told, and the lock is free for others.
+    /// Ends the lease on this resource, as if it had not been renewed for too long: its holder is notified, and the lock is free for others.
     ///
     /// # Errors
     /// [`ErrorKind::NotOwned`]: no client of this clock holds it.

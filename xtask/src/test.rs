@@ -279,7 +279,7 @@ fn runner(profile: &str, tests_per_core: usize) -> Command {
 }
 
 /// Stands in for rustdoc: where it is to test the examples of a library, it also documents that library, and links that lead
-/// nowhere are errors. What Rust users import is told in JSON too, for `testing/reports`.
+/// nowhere are errors. What Rust users import is written as JSON too, for `testing/reports`.
 const RUSTDOC: &str = r#"#!/bin/sh
 "$LEASEHOLD_RUSTDOC" "$@" || exit
 case " $* " in

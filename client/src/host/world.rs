@@ -223,7 +223,7 @@ impl World {
         }
     }
 
-    /// Notes that a future of this thread waits for the world, at most until then, so that who waits for the future moves the time.
+    /// Notes that a future of this thread waits for the world, at most until then, so that whatever waits for the future moves the time.
     pub(crate) fn note_wait(self: &Arc<Self>, until: Option<Monotonic>) {
         HERE.with_borrow_mut(|here| {
             let before = here.waited_for.take().filter(|known| Arc::ptr_eq(&known.world, self));

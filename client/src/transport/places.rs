@@ -1,6 +1,6 @@
 //! The places of one client in the queue, and the next work for them. A thread (SQLite) or a task (PostgreSQL) does it.
 //!
-//! Where nobody tells of a turn, who waits looks: the first in the queue often, those behind it less often, and all of them less often the
+//! Where nobody reports a turn, waiters look: the first in the queue often, those behind it less often, and all of them less often the
 //! longer nothing happens.
 
 use std::time::Duration;

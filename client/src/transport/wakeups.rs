@@ -12,7 +12,7 @@ use crate::host::sync::{Arc, HashMap, Mutex, Weak};
 #[derive(Default)]
 pub(super) struct Wakeups {
     watchers: Mutex<HashMap<Resource, Vec<Weak<dyn Watcher>>>>,
-    /// Those who are told of their turn in the queue.
+    /// Waiters that are notified of their turn in the queue.
     clients: Mutex<HashMap<ClientId, Weak<dyn Watcher>>>,
 }
 

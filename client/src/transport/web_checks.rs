@@ -3,7 +3,7 @@
 use crate::admin::doctor::{Check, Finding};
 use crate::url::Exposure;
 
-/// A slower answer is told, in milliseconds: a renewal needs one.
+/// A slower answer is reported, in milliseconds: a renewal needs one.
 #[cfg(any(feature = "etcd", feature = "objects"))]
 const SLOW_MS: u128 = 500;
 

@@ -73,7 +73,7 @@ fn giving_up_without_an_answer_leaves_no_orphan() {
     for loss in [Loss::ResetAfterwards, Loss::Silence] {
         let rig = Rig::new();
         count_grants(&rig.server, "job");
-        // Who waits joins the queue with the next attempt.
+        // A waiter joins the queue with the next attempt.
         let asks = |request: &[u8]| {
             ["acquire", "join"]
                 .map(digest)

@@ -41,7 +41,7 @@ impl Client {
         }
     }
 
-    /// Notes that the store has given an acquisition a place in its queue. It is told of its turn, and so asks less often. Call
+    /// Notes that the store has given an acquisition a place in its queue. It is notified of its turn, and so asks less often. Call
     /// it before [`Client::handle_response`] takes the answer that says so, with the reservation for another that it met, if
     /// there is one: nobody is told when that ends.
     pub fn placed(&mut self, lock: LockId, reserved: Option<Reserved>) {

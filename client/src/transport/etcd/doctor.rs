@@ -14,7 +14,7 @@ use crate::transport::Transport;
 use crate::transport::web_checks::{latency, way};
 use crate::url::Exposure;
 
-/// A larger offset of a member's clock is told, in milliseconds: completions of finished work go by the clocks of clients, and
+/// A larger offset of a member's clock is reported, in milliseconds: completions of finished work go by the clocks of clients, and
 /// those of the members are set by the same means.
 const OFFSET_MS: u64 = 30_000;
 /// The space that etcd has unless told otherwise.

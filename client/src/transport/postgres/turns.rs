@@ -1,7 +1,7 @@
 //! The places of one client in the queue, and the task that looks after them: it says that the client is alive, looks for turns
 //! that nobody tells, and gives up places.
 //!
-//! The server tells of turns only where somebody listens. Elsewhere who waits looks: the first in the queue every few milliseconds at best,
+//! The server tells of turns only where somebody listens. Elsewhere waiters look: the first in the queue every few milliseconds at best,
 //! those behind it less often, and all of them less often the longer nothing happens.
 
 use std::sync::OnceLock;

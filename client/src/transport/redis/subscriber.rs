@@ -261,7 +261,7 @@ impl Listener {
                     if !wanted.is_empty() && !self.subscribe_own(connection).await {
                         return Stop::Broken;
                     }
-                    // Who stands in the queue is told on the client's own channel.
+                    // A waiter in the queue is notified on the client's own channel.
                     let queues = self.access.queues().cloned();
                     wanted.retain(|resource| !queues.as_ref().is_some_and(|queues| queues.is_told_of(resource)));
                     left.retain(|resource| self.hinted.remove(resource));

@@ -1,7 +1,7 @@
 //! The thread that looks after the places of one client in the queue: it sees the turns that other processes give, says that the
 //! client is alive, and gives up places.
 //!
-//! Within one process a turn is told at once. Other processes cannot tell, so who waits looks: the first in the queue every
+//! Within one process a turn is reported at once. Other processes cannot report it, so waiters look: the first in the queue every
 //! millisecond at best, those behind it less often, and all of them less often the longer nothing happens.
 
 use std::time::Duration;
