@@ -49,3 +49,19 @@ test("one of 10,000 requests under way is aborted alone", async (t) => {
   await client.using("lock 5000", { ttl: 60_000, wait: 10_000 }, () => {});
   await client.close();
 });
+
+test("a request that a busy event loop has held back for too long never leaves", async (t) => {
+  const { url } = await startRedis(t);
+  const client = await connect(url, { requestTimeout: 500 });
+  const controller = new AbortController();
+  const acquired = client.tryAcquire("a", { ttl: 60_000, signal: controller.signal });
+  const until = performance.now() + 800;
+  while (performance.now() < until);
+  controller.abort();
+  await assert.rejects(acquired, { name: "AbortError" });
+  // The first request is written now, if at all: behind the release that undoes the second one.
+  await client.tryAcquire("b").then((lease) => lease.release());
+  assert.equal(await client.inspect("a"), null);
+  await client.using("a", { wait: 10_000 }, () => {});
+  await client.close();
+});

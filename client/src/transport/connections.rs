@@ -9,7 +9,6 @@
 //! end.
 
 use std::sync::{Arc, Weak, mpsc};
-use std::time::Duration;
 
 use leasehold_core::Transmit;
 use leasehold_core::op::{Fault, FaultKind, Outcome, TransportFault};
@@ -21,7 +20,6 @@ use super::callers::{AsyncCaller, Callers, has_sockets};
 use super::{Answer, Answering, Done, Network};
 use crate::event_loop::EventLoop;
 use crate::exec;
-use crate::host::clock;
 use crate::host::fork;
 use crate::host::sync::Mutex;
 use crate::host::sync::atomic::{AtomicBool, Ordering};
@@ -345,32 +343,20 @@ impl<L> Drop for Private<L> {
     }
 }
 
-/// Waits for `work` until a deadline. Timers of runtimes do not count suspended time, so the clock is checked again.
-pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Future<Output = R>) -> Option<R> {
-    const LONGEST_NAP: Duration = Duration::from_secs(1);
-    let mut work = std::pin::pin!(work);
-    loop {
-        let left = deadline.since(clock::monotonic());
-        if let Ok(result) = tokio::time::timeout(left.min(LONGEST_NAP), work.as_mut()).await {
-            return Some(result);
-        }
-        if left <= LONGEST_NAP {
-            return None;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     use leasehold_core::{Monotonic, NodeId, RequestId};
     use tokio::runtime::Builder;
     use tokio::sync::Barrier;
 
+    use super::super::deadline::until;
     use super::*;
+    use crate::host::clock;
 
     /// Answers once enough callers wait at the same time, unless the deadline passes first, and records the threads on
     /// which it ran. It is ready after the second `prepare`.

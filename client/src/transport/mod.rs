@@ -22,6 +22,8 @@ mod callers;
 mod connections;
 #[cfg(feature = "dynamodb")]
 mod credentials;
+#[cfg(feature = "network")]
+mod deadline;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod durability;
 #[cfg(feature = "dynamodb")]

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tracing::Level;
 
 use super::Answer;
-use super::connections::until;
+use super::deadline::until;
 use super::pauses::{LastAttempt, UnderWay};
 use crate::error::{Error, ErrorKind};
 use crate::host::sync::Mutex;

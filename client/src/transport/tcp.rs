@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::net::TcpStream;
 
 #[cfg(any(feature = "redis", feature = "postgres"))]
-use super::connections::until;
+use super::deadline::until;
 #[cfg(any(feature = "redis", feature = "postgres"))]
 use crate::host::clock;
 

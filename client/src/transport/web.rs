@@ -14,7 +14,7 @@ use reqwest::{Client, ClientBuilder, RequestBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::sync::Semaphore;
 
-use super::connections::until;
+use super::deadline::until;
 use super::readiness::CONNECT_PATIENCE;
 use super::tls::OwnCertificate;
 use super::{tcp, tls};

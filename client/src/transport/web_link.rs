@@ -14,7 +14,8 @@ use leasehold_core::{Monotonic, Transmit};
 use leasehold_wire::{Exchange, HttpResponse, Progress, Repeat, Repeats};
 use reqwest::{Client, RequestBuilder};
 
-use super::connections::{Link, until};
+use super::connections::Link;
+use super::deadline::until;
 use super::pauses::patience;
 use super::readiness::{CONNECT_PATIENCE, Greeted, NoServer, Readiness, all, catch_up, in_time};
 use super::web::{Pool, Web};

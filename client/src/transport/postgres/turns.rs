@@ -15,7 +15,8 @@ use tokio::sync::Notify;
 use super::link::PostgresLink;
 use crate::host::clock;
 use crate::host::sync::{Arc, Mutex, Weak};
-use crate::transport::connections::{Connections, until};
+use crate::transport::connections::Connections;
+use crate::transport::deadline::until;
 use crate::transport::places::{Key, Pace, Places, Sight, Work};
 use crate::transport::wakeups::Wakeups;
 

@@ -19,7 +19,8 @@ use super::connection::{Broken, Connection, Role};
 use crate::host::clock;
 use crate::host::sync::Mutex;
 use crate::reports;
-use crate::transport::connections::{Home, Link, until};
+use crate::transport::connections::{Home, Link};
+use crate::transport::deadline::until;
 use crate::transport::pauses::{CONNECT_PATIENCE, LastAttempt, UnderWay, patience};
 use crate::transport::{Answer, Answering};
 

@@ -68,6 +68,9 @@ impl Io {
     /// # Errors
     /// The connection is of no further use.
     pub(super) fn write(&mut self, queue: &Queue) -> Result<Option<Stalled>, Fault> {
+        if self.sent < self.sending.len() {
+            queue.check_rest(self.written)?;
+        }
         for _ in 0..MOST_CALLS {
             if self.sent == self.sending.len() {
                 self.sending.clear();

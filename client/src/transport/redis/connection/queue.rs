@@ -52,7 +52,7 @@ pub(in super::super) struct Queue {
 struct State {
     /// Encoded requests that the writer has not taken.
     out: Vec<u8>,
-    /// All bytes that were ever put there.
+    /// All bytes that were ever put there, except those of requests that were taken back.
     submitted: u64,
     /// Requests without all of their replies, oldest first.
     waiting: VecDeque<Waiting>,
@@ -71,8 +71,9 @@ struct Waiting {
     answer: Option<oneshot::Sender<Replies>>,
     replies: Vec<Value>,
     missing: usize,
-    /// All bytes that were submitted before it.
+    /// All bytes that were submitted before it, except those of requests that were taken back.
     start: u64,
+    length: usize,
     deadline: Monotonic,
     /// The most bytes of one reply.
     allowance: usize,
@@ -136,17 +137,15 @@ impl Queue {
             let detail = "the server takes no more requests";
             return Err(Broken::NotSent(Fault::new(FaultKind::Unreachable, detail)));
         }
-        let (start, before) = (state.submitted, state.out.len());
-        for command in commands {
-            resp::encode(command, &mut state.out);
-        }
-        state.submitted += (state.out.len() - before) as u64;
+        let start = state.submitted;
+        let length = state.encode(commands);
         state.earliest = if state.waiting.is_empty() { deadline } else { state.earliest.min(deadline) };
         state.waiting.push_back(Waiting {
             answer: Some(sender),
             replies: Vec::with_capacity(commands.len()),
             missing: commands.len(),
             start,
+            length,
             deadline,
             allowance: commands.iter().map(allowance).max().unwrap_or(FOR_A_COMMAND),
         });
@@ -158,7 +157,7 @@ impl Queue {
 
     /// Queues a command whose replies do not count.
     pub(super) fn push(&self, command: &Command) {
-        resp::encode(command, &mut self.state.lock().out);
+        self.state.lock().encode(std::slice::from_ref(command));
     }
 
     /// Wakes the task that writes.
@@ -178,9 +177,31 @@ impl Queue {
         }
     }
 
-    /// Exchanges the bytes to send for an empty buffer.
+    /// Exchanges the bytes to send for an empty buffer. Requests whose deadline has passed are not among them.
     pub(super) fn take(&self, empty: &mut Vec<u8>) {
+        if !self.state.lock().out.is_empty() {
+            self.expire(clock::monotonic());
+        }
         std::mem::swap(&mut self.state.lock().out, empty);
+    }
+
+    /// Checks that no request whose deadline has passed is among the bytes that have not left. `written` is the number of those that
+    /// have.
+    ///
+    /// # Errors
+    /// One is: the connection has to end, or it would leave yet.
+    pub(super) fn check_rest(&self, written: u64) -> Result<(), Fault> {
+        let now = clock::monotonic();
+        self.expire(now);
+        let state = self.state.lock();
+        let is_late = |waiting: &Waiting| waiting.deadline <= now && waiting.end() > written;
+        if state.is_left && state.waiting.iter().any(is_late) {
+            return Err(Fault::new(
+                FaultKind::Timeout,
+                "the server has taken no more for longer than a request may last",
+            ));
+        }
+        Ok(())
     }
 
     /// The writer has nothing left to do, as far as it knows. A socket that takes no more wakes it.
@@ -196,27 +217,36 @@ impl Queue {
         Rest::Until((!state.waiting.is_empty()).then_some(state.earliest))
     }
 
-    /// Gives up the requests whose deadline has passed. Their replies may still come, so the connection takes no more.
+    /// Gives up the requests whose deadline has passed. Those that the writer has not taken never leave: a release that was sent after
+    /// the deadline counts on it. Replies to the others may still come, so the connection takes no more.
     pub(super) fn expire(&self, now: Monotonic) {
-        let mut expired = Vec::new();
         let mut state = self.state.lock();
-        if state.earliest <= now {
-            let mut earliest = Monotonic::FAR;
-            for waiting in &mut state.waiting {
-                if waiting.deadline <= now {
-                    expired.extend(waiting.answer.take());
-                } else {
-                    earliest = earliest.min(waiting.deadline);
-                }
-            }
-            if state.waiting.iter().any(|waiting| waiting.deadline <= now) {
-                self.close(&mut state);
-            }
-            state.earliest = earliest;
+        if state.earliest > now {
+            return;
         }
+        let unsent = state.take_back(now);
+        let mut expired = Vec::new();
+        let mut earliest = Monotonic::FAR;
+        let mut has_expired = false;
+        for waiting in &mut state.waiting {
+            if waiting.deadline <= now {
+                has_expired = true;
+                expired.extend(waiting.answer.take());
+            } else {
+                earliest = earliest.min(waiting.deadline);
+            }
+        }
+        if has_expired {
+            self.close(&mut state);
+        }
+        state.earliest = earliest;
         drop(state);
+        let timeout = || Fault::of(FaultKind::Timeout);
         for answer in expired {
-            let _ = answer.send(Err(Broken::Unknown(Fault::of(FaultKind::Timeout))));
+            let _ = answer.send(Err(Broken::Unknown(timeout())));
+        }
+        for answer in unsent {
+            let _ = answer.send(Err(Broken::NotSent(timeout())));
         }
     }
 
@@ -279,6 +309,48 @@ impl Queue {
     }
 }
 
+impl State {
+    /// Puts commands behind the bytes to send. Returns how many bytes these are.
+    fn encode(&mut self, commands: &[Command]) -> usize {
+        let before = self.out.len();
+        for command in commands {
+            resp::encode(command, &mut self.out);
+        }
+        let length = self.out.len() - before;
+        self.submitted += length as u64;
+        length
+    }
+
+    /// Removes the requests whose deadline has passed and of which the writer has taken nothing. Returns those who wait for them.
+    fn take_back(&mut self, now: Monotonic) -> Vec<oneshot::Sender<Replies>> {
+        let first = self.submitted - self.out.len() as u64;
+        let is_late = |waiting: &Waiting| waiting.start >= first && waiting.deadline <= now;
+        let mut taken_back = Vec::new();
+        if !self.waiting.iter().any(is_late) {
+            return taken_back;
+        }
+        let (out, mut done) = (std::mem::take(&mut self.out), 0);
+        self.waiting.retain_mut(|waiting| {
+            if waiting.start < first {
+                return true;
+            }
+            let start = (waiting.start - first) as usize;
+            self.out.extend_from_slice(&out[done..start]);
+            done = start;
+            if is_late(waiting) {
+                done += waiting.length;
+                taken_back.extend(waiting.answer.take());
+                return false;
+            }
+            waiting.start = first + self.out.len() as u64;
+            true
+        });
+        self.out.extend_from_slice(&out[done..]);
+        self.submitted = first + self.out.len() as u64;
+        taken_back
+    }
+}
+
 impl Sink for &Queue {
     fn allowance(&self) -> usize {
         self.state.lock().waiting.front().map_or(FOR_A_COMMAND, |oldest| oldest.allowance)
@@ -313,6 +385,11 @@ impl Sink for &Queue {
 }
 
 impl Waiting {
+    /// The bytes that were submitted up to its own last one.
+    fn end(&self) -> u64 {
+        self.start + self.length as u64
+    }
+
     fn is_abandoned(&self) -> bool {
         self.answer.as_ref().is_none_or(oneshot::Sender::is_closed)
     }

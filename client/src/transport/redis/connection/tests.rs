@@ -145,28 +145,81 @@ fn ten_thousand_requests_in_flight_get_their_own_replies_though_one_is_cancelled
     });
 }
 
+const LARGE: usize = 4 << 20;
+
+/// A request longer than what a socket takes at once.
+fn large() -> [Command; 1] {
+    [command(&[b"SET", &vec![b'x'; LARGE]])]
+}
+
+fn length_of_large() -> usize {
+    let mut bytes = Vec::new();
+    leasehold_wire::resp::encode(&large()[0], &mut bytes);
+    bytes.len()
+}
+
 #[test]
-fn requests_behind_a_full_socket_leave_once_the_server_reads() {
+fn requests_behind_a_full_socket_leave_once_the_server_reads_unless_their_deadline_has_passed() {
     in_both_homes(async |connection, mut server| {
-        let large = [command(&[b"SET", &vec![b'x'; 4 << 20]])];
-        let pings = [ping()];
+        let (large, pings) = (large(), [ping()]);
         let mut first = Box::pin(connection.send(&large, in_a_minute()));
         assert!((&mut first).now_or_never().is_none());
-        // The socket is full, and more is queued. The server answers what it has not asked to be answered yet.
-        let deadline = after(Duration::from_millis(100));
-        let late = connection.send(&pings, deadline).await;
-        assert_eq!(late, Err(Broken::Unknown(Fault::of(FaultKind::Timeout))));
+        // The writer takes it alone.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
         let mut second = Box::pin(connection.send(&pings, in_a_minute()));
         assert!((&mut second).now_or_never().is_none());
+        let late = connection.send(&pings, after(Duration::from_millis(100))).await;
+        assert_eq!(late, Err(Broken::NotSent(Fault::of(FaultKind::Timeout))));
+        assert!(!connection.is_over(), "no reply to it can come");
+        let mut third = Box::pin(connection.send(&pings, in_a_minute()));
+        assert!((&mut third).now_or_never().is_none());
         let reading = thread::spawn(move || {
-            let mut length = Vec::new();
-            leasehold_wire::resp::encode(&command(&[b"SET", &vec![b'x'; 4 << 20]]), &mut length);
-            read_exactly(&mut server, length.len() + 2 * PING.len());
+            read_exactly(&mut server, length_of_large() + 2 * PING.len());
             server.write_all(b":1\r\n:2\r\n:3\r\n").unwrap();
             server
         });
         assert_eq!(integers(&first.await), [1]);
-        assert_eq!(integers(&second.await), [3]);
+        assert_eq!(integers(&second.await), [2]);
+        assert_eq!(integers(&third.await), [3]);
+        drop(reading.join().unwrap());
+    });
+}
+
+#[test]
+fn a_deadline_that_passes_while_its_request_leaves_ends_the_connection() {
+    in_both_homes(async |connection, mut server| {
+        let (large, pings) = (large(), [ping()]);
+        let mut first = Box::pin(connection.send(&large, after(Duration::from_millis(100))));
+        assert!((&mut first).now_or_never().is_none());
+        let mut second = Box::pin(connection.send(&pings, in_a_minute()));
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!(first.await, Err(Broken::Unknown(Fault::of(FaultKind::Timeout))));
+        assert!(matches!(second.await, Err(Broken::NotSent(_))));
+        drop(connection);
+        let mut arrived = Vec::new();
+        server.read_to_end(&mut arrived).unwrap();
+        assert!(arrived.len() < length_of_large(), "the whole request has arrived after its deadline");
+    });
+}
+
+#[test]
+fn a_request_whose_deadline_has_passed_before_the_writer_comes_never_leaves() {
+    in_both_homes(async |connection, mut server| {
+        let (late, in_time) = ([command(&[b"LATE"])], [ping()]);
+        let (past, later) = (clock::monotonic(), in_a_minute());
+        let requests = [(&in_time, later), (&late, past), (&in_time, later), (&late, past), (&in_time, later)];
+        let reading = thread::spawn(move || {
+            assert_eq!(read_exactly(&mut server, 3 * PING.len()), PING.repeat(3));
+            server.write_all(b":1\r\n:2\r\n:3\r\n").unwrap();
+            server
+        });
+        let replies = join_all(requests.map(|(commands, deadline)| connection.send(commands, deadline))).await;
+        let unsent = Err(Broken::NotSent(Fault::of(FaultKind::Timeout)));
+        assert_eq!([&replies[1], &replies[3]], [&unsent, &unsent]);
+        assert_eq!([0, 2, 4].map(|at: usize| integers(&replies[at])), [[1], [2], [3]]);
+        assert!(!connection.is_over());
         drop(reading.join().unwrap());
     });
 }

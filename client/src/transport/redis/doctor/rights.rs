@@ -20,7 +20,7 @@ use super::{Asker, Part, command, items, queue, refused, words};
 use crate::admin::checks::redis as check;
 use crate::admin::doctor::Finding;
 use crate::host::clock;
-use crate::transport::connections::until;
+use crate::transport::deadline::until;
 use crate::transport::info::{Fields, items as elements, printable, text};
 use crate::url::redis::RedisUrl;
 

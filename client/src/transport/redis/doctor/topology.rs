@@ -17,7 +17,7 @@ use super::{Asker, NodeOfCluster, Part, examine, server_answers, silent, words};
 use crate::admin::checks::redis as check;
 use crate::admin::doctor::{Finding, Severity};
 use crate::host::clock;
-use crate::transport::connections::until as within;
+use crate::transport::deadline::until as within;
 use crate::transport::info::{Fields, printable, setting};
 use crate::url::redis::{Address, RedisUrl};
 
