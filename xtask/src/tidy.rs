@@ -5,10 +5,12 @@
 
 mod ci;
 mod ffi;
+mod figures;
 mod front;
 mod imports;
 mod index;
 mod map;
+mod numbers;
 mod quoted;
 mod rights;
 mod rules;
@@ -49,6 +51,7 @@ pub fn tidy() -> Result {
     // Rules compare with `/`, on every system.
     let name = |path: &PathBuf| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
     let files: Vec<String> = paths.iter().map(name).collect();
+    let known = figures::Known::new(&read(&root.join(figures::FIGURES))?, &read(&root.join(figures::DEFAULTS))?);
     for (name, path) in files.iter().zip(&paths).filter(|(name, _)| is_read(name)) {
         let text = read(path)?;
         words.add(name, &text);
@@ -63,6 +66,9 @@ pub fn tidy() -> Result {
         } else if name.ends_with(".md") || name == index::FOR_MODELS {
             findings.extend(index::check_links(name, &text, |path| root.join(path).exists()));
             findings.extend(index::check_headings(name, &text, |path| read(&root.join(path)).ok()));
+            if figures::is_page(name) {
+                findings.extend(figures::check(name, &text, &known, |path| read(&root.join(path)).ok()));
+            }
             if samples::is_page(name) {
                 findings.extend(samples::check(name, &text, |path| read(&root.join(path)).ok()));
             }
