@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use leasehold_core::op::{LockOp, Op};
-use leasehold_core::{LockId, NodeId, Now, OneOrMany, RequestId, Transmit};
+use leasehold_core::{LockId, NodeId, Now, OneOrMany, RequestId, Resource, Transmit};
 use tracing::Level;
 
 use super::report::{Report, Stopwatch};
@@ -21,8 +21,8 @@ pub(super) struct Sent {
     pub(super) node: NodeId,
     /// The positions of the finishes in it, and their locks.
     pub(super) finishes: Vec<(usize, LockId)>,
-    /// The acquisition for which it asks for a place in the queue.
-    pub(super) queues: Option<LockId>,
+    /// The acquisition for which it asks for a place in the queue, and of what.
+    pub(super) queues: Option<(LockId, Resource)>,
 }
 
 impl Sent {
@@ -30,7 +30,9 @@ impl Sent {
         let finishes = transmit.ops.iter().enumerate().filter(|(_, op)| matches!(op.op, Op::Finish(_)));
         let finishes = finishes.map(|(at, op)| (at, op.lock)).collect();
         let queues = match &transmit.ops[..] {
-            [LockOp { lock, op: Op::Acquire(acquire), .. }] if acquire.in_queue => Some(*lock),
+            [LockOp { lock, resource, op: Op::Acquire(acquire) }] if acquire.in_queue => {
+                Some((*lock, resource.clone()))
+            }
             [..] => None,
         };
         Self { id: transmit.id, node: transmit.node, finishes, queues }
@@ -197,7 +199,7 @@ mod tests {
     use std::thread::{self, ThreadId};
     use std::time::Duration;
 
-    use leasehold_core::{Config, LockOptions, NodeConfig, Resource};
+    use leasehold_core::{Config, LockOptions, NodeConfig};
 
     use super::*;
     use crate::admin::doctor::Finding;

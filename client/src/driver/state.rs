@@ -234,11 +234,15 @@ impl State {
                 lease.finish_failed(request.node, why);
             }
         }
-        if let Some(lease) = request.queues.and_then(|lock| self.leases.get(&lock))
-            && self.transports[request.node.index()].place_in_queue(lease.resource(), Some(lease.lock())).is_some()
-        {
-            let reserved = self.transports[request.node.index()].reserved_before(lease.resource(), lease.lock());
-            self.core.placed(lease.lock(), reserved);
+        let store = &self.transports[request.node.index()];
+        let queued = request.queues.as_ref().map(|(lock, resource)| (*lock, resource));
+        match queued.filter(|(lock, resource)| store.place_in_queue(resource, Some(*lock)).is_some()) {
+            Some((lock, resource)) if self.leases.contains_key(&lock) => {
+                self.core.placed(lock, store.reserved_before(resource, lock));
+            }
+            // It was given up while it asked, and may have left the queue before it joined.
+            Some((lock, resource)) => store.leave_queue(resource, lock),
+            None => {}
         }
         self.core.handle_response(request.id, answer, now);
     }

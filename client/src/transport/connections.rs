@@ -269,7 +269,7 @@ impl<L: Link> Connections<L> {
         self.check_open()
     }
 
-    fn is_inherited(&self) -> bool {
+    pub(super) fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
     }
 }

@@ -6,7 +6,7 @@ use leasehold_servers::postgres::Server;
 
 use crate::common::on_postgres::{schema_of, table_of};
 use crate::common::{PATIENCE, eventually, ms};
-use crate::{Rig, client, lease};
+use crate::{Rig, client, lease, patient};
 
 const RIGHTS: [&str; 3] = ["SELECT", "INSERT", "UPDATE"];
 
@@ -94,12 +94,15 @@ fn a_socket_is_a_way_to_the_same_table() {
 fn a_password_that_was_changed_is_told_and_a_new_client_has_the_new_one() {
     let rig = Rig::new();
     let url = user(&rig, "changed");
-    let one = client(&url);
+    // A login on a busy machine takes its time.
+    let one = patient(&url);
     lease(&one, "a").release().unwrap();
     rig.server.run("ALTER ROLE changed PASSWORD 'hunter3'");
     rig.server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'changed'");
     eventually("the new password is asked for", || {
         let error = one.lock("a").wait(ms(0)).acquire().map(drop).err();
+        // Shown where the wait fails.
+        eprintln!("{error:?}");
         error.is_some_and(|error| error.to_string().contains("it worked before"))
     });
     lease(&client(&url.replace("hunter2", "hunter3")), "a").release().unwrap();

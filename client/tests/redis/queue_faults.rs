@@ -263,6 +263,23 @@ fn who_gives_up_at_any_step_leaves_neither_a_ticket_nor_a_reservation() {
 }
 
 #[test]
+fn a_client_that_is_closed_leaves_no_ticket_on_a_slow_server() {
+    let server = Server::start();
+    load_scripts(&server);
+    let holder = connect_patiently(server.url());
+    let lease = holder.lock("job").ttl(LONG).acquire().unwrap();
+    let other = connect_patiently(server.url());
+    let waiter = other.clone();
+    let waits = thread::spawn(move || waiter.lock("job").wait(PATIENCE).acquire().map(drop));
+    eventually("it stands in the queue", || waiting(&server) == 1);
+    server.command(&["CLIENT", "PAUSE", "500"]);
+    drop(other.close());
+    assert!(waits.join().unwrap().is_err());
+    assert_eq!(waiting(&server), 0);
+    lease.release().unwrap();
+}
+
+#[test]
 fn who_listened_in_a_runtime_that_has_ended_listens_in_another() {
     let server = Server::start();
     let holder = connect_patiently(server.url());

@@ -6,6 +6,7 @@
 mod access;
 mod cluster;
 mod connection;
+mod departures;
 mod doctor;
 mod failovers;
 mod items;
@@ -28,6 +29,7 @@ use leasehold_wire::resp::Value;
 
 use self::access::{CONNECT_PATIENCE, RedisAccess};
 use self::cluster::link::ClusterLink;
+use self::departures::Departures;
 use self::doctor::Part;
 use self::link::{NoConnection, RedisLink, Spares};
 use self::store_link::StoreLink;
@@ -86,6 +88,7 @@ impl Place for RedisUrl {
 pub(super) struct Redis {
     connections: Arc<Connections<StoreLink>>,
     subscriber: Subscriber,
+    departures: Departures,
     access: Arc<RedisAccess>,
     url: RedisUrl,
 }
@@ -111,7 +114,7 @@ impl Redis {
             }
         }));
         let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&connections));
-        let store = Self { connections, subscriber, access, url: url.clone() };
+        let store = Self { connections, subscriber, departures: Departures::default(), access, url: url.clone() };
         store.greet().map_err(|why| to_error(url, why))?;
         Ok(store)
     }
@@ -199,7 +202,7 @@ impl UnderLock for Redis {
     fn leave_queue(&self, resource: &Resource, lock: LockId) {
         if let Some(queues) = self.access.queues() {
             queues.forget(resource, lock);
-            self.subscriber.leave_queue(queues, resource, lock);
+            self.departures.leave(&self.connections, queues, resource, lock);
         }
     }
 
@@ -226,6 +229,7 @@ impl Transport for Redis {
     }
 
     fn close(&self) {
+        self.departures.end(&self.connections);
         self.subscriber.close();
         self.connections.close();
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use leasehold_core::{LockId, Resource};
+use leasehold_core::Resource;
 use leasehold_wire::redis::Codec;
 use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -15,9 +15,7 @@ use tracing::Level;
 use super::access::RedisAccess;
 use super::connection::{Listening as Channels, Message};
 use super::link::NoConnection;
-use super::queue::Queues;
 use super::store_link::StoreLink;
-use crate::host::clock;
 use crate::host::sync::Mutex;
 use crate::reports;
 use crate::transport::Watcher;
@@ -80,13 +78,6 @@ impl Subscriber {
         drop(self.listening.lock().take());
     }
 
-    /// Gives up a ticket in the background, if there may be one.
-    pub(super) fn leave_queue(&self, queues: &Queues, resource: &Resource, lock: LockId) {
-        if queues.is_subscribed() {
-            leave_queue(&self.connections, queues, resource, lock);
-        }
-    }
-
     /// Has a change of watchers listened to. Where all callers are tasks of one runtime, that is done there: a turn is then
     /// heard, taken and told on one thread. From the moment at which others wait too, it is done in the background, since
     /// a runtime that is blocked must not keep a turn from them.
@@ -144,18 +135,6 @@ impl Drop for Shift {
             background.spawn(Self { listener: Some(listener), background: None }.run());
         }
     }
-}
-
-/// Sends the command that gives up a ticket. One that is lost leaves a ticket that is passed over in its turn.
-fn leave_queue(connections: &Connections<StoreLink>, queues: &Queues, resource: &Resource, lock: LockId) {
-    let Ok((runtime, link)) = connections.background() else { return };
-    let command = Codec::leave(queues.client(), resource, lock);
-    runtime.spawn(async move {
-        if let StoreLink::Single(link) = &*link {
-            let deadline = clock::monotonic().plus(CONFIRM_PATIENCE);
-            let _ = link.command(&[command], deadline).await;
-        }
-    });
 }
 
 struct Listener {
