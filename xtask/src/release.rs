@@ -34,6 +34,9 @@ const HERE: &str = "this-machine";
 /// Stands in documents until the first release.
 const UNRELEASED: [&str; 4] =
     ["README.md", "docs/installing.md", "docs/reliability.md", "core/vectors/released/README.md"];
+/// Checks workflows, and their shell parts where shellcheck is installed.
+const LINTER: &str = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.9";
+const WORKFLOWS: [&str; 3] = ["ci.yml", "dependencies.yml", "release.yml"];
 /// Has the project's addresses, which nobody has chosen while they end so.
 const ADDRESSES: &str = "Cargo.toml";
 const UNCHOSEN: &str = ".invalid/";
@@ -157,10 +160,22 @@ fn check() -> Result {
         )));
     }
     println!("every package is version {VERSION}");
+    lint_workflows()?;
     if !kept_vectors().exists() {
         println!("its vectors are not kept yet: before it is tagged, run `cargo xtask vectors --release`");
     }
     Ok(())
+}
+
+/// A workflow that cannot be parsed never runs, and nobody is told.
+fn lint_workflows() -> Result {
+    if Command::new("go").arg("version").output().is_err() {
+        println!("the workflows are not checked: that needs Go");
+        return Ok(());
+    }
+    let mut lint = Command::new("go");
+    lint.args(["run", LINTER]).args(WORKFLOWS.map(|name| run::root().join(".github/workflows").join(name)));
+    run::quietly("check of the workflows", lint)
 }
 
 /// Checks that this state may be tagged.
