@@ -6,7 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::command::Words;
-use super::native::{self, Verdict};
+use super::native::{self, Terms, Verdict};
 use super::scripts::{self, Script};
 use super::{Command, ErrorClass, Subscription, asks_run, classify, is_renewal, keys, replies};
 use crate::exchange::{self, Progress};
@@ -175,6 +175,10 @@ pub struct Exchange {
     place: Option<(u64, Option<Duration>)>,
     /// The client's own channel when it began.
     pub(super) subscription: Option<Subscription>,
+    /// The sender's wall clock when it began, where the memory of a connection is kept.
+    pub(super) began_ms: u64,
+    /// The same, if it pushes out the retention of a counter.
+    pub(super) pushed_ms: Option<u64>,
 }
 
 /// Where commands go to several servers, one may be answered and another not.
@@ -208,6 +212,8 @@ impl Exchange {
             may_transact: None,
             place: None,
             subscription: None,
+            began_ms: 0,
+            pushed_ms: None,
         }
     }
 
@@ -301,8 +307,10 @@ impl Exchange {
     }
 
     /// The transaction first; the script is kept for what it leaves open.
-    pub(super) fn transact(&mut self, call: Call, resource: Resource, floor: Token) {
-        self.commands = native::transaction(&call.keys, &call.args);
+    pub(super) fn transact(&mut self, call: Call, resource: Resource, terms: Terms) {
+        let Terms { floor, pushes } = terms;
+        self.commands = native::transaction(&call.keys, &call.args, pushes);
+        self.pushed_ms = pushes.then_some(self.began_ms);
         self.stage = Stage::Transaction(Box::new(Transaction { call, resource, floor }));
     }
 
@@ -316,6 +324,7 @@ impl Exchange {
             Verdict::Unfinished { may_hold, refused } => {
                 self.may_hold = may_hold;
                 self.may_transact = refused.then_some(false);
+                self.pushed_ms = Some(self.began_ms);
                 self.write(call);
             }
             Verdict::NoTransaction { may_hold } => {
@@ -325,6 +334,7 @@ impl Exchange {
                     self.write(call.undone(resource));
                     self.stage = Stage::Undo;
                 } else {
+                    self.pushed_ms = Some(self.began_ms);
                     self.write(call);
                 }
             }

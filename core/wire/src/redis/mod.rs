@@ -3,7 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | lock | the resource as it is: `<nonce>@<owner>;<since>[;<data>]`, with an expiry; revoked: `!<nonce><owner>;` and so on |
-//! | counter | `{resource}` 0x1F `fence of name`, decimal digits, kept for [`Settings::retention`] after its last use |
+//! | counter | `{resource}` 0x1F `fence of name`, decimal digits, kept for [`Settings::retention`] after its last use, give or take a hundredth |
 //! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust of name`, the loss since which the counter was raised |
 //! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](leasehold_core::member::Marker) |
 //! | queue of waiters | see [`Queue`] |
@@ -67,8 +67,8 @@ use native::Route;
 /// Settings of a codec for its server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// How long an unused counter is kept: 7 days by default, at least 1 ms and at most 100 years. Far above the longest
-    /// lease; by the time it is forgotten, the clocks have passed every token it gave.
+    /// How long an unused counter is kept: 7 days by default, at least 1 ms and at most 100 years. A connection that grants a name
+    /// again and again pushes this out only after a hundredth of it, and after an hour at the latest. Far above the longest lease; by the time it is forgotten, the clocks have passed every token it gave.
     pub retention: Duration,
     /// Count a grant only when replicas have it; not by default. Needs a connection of its own kind, so not over HTTP.
     pub replicas: Option<Replicas>,
@@ -146,6 +146,8 @@ impl Codec {
     ) -> Result<Exchange, Denial> {
         let mut exchange = self.unwritten(id, ops, left);
         exchange.subscription = memory.own_channel();
+        exchange.began_ms = unix_ms;
+        exchange.pushed_ms = Some(unix_ms);
         // A resend may meet a replica that lags, which has missed tokens that are above the clock of the first send.
         let least = if let [_] = ops { native::floor_at(unix_ms) } else { Token::ZERO };
         let mut calls = self.calls(ops, unix_ms, least, Some(memory))?.into_iter();
@@ -153,9 +155,9 @@ impl Codec {
         match self.route(memory, ops, unix_ms) {
             Route::Script => {}
             Route::ScriptAndTrial => with_trial = true,
-            Route::Transaction(floor) => {
+            Route::Transaction(terms) => {
                 if let ([op], Some(call)) = (ops, calls.next()) {
-                    exchange.transact(call, op.resource.clone(), floor);
+                    exchange.transact(call, op.resource.clone(), terms);
                 }
             }
         }
@@ -174,7 +176,7 @@ impl Codec {
             [LockOp { resource, op: Op::Acquire(op), .. }]
                 if is_single && op.member.is_none() && !op.unless_done && !native::has_waited(op) =>
             {
-                memory.route(resource, op.floor, unix_ms)
+                memory.route(resource, op.floor, unix_ms, self.retention_ms())
             }
             [..] => Route::Script,
         }
@@ -205,6 +207,10 @@ impl Codec {
             }
         }
         Ok(calls)
+    }
+
+    fn retention_ms(&self) -> u64 {
+        ms(self.settings.retention).clamp(1, LONGEST_RETENTION_MS)
     }
 
     fn unwritten(&self, id: RequestId, ops: &[LockOp], left: Duration) -> Exchange {
@@ -248,7 +254,7 @@ impl Codec {
     }
 
     fn call(&self, op: &LockOp, unix_ms: u64, least: Token, memory: Option<&ConnectionMemory>) -> Result<Call, Denial> {
-        let retention = ms(self.settings.retention).clamp(1, LONGEST_RETENTION_MS);
+        let retention = self.retention_ms();
         let lock = op.resource.as_str().as_bytes();
         let mut keys = Words::with_capacity(2 * lock.len() + SIZE_OF_KEYS);
         keys.push(lock);

@@ -19,6 +19,8 @@ use leasehold_core::{Resource, Token};
 
 /// How far the tokens of transactions may be behind the wall clock, in the unit of tokens: a second.
 const BEHIND: u64 = 1_000_000;
+/// The retention of a counter is pushed out again after a hundredth of it, and after an hour at the latest.
+const LONGEST_UNPUSHED_MS: u64 = 3_600_000;
 /// The most names that are remembered for a connection.
 const MOST_NAMES: usize = 4_096;
 
@@ -50,6 +52,8 @@ struct LastGrant {
     token: Token,
     /// It followed another grant: nobody else was in the way.
     in_a_row: bool,
+    /// The sender's wall clock when this connection last pushed out the retention of the counter.
+    pushed_ms: u64,
 }
 
 /// The largest token that a wall clock asks for, as in the core.
@@ -71,8 +75,16 @@ pub(super) enum Route {
     Script,
     /// The script, and an empty transaction to learn if the user may have one.
     ScriptAndTrial,
-    /// The transaction, whose token must be at least this.
-    Transaction(Token),
+    Transaction(Terms),
+}
+
+/// What a transaction has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Terms {
+    /// Its token must be at least this.
+    pub(super) floor: Token,
+    /// It pushes out the retention of the counter.
+    pub(super) pushes: bool,
 }
 
 impl ConnectionMemory {
@@ -92,14 +104,17 @@ impl ConnectionMemory {
 
     /// `unix_ms` is the wall clock now. A floor that is above it comes from a token that this client has seen, and holds
     /// as it is.
-    pub(super) fn route(&self, resource: &Resource, floor: Token, unix_ms: u64) -> Route {
+    pub(super) fn route(&self, resource: &Resource, floor: Token, unix_ms: u64, retention_ms: u64) -> Route {
         let Some(last) = self.names.get(resource) else { return Route::Script };
         let slack = if floor > floor_at(unix_ms) { 0 } else { BEHIND };
         let Some(next) = last.token.next() else { return Route::Script };
         match self.transactions {
             Transactions::Unasked => Route::ScriptAndTrial,
             Transactions::Allowed if last.in_a_row && next.get().saturating_add(slack) >= floor.get() => {
-                Route::Transaction(next)
+                // A clock that was set back says nothing of the time since then.
+                let since = unix_ms.checked_sub(last.pushed_ms);
+                let pushes = since.is_none_or(|since| since >= LONGEST_UNPUSHED_MS.min(retention_ms / 100));
+                Route::Transaction(Terms { floor: next, pushes })
             }
             Transactions::Allowed | Transactions::Refused => Route::Script,
         }
@@ -124,7 +139,7 @@ impl ConnectionMemory {
                 Outcome::Applied(Applied::Acquired { counter })
                     if self.transactions != Transactions::Refused && !waited =>
                 {
-                    self.granted(&op.resource, *counter);
+                    self.granted(&op.resource, *counter, exchange.pushed_ms);
                 }
                 Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                     self.names.remove(&op.resource);
@@ -138,15 +153,17 @@ impl ConnectionMemory {
         self.names.len()
     }
 
-    fn granted(&mut self, resource: &Resource, token: Token) {
+    fn granted(&mut self, resource: &Resource, token: Token, pushed_ms: Option<u64>) {
         if let Some(last) = self.names.get_mut(resource) {
-            *last = LastGrant { token, in_a_row: true };
+            *last = LastGrant { token, in_a_row: true, pushed_ms: pushed_ms.unwrap_or(last.pushed_ms) };
             return;
         }
+        // Only a name that is known is taken by a transaction, so a script has pushed.
+        let Some(pushed_ms) = pushed_ms else { return };
         if self.names.len() >= MOST_NAMES {
             self.names.clear();
         }
-        self.names.insert(resource.clone(), LastGrant { token, in_a_row: false });
+        self.names.insert(resource.clone(), LastGrant { token, in_a_row: false, pushed_ms });
     }
 }
 
@@ -170,21 +187,24 @@ pub(super) enum Verdict {
     Nonsense,
 }
 
-/// The commands that take a lock and count: those for a call of the acquire script with these keys and arguments.
-pub(super) fn transaction(keys: &Words, args: &Words) -> Vec<Command> {
+/// The commands that take a lock and count: those for a call of the acquire script with these keys and arguments. One of them pushes
+/// out the retention of the counter, if they are to.
+pub(super) fn transaction(keys: &Words, args: &Words, pushes: bool) -> Vec<Command> {
     let (mut keys, mut args) = (keys.encoded(), args.encoded());
     let mut key = || keys.next().unwrap_or_default().0;
     let mut arg = || args.next().unwrap_or_default().0;
     let (lock, fence) = (key(), key());
     let (value, ttl, retention) = (arg(), arg(), arg());
     let command = |encoded: &[&[u8]], count| Command::of(Words::joined(encoded, count));
-    alloc::vec![
-        MULTI,
-        command(&[b"$3\r\nSET\r\n", lock, value, b"$2\r\nNX\r\n$2\r\nPX\r\n", ttl], 6),
-        command(&[b"$4\r\nINCR\r\n", fence], 2),
-        command(&[b"$7\r\nPEXPIRE\r\n", fence, retention], 3),
-        EXEC,
-    ]
+    let mut commands = Vec::with_capacity(5);
+    commands.push(MULTI);
+    commands.push(command(&[b"$3\r\nSET\r\n", lock, value, b"$2\r\nNX\r\n$2\r\nPX\r\n", ttl], 6));
+    commands.push(command(&[b"$4\r\nINCR\r\n", fence], 2));
+    if pushes {
+        commands.push(command(&[b"$7\r\nPEXPIRE\r\n", fence, retention], 3));
+    }
+    commands.push(EXEC);
+    commands
 }
 
 /// An empty transaction.
@@ -201,6 +221,7 @@ pub(super) fn is_allowed(multi: Answer<'_>, exec: Answer<'_>) -> bool {
 /// whatever becomes of the rest.
 pub(super) fn judge<A>(answers: &[A], read: impl Fn(&A) -> Answer<'_> + Copy, floor: Token) -> Verdict {
     let [multi, queued @ .., exec] = answers else { return Verdict::Nonsense };
+    let count = queued.len();
     let (multi, mut queued, exec) = (read(multi), queued.iter().map(read), read(exec));
     if matches!(multi, Ok(Value::Error(_)) | Err(_)) {
         let not_set = match queued.next() {
@@ -213,7 +234,7 @@ pub(super) fn judge<A>(answers: &[A], read: impl Fn(&A) -> Answer<'_> + Copy, fl
     let refused = !queued.all(is_queued);
     match exec {
         _ if !is_ok(multi) => Verdict::Nonsense,
-        Ok(Value::Array(parts)) if !refused => of_parts(parts, floor),
+        Ok(Value::Array(parts)) if !refused && parts.len() == count => of_parts(parts, floor),
         // Aborted as a whole, as the server says.
         Ok(Value::Error(error)) => Verdict::Unfinished { may_hold: refusal(error).is_none(), refused },
         Err(Outcome::NotApplied(_)) => Verdict::Unfinished { may_hold: false, refused },
@@ -222,7 +243,7 @@ pub(super) fn judge<A>(answers: &[A], read: impl Fn(&A) -> Answer<'_> + Copy, fl
 }
 
 fn of_parts(parts: &[Value], floor: Token) -> Verdict {
-    let [set, count, kept] = parts else { return Verdict::Nonsense };
+    let [set, count, pushed @ ..] = parts else { return Verdict::Nonsense };
     if matches!(set, Value::Nil | Value::Error(_)) {
         return Verdict::Unfinished { may_hold: false, refused: false };
     }
@@ -230,7 +251,7 @@ fn of_parts(parts: &[Value], floor: Token) -> Verdict {
         return Verdict::Nonsense;
     }
     match token(count).filter(|token| *token >= floor) {
-        Some(token) if *kept == Value::Integer(1) => Verdict::Granted(token),
+        Some(token) if pushed.iter().all(|pushed| *pushed == Value::Integer(1)) => Verdict::Granted(token),
         Some(_) | None => Verdict::Unfinished { may_hold: true, refused: false },
     }
 }

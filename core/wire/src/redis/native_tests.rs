@@ -50,13 +50,21 @@ fn answer(parts: &[&str]) -> Value {
     Value::Array(parts.iter().copied().chain(["17"]).map(bulk).collect())
 }
 
-/// The replies to a transaction that ran.
-fn ran(set: Value, count: Value, kept: Value) -> Vec<Value> {
-    vec![ok(), queued(), queued(), queued(), Value::Array(vec![set, count, kept])]
+/// The replies to a transaction that ran, with the results of its commands.
+fn ran(results: Vec<Value>) -> Vec<Value> {
+    let mut replies = vec![ok()];
+    replies.extend(results.iter().map(|_| queued()));
+    replies.push(Value::Array(results));
+    replies
 }
 
 fn codec() -> Codec {
     Codec::new(Settings::default())
+}
+
+/// The same where the clock was set back, so that the retention is pushed out.
+fn begin_pushing(memory: &ConnectionMemory, op: &LockOp) -> Exchange {
+    codec().begin_on(memory, ID, core::slice::from_ref(op), LEFT, UNIX_MS - 1).unwrap()
 }
 
 fn begin(memory: &ConnectionMemory, op: &LockOp) -> Exchange {
@@ -105,7 +113,7 @@ fn a_turn_in_line_is_no_reason_for_a_transaction() {
         LockOp { op: Op::Acquire(Box::new(again)), ..lock.clone() }
     };
     let (mut memory, op) = (warm(), acquire_at(NOW));
-    assert_eq!(names(&begin(&memory, &op)), ["MULTI", "SET", "INCR", "PEXPIRE", "EXEC"]);
+    assert_eq!(names(&begin(&memory, &op)), ["MULTI", "SET", "INCR", "EXEC"]);
     let turn = begin(&memory, &again(&op));
     assert_eq!(names(&turn), ["acquire"], "the lock is reserved, and so not free");
     end(&mut memory, turn, &again(&op), vec![answer(&["granted", &format!("{}", NOW + 1)])]);
@@ -116,9 +124,9 @@ fn granted(counter: u64) -> Outcome {
     Outcome::Applied(Applied::Acquired { counter: token(counter) })
 }
 
-/// The exchange after a transaction with these replies.
+/// The exchange after a transaction with these replies, which is to push out the retention.
 fn after(replies: Vec<Value>) -> Exchange {
-    let mut exchange = begin(&warm(), &acquire_at(NOW));
+    let mut exchange = begin_pushing(&warm(), &acquire_at(NOW));
     assert_eq!(exchange.replies(replies), Progress::Again);
     exchange
 }
@@ -141,14 +149,71 @@ fn third_grant_in_a_row_is_a_transaction_of_these_arguments() {
     let fence = "{a}\x1ffence of name";
     assert_eq!(
         commands,
-        [
-            vec!["MULTI"],
-            vec!["SET", "a", &value, "NX", "PX", "30000"],
-            vec!["INCR", fence],
-            vec!["PEXPIRE", fence, "604800000"],
-            vec!["EXEC"],
-        ]
+        [vec!["MULTI"], vec!["SET", "a", &value, "NX", "PX", "30000"], vec!["INCR", fence], vec!["EXEC"],]
     );
+}
+
+/// A connection as [`warm`], and how long ago it has pushed out the retention.
+fn begin_after(memory: &ConnectionMemory, settings: Settings, since_ms: i64) -> Exchange {
+    let unix_ms = UNIX_MS.checked_add_signed(since_ms).unwrap();
+    let op = acquire_at(NOW);
+    Codec::new(settings).begin_on(memory, ID, &[op], LEFT, unix_ms).unwrap()
+}
+
+#[test]
+fn retention_is_pushed_out_again_after_a_hundredth_of_it_or_an_hour() {
+    let (hour, week) = (3_600_000, Duration::from_secs(7 * 86_400));
+    for (retention, since_ms, pushes) in [
+        (week, 0, false),
+        (week, hour - 1, false),
+        (week, hour, true),
+        (week, -1, true),
+        (Duration::from_secs(100), 999, false),
+        (Duration::from_secs(100), 1_000, true),
+        (Duration::from_millis(99), 0, true),
+    ] {
+        let memory = warm();
+        let settings = Settings { retention, ..Settings::default() };
+        let commands = names(&begin_after(&memory, settings, since_ms));
+        assert_eq!(commands.contains(&"PEXPIRE".into()), pushes, "{retention:?}, {since_ms}: {commands:?}");
+    }
+}
+
+#[test]
+fn retention_counts_from_the_grant_that_pushed_it_out() {
+    let (mut memory, op) = (warm(), acquire_at(NOW));
+    let hour = 3_600_000;
+    let count = |next: u64| Value::Integer(i64::try_from(next).unwrap());
+    for (since_ms, counter, kept) in [
+        (hour - 1, NOW + 1, vec![]),
+        (hour, NOW + 2, vec![Value::Integer(1)]),
+        (2 * hour - 1, NOW + 3, vec![]),
+        (2 * hour, NOW + 4, vec![Value::Integer(1)]),
+    ] {
+        let exchange = begin_after(&memory, Settings::default(), since_ms);
+        let results = [ok(), count(counter)].into_iter().chain(kept).collect();
+        assert_eq!(end(&mut memory, exchange, &op, ran(results)), granted(counter), "{since_ms}");
+    }
+}
+
+#[test]
+fn script_after_a_transaction_pushes_the_retention_out() {
+    let (mut memory, op) = (warm(), acquire_at(NOW));
+    let later = 3_600_000 - 1;
+    let mut exchange = begin_after(&memory, Settings::default(), later);
+    assert_eq!(exchange.replies(ran(vec![ok(), Value::Integer(1)])), Progress::Again);
+    end(&mut memory, exchange, &op, vec![answer(&["granted", &format!("{}", NOW + 7)])]);
+    let commands = names(&begin_after(&memory, Settings::default(), 2 * later));
+    assert_eq!(commands, ["MULTI", "SET", "INCR", "EXEC"]);
+}
+
+#[test]
+fn transaction_with_another_number_of_results_makes_no_sense() {
+    for parts in [vec![ok()], vec![ok(), Value::Integer(i64::try_from(NOW + 1).unwrap()), Value::Integer(1)]] {
+        let exchange = begin(&warm(), &acquire_at(NOW));
+        let unknown = outcome(exchange, vec![ok(), queued(), queued(), Value::Array(parts)]);
+        assert!(matches!(unknown, Outcome::Unknown(_)), "{unknown:?}");
+    }
 }
 
 #[test]
@@ -156,7 +221,7 @@ fn transaction_grants_the_counter_above_the_last_token() {
     let (mut memory, op) = (warm(), acquire_at(NOW));
     for next in [NOW + 1, NOW + 2, NOW + 9] {
         let exchange = begin(&memory, &op);
-        let replies = ran(ok(), Value::Integer(i64::try_from(next).unwrap()), Value::Integer(1));
+        let replies = ran(vec![ok(), Value::Integer(i64::try_from(next).unwrap())]);
         assert_eq!(end(&mut memory, exchange, &op, replies), granted(next));
     }
 }
@@ -164,7 +229,7 @@ fn transaction_grants_the_counter_above_the_last_token() {
 #[test]
 fn counter_not_above_the_last_token_is_lifted_by_the_script() {
     for count in [1, i64::try_from(NOW).unwrap(), -5, i64::MAX] {
-        let exchange = after(ran(ok(), Value::Integer(count), Value::Integer(1)));
+        let exchange = after(ran(vec![ok(), Value::Integer(count), Value::Integer(1)]));
         assert_eq!(names(&exchange), ["acquire"], "{count}");
         let text = format!("{}", NOW + 7);
         assert_eq!(outcome(exchange, vec![answer(&["granted", &text])]), granted(NOW + 7));
@@ -181,7 +246,7 @@ fn counter_that_is_no_integer_or_was_not_kept_is_left_to_the_script() {
         (count, error("ERR odd")),
         (Value::Nil, Value::Integer(1)),
     ] {
-        let exchange = after(ran(ok(), count, kept));
+        let exchange = after(ran(vec![ok(), count, kept]));
         let corrupt = outcome(exchange.clone(), vec![answer(&["corrupt"])]);
         assert!(matches!(corrupt, Outcome::NotApplied(Refusal::Denied(_))), "{corrupt:?}");
         // The script has not run, so the lock of the transaction still stands.
@@ -194,7 +259,7 @@ fn counter_that_is_no_integer_or_was_not_kept_is_left_to_the_script() {
 
 #[test]
 fn unknown_script_is_sent_whole_after_a_transaction_too() {
-    let mut exchange = after(ran(ok(), Value::Integer(1), Value::Integer(1)));
+    let mut exchange = after(ran(vec![ok(), Value::Integer(1), Value::Integer(1)]));
     assert_eq!(exchange.replies(vec![error("NOSCRIPT no")]), Progress::Again);
     assert_eq!(names(&exchange), ["whole script"]);
     assert!(matches!(outcome(exchange, vec![error("NOSCRIPT no")]), Outcome::Unknown(_)));
@@ -206,7 +271,7 @@ fn lock_that_is_taken_is_looked_at_by_the_script() {
     let mut memory = warm();
     let count = Value::Integer(i64::try_from(NOW + 1).unwrap());
     let mut exchange = begin(&memory, &op);
-    assert_eq!(exchange.replies(ran(Value::Nil, count, Value::Integer(1))), Progress::Again);
+    assert_eq!(exchange.replies(ran(vec![Value::Nil, count])), Progress::Again);
     assert_eq!(names(&exchange), ["acquire"]);
     let refused = outcome(exchange.clone(), vec![error("OOM command not allowed")]);
     assert!(matches!(refused, Outcome::NotApplied(_)), "nothing of ours stands: {refused:?}");
@@ -223,7 +288,7 @@ fn aborted_transaction_has_taken_nothing() {
     let abort = error("EXECABORT Transaction discarded because of previous errors.");
     let mut memory = warm();
     let mut exchange = begin(&memory, &op);
-    assert_eq!(exchange.replies(vec![ok(), queued(), noperm, queued(), abort]), Progress::Again);
+    assert_eq!(exchange.replies(vec![ok(), queued(), noperm, abort]), Progress::Again);
     assert_eq!(names(&exchange), ["acquire"]);
     let refused = outcome(exchange.clone(), vec![error("OOM command not allowed")]);
     assert!(matches!(refused, Outcome::NotApplied(_)), "{refused:?}");
@@ -303,7 +368,7 @@ fn tokens_far_behind_the_clock_are_lifted_by_the_script() {
 #[test]
 fn doubt_ends_the_row_of_grants() {
     let op = acquire_at(NOW);
-    for replies in [vec![Value::Nil; 5], vec![ok(), queued(), queued(), queued(), Value::Nil], vec![]] {
+    for replies in [vec![Value::Nil; 4], vec![ok(), queued(), queued(), Value::Nil], vec![]] {
         let mut memory = warm();
         let exchange = begin(&memory, &op);
         let unknown = end(&mut memory, exchange, &op, replies.clone());

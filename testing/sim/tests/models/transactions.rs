@@ -164,7 +164,7 @@ impl World {
         let client = &mut self.clients[at];
         let State::Asking(attempt) = &mut client.state else { return Ok(()) };
         let replies = attempt.replies.take().expect("it has arrived");
-        let transaction = replies.len() == 5;
+        let transaction = attempt.exchange.commands().first().is_some_and(|command| command.name() == b"MULTI");
         match attempt.exchange.replies(replies) {
             Progress::Again => {
                 found.reach("script after a transaction");
