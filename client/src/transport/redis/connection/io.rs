@@ -91,6 +91,14 @@ impl Io {
         Ok(Some(Stalled::Yielding))
     }
 
+    /// Writes what is queued, before its writer does. What earlier requests have left, and what goes wrong, is left to the writer.
+    pub(super) fn write_ahead(&mut self, queue: &Queue) {
+        if self.sent == self.sending.len() {
+            // A socket that has failed fails again.
+            let _ = self.write(queue);
+        }
+    }
+
     /// Reads what has arrived, and hands on whole replies.
     ///
     /// # Errors
@@ -150,12 +158,6 @@ impl Io {
 
     pub(in super::super) fn stream(&self) -> &Stream {
         &self.stream
-    }
-}
-
-impl AsMut<Self> for Io {
-    fn as_mut(&mut self) -> &mut Self {
-        self
     }
 }
 

@@ -23,7 +23,7 @@ mod stream;
 mod tests;
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use leasehold_core::Monotonic;
@@ -38,8 +38,8 @@ use self::on_loop::LoopSeat;
 use self::on_thread::ThreadSeat;
 pub(super) use self::on_thread::block_on;
 use self::on_tokio::Pump;
-use self::queue::Queue;
 pub(super) use self::queue::{Broken, Replies};
+use self::queue::{Queue, Submitted};
 pub(super) use self::stream::{Socket, Stream};
 use crate::host::sync::Mutex;
 use crate::transport::connections::Home;
@@ -63,7 +63,8 @@ struct Inner {
 }
 
 enum Seat {
-    Runtime,
+    /// The task of the runtime has it, and closes it.
+    Runtime(Weak<Mutex<Io>>),
     Thread(Arc<ThreadSeat>),
     Loop(LoopSeat),
 }
@@ -100,7 +101,7 @@ impl Opened {
         let broken = |broken| match broken {
             Broken::NotSent(fault) | Broken::Unknown(fault) => fault,
         };
-        let (mut reply, _) = self.queue.submit(commands, Monotonic::FAR).map_err(broken)?;
+        let Submitted { mut reply, .. } = self.queue.submit(commands, Monotonic::FAR).map_err(broken)?;
         let pump = Pump::new(&mut self.io, &self.queue)
             .map_err(|error| Fault::new(FaultKind::Unreachable, &error.to_string()))?;
         tokio::select! {
@@ -127,10 +128,7 @@ impl Opened {
         let Self { io, queue } = self;
         let unreachable = |error: std::io::Error| Fault::new(FaultKind::Unreachable, &error.to_string());
         let seat = match home {
-            Home::Runtime => {
-                on_tokio::start(io, &queue).map_err(unreachable)?;
-                Seat::Runtime
-            }
+            Home::Runtime => Seat::Runtime(on_tokio::start(io, &queue).map_err(unreachable)?),
             Home::Thread(_) => Seat::Thread(Arc::new(ThreadSeat { queue: Arc::clone(&queue), io: Mutex::new(io) })),
             Home::Loop(_, event_loop) => Seat::Loop(LoopSeat::new(io, &queue, event_loop)),
         };
@@ -147,11 +145,16 @@ impl Connection {
         if let Seat::Thread(seat) = &self.0.seat {
             on_thread::look(seat);
         }
-        let (reply, writer) = self.0.queue.submit(commands, deadline)?;
+        let Submitted { reply, writer, is_urgent } = self.0.queue.submit(commands, deadline)?;
         match &self.0.seat {
-            Seat::Runtime => writer.into_iter().for_each(Waker::wake),
+            Seat::Runtime(io) => {
+                if is_urgent && let Some(io) = io.upgrade() {
+                    write_ahead(&io, &self.0.queue);
+                }
+                writer.into_iter().for_each(Waker::wake);
+            }
             Seat::Thread(seat) => on_thread::note(seat),
-            Seat::Loop(seat) => seat.flush_soon(),
+            Seat::Loop(seat) => seat.flush_soon(is_urgent),
         }
         reply.await
     }
@@ -185,6 +188,16 @@ impl Connection {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.queue.leave();
+    }
+}
+
+/// Writes what is queued, unless somebody reads or writes right now, and then goes on with it.
+///
+/// Whoever submits as many requests as are under way does it, so that the server works on some while the tasks of this thread make
+/// others. Writing each request alone would take more calls of the system than the server's time is worth.
+fn write_ahead(io: &Mutex<Io>, queue: &Queue) {
+    if let Some(mut io) = io.try_lock() {
+        io.write_ahead(queue);
     }
 }
 

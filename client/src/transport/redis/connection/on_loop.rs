@@ -8,6 +8,7 @@ use rustix::fd::{AsRawFd, RawFd};
 
 use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
+use super::write_ahead;
 use crate::event_loop::{EventLoop, Interest, SocketHandler};
 use crate::host::fork;
 use crate::host::sync::Mutex;
@@ -41,8 +42,12 @@ impl LoopSeat {
         }
     }
 
-    /// Has the loop write what is queued, once the turn that runs now is through. It is called on the loop's thread.
-    pub(super) fn flush_soon(&self) {
+    /// Has the loop write what is queued, once the turn that runs now is through, and at once if that `is_urgent`. It is called on the
+    /// loop's thread.
+    pub(super) fn flush_soon(&self, is_urgent: bool) {
+        if is_urgent {
+            write_ahead(&self.socket.io, &self.socket.queue);
+        }
         let Some(event_loop) = self.event_loop.upgrade() else { return self.socket.close() };
         if !self.is_added.swap(true, Ordering::Relaxed) {
             event_loop.add(self.descriptor, Arc::clone(&self.socket) as Arc<dyn SocketHandler>);

@@ -1,10 +1,11 @@
 //! A connection that a tokio runtime drives: one task reads and writes.
 //!
 //! Callers queue their requests, and wake the task at most once between two of its turns. So requests of tasks that are
-//! ready at the same time leave in one write.
+//! ready at the same time leave in one write, or in few: see [`write_ahead`](super::write_ahead).
 
+use std::ops::DerefMut;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -18,9 +19,30 @@ use super::io::{Io, Stalled};
 use super::queue::{Queue, Rest};
 use super::readiness::Readiness;
 use crate::host::clock;
+use crate::host::sync::Mutex;
 
 /// Timers of runtimes do not count the time in which the machine is suspended, so the clock is looked at this often.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+/// The place of a connection's I/O.
+pub(super) trait IoPlace: Unpin {
+    /// The I/O, for as long as the answer is kept.
+    fn io(&mut self) -> impl DerefMut<Target = Io>;
+}
+
+/// Nobody else has it.
+impl IoPlace for &mut Io {
+    fn io(&mut self) -> impl DerefMut<Target = Io> {
+        &mut **self
+    }
+}
+
+/// Those who submit requests write some of them.
+impl IoPlace for Arc<Mutex<Io>> {
+    fn io(&mut self) -> impl DerefMut<Target = Io> {
+        self.lock()
+    }
+}
 
 /// Drives a connection until it has ended. It owns the connection, or borrows it.
 pub(super) struct Pump<I> {
@@ -36,11 +58,11 @@ pub(super) struct Pump<I> {
     has_waited_for_others: bool,
 }
 
-impl<I: AsMut<Io> + Unpin> Pump<I> {
+impl<I: IoPlace> Pump<I> {
     /// # Errors
     /// The runtime cannot watch the socket.
     pub(super) fn new(mut io: I, queue: &Arc<Queue>) -> std::io::Result<Self> {
-        let readiness = Readiness::of(io.as_mut())?;
+        let readiness = Readiness::of(&io.io())?;
         Ok(Self {
             readiness,
             io,
@@ -61,7 +83,7 @@ impl<I: AsMut<Io> + Unpin> Pump<I> {
             return Ok(Poll::Pending);
         }
         loop {
-            let stalled = self.io.as_mut().write(&self.queue)?;
+            let stalled = self.io.io().write(&self.queue)?;
             match stalled {
                 None => {}
                 Some(Stalled::Yielding) => return Ok(yielding(context)),
@@ -74,7 +96,7 @@ impl<I: AsMut<Io> + Unpin> Pump<I> {
             }
             while let Poll::Ready(ready) = self.readiness.poll_read(context) {
                 let mut ready = ready.map_err(|error| broken(&error))?;
-                match self.io.as_mut().read(&*self.queue)? {
+                match self.io.io().read(&*self.queue)? {
                     Stalled::Blocked => ready.clear(),
                     Stalled::Yielding => return Ok(yielding(context)),
                 }
@@ -115,7 +137,7 @@ impl<I: AsMut<Io> + Unpin> Pump<I> {
     }
 }
 
-impl<I: AsMut<Io> + Unpin> Future for Pump<I> {
+impl<I: IoPlace> Future for Pump<I> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
@@ -123,18 +145,18 @@ impl<I: AsMut<Io> + Unpin> Future for Pump<I> {
         match pump.turn(context) {
             Ok(polled) => polled,
             Err(fault) => {
-                pump.io.as_mut().end(&pump.queue, &fault);
+                pump.io.io().end(&pump.queue, &fault);
                 Poll::Ready(())
             }
         }
     }
 }
 
-/// Starts the task that drives a connection from now on.
+/// Starts the task that drives a connection from now on, and owns it.
 ///
 /// # Errors
 /// The runtime cannot watch the socket.
-pub(super) fn start(io: Io, queue: &Arc<Queue>) -> std::io::Result<()> {
+pub(super) fn start(io: Io, queue: &Arc<Queue>) -> std::io::Result<Weak<Mutex<Io>>> {
     /// A runtime that ends drops the task.
     struct End(Arc<Queue>);
 
@@ -144,12 +166,14 @@ pub(super) fn start(io: Io, queue: &Arc<Queue>) -> std::io::Result<()> {
         }
     }
 
-    let (pump, end) = (Pump::new(Box::new(io), queue)?, End(Arc::clone(queue)));
+    let io = Arc::new(Mutex::new(io));
+    let shared = Arc::downgrade(&io);
+    let (pump, end) = (Pump::new(io, queue)?, End(Arc::clone(queue)));
     tokio::spawn(async move {
         let _end = end;
         pump.await;
     });
-    Ok(())
+    Ok(shared)
 }
 
 fn yielding(context: &Context<'_>) -> Poll<()> {

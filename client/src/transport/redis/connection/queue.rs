@@ -56,6 +56,8 @@ struct State {
     submitted: u64,
     /// Requests without all of their replies, oldest first.
     waiting: VecDeque<Waiting>,
+    /// How many of those, the last ones, the writer has not taken.
+    unsent: usize,
     /// No deadline of those is earlier.
     earliest: Monotonic,
     /// It takes no more requests, and closes with the last reply that is awaited.
@@ -90,6 +92,15 @@ pub(super) enum Rest {
     Over,
 }
 
+/// A request that was queued.
+pub(super) struct Submitted {
+    pub(super) reply: Reply,
+    /// The task that writes, if it was asleep and has to be woken.
+    pub(super) writer: Option<Waker>,
+    /// As many requests wait to be sent as are under way, so that the server would soon have nothing to do.
+    pub(super) is_urgent: bool,
+}
+
 /// Replies under way. Dropping it gives up waiting.
 pub(in super::super) struct Reply {
     answer: oneshot::Receiver<Replies>,
@@ -105,6 +116,7 @@ impl Queue {
                 out: Vec::new(),
                 submitted: 0,
                 waiting: VecDeque::new(),
+                unsent: 0,
                 earliest: Monotonic::FAR,
                 is_left: false,
                 over: None,
@@ -115,15 +127,11 @@ impl Queue {
         }
     }
 
-    /// Queues commands, one reply each. Returns the task that writes, if it was asleep and has to be woken.
+    /// Queues commands, one reply each.
     ///
     /// # Errors
     /// The connection takes no more requests.
-    pub(super) fn submit(
-        self: &Arc<Self>,
-        commands: &[Command],
-        deadline: Monotonic,
-    ) -> Result<(Reply, Option<Waker>), Broken> {
+    pub(super) fn submit(self: &Arc<Self>, commands: &[Command], deadline: Monotonic) -> Result<Submitted, Broken> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state.lock();
         if let Some(fault) = &state.over {
@@ -149,10 +157,13 @@ impl Queue {
             deadline,
             allowance: commands.iter().map(allowance).max().unwrap_or(FOR_A_COMMAND),
         });
+        state.unsent += 1;
+        let is_urgent = state.unsent >= state.waiting.len() - state.unsent;
         let was_awake = std::mem::replace(&mut state.is_awake, true);
         let writer = if was_awake { None } else { state.writer.clone() };
         drop(state);
-        Ok((Reply { answer: receiver, queue: Arc::clone(self), deadline, is_done: false }, writer))
+        let reply = Reply { answer: receiver, queue: Arc::clone(self), deadline, is_done: false };
+        Ok(Submitted { reply, writer, is_urgent })
     }
 
     /// Queues a command whose replies do not count.
@@ -182,7 +193,9 @@ impl Queue {
         if !self.state.lock().out.is_empty() {
             self.expire(clock::monotonic());
         }
-        std::mem::swap(&mut self.state.lock().out, empty);
+        let mut state = self.state.lock();
+        state.unsent = 0;
+        std::mem::swap(&mut state.out, empty);
     }
 
     /// Checks that no request whose deadline has passed is among the bytes that have not left. `written` is the number of those that
@@ -297,6 +310,7 @@ impl Queue {
         state.over.get_or_insert_with(|| fault.clone());
         self.is_closed.store(true, Ordering::Release);
         state.out = Vec::new();
+        state.unsent = 0;
         state.writer = None;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
@@ -339,6 +353,7 @@ impl State {
             done = start;
             if is_late(waiting) {
                 done += waiting.length;
+                self.unsent -= 1;
                 taken_back.extend(waiting.answer.take());
                 return false;
             }
