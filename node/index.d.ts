@@ -537,7 +537,7 @@ export class Permit extends Lease {
 
 /**
  * A lock that many readers hold together, or one writer alone; made by {@link Client.rwLock}. A writer keeps later readers out
- * while it waits. A reader cannot become a writer: release the read first, or the write waits for it.
+ * while it waits. A reader cannot become a writer: release the read lock first, or the write waits for it.
  */
 export class RwLock {
   private constructor();

@@ -291,8 +291,8 @@ impl Update {
         let unavailable = |fault: &Fault| Trouble::new(kind(fault), of(url, fault));
         let (fate, trouble) = match failure {
             wire::Failure::Contended => {
-                let advice = "too many write it at the same time: partition it, or take a lock";
-                let what = format!("{url}: others were faster, {} times; {advice}", self.machine.tries());
+                let advice = "too many clients write it at the same time: partition it, or take a lock";
+                let what = format!("{url}: other clients wrote it first, {} times; {advice}", self.machine.tries());
                 (Fate::NotWritten, Trouble::new(ErrorKind::Busy, what))
             }
             wire::Failure::Refused(refusal) => (Fate::NotWritten, refused(url, &refusal)),

@@ -142,8 +142,8 @@ pub(crate) fn confirm_closed(confirmed: bool) -> Result<(), Error> {
     }
     Err(Error::new(
         ErrorKind::StoreUnavailable,
-        "some releases are not confirmed yet: they go on in the background while the process lives, and what they do \
-         not reach runs out by itself",
+        "some releases are not confirmed yet: they are tried again in the background while the process lives, and \
+         locks that they do not reach expire after their ttl",
     ))
 }
 

@@ -206,8 +206,8 @@ impl ClientBuilder {
         ];
         match set.iter().find(|(is_set, _)| *is_set) {
             Some((_, name)) => Err(Error::config(format!(
-                "{name} is a setting of quorums, and one store is named: a single store decides alone, and nobody could \
-                 stand in for it while it abstains; name all nodes of the quorum, or leave {name} out"
+                "{name} is a setting of quorums, but only one store is named: name all nodes of the quorum, or leave \
+                 {name} out"
             ))),
             None => Ok(()),
         }

@@ -237,27 +237,31 @@ impl Error {
             Failure::Abstains { left } => Self::new(
                 ErrorKind::StoreUnavailable,
                 format!(
-                    "too many nodes are new, or lost their memory, and do not vote for another {:.1} s; new ones vote \
-                     at once after `leasehold quorum init`, or with create_quorum (Node: createQuorum) when connecting",
+                    "the quorum cannot grant locks for another {:.1} s, because too many of its nodes are new or have \
+                     lost their data; if the quorum is new, run `leasehold quorum init`, or connect with create_quorum \
+                     (Node: createQuorum)",
                     left.as_secs_f64()
                 ),
             ),
             Failure::Done(completion) => {
                 let completion = Completion::shown(&completion);
-                Self { completion: Some(Box::new(completion.clone())), ..Self::new(ErrorKind::Done, format!("done already: {completion}")) }
+                Self {
+                    completion: Some(Box::new(completion.clone())),
+                    ..Self::new(ErrorKind::Done, format!("done already: {completion}"))
+                }
             }
             Failure::CompletionsInDoubt => Self::new(
                 ErrorKind::StoreUnavailable,
-                "nodes of the quorum have lost their data within 7 days and may have lost completions of finished work, and too \
-                 few others are left to tell that the work was not done; bring the others back, or, if you know that no \
-                 completion was lost, run `leasehold once --trust-quorum`",
+                "nodes of the quorum have lost their data within 7 days, perhaps with the completion of this work, and \
+                 the others are too few to say that it was not done; bring back nodes that are away, or, if you know \
+                 that no completion was lost, run `leasehold once --trust-quorum`",
             ),
             Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
             // One that its caller gave up is told to nobody.
             Failure::Cancelled => Self::new(
                 ErrorKind::Closed,
-                "the client was closed during the call, which has acquired nothing: close a client after its last call, or \
-                 connect again",
+                "the client was closed during the call, which has acquired nothing: close a client after its last \
+                 call, or connect again",
             ),
         }
         .on(resource)

@@ -144,8 +144,8 @@ impl Wait {
             let is_endless = waited.world.step_for(*since, waited.until, most);
             assert!(
                 !is_endless || unpark.is_woken.load(Ordering::Acquire),
-                "this wait never ends: {} s of the test clock have passed, and nothing that happens by itself ends it; give it a limit, \
-                 or release what it waits for before",
+                "this wait never ends: {} s of the test clock have passed, and no timer will end it; set a wait, or \
+                 release the lock first",
                 waited.world.monotonic().since(*since).as_secs()
             );
         }

@@ -182,7 +182,7 @@ fn make(report: Report) {
 }
 
 fn report_dropped(dropped: u64) {
-    tracing::warn!(name: "lock.events_dropped", target: "leasehold", dropped, "lock.events_dropped: more was told than the log or the recorder of metrics had time for");
+    tracing::warn!(name: "lock.events_dropped", target: "leasehold", dropped, "lock.events_dropped: more events came than the log or the recorder of metrics could take in time");
     crate::metrics::dropped(dropped);
 }
 

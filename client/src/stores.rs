@@ -42,8 +42,8 @@ impl Stores for str {
     fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
         if self.trim().is_empty() {
             return Err(Error::config(
-                "the store is empty, as of a variable that is not set; name one, such as redis://locks.example.com, or \
-                 leave it out for the default",
+                "the store is an empty text, perhaps from a variable that is not set; name a store, such as \
+                 redis://locks.example.com, or leave it out for the default",
             ));
         }
         split(self).into_iter().map(str::parse).collect()
@@ -68,7 +68,8 @@ fn the_default() -> Result<StoreUrl, Error> {
         None | Some(b"" | b"0") => {}
         Some(b"1") => {
             return Err(Error::config(format!(
-                "no store is named, and {REQUIRE} demands one: name it where the program connects, or in LEASEHOLD_STORE"
+                "no store is named, and {REQUIRE} demands one: name it where the program connects, or in \
+                 LEASEHOLD_STORE"
             )));
         }
         Some(_) => return Err(Error::config(format!("{REQUIRE} may be 1, to demand a named store, or 0"))),
@@ -76,7 +77,8 @@ fn the_default() -> Result<StoreUrl, Error> {
     let store = StoreUrl::default_store()?;
     tracing::warn!(
         name: "store.default", target: "leasehold", %store,
-        "no store is named, so locks are kept in {store}: they exclude only processes of this user on this machine; name a store, in LEASEHOLD_STORE for example"
+        "no store is named, so locks are kept in {store}: they exclude only processes of this user on this machine; \
+         name a store, in LEASEHOLD_STORE for example"
     );
     Ok(store)
 }
@@ -214,7 +216,7 @@ mod tests {
         assert!(Vec::<String>::new().urls().unwrap_err().to_string().contains("list of stores is empty"));
         assert!(["memory:a", " "].urls().unwrap_err().to_string().contains("is empty"));
         for empty in ["", "  ", "\n"] {
-            assert!(empty.urls().unwrap_err().to_string().contains("the store is empty"), "{empty:?}");
+            assert!(empty.urls().unwrap_err().to_string().contains("the store is an empty text"), "{empty:?}");
         }
     }
 }

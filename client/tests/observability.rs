@@ -109,7 +109,7 @@ fn a_long_wait_is_told_of_with_its_holder_and_whether_this_process_waits_for_its
         log.has("lock.waiting WARN", &["resource=\"pool#0\"", "s so far"])
     });
     eventually("the queued wait is reported", || log.count("lock.waiting") == 3);
-    assert!(log.has("", &["another lease of this very process holds it (held by first run, token "]), "{log:?}");
+    assert!(log.has("", &["another lease of this process holds it (held by first run, token "]), "{log:?}");
     eventually("it is reported again", || log.has("lock.waiting WARN", &["waited_s=10."]));
     cell.release().unwrap();
     pool.release().unwrap();

@@ -148,19 +148,19 @@ pub fn in_doubt(outcome: Outcome, stamp: LossId) -> Outcome {
 pub fn wrong_quorum(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> Denial {
     let detail = match theirs {
         Some((quorum, max_ttl_ms)) if quorum == ours.0 => alloc::format!(
-            "this node's quorum has a max_ttl of {max_ttl_ms} ms, this client one of {} ms: a node that has lost its data \
-             abstains for max_ttl, so all clients must have the same",
+            "this node's quorum has a max_ttl of {max_ttl_ms} ms, but this client has one of {} ms: give all clients \
+             the same max_ttl, because a node that has lost its data abstains for that long",
             ours.1
         ),
         Some((quorum, _)) => alloc::format!(
-            "this node belongs to the quorum {quorum}, this client means {}: two lists of nodes do not exclude each other. \
-             Give all clients the same nodes; after a change of nodes, mark them again with `leasehold quorum init --force` \
-             while nobody holds a lock",
+            "this node belongs to the quorum {quorum}, but this client uses the quorum {}, and the two could grant the \
+             same lock. Give all clients the same list of nodes; after a change of nodes, mark them again with \
+             `leasehold quorum init --force` while nobody holds a lock",
             ours.0
         ),
         None => {
-            "this node's membership is written in a form that this version does not know; update leasehold, or mark \
-                 its nodes again with `leasehold quorum init --force` while nobody holds a lock"
+            "this node's membership record has a format that this version does not know; update leasehold, or mark its \
+             nodes again with `leasehold quorum init --force` while nobody holds a lock"
                 .into()
         }
     };

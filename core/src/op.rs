@@ -311,7 +311,7 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Conflict(_) => f.write_str("another record is in the way"),
+            Self::Conflict(_) => f.write_str("another lease holds the lock"),
             Self::Done(_) => f.write_str("the work is done"),
             Self::Throttled(fault) | Self::Unavailable(fault) | Self::NeedsCredentials(fault) => fault.fmt(f),
             Self::Abstains { .. } => f.write_str("the node does not vote"),
@@ -473,7 +473,7 @@ impl Seen {
             for length in [holding.record_ttl, left].into_iter().flatten() {
                 if length > MAX_RECORD_TTL {
                     let detail = alloc::format!(
-                        "the record says it lasts {length:?}, the longest allowed is {MAX_RECORD_TTL:?}; if nobody \
+                        "the record says it lasts {length:?}, but at most {MAX_RECORD_TTL:?} are allowed; if nobody \
                          holds the lock, remove the record by hand"
                     );
                     return Err(Denial::new(DenialKind::CorruptRecord, &detail));

@@ -32,7 +32,7 @@ impl Resource {
         check_text("key", key.unwrap_or_default(), Self::MAX_BYTES)?;
         let escaped = |part: &str| part.replace('%', "%25").replace('@', "%40");
         let resource = format!("{}@{}", escaped(name), escaped(key.unwrap_or_default()));
-        check_text("name and key together", &resource, Self::MAX_BYTES)?;
+        check_text("the name with its key", &resource, Self::MAX_BYTES)?;
         Self::new(&resource)
     }
 
@@ -116,7 +116,7 @@ mod tests {
         }
         assert!(Resource::of_run(&"n".repeat(1_020), Some("abc")).is_ok());
         let error = Resource::of_run(&"n".repeat(1_020), Some("ab@")).unwrap_err().to_string();
-        assert_eq!(error, "name and key together has 1026 bytes, the most is 1024");
+        assert_eq!(error, "the name with its key has 1026 bytes; at most 1024 are allowed");
     }
 
     #[test]
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn odd_periods_are_refused() {
         for (every, offset, words) in [
-            (Duration::ZERO, Duration::ZERO, "every 0 s is below the smallest, 1 s"),
+            (Duration::ZERO, Duration::ZERO, "every is 0 s, but must be at least 1 s"),
             (Duration::MAX, Duration::ZERO, "every"),
-            (DAY, DAY, "offset (it must be below the period) 86400 s (1 d)"),
+            (DAY, DAY, "offset (it must be below the period) is 86400 s (1 d)"),
         ] {
             let error = period_key(0, every, offset).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

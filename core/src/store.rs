@@ -116,8 +116,8 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
         return Decision::denied(
             DenialKind::CorruptRecord,
             &alloc::format!(
-                "the record says it lasts {:?} and ends {:?} from now, which no honest client writes; if nobody holds \
-                 the lock, remove the record by hand",
+                "the record says it lasts {:?} and ends {:?} from now, which no client writes; if nobody holds the \
+                 lock, remove the record by hand",
                 lease.record_ttl,
                 lease.expires.since(now.uptime)
             ),
@@ -129,7 +129,7 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
         return Decision::denied(
             DenialKind::CorruptRecord,
             &alloc::format!(
-                "the completion of finished work says that it stands from {} to {} ms since 1970, which no honest client \
+                "the completion says that it was written at {} and is kept until {} ms since 1970, which no client \
                  writes; remove it by hand",
                 completion.at_unix_ms,
                 completion.until_unix_ms
@@ -201,7 +201,7 @@ fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
     let Some(token) = counter.next().map(|next| next.max(op.floor)) else {
         return Decision::denied(
             DenialKind::TokensExhausted,
-            "the token counter stands at 2^53 - 1, which no honest client reaches; remove the record by hand",
+            "the token counter is at 2^53 - 1, which no client reaches; remove the record by hand",
         );
     };
     let lease = LeaseRecord {

@@ -41,15 +41,16 @@ export function failed(resource, { tag, val }) {
       return unavailable(`the store cannot be used now (${fault(val)})`);
     case "abstains":
       return unavailable(
-        `too many nodes are new, or lost their memory, and will not vote for another ${seconds(val.leftMs, 1)} s; new ones vote ` +
-          "at once after `leasehold quorum init`",
+        `the quorum cannot grant locks for another ${seconds(val.leftMs, 1)} s, because too many of its nodes are new or have ` +
+          "lost their data; if the quorum is new, run `leasehold quorum init`",
       );
     case "done":
       return new LeaseholdError(on(resource, "the work is done already"), { code: "done", resource });
     case "completions-in-doubt":
       return unavailable(
-        "nodes of the quorum have lost their data within 7 days and may have lost completions of finished work, and too few others are " +
-          "left to tell that the work was not done; bring the others back, or, if you know that no completion was lost, use trustQuorum",
+        "nodes of the quorum have lost their data within 7 days, perhaps with the completion of this work, and the others " +
+          "are too few to say that it was not done; bring back nodes that are away, or, if you know that no completion was " +
+          "lost, use trustQuorum",
       );
     case "refused":
       return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
@@ -129,19 +130,19 @@ export function closed(resource) {
 }
 
 export function unconfirmed(resource) {
-  const message = "the release is not confirmed: it continues in the background, and the record expires at the latest";
+  const message = "the release is not confirmed: it is tried again in the background, and otherwise the lock expires after its ttl";
   return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
 }
 
 export function finishUnconfirmed(resource) {
-  const message = "the work was done, and no answer of the store says that its completion stands: it may be done again";
+  const message = "the work was done, but the store did not confirm its completion: it may be done again";
   return new FinishUnconfirmedError(on(resource, message), { resource });
 }
 
 export function unconfirmedClose() {
   const message =
-    "some releases are not confirmed yet: they continue in the background while the process runs, and the other " +
-    "records expire";
+    "some releases are not confirmed yet: they are tried again in the background while the process lives, and locks " +
+    "that they do not reach expire after their ttl";
   return new StoreUnavailableError(message, { temporary: true });
 }
 
@@ -154,15 +155,15 @@ export function refused({ tag, val }, resource) {
     case "closed":
       return new ClosedError("the client was closed", details);
     case "too-many-locks":
-      return new ConfigError(`the client has ${val.limit} locks alive, which is the limit`, details);
+      return new ConfigError(`the client holds or waits for ${val.limit} locks, which is its limit; release some first`, details);
     case "above-max-ttl":
       return new ConfigError(
-        `ttl, lockDelay and ${SUSPENDED_MS} ms are ${val.recordTtlMs} ms together, and the quorum allows ${val.maxTtlMs} ms`,
+        `ttl, lockDelay and ${SUSPENDED_MS} ms are ${val.recordTtlMs} ms together, but the quorum allows at most ${val.maxTtlMs} ms, its maxTtl: make them shorter`,
         details,
       );
     case "above-max-keep":
       return new ConfigError(
-        `the completion would stand for ${val.keepMs} ms, and a quorum allows ${val.maxKeepMs} ms: make keep, cooldown or the period shorter`,
+        `the completion would be kept for ${val.keepMs} ms, but a quorum keeps completions for at most ${val.maxKeepMs} ms: make keep, cooldown or the period shorter`,
         details,
       );
     case "empty-key":
@@ -170,7 +171,7 @@ export function refused({ tag, val }, resource) {
     case "empty-resource":
       return new ConfigError("the resource has no name; give it 1 to 1024 bytes");
     case "too-long":
-      return new ConfigError(`${val.what} has ${val.bytes} bytes, the most is ${val.maxBytes}`);
+      return new ConfigError(`${val.what} has ${val.bytes} bytes; at most ${val.maxBytes} are allowed`);
     case "control-character": {
       const code = val.code.toString(16).toUpperCase().padStart(4, "0");
       return new ConfigError(
@@ -182,9 +183,9 @@ export function refused({ tag, val }, resource) {
         `session ${JSON.stringify(val.given)} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters, such as "worker-7"`,
       );
     case "too-short":
-      return new ConfigError(`${val.what} ${val.valueMs} ms is below the smallest, ${val.minMs} ms`);
+      return new ConfigError(`${val.what} is ${val.valueMs} ms, but must be at least ${val.minMs} ms`);
     case "too-far":
-      return new ConfigError(`${val.what} ${val.valueMs} ms is above the largest, ${val.maxMs} ms`);
+      return new ConfigError(`${val.what} is ${val.valueMs} ms, but must be at most ${val.maxMs} ms`);
     case "drift":
       return new ConfigError(`drift of ${val.ppm} ppm is outside ${val.minPpm} to ${val.maxPpm} ppm`);
     case "nodes":

@@ -26,7 +26,7 @@ export function objects(url, scheme) {
   const { names, kinds, form } = FORMS[scheme];
   const wrong = (what) => new ConfigError(`store url ${shown(url)}: ${what}`);
   if (/[@#\\%\u0000-\u001f\u007f]/.test(url.split("?", 1)[0])) {
-    throw wrong(`keys do not belong in the url, and # @ \\ % in no name; ${form}`);
+    throw wrong(`the url must not contain keys, nor a name with # @ \\ %; ${form}`);
   }
   const [, path, query = ""] = /^[a-z0-9]+:\/\/([^?]*)(\?.*)?$/.exec(url) ?? [];
   if (path === undefined) throw wrong(form);

@@ -160,7 +160,7 @@ function domain(region, wrong) {
 }
 
 function token(user, secret, wrong) {
-  if (user !== "") throw wrong("a token stands alone, behind a colon; write upstash+https://:TOKEN@host");
+  if (user !== "") throw wrong("the token must follow a colon; write upstash+https://:TOKEN@host");
   return secret === "" ? undefined : { token: secret };
 }
 

@@ -205,7 +205,7 @@ function changes(process, name, every = 1_000) {
   let told;
   const begin = async (signal) => {
     if (!(every >= 100 && every < Infinity)) {
-      const message = `${every} ms between two readings cannot be: the shortest time is 100 ms`;
+      const message = `${every} ms between two readings is too short; the shortest is 100 ms`;
       throw new errors.ConfigError(message, { resource: name });
     }
     process.checkName(name);

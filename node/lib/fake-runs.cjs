@@ -38,7 +38,7 @@ function markOf(seen) {
 }
 
 function unconfirmed(resource) {
-  const message = `the work of "${resource}" was done, and the store has not confirmed that its completion stands`;
+  const message = `the work of "${resource}" was done, but the store did not confirm its completion`;
   return new errors.FinishUnconfirmedError(message, { resource });
 }
 

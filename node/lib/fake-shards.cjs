@@ -34,7 +34,7 @@ class FakeShards {
   constructor(process, name, { count, lookEvery = Infinity, ...settings }) {
     this.#count = checked(name, count);
     if (!(lookEvery >= SHORTEST_LOOK)) {
-      throw new errors.ConfigError(`${lookEvery} ms between two looks are too short`, { resource: name });
+      throw new errors.ConfigError(`${lookEvery} ms between two looks is too short`, { resource: name });
     }
     this.#process = process;
     this.#name = name;

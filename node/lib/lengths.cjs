@@ -30,7 +30,7 @@ function checkLength(name, ms) {
   }
   if (LONG.includes(name) && ms > YEAR && ms < LONGEST && (ms / 1_000) % HOUR === 0) {
     const days = Math.round(ms / (24 * HOUR));
-    doubt(name, `${name}: ${ms} is ${days} days, since lengths of time are milliseconds: if it was meant in smaller ones, write ${grouped(ms / 1_000)}`);
+    doubt(name, `${name}: ${ms} is ${days} days, since lengths of time are milliseconds: if smaller units were meant, write ${grouped(ms / 1_000)}`);
   }
 }
 

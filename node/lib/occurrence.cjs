@@ -11,8 +11,8 @@ const MAX_KEEP = 36_500 * DAY;
 function unspoken({ key, every, cooldown, keep }) {
   if ((key ?? every ?? cooldown ?? keep) !== undefined) return undefined;
   return (
-    "say when the work is to be done again: key (never for this one, such as a date), every (in the next period), cooldown " +
-    "(after so many milliseconds), or keep (after so many, and the name says which work it is)"
+    "say when the work may be done again: key (never for this key, such as a date), every (in the next period), cooldown " +
+    "(after so many milliseconds), or keep (after so many, if the name alone identifies the work)"
   );
 }
 
@@ -20,10 +20,10 @@ function unspoken({ key, every, cooldown, keep }) {
 function contradiction({ key, every, offset, cooldown, keep, evenIfDone }) {
   if (key !== undefined && every !== undefined) return "a run has a key or a period, not both: leave out key or every";
   if (cooldown !== undefined && (key ?? every) !== undefined) return "a run has a key or a cooldown, not both";
-  if (cooldown !== undefined && keep !== undefined) return "the cooldown is how long the completion stands, so keep says nothing more";
-  if (offset !== undefined && every === undefined) return "an offset moves the start of a period, so it needs one: every";
+  if (cooldown !== undefined && keep !== undefined) return "the cooldown already says how long the completion is kept: leave keep out";
+  if (offset !== undefined && every === undefined) return "an offset moves the start of the periods, so it needs every: add every, or leave offset out";
   if (every !== undefined && keep < every && !(evenIfDone && keep === 0)) {
-    return "keep is shorter than the period, in which the job would be done again";
+    return "keep is shorter than the period, so the job would be done again in it: make keep at least as long as the period";
   }
   return undefined;
 }

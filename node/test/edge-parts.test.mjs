@@ -109,7 +109,7 @@ test("invalid settings are refused before any request, and show no secrets", asy
     ["dynamodb://locks?region=eu-west-1#hunter2", "# is written %23", { credentials: KEYS }],
     ["dynamodb://AK:hunter2?region=eu-west-1", "a table's name", { credentials: KEYS }],
     ["upstash+https://host", "credentials are missing"],
-    ["upstash+https://hunter2@host", "behind a colon"],
+    ["upstash+https://hunter2@host", "follow a colon"],
     ["upstash+https://:secr#et@host", "%23"],
     ["upstash+https://:hunter2@host?db=1", "unknown parameter; there are durable, plaintext"],
     ["upstash+https://:hunter2@host?plaintext=yes", "plaintext=allow"],

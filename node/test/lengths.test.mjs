@@ -69,7 +69,7 @@ test("lengths that were meant in seconds are doubted, once in a process", async 
   assert.deepEqual(await warned(), ["wait: 10 is 0.01 s, since lengths of time are milliseconds: for 10 s write 10_000"]);
   await client.once("b", { every: 86_400_000_000 }, () => {});
   assert.deepEqual(await warned(), [
-    "every: 86400000000 is 1000 days, since lengths of time are milliseconds: if it was meant in smaller ones, write 86_400_000",
+    "every: 86400000000 is 1000 days, since lengths of time are milliseconds: if smaller units were meant, write 86_400_000",
   ]);
   for (const doubtful of [{ ttl: 500 }, { wait: 50 }]) await client.using("a", doubtful, () => {});
   await client.once("c", { every: 86_400_000_000 }, () => {});

@@ -266,15 +266,15 @@ test("invalid values are refused by name", async () => {
 test("each setting reaches the client, in its unit", async () => {
   const client = await connect("memory:");
   const refused = (call, message) => assert.rejects(call, { code: "config", message });
-  await refused(client.acquire("a", { maxHold: 10_000 }), /10 s is below the smallest, 30 s/);
-  await refused(client.acquire("a", { lockDelay: 86_401_000 }), /86401 s .*is above the largest, 86400 s/);
-  await refused(client.acquire("a", { renewEvery: 20_000 }), /20 s is above the largest, 15 s/);
-  await refused(client.lockAll(["a"], { maxHold: 10_000 }), /10 s is below the smallest, 30 s/);
+  await refused(client.acquire("a", { maxHold: 10_000 }), /10 s, but must be at least 30 s/);
+  await refused(client.acquire("a", { lockDelay: 86_401_000 }), /86401 s .*but must be at most 86400 s/);
+  await refused(client.acquire("a", { renewEvery: 20_000 }), /20 s, but must be at most 15 s/);
+  await refused(client.lockAll(["a"], { maxHold: 10_000 }), /10 s, but must be at least 30 s/);
   await refused(client.lockAll(["a"], { owner: "a\nb" }), /owner/);
   await refused(client.lockAll(["a"], { wait: -1 }), /wait: -1/);
   await refused(client.elect("a", { owner: "a\nb" }), /owner/);
   await refused(connect("memory:", { owner: "a\nb" }), /owner/);
-  await refused(connect("memory:", { requestTimeout: 1 }), /1 ms is below the smallest, 10 ms/);
+  await refused(connect("memory:", { requestTimeout: 1 }), /1 ms, but must be at least 10 ms/);
   await refused(connect("memory:", { driftPpm: 1 }), /1 ppm is outside 100 to 100000 ppm/);
   const three = ["x", "y", "z"].map((name) => `memory:settings-${name}`);
   const quorum = await connect(three, { createQuorum: true, quorumId: "of the test", maxTtl: 20_000 });

@@ -193,7 +193,7 @@ test("a program is warned of its stores once, unless it observes", (t) => {
   const quorum = JSON.stringify(["a", "b"].map((name) => `sqlite:${join(folder, name)}`));
   for (const [stores, says] of [
     ["", "no store is named, so locks are kept in sqlite:"],
-    [`${quorum}, { createQuorum: true }`, "a quorum of 2 nodes stands no failure"],
+    [`${quorum}, { createQuorum: true }`, "a quorum of 2 nodes survives no failure"],
   ]) {
     assert.equal(count(said("", undefined, stores), `LeaseholdWarning: ${says}`), 1);
     assert.equal(said("observe({ event: () => {} })", undefined, stores), "");
@@ -213,7 +213,7 @@ test("a long wait is reported on stderr, unless the program observes", () => {
     assert.equal(status, 0, stderr);
     return { stdout, stderr };
   };
-  assert.match(waits("").stderr, /^leasehold: lock\.waiting: "cell" for 5 s so far: another lease of this very process holds it \(held by /);
+  assert.match(waits("").stderr, /^leasehold: lock\.waiting: "cell" for 5 s so far: another lease of this process holds it \(held by /);
   const observed = waits("observe({ level: 'warn', event: ({ event, fields }) => console.log(event, fields.is_own) })");
   assert.deepEqual([observed.stdout, observed.stderr], ["lock.waiting true\n", ""]);
 });

@@ -274,7 +274,7 @@ class Client(SyncOnly):
             and another one raises ConfigError. A write takes one lock more than this.
 
         The other options are those of :meth:`acquire`, as far as they are listed, and so are the errors. A writer keeps later
-        readers out while it waits. A reader cannot become a writer: release the read first.
+        readers out while it waits. A reader cannot become a writer: release the read lock first.
         """
         return RwLock(self._native, name, readers, options)
 

@@ -143,7 +143,7 @@ class FakeLease:
         if (loss := self._loss()) is not None:
             raise loss
         if not self._is_free:
-            message = "the release is not confirmed: it goes on in the background, and the record runs out by itself"
+            message = "the release is not confirmed: it is tried again in the background, and otherwise the lock expires after its ttl"
             raise about(StoreUnavailableError(message), self.resource)
 
     def __enter__(self) -> Self:
@@ -230,7 +230,7 @@ class FakeRun(FakeLease):
         if (loss := self._loss()) is not None:
             raise loss
         if self._is_unconfirmed or not self._is_free:
-            message = "the work was done, but no answer of the store says that its completion stands: it may be done again"
+            message = "the work was done, but the store did not confirm its completion: it may be done again"
             raise about(FinishUnconfirmedError(message), self.resource)
 
     async def _begin_finish(self) -> None:

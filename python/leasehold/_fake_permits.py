@@ -106,7 +106,7 @@ class FakeComposed:
 
     def _refuse_upgrade(self, resources: list[str], options: Settings) -> None:
         if isinstance(options.wait, Wait.Forever) and any(self._process.is_held_here(name) for name in resources):
-            message = "a reader cannot become a writer, since it would wait for itself forever: release the read first"
+            message = "a reader cannot become a writer, since it would wait for itself forever: release the read lock first"
             raise about(ConfigError(message), self._names[0])
 
 

@@ -239,8 +239,8 @@ class Process:
             return
         if self.is_held_here(name):
             message = (
-                "this thread took the lock and holds it still, so it would wait for itself forever: locks are not reentrant. "
-                "Release it first; if another thread is going to, set a wait"
+                "this thread already holds the lock, so it would wait for itself forever: locks are not reentrant. "
+                "Release it first; if another thread will release it, set a wait"
             )
             raise about(ConfigError(message), name)
 

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 _DEFAULT_KEEP_NS = 7 * 86_400 * 10**9
 _MAX_KEEP_NS = 36_500 * 86_400 * 10**9
 _UNSPOKEN = (
-    "say when the work is to be done again: key (never for this one, such as a date), every (in the next period), "
-    "cooldown (after so long), or keep (after so long, and the name says which work it is)"
+    "say when the work may be done again: key (never for this key, such as a date), every (in the next period), cooldown (after this time), or keep (after this time, if the name alone identifies the work)"
 )
 """As the real client says it."""
 _FORGET_WAIT = 10.0

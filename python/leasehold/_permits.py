@@ -130,7 +130,7 @@ class RwLock:
         """Holds it alone: waits until all readers are gone, and lets no new ones in meanwhile. The fencing token is above those
         of all readers and writers before.
 
-        Raises ConfigError if this thread reads, and would wait for itself forever: release the read first.
+        Raises ConfigError if this thread reads, and would wait for itself forever: release the read lock first.
         """
         return Acquirable(Requests(self._native, "write", self._readers), self._name, self._options)
 

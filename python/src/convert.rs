@@ -112,10 +112,8 @@ impl FromPyObject<'_, '_> for Count {
             if !value.is_instance_of::<PyInt>() {
                 return error;
             }
-            let message = format!(
-                "{:?} is no number of permits, readers or shards: it can be 1 to {MAX_PERMITS}",
-                value.as_any()
-            );
+            let message =
+                format!("{:?} is not a number of permits, readers or shards: write 1 to {MAX_PERMITS}", value.as_any());
             errors::config(value.py(), &message)
         })
     }

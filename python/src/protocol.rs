@@ -125,7 +125,7 @@ impl TestStore {
 fn alone<T>(object: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
     object.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => PyRuntimeError::new_err("this object is in use: one thread at a time may call it"),
-        TryLockError::Poisoned(_) => PyRuntimeError::new_err("this object has failed before"),
+        TryLockError::Poisoned(_) => PyRuntimeError::new_err("this object has failed before: make a new one"),
     })
 }
 

@@ -70,7 +70,7 @@ def test_a_store_that_is_given_but_empty_is_not_the_default(
 ) -> None:
     monkeypatch.setenv("LEASEHOLD_STORE", "memory:")
     connect()
-    with pytest.raises(leasehold.ConfigError, match="the store is empty, as of a variable that is not set"):
+    with pytest.raises(leasehold.ConfigError, match="the store is an empty text, perhaps from a variable that is not set"):
         connect(store)
     monkeypatch.setenv("LEASEHOLD_STORE", "")
     with pytest.raises(leasehold.ConfigError, match="LEASEHOLD_STORE is set, but empty"):

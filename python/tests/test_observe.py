@@ -322,7 +322,7 @@ except leasehold.LockTimeoutError:
     pass
 """
     said = script(waits)
-    assert said.startswith('leasehold: lock.waiting: "cell" for 5 s so far: another lease of this very process holds it (held by '), said
+    assert said.startswith('leasehold: lock.waiting: "cell" for 5 s so far: another lease of this process holds it (held by '), said
     assert said.count("lock.waiting") == 1
     assert "lock.waiting" in script(f"import logging{waits}")
     assert script(f"import logging; logging.disable(){waits}") == ""
@@ -488,4 +488,4 @@ def test_a_warning_at_connect_is_shown_without_a_logger(modules: str, times: int
         f"import {modules}\nfor _ in range(2):\n  leasehold.connect(['sqlite:a.db', 'sqlite:b.db'], create_quorum=True).close()"
     )
     told = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
-    assert told.returncode == 0 and told.stderr.count("stands no failure") == times, told.stderr
+    assert told.returncode == 0 and told.stderr.count("survives no failure") == times, told.stderr

@@ -323,7 +323,7 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
     ],
 )
 def test_impossible_settings_are_refused_at_once(client: leasehold.Client, name: str, options: Any) -> None:
-    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: key .* keep "):
+    with pytest.raises(leasehold.ConfigError, match="say when the work may be done again: key .* keep "):
         client.once(name)
     with pytest.raises(leasehold.ConfigError):
         client.once(name, **options)

@@ -102,7 +102,7 @@ def test_a_run_can_be_forgotten(two: Two) -> None:
     ],
 )
 def test_impossible_settings_are_refused_at_once(two: Two, options: Any) -> None:
-    with pytest.raises(leasehold.ConfigError, match="say when the work is to be done again: key .* keep "):
+    with pytest.raises(leasehold.ConfigError, match="say when the work may be done again: key .* keep "):
         two[0].once("job", ttl=5)
     with pytest.raises(leasehold.ConfigError):
         two[0].once("job", **options)

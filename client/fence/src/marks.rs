@@ -28,7 +28,7 @@ pub(crate) fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
 pub(crate) fn verdict(token: Token, mark: i64) -> Result<(), Error> {
     let mark = not_later(token, mark)?;
     if mark < token {
-        let advice = "it is kept where a token does not fit, or this is not an answer to the guard";
+        let advice = "use a column or field that holds whole numbers up to 2^53 - 1, and pass the guard's own answer";
         let message = format!("the mark is {mark} and was not raised to {token}: {advice}");
         return Err(Error::new(ErrorKind::StoreRefused, message));
     }

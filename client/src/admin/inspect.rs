@@ -217,7 +217,7 @@ impl Client {
             return Ok(Some(holder));
         }
         let message = format!(
-            "the lock is broken on fewer nodes than a majority, so it may still be held: {}; ask again",
+            "the lock is broken on fewer nodes than a majority, so it may still be held: {}; try again",
             listed(&errors)
         );
         Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource))
@@ -327,7 +327,7 @@ pub(crate) fn error_of(refusal: &Refusal) -> Error {
         Refusal::Abstains { .. } => Error::new(ErrorKind::StoreUnavailable, "the node does not vote"),
         Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, denial.to_string()),
         Refusal::Conflict(_) | Refusal::Done(_) => {
-            Error::new(ErrorKind::Busy, "somebody else took the lock in between; look again")
+            Error::new(ErrorKind::Busy, "somebody else took the lock in between; inspect it again")
         }
     }
 }

@@ -106,13 +106,13 @@ impl HolderMatch {
         let open = |what: &str| Err(Error::new(ErrorKind::StoreUnavailable, what).on(&holder.resource));
         if self.token.is_some() && holder.token.is_none() && !holder.foreign {
             return open(
-                "the nodes that answer leave open which token the holder has, so nothing was changed; ask again",
+                "the nodes that answered do not agree on the holder's token, so nothing was changed; try again",
             );
         }
         let is_by_name = self.token.is_some() || self.owner.is_some();
         if is_by_name && !holder.is_shown_by_a_majority() {
             if usize::from(holder.votes) + silent >= majority(holder.nodes.into()) {
-                return open("the nodes that answer leave open who holds the lock, so nothing was changed; ask again");
+                return open("the nodes that answered do not agree on the holder, so nothing was changed; try again");
             }
             return Ok(false);
         }
@@ -178,7 +178,7 @@ impl Client {
             return Ok(any);
         }
         let message = format!(
-            "the lock is released on fewer nodes than a majority, so it may still be held: {}; ask again",
+            "the lock is released on fewer nodes than a majority, so it may still be held: {}; try again",
             listed(&errors)
         );
         Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource))

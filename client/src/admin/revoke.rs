@@ -96,7 +96,7 @@ impl Client {
 
 fn too_few(marked: usize, nodes: usize, errors: &[(&str, Error)]) -> String {
     let trouble = if errors.is_empty() { String::new() } else { format!(": {}", listed(errors)) };
-    format!("the lease is revoked on {marked} of {nodes} nodes only, so its holder may keep it{trouble}; ask again")
+    format!("the lease is revoked on {marked} of {nodes} nodes only, so its holder may keep it{trouble}; try again")
 }
 
 /// Tells if there was something to revoke.

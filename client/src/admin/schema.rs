@@ -48,7 +48,10 @@ fn parsed(store: &(impl Stores + ?Sized)) -> Result<PostgresUrl, Error> {
     const FORM: &str = "write postgres://user:password@host/database";
     let urls = store.urls()?;
     let [url] = urls.as_slice() else {
-        return Err(Error::config(format!("{} stores are named, and a table is in one; {FORM}", urls.len())));
+        return Err(Error::config(format!(
+            "{} stores are named, but a table is in one of them: name that one; {FORM}",
+            urls.len()
+        )));
     };
     let url = url.resolved()?;
     url.of().cloned().ok_or_else(|| Error::config(format!("{url} needs no table that SQL makes; {FORM}")))

@@ -98,7 +98,10 @@ fn parsed(store: &(impl Stores + ?Sized)) -> Result<DynamodbUrl, Error> {
     const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
     let urls = store.urls()?;
     let [url] = urls.as_slice() else {
-        return Err(Error::config(format!("{} stores are named, and a table is one; {FORM}", urls.len())));
+        return Err(Error::config(format!(
+            "{} stores are named, but a table is in one of them: name that one; {FORM}",
+            urls.len()
+        )));
     };
     let url = url.resolved()?;
     url.of().cloned().ok_or_else(|| Error::config(format!("{url} has no table; {FORM}")))

@@ -166,7 +166,9 @@ impl Profiles {
                 }
                 // The rest of a multi-line value, which no property here has.
                 (true, Some(_), _) => {}
-                (false, _, None) | (true, None, _) => return Err(wrong("no property; write name = value")),
+                (false, _, None) | (true, None, _) => {
+                    return Err(wrong("not a property; write name = value"));
+                }
             }
         }
         for (header, mut section) in sections {
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_an_error_with_its_line() {
         for (text, words) in
-            [("[default\n", "line 1: a ] is missing"), ("[default]\na = b\nodd\n", "line 3: no property")]
+            [("[default\n", "line 1: a ] is missing"), ("[default]\na = b\nodd\n", "line 3: not a property")]
         {
             let said = Profiles::default().add(Kind::Config, text).unwrap_err();
             assert!(said.contains(words), "{said}");

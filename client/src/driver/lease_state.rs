@@ -389,7 +389,8 @@ impl LeaseState {
     /// Why the lease is over without its holder having released it.
     pub(crate) fn loss(&self) -> Option<Error> {
         if self.is_inherited() {
-            let message = "the lease belongs to the parent process, and a forked child does not have it";
+            let message = "the lease belongs to the parent process, not to its forked child: acquire the lock again \
+                           here";
             return Some(Error::new(ErrorKind::Lost, message).on(self.resource.as_str()));
         }
         let inner = self.inner();

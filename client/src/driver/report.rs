@@ -78,11 +78,11 @@ impl Report {
             Event::Acquired { token, recovered, .. } => {
                 let token = token.get();
                 if recovered {
-                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, the record tells that the lock is ours");
+                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, but the record shows that the lock was granted to this client");
                 }
                 tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
                 if matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended() {
-                    tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the runner before is gone, and no completion stands");
+                    tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the previous runner has gone without a completion");
                     metrics::run("taken_over");
                 }
                 metrics::acquire("acquired");
@@ -109,7 +109,7 @@ impl Report {
             Event::Renewed { left, recovered, .. } => {
                 let validity_left_s = left.as_secs_f64();
                 if recovered {
-                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, the record tells that it was renewed");
+                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, but the record shows that the lease was renewed");
                 }
                 tracing::trace!(name: "lock.renewed", target: "leasehold", resource, owner, token, validity_left_s, "lock.renewed");
                 metrics::renew(if recovered { "recovered" } else { "renewed" });
@@ -119,7 +119,7 @@ impl Report {
                 if is_repeated {
                     tracing::debug!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows");
                 } else {
-                    tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows; more within a minute are told at debug level");
+                    tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows; more within a minute are logged at debug level");
                 }
                 metrics::renew("delayed");
             }
@@ -149,7 +149,7 @@ impl Report {
             }
             Event::Finished { confirmed: false, .. } => {
                 let fault = lease.finish_fault().map(|(_, why)| why);
-                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, fault, held_s = age_s, "run.finish_unconfirmed: the work was done, and no answer says that its completion stands");
+                tracing::warn!(name: "run.finish_unconfirmed", target: "leasehold", resource, owner, token, fault, held_s = age_s, "run.finish_unconfirmed: the work was done, but the store did not confirm its completion");
                 metrics::run("finish_unconfirmed");
                 metrics::hold(age);
             }
@@ -159,7 +159,7 @@ impl Report {
                 metrics::hold(age);
             }
             Event::Released { confirmed: false, .. } => {
-                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "lock.release_unconfirmed: an answer was lost, and the lock is free by now");
+                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "lock.release_unconfirmed: an answer was lost, but the lock is free by now");
                 metrics::release("unconfirmed");
                 metrics::hold(age);
             }

@@ -34,8 +34,7 @@ impl LongWait {
         let why = match (held, &fault) {
             (Some(held), _) if is_own => {
                 format!(
-                    "another lease of this very process holds it ({held}): if no code works under that any more, it was never \
-                     released"
+                    "another lease of this process holds it ({held}): if no code uses that lease any more, release it"
                 )
             }
             (Some(held), None) => held,

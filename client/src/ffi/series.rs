@@ -27,7 +27,7 @@ impl<T> Shelf<T> {
     /// Another caller has it.
     fn take(&self) -> Result<Lent<T>, Error> {
         let value = self.0.lock().take();
-        let message = "another caller waits for the next answer of this object: one at a time can";
+        let message = "another caller already waits for the next answer of this object: only one can wait at a time";
         let value = value.ok_or_else(|| Error::config(message))?;
         Ok(Lent { shelf: Arc::clone(&self.0), value: Some(value) })
     }

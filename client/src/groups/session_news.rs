@@ -43,8 +43,8 @@ impl Client {
         for (node, session) in named {
             self.tell_session(node, &session).await.map_err(|error| {
                 let message = format!(
-                    "the lock was changed, and its holder may not know of it, since its session {} could not be told: \
-                     {error}; ask again",
+                    "the lock was changed, but its session {} could not be notified, so its holder may not know: \
+                     {error}; try again",
                     session.label
                 );
                 Error::new(error.kind(), message).on(resource)

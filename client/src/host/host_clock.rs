@@ -25,7 +25,7 @@ fn judge(drift_ppm: u32, kernel: Option<f64>, slew: Option<(&str, f64)>) -> Find
     match (kernel, slew) {
         (Some(ppm), _) if ppm.abs() > bound => check::CLOCK_RATE.fails(format!(
                 "the kernel runs this machine's clock at {ppm:+.0} ppm, and leases count on at most {drift_ppm} ppm: \
-                 two holders may believe in one lease"
+                 two clients may believe that they hold the same lock"
             ),
             format!(
                 "let the time daemon move the clock more slowly (chrony: {lower}), or give all clients a larger \

@@ -330,7 +330,7 @@ impl Lease {
             None => format!(" ({why})"),
         });
         let message = format!(
-            "the work was done, but no answer of the store says that its completion stands{}: it may be done again",
+            "the work was done, but the store did not confirm its completion{}: it may be done again",
             why.unwrap_or_default()
         );
         Error::new(ErrorKind::FinishUnconfirmed, message).on(self.resource())
@@ -384,8 +384,8 @@ impl Lease {
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
             Phase::Failed(failure) => Err(Error::failed(self.resource(), failure, &[])),
             Phase::ReleaseOverdue | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
-                let message =
-                    "the release is not confirmed: it goes on in the background, and the record runs out by itself";
+                let message = "the release is not confirmed: it is tried again in the background, and otherwise the \
+                               lock expires after its ttl";
                 Err(Error::new(ErrorKind::StoreUnavailable, message).on(self.resource()))
             }
         }

@@ -230,7 +230,7 @@ impl LockRequest {
                     ErrorKind::TimedOut
                 }
             };
-            let message = "the lease was over before it could be handed out: its caller was suspended, or too busy";
+            let message = "the lease ended before this call could return it: the process was suspended, or too busy";
             return Err(Error::new(kind, message).on(&resource));
         }
     }
@@ -345,8 +345,8 @@ impl Pending {
         if driver.is_queued(lease) && driver.is_held_by(lease.resource(), task) {
             let who = if task.is_some() { "task" } else { "thread" };
             return Err(Error::config(format!(
-                "this {who} took the lock and holds it still, so it would wait for itself forever: locks are not \
-                 reentrant. Release it first; if another {who} is going to, set a wait",
+                "this {who} already holds the lock, so it would wait for itself forever: locks are not reentrant. \
+                 Release it first; if another {who} will release it, set a wait",
             ))
             .on(lease.resource().as_str()));
         }

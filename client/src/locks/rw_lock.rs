@@ -99,7 +99,7 @@ impl RwLockRequest {
     ///
     /// # Errors
     /// As [`RwLockRequest::read`]; [`ErrorKind::Config`](crate::ErrorKind::Config) where this thread or task reads and would wait for itself forever:
-    /// release the read first.
+    /// release the read lock first.
     pub async fn write(self) -> Result<Lease, Error> {
         let (resources, until) = (self.size.resources()?, Until::of(&self.request)?);
         if let Until::Forever = until {
@@ -140,8 +140,8 @@ impl RwLockRequest {
     fn refuse_upgrade(&self, resources: &[String]) -> Result<(), Error> {
         for resource in resources {
             if self.request.is_held_by_caller(resource)? {
-                let message =
-                    "a reader cannot become a writer, since it would wait for itself forever: release the read first";
+                let message = "a reader cannot become a writer, since it would wait for itself forever: release the \
+                               read lock first";
                 return Err(Error::config(message).on(self.size.name()));
             }
         }

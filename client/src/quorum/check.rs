@@ -53,8 +53,8 @@ pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
                 (_, _) => "the same server under two names",
             };
             return Err(Error::config(format!(
-                "{other} and {} are {same}: its failure would take two votes at once, and with them the majority that \
-                 independent nodes would still have; name each server once",
+                "{other} and {} are {same}: its failure would take two votes at once, although independent nodes would \
+                 still have a majority; name each server once",
                 node.name
             )));
         }
@@ -94,10 +94,11 @@ pub(super) fn even(nodes: usize) -> Option<String> {
         more => format!("{more} failures"),
     };
     nodes.is_multiple_of(2).then(|| match nodes {
-        2 => "a quorum of 2 nodes stands no failure: both are needed for every lock; use one store alone, or 3 nodes"
+        2 => "a quorum of 2 nodes survives no failure: both are needed for every lock; use one store alone, or 3 nodes"
             .to_owned(),
         _ => format!(
-            "a quorum of {nodes} nodes stands {}, as one of {} does, and more nodes can fail; use {} or {} nodes",
+            "a quorum of {nodes} nodes survives {}, as one of {} does, but has more nodes that can fail; use {} or {} \
+             nodes",
             stands(nodes),
             nodes - 1,
             nodes - 1,
@@ -117,7 +118,7 @@ pub(crate) fn refuse_node(url: &dyn Place, store: &dyn Transport) -> Result<(), 
             // A client that may not read the marker could not use a node of a quorum either.
             if why.kind() == ErrorKind::StoreUnavailable {
                 let store = url.to_string();
-                tracing::warn!(name: "quorum.marker_unread", target: "leasehold", store, "whether {store} is a node of a quorum, which must not be used alone, could not be seen: {why}");
+                tracing::warn!(name: "quorum.marker_unread", target: "leasehold", store, "could not check whether {store} is a node of a quorum, which must not be used alone: {why}");
             }
             return Ok(());
         }
@@ -127,7 +128,8 @@ pub(crate) fn refuse_node(url: &dyn Place, store: &dyn Transport) -> Result<(), 
     }
     let of = found.marker.map(|marker| format!(" of the quorum {}", marker.quorum)).unwrap_or_default();
     Err(Error::config(format!(
-        "{url} is a node{of}, and named alone here: its lock would not exclude those of the quorum. Name all nodes of the \
-         quorum, as its other clients do; if the quorum is no more, remove the node's membership record: docs/quorum.md tells how"
+        "{url} is a node{of}, and named alone here: its lock would not exclude those of the quorum. Name all nodes of \
+         the quorum, as its other clients do; if the quorum is no more, remove the node's membership record, as \
+         docs/quorum.md describes"
     )))
 }

@@ -72,20 +72,19 @@ impl Nodes {
             check::VOTES.passes(what)
         } else if vote >= q {
             let advice = format!(
-                "see to the nodes named here: {} more may fail; those that abstain come back {wait} after a client that \
-                 wants a lock, such as `leasehold quorum join`, has noticed and stays",
+                "repair the nodes named here: {} more may fail; nodes that abstain vote again once a client has waited \
+                 {wait} for them: run `leasehold quorum join`, unless a program waits for a lock anyway",
                 vote - q
             );
             check::VOTES.warns(what, advice)
         } else if answer >= q {
             let advice = format!(
-                "no lock can be had until enough nodes vote: that is {wait} after a client that wants one has noticed, \
-                 at most, if it stays for so long, as `leasehold quorum join` does; new nodes are marked at once with \
-                 `leasehold quorum init`"
+                "no lock can be acquired until enough nodes vote: run `leasehold quorum join`, which waits for them \
+                 ({wait}); if the quorum is new, run `leasehold quorum init`, which makes it ready at once"
             );
             check::VOTES.fails(what, advice)
         } else {
-            check::VOTES.fails(what, "no lock can be had: bring the nodes back that do not answer")
+            check::VOTES.fails(what, "no lock can be acquired: bring back the nodes that do not answer")
         }
     }
 
@@ -110,7 +109,8 @@ impl Nodes {
             0 => check::RUNS.passes(what),
             left => check::RUNS.fails(
                 format!(
-                    "{what}: the others may have lost completions of finished work, so runs fail for another {:.1} days",
+                    "{what}: the others may have lost completions of finished work, so runs fail for another {:.1} \
+                     days",
                     Duration::from_millis(left).as_secs_f64() / 86_400.0
                 ),
                 "bring back the nodes that are away; or, if you know that no completion was lost, run `leasehold once \
@@ -151,20 +151,22 @@ impl Nodes {
             .zip(examined)
             .filter(|(node, _)| node.place.config().durability == Durability::NotDeclared)
             .map(|(Named { name, .. }, one)| match &one.found {
-                Ok(NodeRecord { run: None, run_refused, .. }) => check::DURABILITY.fails(format!(
-                        "not declared durable, and it does not tell whether it was restarted{}: if it is restarted with \
-                         old data, it votes on leases that it has forgotten",
-                        run_refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
-                    ),
-                    "let the user run INFO (+info), or make the server durable and say durable=yes",
-                )
-                .of_node(name),
-                Ok(_) | Err(_) => check::DURABILITY.passes(format!(
+                Ok(NodeRecord { run: None, run_refused, .. }) => check::DURABILITY
+                    .fails(
+                        format!(
+                            "not declared durable, and it does not tell whether it was restarted{}: if it is restarted \
+                             with old data, it votes on leases that it has forgotten",
+                            run_refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
+                        ),
+                        "let the user run INFO (+info), or make the server durable and write durable=yes into its url",
+                    )
+                    .of_node(name),
+                Ok(_) | Err(_) => check::DURABILITY
+                    .passes(format!(
                         "not declared durable, so that after each restart it does not vote for {:.1} s",
                         self.abstention().as_secs_f64()
-                    ),
-                )
-                .of_node(name),
+                    ))
+                    .of_node(name),
             })
             .collect()
     }
@@ -177,8 +179,8 @@ impl Nodes {
                 let finding = if offset.unsigned_abs() > LARGE_OFFSET_MS.saturating_add(doubt) {
                     check::CLOCK.fails(
                         format!("its clock is {seconds:+.1} s off this machine's"),
-                        "keep all clocks with NTP: leases do not depend on them, but a token that is forgotten is \
-                         outbid only by clocks that agree",
+                        "synchronize all clocks with NTP: leases do not depend on them, but after a node has lost its \
+                         counters, tokens grow only if the clocks agree",
                     )
                 } else {
                     check::CLOCK.passes(format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
@@ -211,10 +213,10 @@ fn membership(status: &NodeStatus) -> Option<Finding> {
         Standing::Member | Standing::Unreachable => None,
         Standing::Rejoined => Some(check::NODE.passes(what)),
         Standing::Joining | Standing::Restarted | Standing::Unmarked => {
-            Some(check::NODE.warns(what, "find out why it lost its memory, unless it is new"))
+            Some(check::NODE.warns(what, "find out why it lost its data, unless it is new"))
         }
         Standing::Stranger | Standing::Unreadable | Standing::Refused => {
-            Some(check::NODE.fails(what, "do what is said there; it does not vote until then"))
+            Some(check::NODE.fails(what, "correct the problem that is named here; the node does not vote until then"))
         }
     };
     finding.map(|finding| finding.of_node(&status.name))

@@ -85,8 +85,8 @@ impl Quorum {
                 Standing::Refused => return wrong(ErrorKind::StoreRefused),
                 Standing::Unreachable => {
                     return Err(unavailable(format!(
-                        "{} {}; a quorum is made of all its nodes at once, so nothing was marked: see that all of them \
-                         answer, then ask again",
+                        "{} {}; a quorum is made of all its nodes at once, so nothing was marked: start the nodes that \
+                         do not answer, then try again",
                         status.name, status.meaning
                     )));
                 }
@@ -130,7 +130,8 @@ impl Quorum {
             each(&nodes, |((name, transport, found), marker)| match transport.mark(&found.text, Some(marker)) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(unavailable(format!(
-                    "{name} was marked by somebody else meanwhile, and left as it is; look at `leasehold quorum status`"
+                    "{name} was marked by another client meanwhile, so it was not changed; see `leasehold quorum \
+                     status`"
                 ))),
                 Err(error) => Err(error),
             });
@@ -172,8 +173,8 @@ fn take_back(nodes: &[(&Answering<'_>, &Marker)]) -> String {
     let names = nodes.iter().map(|((name, ..), _)| *name);
     let left: Vec<_> = names.zip(done).filter(|(_, done)| *done != Some(true)).map(|(name, _)| name).collect();
     match left.as_slice() {
-        [] => "all nodes are as they were, so ask again".to_owned(),
-        left => format!("{} may be marked: ask again with --force, while nobody holds a lock", left.join(", ")),
+        [] => "no node was changed; try again".to_owned(),
+        left => format!("{} may be marked: try again with --force, while nobody holds a lock", left.join(", ")),
     }
 }
 

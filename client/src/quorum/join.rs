@@ -157,9 +157,9 @@ impl Joiner {
             match node.standing {
                 Standing::Member | Standing::Rejoined => None,
                 Standing::Unreachable if votes >= q => None,
-                Standing::Unreachable if votes == 0 => Some(format!(
-                    "{said}; as no node votes, this may be a new quorum, which begins only once all of its nodes answer"
-                )),
+                Standing::Unreachable if votes == 0 => {
+                    Some(format!("{said}; no node votes, and a new quorum begins only when all of its nodes answer"))
+                }
                 Standing::Unreachable => Some(format!("{said}; {votes} nodes vote, and {q} are needed")),
                 Standing::Joining
                 | Standing::Restarted

@@ -70,8 +70,7 @@ pub(crate) fn refuse_doubles(places: &[Arc<dyn Place>], names: &[String]) -> Res
         }
         if !seen.insert(name) {
             return Err(Error::config(format!(
-                "{name} is named twice: its failure would take two votes at once, and a quorum of two names for one node \
-                 stands no failure at all; name each node once"
+                "{name} is named twice, so its failure would take two votes at once; name each node once"
             )));
         }
     }

@@ -121,11 +121,11 @@ impl Nodes {
                 Some(Phase::Rejoined { trusted_from_unix_ms }) => {
                     let left = Duration::from_millis(trusted_from_unix_ms.saturating_sub(Time::System.unix_ms()));
                     if left.is_zero() {
-                        "votes; it lost its memory once, long enough ago".to_owned()
+                        "votes; it lost its data, but more than 7 days ago".to_owned()
                     } else {
                         format!(
-                            "votes; it lost its memory, and until {:.1} days from now its counter for a lock is believed \
-                             only once that lock was granted again, and it does not count for runs",
+                            "votes; it lost its data, so for another {:.1} days it does not count for runs, and its \
+                             counter for a lock counts only after that lock was granted again",
                             left.as_secs_f64() / 86_400.0
                         )
                     }
@@ -133,23 +133,23 @@ impl Nodes {
                 Some(Phase::Member | Phase::Joining) | None => "votes".to_owned(),
             },
             Standing::Joining => format!(
-                "does not vote: it is new, or was found to have lost its memory; it votes again once a client that wants \
-                 a lock has waited {wait} for it"
+                "does not vote: it is new, or has lost its data; it votes once a client that wants a lock has waited \
+                 {wait} for it"
             ),
             Standing::Restarted => format!(
-                "does not vote: its server was restarted, and nobody says that it keeps all it has acknowledged; it votes \
-                 again once a client that wants a lock has waited {wait} for it. Say durable=yes in its url if it has \
-                 appendfsync always and evicts nothing"
+                "does not vote: its server was restarted, and may have lost data; it votes again once a client that \
+                 wants a lock has waited {wait} for it. If the server has appendfsync always and evicts nothing, write \
+                 durable=yes into its url"
             ),
             Standing::Unmarked => format!(
-                "does not vote: it has no membership record, so it is new, or has lost its data (a restart without persistence, \
-                 FLUSHALL, eviction, a replica that was promoted); it votes once a client that wants a lock has waited \
-                 {wait} for it. New nodes are marked with `leasehold quorum init`"
+                "does not vote: it has no membership record, so it is new, or has lost its data (by a restart without \
+                 persistence, FLUSHALL, eviction, or the promotion of a replica); it votes once a client that wants a \
+                 lock has waited {wait} for it. New nodes are marked with `leasehold quorum init`"
             ),
             Standing::Stranger => self.stranger(marker),
-            Standing::Unreadable => "refuses: its membership record is written in a form that this version does not know; update \
-                                     leasehold, or mark the nodes again with `leasehold quorum init --force` while nobody \
-                                     holds a lock"
+            Standing::Unreadable => "refuses: its membership record has a format that this version does not know; \
+                                     update leasehold, or mark the nodes again with `leasehold quorum init --force` \
+                                     while nobody holds a lock"
                 .to_owned(),
             Standing::Unreachable | Standing::Refused => {
                 let why = found.as_ref().err().map(Error::to_string).unwrap_or_default();
@@ -165,17 +165,17 @@ impl Nodes {
         let ours = self.agreed.id();
         if marker.quorum != ours {
             return format!(
-                "belongs to the quorum {}, and these nodes are the quorum {ours}: two lists of nodes do not exclude each \
-                 other, so that both could grant the same lock. Name the same nodes everywhere, by the same names \
-                 (`localhost` and `127.0.0.1` are two), or give the old id as quorum_id if only names have changed; after a change of nodes, mark them again with \
-                 `leasehold quorum init --force` while nobody holds a lock",
+                "belongs to the quorum {}, but these nodes are the quorum {ours}, and the two could grant the same \
+                 lock. Name the same nodes everywhere, by the same names (`localhost` and `127.0.0.1` are two), or \
+                 give the old id as quorum_id if only names have changed; after a change of nodes, mark them again \
+                 with `leasehold quorum init --force` while nobody holds a lock",
                 marker.quorum
             );
         }
         format!(
-            "has a max_ttl of {}, and this client one of {}: a node that has lost its data does not vote for so long, \
-             so all clients must have the same. Leave max_ttl out, or set it to what the nodes have; to change it, mark all nodes again with \
-             `leasehold quorum init --force --max-ttl` while nobody holds a lock",
+            "has a max_ttl of {}, but this client has one of {}: all clients need the same, because a node that has \
+             lost its data does not vote for that long. Leave max_ttl out, or set it to what the nodes have; to change \
+             it, mark all nodes again with `leasehold quorum init --force --max-ttl` while nobody holds a lock",
             Span(Duration::from_millis(marker.max_ttl_ms)),
             Span(self.agreed.max_ttl())
         )

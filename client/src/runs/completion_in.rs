@@ -52,12 +52,14 @@ pub(crate) fn statement(shared: &Shared, state: &LeaseState, token: u64) -> Resu
 fn database(shared: &Shared) -> Result<&PostgresUrl, Error> {
     let Backend::Store(store) = shared.backend() else {
         return Err(Error::config(
-            "the completion of a quorum is on several nodes, and a transaction is on one: use a single PostgreSQL database",
+            "the completion of a quorum is on several nodes, and a transaction is on one: use a single PostgreSQL \
+             database",
         ));
     };
     store.of().ok_or_else(|| {
         Error::config(format!(
-            "{store} cannot mark work in a transaction of yours: keep the lock in the PostgreSQL database of the work"
+            "{store} cannot write a completion in your transaction: keep the lock in the PostgreSQL database of the \
+             work"
         ))
     })
 }
@@ -80,7 +82,7 @@ pub(crate) async fn confirm(
         Ok(_) => Err(finished),
         Err(why) => {
             let message =
-                format!("nobody can tell if the transaction with the completion of this run was committed: {why}");
+                format!("it is not known whether the transaction with the completion of this run was committed: {why}");
             Err(Error::new(ErrorKind::FinishUnconfirmed, message).on(resource))
         }
     }

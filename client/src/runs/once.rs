@@ -224,8 +224,8 @@ impl Client {
             }
         }
         let message = format!(
-            "the completion is removed, but nodes of the quorum have kept it or do not answer, and it turns away those who see \
-             it: forget it again when all nodes answer ({})",
+            "the completion is removed, but some nodes of the quorum have kept it or do not answer, so other machines \
+             may still skip the work: forget it again when all nodes answer ({})",
             listed(&doubtful)
         );
         Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource.as_str()))
@@ -233,8 +233,9 @@ impl Client {
 }
 
 /// Without any of these, work would be done once and not again for seven days, and nobody would have said so.
-const UNSPOKEN: &str = "say when the work is to be done again: key (never for this one, such as a date), every (in the next \
-     period), cooldown (after so long), or keep (after so long, and the name says which work it is)";
+const UNSPOKEN: &str = "say when the work may be done again: key (never for this key, such as a date), every (in the \
+                        next period), cooldown (after this time), or keep (after this time, if the name alone \
+                        identifies the work)";
 
 /// Further tries reach a node whose answer was late.
 const FORGET_TRIES: u32 = 3;
@@ -362,17 +363,19 @@ impl RunRequest {
             return misfit("a run has a key or a cooldown, not both");
         }
         if self.cooldown.is_some() && self.keep.is_some() {
-            return misfit("the cooldown is how long the completion stands, so keep says nothing more");
+            return misfit("the cooldown already says how long the completion is kept: leave keep out");
         }
         if !self.offset.is_zero() && !matches!(self.occurrence, Occurrence::Every(_)) {
-            return misfit("an offset moves the start of a period, so it needs one: every");
+            return misfit(
+                "an offset moves the start of the periods, so it needs every: add every, or leave offset out",
+            );
         }
         let default = RunOptions::default().keep;
         let keep = match (&self.occurrence, self.cooldown.or(self.keep)) {
             (Occurrence::Every(period), Some(keep)) if keep < *period && !(self.even_if_done && keep.is_zero()) => {
                 return misfit(&format!(
-                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the completion for \
-                     the period at least",
+                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the \
+                     completion for the period at least",
                     Span(keep),
                     Span(*period)
                 ));
@@ -416,8 +419,9 @@ impl RunRequest {
             let (cooldown_s, left_s) = (cooldown.as_secs_f64(), completion.left.as_secs_f64());
             tracing::warn!(
                 name: "run.just_missed", target: "leasehold", resource = name, cooldown_s, left_s,
-                "run.just_missed: {name:?} is skipped for the last {left_s:.1} s of its cooldown of {cooldown_s:.0} s: started that \
-                 often, it is skipped every second time; give a cooldown that is a tenth shorter, or a period (every)"
+                "run.just_missed: {name:?} is skipped for the last {left_s:.1} s of its cooldown of {cooldown_s:.0} s: \
+                 started that often, it is skipped every second time; give a cooldown that is a tenth shorter, or a \
+                 period (every)"
             );
         }
     }

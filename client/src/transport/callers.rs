@@ -93,7 +93,8 @@ pub(super) fn has_sockets() -> bool {
         tried
     });
     if tried.is_err() {
-        let why = "this tokio runtime has no sockets or no timers (enable_all): its requests run in the background";
+        let why = "this tokio runtime was built without enable_all, so it has no sockets or no timers: its requests \
+                   run in the background";
         reports::queue(Level::WARN, move || tracing::warn!(target: "leasehold", "{why}"));
     }
     tried.is_ok()

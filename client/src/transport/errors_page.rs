@@ -37,7 +37,7 @@ const WITHOUT_ANSWER: [(&str, Means, &str); 4] = [
     ),
     ("no reply in time", Means::Unfinished, "the load of the store and the way there; `request_timeout`"),
     ("connection broken", Means::Unfinished, "restarts, failovers, proxies that close connections"),
-    ("an answer that makes no sense", Means::Unfinished, "what answers there, and what stands between"),
+    ("an answer that makes no sense", Means::Unfinished, "which server answers there, and which proxies are between"),
 ];
 
 fn name(means: Means) -> &'static str {

@@ -62,7 +62,7 @@ impl LazyStore {
             match register(&known, &name, &store.look()?) {
                 Ok(()) => Ok(store),
                 Err(other) => Err(Error::config(format!(
-                    "{name} is the same server as {other}, and has no vote of its own: name each server once"
+                    "{name} is the same server as {other}, so it gets no second vote: name each server once"
                 ))),
             }
         })

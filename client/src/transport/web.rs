@@ -199,9 +199,9 @@ fn wants_proxies() -> Result<bool, String> {
     match std::env::var(PROXY).unwrap_or_default().as_str() {
         "" => Ok(false),
         "environment" => Ok(true),
-        _ => {
-            Err(format!("{PROXY} has another value than environment, which means HTTPS_PROXY, HTTP_PROXY and NO_PROXY"))
-        }
+        _ => Err(format!(
+            "{PROXY} must be `environment`, which uses HTTPS_PROXY, HTTP_PROXY and NO_PROXY, or must not be set"
+        )),
     }
 }
 

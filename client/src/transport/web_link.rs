@@ -316,7 +316,7 @@ pub(super) async fn found_by<K>(
     deadline: Monotonic,
     search: impl Future<Output = Result<K, Refusal>>,
 ) -> Result<K, Outcome> {
-    let late = || Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "there were no valid keys in time"));
+    let late = || Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "no valid credentials were found in time"));
     until(deadline, search).await.unwrap_or_else(|| Err(late())).map_err(Outcome::NotApplied)
 }
 

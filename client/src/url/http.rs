@@ -197,7 +197,7 @@ fn login_of(dialect: Dialect, user: Option<String>, secret: Option<Zeroizing<Str
             "the token is missing; write upstash+https://:TOKEN@host, or upstash: to take both from the environment"
                 .to_owned(),
         ),
-        (Dialect::Upstash, Some(_), _) => Err("a token stands alone, behind a colon and without a user name; write \
+        (Dialect::Upstash, Some(_), _) => Err("the token must follow a colon, without a user name; write \
                                                upstash+https://:TOKEN@host"
             .to_owned()),
         (Dialect::Webdis, None, None) => Ok(Login::Nobody),
@@ -277,7 +277,7 @@ mod tests {
             ("upstash+https://", "upstash+https://:TOKEN@host"),
             ("upstash+https:host", "the host is missing"),
             ("upstash+https://host", "the token is missing"),
-            ("upstash+https://token@host", "behind a colon"),
+            ("upstash+https://token@host", "follow a colon"),
             ("upstash+https://default:token@host", "without a user name"),
             ("upstash+https://:to%20ken@host", "no token has"),
             ("upstash+https://:to%0Aken@host", "no token has"),
@@ -286,7 +286,7 @@ mod tests {
             ("upstash+https://:tok?en@host", "%3F"),
             ("upstash+https://:t@host:99999", "port"),
             ("upstash+https://:t@host?wait_replicas=1", "pools its connections"),
-            ("upstash+https://:t@host?proxy=x", "proxies"),
+            ("upstash+https://:t@host?proxy=x", "cannot name a proxy"),
             ("upstash+https://:t@host?db=1", "there is no parameter \"db\""),
             ("upstash+https://:t@host?plaintext=yes", "plaintext=allow"),
             ("upstash+https://:t@host?plaintext=allow", "http only"),

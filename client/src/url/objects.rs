@@ -80,7 +80,7 @@ impl Written {
         };
         let rest = rest.strip_prefix("//").ok_or_else(|| format!("the slashes are missing; {form}"))?;
         if rest.contains(['#', '@', '\\', '%']) {
-            return Err(format!("keys do not belong in the url, and # @ \\ % in no name; {form}"));
+            return Err(format!("the url must not contain keys, nor a name with # @ \\ %; {form}"));
         }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut given = Parameters::of(query)?;
@@ -419,7 +419,7 @@ mod tests {
             ("s3://locks", "region is missing"),
             ("s3://locks?region=Mars", "not a region"),
             ("s3://L?region=eu-west-1", "lowercase"),
-            ("s3://key:hunter2@locks?region=eu-west-1", "do not belong in the url"),
+            ("s3://key:hunter2@locks?region=eu-west-1", "must not contain keys"),
             ("s3://locks/a//b?region=eu-west-1", "single slashes"),
             ("s3://locks/..?region=eu-west-1", "single slashes"),
             ("azblob://acme", "container is missing"),

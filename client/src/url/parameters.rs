@@ -138,7 +138,7 @@ impl Parameters {
 }
 
 /// The reason why a proxy is no parameter.
-pub(super) const NO_PROXY: &str = "proxies are none of the url: set LEASEHOLD_PROXY=environment, and HTTPS_PROXY";
+pub(super) const NO_PROXY: &str = "the url cannot name a proxy: set LEASEHOLD_PROXY=environment, and HTTPS_PROXY";
 
 /// The name of a parameter, if it looks like one and not like something misplaced.
 fn shown(name: &str) -> String {

@@ -218,10 +218,10 @@ impl RedisUrl {
             return Err("certificates are used with rediss:// only".to_owned());
         }
         if self.username.is_some() && self.password.is_none() {
-            return Err("a user name without a password; write redis://user:password@host".to_owned());
+            return Err("the password is missing after the user name; write redis://user:password@host".to_owned());
         }
         if self.sentinel.username.is_some() && self.sentinel.password.is_none() {
-            return Err("sentinel_username without sentinel_password".to_owned());
+            return Err("sentinel_username needs sentinel_password".to_owned());
         }
         let asks_sentinels = matches!(self.place, RedisPlace::Sentinel { .. });
         if self.sentinel != SentinelLogin::default() && !asks_sentinels {
@@ -365,7 +365,7 @@ mod tests {
             ("redis://host?wait_replicas=0", "1 to 100"),
             ("redis://host?ca=x", "rediss:// only"),
             ("rediss://host?cert=x", "cert and key"),
-            ("redis://user@host", "without a password"),
+            ("redis://user@host", "password is missing"),
             ("redis://:pass#word@host", "%23"),
             ("redis://u:12/hunter2@host", "%2F"),
             ("redis://u:12?hunter2@host", "%3F"),
@@ -380,7 +380,7 @@ mod tests {
             ("redis+cluster://a?ca=x", "rediss:// only"),
             ("redis+sentinel://a,b", "name that Sentinels have"),
             ("redis+sentinel://a/m/x", "not a database number"),
-            ("redis+sentinel://a/m?sentinel_username=u", "without sentinel_password"),
+            ("redis+sentinel://a/m?sentinel_username=u", "needs sentinel_password"),
             ("redis://a?sentinel_password=u", "redis+sentinel:// only"),
         ] {
             let said = refused(text);

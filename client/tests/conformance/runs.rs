@@ -223,20 +223,20 @@ pub(crate) fn bad_settings_of_runs_are_refused_alike_everywhere(store: &Store) {
     let long = "s".repeat(1_025);
     for (request, words) in [
         (client.once(""), "no name"),
-        (once(), "say when the work is to be done again: key"),
-        (once().ttl(DAY).even_if_done(), "say when the work is to be done again: key"),
+        (once(), "say when the work may be done again: key"),
+        (once().ttl(DAY).even_if_done(), "say when the work may be done again: key"),
         (once().key(""), "key is empty"),
         (once().key("a\nb"), "control character U+000A"),
         (once().key(long.as_str()), "1025 bytes"),
         (once().key("s").cooldown(DAY), "key or a cooldown, not both"),
         (once().every(DAY).cooldown(DAY), "key or a cooldown, not both"),
-        (once().cooldown(DAY).keep(DAY), "keep says nothing more"),
-        (once().key("s").offset(ms(1)), "offset moves the start of a period"),
-        (once().every(Duration::ZERO), "below the smallest, 1 s"),
+        (once().cooldown(DAY).keep(DAY), "leave keep out"),
+        (once().key("s").offset(ms(1)), "offset moves the start of the periods"),
+        (once().every(Duration::ZERO), "must be at least 1 s"),
         (once().every(DAY).offset(DAY), "below the period"),
         (once().keep(ms(29_999)), "less than the ttl of 30 s"),
         (once().every(DAY).keep(DAY - ms(1)), "shorter than the period"),
-        (once().keep(DAY * 36_501), "above the largest"),
+        (once().keep(DAY * 36_501), "must be at most"),
         (once().cooldown(Duration::ZERO), "less than the ttl of 30 s"),
     ] {
         let error = request.begin().expect_err(words);

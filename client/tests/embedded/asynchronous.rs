@@ -82,7 +82,7 @@ fn a_lease_that_ended_early_is_acquired_again_only_within_the_wait() {
         let (_, late) = granted_unseen(&client, ms(1_900)).await;
         let error = late.unwrap_err();
         assert!(error.kind() == ErrorKind::TimedOut && error.holder().is_none(), "{error:?}");
-        assert!(error.to_string().contains("was over before"), "{error}");
+        assert!(error.to_string().contains("ended before"), "{error}");
         drop(client.lock("job").try_acquire().await.unwrap().expect("nothing is left behind"));
     });
 }

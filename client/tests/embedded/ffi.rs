@@ -36,7 +36,7 @@ fn warnings_that_no_queue_wants_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let nodes = ["a", "b"].map(|name| url(&folder.path().join(name)));
     let connect = || connect(Client::builder().create_quorum(), &nodes).unwrap().1;
-    let is_told = |told: &[String]| matches!(told, [one] if one.contains("a quorum of 2 nodes stands no failure"));
+    let is_told = |told: &[String]| matches!(told, [one] if one.contains("a quorum of 2 nodes survives no failure"));
     assert!(is_told(&connect()));
     let queue = EventQueue::open(|| {});
     queue.want(Some(Level::Error), false);

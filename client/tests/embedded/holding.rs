@@ -218,11 +218,11 @@ fn bad_settings_say_what_is_wrong_and_what_would_be_right() {
         error.to_string()
     };
     assert!(refused(client.lock("")).contains("no name"));
-    assert!(refused(client.lock(long)).contains("1025 bytes, the most is 1024"));
+    assert!(refused(client.lock(long)).contains("1025 bytes; at most 1024 are allowed"));
     assert!(refused(client.lock("a\0b")).contains("U+0000 at byte 1"));
     assert!(refused(client.lock("a\nb")).contains("U+000A"));
     assert!(refused(client.lock("a").ttl(Duration::ZERO)).contains("100 ms"));
-    assert!(refused(client.lock("a").ttl(ms(50))).contains("ttl 50 ms is below the smallest, 100 ms"));
+    assert!(refused(client.lock("a").ttl(ms(50))).contains("ttl is 50 ms, but must be at least 100 ms"));
     assert!(refused(client.lock("a").ttl(Duration::from_secs(10 * 365 * 86_400))).contains("86400 s"));
     assert!(refused(client.lock("a").ttl(ms(1_000)).renew_every(ms(1_000))).contains("renewal interval"));
     assert!(refused(client.lock("a").max_hold(ms(10))).contains("max_hold"));

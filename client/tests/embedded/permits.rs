@@ -69,7 +69,7 @@ fn a_reader_cannot_become_a_writer() {
     let (one, two) = two_clients("upgrade");
     let reader = one.rw_lock("catalog").ttl(LONG).read().unwrap();
     let error = one.rw_lock("catalog").write().unwrap_err();
-    assert!(error.kind() == ErrorKind::Config && error.to_string().contains("release the read first"), "{error}");
+    assert!(error.kind() == ErrorKind::Config && error.to_string().contains("release the read lock first"), "{error}");
     assert_eq!(one.inspect("catalog#gate").unwrap(), None);
     // With a wait, another thread may release it meanwhile.
     assert_eq!(one.rw_lock("catalog").wait(ms(10)).write().unwrap_err().kind(), ErrorKind::TimedOut);

@@ -92,7 +92,7 @@ fn a_service_that_looks_and_writes_later_is_found_by_the_doctor() {
         let found = findings.iter().find(|finding| finding.check == "objects.conditions").unwrap();
         let expected = if has_gap { Severity::Problem } else { Severity::Good };
         assert_eq!(found.severity, expected, "{found:?}");
-        assert_eq!(found.what.contains("writes at once"), has_gap, "{found:?}");
+        assert_eq!(found.what.contains("simultaneous writes"), has_gap, "{found:?}");
     }
 }
 
@@ -128,7 +128,7 @@ fn answers_that_are_cut_short_or_foreign_are_no_success() {
     for (reply, words) in [
         (Reply::Half(b"{\"counter\":1}".to_vec()), ""),
         (Reply::Close, ""),
-        (Reply::new(200, "<html>Welcome</html>"), "none of the storage service's"),
+        (Reply::new(200, "<html>Welcome</html>"), "does not come from the storage service"),
         (Reply::new(204, ""), "HTTP status 204"),
         (with(200, &[("ETag", "\"a\nb\"")], "{}"), ""),
     ] {

@@ -54,7 +54,7 @@ fn settings_of_a_bucket_of_s3_are_told() {
     is(&client, "objects.lifecycle", Severity::Warning, "a month");
     set("versioning", "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>");
     is(&client, "objects.versions", Severity::Warning, "old versions");
-    is(&client, "objects.retention", Severity::Good, "written over");
+    is(&client, "objects.retention", Severity::Good, "overwritten");
 
     let enabled = [("x-amz-bucket-object-lock-enabled", "true")];
     assert_eq!(http::request(server.address(), "PUT", "/kept", &enabled, "").unwrap().status, 200);

@@ -82,7 +82,7 @@ fn a_node_of_another_quorum_is_refused() {
     let ours = Quorum::connect(&settings(), nodes.direct()).unwrap().id();
     says(&error, ErrorKind::Config, &[&ours, "quorum init --force", "redis://127.0.0.1:"]);
     let error = refused(settings(), three);
-    says(&error, ErrorKind::Config, &[&ours, "two lists of nodes do not exclude each other"]);
+    says(&error, ErrorKind::Config, &[&ours, "the two could grant the same lock"]);
     let error = refused(settings().max_ttl(MAX_TTL * 2), nodes.direct());
     says(&error, ErrorKind::Config, &["max_ttl of 2 s", "one of 4 s", "quorum init --force"]);
     nodes.servers[1].command(&["SET", "leasehold\u{1f}quorum", "leasehold/9 whatever"]);
@@ -206,8 +206,8 @@ fn a_weak_quorum_is_warned_of() {
         Client::connect_with(settings(), ["memory:", "memory:", "memory:", "memory:"]).unwrap();
         (Client::connect_with(settings(), nodes.direct()).unwrap(), pair)
     });
-    assert!(log.has("quorum.even WARN", &["2 nodes stands no failure"]), "{log:?}");
-    assert!(log.has("quorum.even WARN", &["4 nodes stands 1 failure, as one of 3 does"]), "{log:?}");
+    assert!(log.has("quorum.even WARN", &["2 nodes survives no failure"]), "{log:?}");
+    assert!(log.has("quorum.even WARN", &["4 nodes survives 1 failure, as one of 3 does"]), "{log:?}");
     assert!(log.has("quorum.node_unreachable WARN", &[&nodes.servers[2].port().to_string(), "connected to later"]));
     let wait = "3.0 s";
     assert!(

@@ -66,7 +66,7 @@ fn a_new_quorum_begins_once_all_of_its_nodes_answer() {
     let done = quorum.join(Some(Duration::from_secs(5)), |_| {}).unwrap();
     let Join::TimedOut { nodes: seen, reasons } = done else { panic!("{done:?}") };
     assert_eq!(standings(&seen), [Standing::Joining, Standing::Unreachable, Standing::Joining]);
-    let of_birth = |reason: &&String| reason.contains(&port) && reason.contains("only once all of its nodes answer");
+    let of_birth = |reason: &&String| reason.contains(&port) && reason.contains("only when all of its nodes answer");
     assert_eq!(reasons.iter().filter(of_birth).count(), 1, "{reasons:#?}");
     let mut away = true;
     let voting = join(&nodes, |progress| {

@@ -93,7 +93,7 @@ fn a_new_quorum_comes_up_by_itself() {
     let client = nodes.connect();
     let error = client.lock("job").ttl(TTL).try_acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable);
-    assert!(error.to_string().contains("do not vote for another 3.0 s"), "{error}");
+    assert!(error.to_string().contains("cannot grant locks for another 3.0 s"), "{error}");
     assert_eq!(nodes.standings(), [Standing::Joining; 3]);
     assert_eq!(nodes.look().unwrap().init(Default::default()).unwrap(), leasehold::quorum::Init::ComingUp);
     let lease = acquire(&client);

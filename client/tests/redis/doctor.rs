@@ -96,10 +96,10 @@ fn without_a_count_of_listeners_patterns_are_named() {
     let server = Server::start();
     let more = ["+acl|whoami", "+acl|getuser", "+pubsub|numpat"];
     set_sample(&server, Some("+pubsub|numsub"), &more);
-    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Warning, "NUMPAT says 0");
+    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Warning, "NUMPAT is 0");
     let mut tool = server.connect();
     assert!(!tool.command(&[&b"PSUBSCRIBE"[..], b"*"]).unwrap().is_error());
-    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Warning, "NUMPAT says 1");
+    expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Warning, "NUMPAT is 1");
     set_sample(&server, None, &more);
     expect(&doctor(&sample_url(&server)), "redis.queue", Severity::Good, "in their order");
 }

@@ -185,21 +185,21 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DuplicateLock => f.write_str("this lock id is in use; take a new one for each acquisition"),
-            Self::UnknownLock => f.write_str("no such lock is alive: it was never acquired, was lost, or was released"),
+            Self::UnknownLock => f.write_str("this lock is not held: it was never acquired, was lost, or was released"),
             Self::TooManyLocks { limit } => {
-                write!(f, "{limit} acquisitions are alive in this client, which is its limit; release some first")
+                write!(f, "this client holds or waits for {limit} locks, which is its limit; release some first")
             }
             Self::AboveMaxTtl { record_ttl, max_ttl } => write!(
                 f,
-                "ttl + lock_delay is {}, the most in this quorum is {} (max_ttl, which all its clients share: a node that \
-                 has lost its data abstains for so long)",
+                "ttl + lock_delay is {}, but this quorum allows at most {}, its max_ttl: make the ttl shorter, or \
+                 raise max_ttl for all clients",
                 Span(*record_ttl),
                 Span(*max_ttl)
             ),
             Self::AboveMaxKeep { keep, max_keep } => write!(
                 f,
-                "the completion would stand for {}, the most in a quorum is {}, since a node that has lost its data is in doubt \
-                 about completions for so long: make keep, cooldown or the period shorter",
+                "the completion would be kept for {}, but a quorum keeps completions for at most {}: make keep, \
+                 cooldown or the period shorter",
                 Span(*keep),
                 Span(*max_keep)
             ),

@@ -293,7 +293,7 @@ impl Client {
                 continue;
             }
             if self.env.now.monotonic >= first.send.deadline {
-                let fault = Fault::new(FaultKind::Timeout, "the request could not leave in time");
+                let fault = Fault::new(FaultKind::Timeout, "the request could not be sent in time");
                 let never_sent = Outcome::NotApplied(Refusal::Unavailable(fault));
                 self.settle(first.target, first.send.node, first.send.seq, never_sent, None);
                 continue;

@@ -90,24 +90,25 @@ impl fmt::Display for ConfigError {
         match self {
             Self::EmptyResource => f.write_str("the resource has no name; give it 1 to 1024 bytes"),
             Self::EmptyKey => f.write_str("the key is empty; name the occurrence of the job, such as its date"),
-            Self::TooLong { what, bytes, max } => write!(f, "{what} has {bytes} bytes, the most is {max}"),
+            Self::TooLong { what, bytes, max } => write!(f, "{what} has {bytes} bytes; at most {max} are allowed"),
             Self::ControlCharacter { what, at, code } => {
                 write!(f, "{what} has the control character U+{code:04X} at byte {at}; names hold printable text only")
             }
             Self::SessionLabel { given } => write!(
                 f,
-                "session {given:?} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters, such \
-                 as \"worker-7\""
+                "session {given:?} does not fit: a session is named by 1 to 64 letters, digits and -_.:@/ characters, \
+                 such as \"worker-7\""
             ),
             Self::TooShort { what, value, min } => {
-                write!(f, "{what} {} is below the smallest, {}", Span(*value), Span(*min))
+                write!(f, "{what} is {}, but must be at least {}", Span(*value), Span(*min))
             }
             Self::TooFar { what, value, max } => {
-                write!(f, "{what} {} is above the largest, {}", Span(*value), Span(*max))
+                write!(f, "{what} is {}, but must be at most {}", Span(*value), Span(*max))
             }
             Self::KeepBelowTtl { keep, ttl } => write!(
                 f,
-                "the completion would stand for {}, less than the ttl of {}: make keep or cooldown longer, or the ttl shorter",
+                "the completion would be kept for {}, less than the ttl of {}: make keep or cooldown longer, or the \
+                 ttl shorter",
                 Span(*keep),
                 Span(*ttl)
             ),

@@ -485,7 +485,7 @@ fn asks_for_completions(ctx: &Ctx<'_>) -> bool {
 }
 
 fn no_token() -> Fault {
-    Fault::new(FaultKind::Protocol, "a grant with the token 0, which none has")
+    Fault::new(FaultKind::Protocol, "the store granted the lock with the token 0, but tokens begin at 1")
 }
 
 /// The fault of a grant that was revoked before its reply came.
@@ -494,5 +494,5 @@ fn revoked() -> Fault {
 }
 
 fn too_late() -> Fault {
-    Fault::new(FaultKind::Timeout, "the grant came after its validity was over")
+    Fault::new(FaultKind::Timeout, "the grant arrived after its validity had ended")
 }

@@ -528,7 +528,7 @@ impl<T: Copy> Sessions<T> {
         let Some(holding) = seen.holding.as_mut() else { return };
         if let Op::Acquire(op) = &mut work.op {
             if work.tries >= MOST_TRIES {
-                let fault = Fault::new(FaultKind::Busy, "others take and leave the row of this lock all the time");
+                let fault = Fault::new(FaultKind::Busy, "other clients keep changing the row of this lock");
                 return answer(at, &work, Outcome::NotApplied(Refusal::Unavailable(fault)), None, out);
             }
             work.tries += 1;

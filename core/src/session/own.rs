@@ -97,7 +97,8 @@ impl Own {
                 self.stands = true;
                 return Heard::Stands;
             }
-            let fault = Fault::new(FaultKind::Protocol, "the record of our session shows a send that we never made");
+            let fault =
+                Fault::new(FaultKind::Protocol, "another program has written the record of this client's session");
             return Heard::Failed(Outcome::Unknown(fault));
         };
         self.sends.settle_through(seq);

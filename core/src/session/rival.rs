@@ -37,7 +37,7 @@ pub fn tell(session: &Session) -> Op {
 pub fn none_is_told() -> Denial {
     Denial::new(
         DenialKind::Other,
-        "this store expires records itself, so sessions have no records here, and none is told",
+        "this store expires records itself, so it keeps no records of sessions, and there is no session to notify",
     )
 }
 
@@ -140,7 +140,7 @@ pub(super) fn standing(row: &Holding, session: &Seen) -> Standing {
 /// A refusal of the session's record in the place of its lock's: the rights of a user may be limited to the names of locks.
 pub(super) fn about(label: &SessionLabel, refusal: Refusal) -> Refusal {
     let Refusal::Denied(Denial { kind: kind @ DenialKind::Permission, detail }) = &refusal else { return refusal };
-    let detail = format!("the lock needs the record {PREFIX}{label} of its session: {detail}");
+    let detail = format!("the record {PREFIX}{label} of this lock's session cannot be used: {detail}");
     Refusal::Denied(Denial::new(*kind, &detail))
 }
 

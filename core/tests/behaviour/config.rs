@@ -48,10 +48,10 @@ fn debug_output_shows_names_but_no_secrets() {
 
 #[test]
 fn ttls() {
-    says(&refused(|o| o.ttl(Duration::ZERO)), &["ttl 0 s", "100 ms"]);
-    says(&refused(|o| o.ttl(ms(50))), &["ttl 50 ms", "100 ms"]);
-    says(&refused(|o| o.ttl(ms(99))), &["ttl 99 ms", "100 ms"]);
-    says(&refused(|o| o.ttl(secs(10 * 365 * 86_400))), &["ttl 315360000 s", "86400 s"]);
+    says(&refused(|o| o.ttl(Duration::ZERO)), &["ttl is 0 s", "100 ms"]);
+    says(&refused(|o| o.ttl(ms(50))), &["ttl is 50 ms", "100 ms"]);
+    says(&refused(|o| o.ttl(ms(99))), &["ttl is 99 ms", "100 ms"]);
+    says(&refused(|o| o.ttl(secs(10 * 365 * 86_400))), &["ttl is 315360000 s", "86400 s"]);
     says(&refused(|o| o.ttl(Duration::MAX)), &["ttl", "86400 s"]);
     assert_eq!(with(|o| o.ttl(ms(100))).ttl().get(), ms(100));
     assert_eq!(with(|o| o.ttl(secs(86_400))).ttl().get(), Ttl::MAX);
@@ -67,7 +67,7 @@ fn ttls() {
 fn renewal_intervals() {
     says(&refused(|o| o.ttl(secs(10)).renew_every(ms(5_001))), &["renewal interval", "5.001 s", "5 s"]);
     says(&refused(|o| o.ttl(secs(10)).renew_every(secs(10))), &["10 s", "5 s"]);
-    says(&refused(|o| o.renew_every(Duration::ZERO)), &["renewal interval 0 s", "10 ms"]);
+    says(&refused(|o| o.renew_every(Duration::ZERO)), &["renewal interval is 0 s", "10 ms"]);
     says(&refused(|o| o.renew_every(Duration::MAX)), &["renewal interval", "15 s"]);
     assert_eq!(with(|o| o.ttl(secs(10)).renew_every(secs(5))).renew_every(), Some(secs(5)));
     assert_eq!(with(|o| o.renew_every(ms(10))).renew_every(), Some(ms(10)));
@@ -77,10 +77,10 @@ fn renewal_intervals() {
 
 #[test]
 fn delays_and_holds() {
-    says(&refused(|o| o.lock_delay(secs(86_401))), &["lock_delay 86401 s", "86400 s"]);
+    says(&refused(|o| o.lock_delay(secs(86_401))), &["lock_delay is 86401 s", "86400 s"]);
     with(|o| o.ttl(Ttl::MAX).lock_delay(secs(86_400)));
-    says(&refused(|o| o.max_hold(secs(29))), &["max_hold 29 s", "30 s"]);
-    says(&refused(|o| o.max_hold(Duration::ZERO)), &["max_hold 0 s", "30 s"]);
+    says(&refused(|o| o.max_hold(secs(29))), &["max_hold is 29 s", "30 s"]);
+    says(&refused(|o| o.max_hold(Duration::ZERO)), &["max_hold is 0 s", "30 s"]);
     assert_eq!(with(|o| o.max_hold(Duration::MAX)).max_hold(), Some(Duration::MAX));
     assert_eq!(options().max_hold(), None);
     let delay = with(|o| o.lock_delay(Duration::from_micros(1_234_999))).lock_delay();
@@ -141,8 +141,8 @@ fn drift_timeouts_and_limits() {
     }
     assert_eq!(config().drift().ppm(), 10_000, "1%");
 
-    says(&config().with_request_timeout(ms(9)).unwrap_err().to_string(), &["request timeout 9 ms", "10 ms"]);
-    says(&config().with_request_timeout(secs(61)).unwrap_err().to_string(), &["request timeout 61 s", "60 s"]);
+    says(&config().with_request_timeout(ms(9)).unwrap_err().to_string(), &["request timeout is 9 ms", "10 ms"]);
+    says(&config().with_request_timeout(secs(61)).unwrap_err().to_string(), &["request timeout is 61 s", "60 s"]);
     for timeout in [ms(10), secs(1), secs(60)] {
         assert_eq!(config().with_request_timeout(timeout).unwrap().request_timeout(), timeout);
     }
@@ -157,7 +157,7 @@ fn drift_timeouts_and_limits() {
 #[test]
 fn quorums() {
     let quorum = |max_ttl| Quorum::new(QuorumId([1; 16]), max_ttl);
-    says(&quorum(ms(99)).unwrap_err().to_string(), &["max_ttl 99 ms", "100 ms"]);
+    says(&quorum(ms(99)).unwrap_err().to_string(), &["max_ttl is 99 ms", "100 ms"]);
     says(&quorum(secs(48 * 3_600 + 1)).unwrap_err().to_string(), &["max_ttl", "172800 s"]);
     assert_eq!(quorum(Duration::from_micros(1_500_900)).unwrap().max_ttl(), ms(1_500), "as nodes write it down");
     for (nodes, remembers) in [(1, false), (2, true)] {

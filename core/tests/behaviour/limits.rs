@@ -18,7 +18,7 @@ fn no_more_acquisitions_than_allowed_are_alive_at_once() {
     let client = &mut world.hosts[0].client;
     let refused = client.acquire(lock(4), resource("more"), options(), &fresh, now);
     assert_eq!(refused, Err(Error::TooManyLocks { limit: 3 }));
-    assert!(refused.unwrap_err().to_string().contains("3 acquisitions"));
+    assert!(refused.unwrap_err().to_string().contains("3 locks"));
     assert_eq!(client.stats().locks, 3);
     world.release(0, 2);
     world.acquire(0, 4, "more", options());

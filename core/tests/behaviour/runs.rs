@@ -244,7 +244,8 @@ fn marks_are_kept_for_the_ttl_at_least_and_100_years_at_most() {
         |keep| LockOptions::builder().run(RunOptions { keep, ..RUN }).build().map(drop).map_err(|e| e.to_string());
     assert_eq!(
         keep(secs(29)),
-        Err("the completion would stand for 29 s, less than the ttl of 30 s: make keep or cooldown longer, or the ttl shorter"
+        Err("the completion would be kept for 29 s, less than the ttl of 30 s: make keep or cooldown longer, or the \
+             ttl shorter"
             .into())
     );
     assert_eq!(keep(secs(30)), Ok(()));
@@ -252,7 +253,7 @@ fn marks_are_kept_for_the_ttl_at_least_and_100_years_at_most() {
     let removing = |keep| LockOptions::builder().run(RunOptions { keep, even_if_done: true, ..RUN }).build();
     assert!(removing(secs(0)).is_ok() && removing(secs(29)).is_err());
     assert_eq!(keep(secs(100 * 365 * 86_400)), Ok(()));
-    assert!(keep(secs(100 * 365 * 86_400 + 1)).unwrap_err().contains("above the largest"));
+    assert!(keep(secs(100 * 365 * 86_400 + 1)).unwrap_err().contains("must be at most"));
     let mut world = born(1);
     let (now, fresh) = (world.now(0), world.fresh());
     let long = LockOptions::builder().run(RunOptions { keep: secs(8 * 86_400), ..RUN }).build().unwrap();

@@ -63,8 +63,8 @@ impl Item {
                 Ok(Self { value, version, writes: writes.to_string(), tag: String::new() })
             }
             _ => Err(corrupt(
-                "the item is not one of these: it needs a number `version`, a `value`, and as `writeIds` what was \
-                 written there, or nothing",
+                "this is not an item of compare-and-set: one has a number `version`, a `value`, and as `writeIds` what \
+                 was written there, or nothing",
             )),
         }
     }
@@ -85,7 +85,8 @@ impl Item {
 
     /// Reads [`Item::to_json`]. `tag` is the store's own version of the text.
     pub(crate) fn of_json(text: &[u8], tag: &str) -> Result<Self, Refusal> {
-        let fields = object(text).map_err(|_| corrupt("what is there is no JSON object, and no item"))?;
+        let fields =
+            object(text).map_err(|_| corrupt("the stored value is not a JSON object, so it is not an item"))?;
         let value = fields.get("value").and_then(Json::as_str).and_then(|value| STANDARD.decode(value).ok());
         let writes = fields.get("writeIds").map_or(Some(""), Json::as_str);
         let item = Self::read(fields.get("version").and_then(Json::as_u64), value, writes)?;
@@ -239,7 +240,7 @@ impl Update {
             return Err(denied("there is nothing to decide at this point"));
         };
         if value.len() > MAX_VALUE {
-            return Err(denied(&format!("the value has {} bytes; it has at most {MAX_VALUE}", value.len())));
+            return Err(denied(&format!("the value has {} bytes; at most {MAX_VALUE} are allowed", value.len())));
         }
         let version = seen.as_ref().map_or(0, |item| item.version) + 1;
         if version > MAX_VERSION {
@@ -319,7 +320,7 @@ impl Update {
         }
         Next::Failed(Failure::Unknown(Fault::new(
             FaultKind::Protocol,
-            "an answer was lost, and the item does not tell any more whether its write came through",
+            "an answer was lost, and the item no longer shows whether the value was written",
         )))
     }
 

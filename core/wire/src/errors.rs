@@ -78,27 +78,23 @@ impl Means {
     /// The reason of the verdict.
     pub const fn reason(self) -> &'static str {
         match self {
-            Self::Passes(_) => "it is over soon by itself",
-            Self::Mended(_) => "those who run the store mend it, and this client need not change",
+            Self::Passes(_) => "it ends by itself soon",
+            Self::Mended(_) => "the operators of the store repair it, and this client need not change",
             Self::Elsewhere => {
-                "another server takes the writes, or this one does so again: the connection is left, and the next try asks \
-                 again where to go"
+                "another server takes the writes, or this one will do so again: the client closes the connection, and \
+                 looks the address up again for the next try"
             }
             Self::TooMany => "too many requests at once: tried again more slowly",
-            Self::Expired => {
-                "fresh credentials are fetched, or the clock is set by the store's, and then it is tried again"
-            }
-            Self::Unfinished => "it may have been done, and a repeated request finds that out",
+            Self::Expired => "the client gets new credentials, or adjusts its clock to the store's, and tries again",
+            Self::Unfinished => "the request may have been carried out, which a repeated request shows",
             Self::Login => {
-                "at the first connect most likely a mistake in the url; later most likely a password that is being exchanged, \
-                 which never happens on both sides at the same instant"
+                "at the first connect most likely a mistake in the url; later most likely a password that was changed \
+                 on one side, and soon will be on the other"
             }
-            Self::Final(DenialKind::Permission) => {
-                "only somebody who grants the right helps, and who forgot to should hear it at once"
-            }
+            Self::Final(DenialKind::Permission) => "somebody must grant the right, and should learn of that at once",
             Self::Final(DenialKind::Schema) => "the table must be made or changed first",
-            Self::Final(DenialKind::CorruptRecord) => "the record stays as it is until somebody mends or deletes it",
-            Self::Final(DenialKind::StorageFull) => "the store as it is set up has no room, however long one waits",
+            Self::Final(DenialKind::CorruptRecord) => "the record stays as it is until somebody corrects or deletes it",
+            Self::Final(DenialKind::StorageFull) => "the store has no room, however long a client waits",
             Self::Final(DenialKind::TokensExhausted | DenialKind::Membership | DenialKind::Other) => {
                 "only another url, other settings or another server help"
             }
@@ -131,7 +127,9 @@ pub fn login_refused_again(refusal: Refusal) -> Refusal {
     if !is_of_login(detail) {
         return refusal;
     }
-    let detail = alloc::format!("{detail}; it worked before, so wait, or connect again with the new one");
+    let detail = alloc::format!(
+        "{detail}; the same login worked before: if the password was changed, wait, or connect again with the new one"
+    );
     Refusal::Unavailable(Fault::new(FaultKind::Server, &detail))
 }
 
@@ -189,7 +187,7 @@ mod tests {
                 continue;
             };
             let passes = matches!(login_refused_again(refusal.clone()), Refusal::Unavailable(fault)
-                if fault.detail.as_deref().is_some_and(|said| said.contains("it worked before")));
+                if fault.detail.as_deref().is_some_and(|said| said.contains("worked before")));
             assert_eq!(passes, known.means == Means::Login, "{store}: {}", known.answer);
         }
     }

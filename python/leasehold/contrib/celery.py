@@ -85,7 +85,7 @@ def once(
             of_call = options if is_named else {**options, "key": called.request.id}
             outcome = runs_once(_stores, name or _literal(called.name), of_call)(function)(*args, **kwargs)
             if isinstance(outcome, RunningElsewhere):
-                busy = LockBusyError(f"another worker is at it: {outcome.holder or 'of an unknown label'}")
+                busy = LockBusyError(f"another worker is running it: {outcome.holder or 'of an unknown label'}")
                 if not called:
                     raise busy
                 # None would be the limit of the task, which is 3 by default.

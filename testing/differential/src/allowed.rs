@@ -73,7 +73,9 @@ impl Row {
             ("any", _, _) | ("hidden", None, Some(_)) | ("shown", Some(_), None) => true,
             ("not_seen", Some(Value::Text(store)), Some(Value::Text(reference))) => {
                 reference == "conflict"
-                    && store.contains("the object of this lock is not seen, and a read may be behind")
+                    && store.contains(
+                        "the object of this lock is not visible, perhaps because reads of this store may be stale",
+                    )
             }
             ("higher", Some(Value::Number(store)), Some(Value::Number(reference))) => store > reference,
             ("longer", Some(Value::Span(store)), Some(Value::Span(reference))) => store > reference,

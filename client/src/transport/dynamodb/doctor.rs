@@ -127,14 +127,14 @@ impl<'a> Asking<'a> {
                     "the server's clock is {seconds:+.0} s off this machine's: AWS refuses signatures by a clock that \
                      is more than 5 minutes off"
                 ),
-                "set this machine's clock, and keep it with NTP. Locks are signed by the server's clock after one \
-                 refusal, roles and SSO sessions are not",
+                "correct this machine's clock, and keep it right with NTP. After one refusal, requests for locks are \
+                 signed by the server's clock, but those for roles and SSO sessions are not",
             )
         } else if off > LARGE_OFFSET_MS.saturating_add(doubt) {
             check::CLOCK.warns(
                 format!("the server's clock is {seconds:+.0} s off this machine's"),
-                "keep this machine's clock with NTP: leases do not depend on it, but beyond 5 minutes signatures are \
-                 refused, and only clocks that agree can exceed a forgotten token",
+                "keep this machine's clock right with NTP: leases do not depend on it, but beyond 5 minutes signatures \
+                 are refused, and if a counter is lost, tokens keep growing only if the clocks agree",
             )
         } else {
             check::CLOCK.passes(format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
@@ -168,14 +168,14 @@ fn keys(keys: &Keys, unix_ms: u64) -> Finding {
     match keys.expires_unix_ms {
         Some(at) if at <= unix_ms => check::KEYS.warns(
             format!("of {source}; by this machine's clock they expired {} ago", lasting(unix_ms - at)),
-            "check that this machine's clock is right, and that the source of the keys renews them",
+            "check that this machine's clock is right, and that the source of the credentials renews them",
         ),
         Some(at) => check::KEYS
             .passes(format!("of {source}; they last another {}, and are renewed before", lasting(at - unix_ms))),
         None if keys.session_token.is_some() => check::KEYS.warns(
             format!("temporary ones of {source}, which does not say when they expire"),
-            "where they are not replaced there, locks are lost when they expire: name a profile, role or process that \
-             renews them",
+            "locks are lost when these expire, unless the environment replaces them: name a profile, role or process \
+             that renews them",
         ),
         None => check::KEYS.passes(format!("of {source}; they do not expire")),
     }
@@ -209,11 +209,11 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
         NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Permission, .. })) => check::RIGHTS.fails(
             format!("rows cannot be {done}: {why}"),
             format!(
-                "allow {right} on {table} in the policy of this identity. Where it is allowed: a role is taken only by \
-                 those whom its trust policy names, so look who this is (`aws sts get-caller-identity`); Region, \
-                 account and table of the policy's ARN have to be these; a policy of the organisation, the endpoint or \
-                 the table may forbid it; and one that is limited by dynamodb:LeadingKeys has to allow the row \
-                 `leasehold` 0x1F `quorum` for this check, and nothing more for locks alone"
+                "allow {right} on {table} in the policy of this identity. If it is allowed already: check which \
+                 identity this is (`aws sts get-caller-identity`; the trust policy if it is a role), and that the \
+                 policy's ARN has this Region, account and table; a policy of the organisation, the endpoint or the \
+                 table may forbid it; and one that is limited by dynamodb:LeadingKeys has to allow the row `leasehold` \
+                 0x1F `quorum` for this check, and nothing more for locks alone"
             ),
         ),
         NoServer::Refused(Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::Abstains { .. })

@@ -69,7 +69,7 @@ fn reached(store: &Etcd) -> (Vec<(Status, Option<u64>)>, Option<Finding>) {
     let finding = (!silent.is_empty()).then(|| {
         check::REACH.fails(
             format!("no status from {}", silent.join(", ")),
-            "start them, or correct the url: while they are away, one failure more may leave no majority",
+            "start them, or correct the url: until then, one more failure may leave no majority",
         )
     });
     (statuses, finding)
@@ -92,7 +92,7 @@ fn about(store: &Etcd, statuses: &[(Status, Option<u64>)]) -> Vec<Finding> {
     findings.push(version(&versions));
     if statuses.iter().any(|(other, _)| other.cluster != status.cluster) {
         findings.push(check::CLUSTER.fails(
-            "the hosts of the url belong to different clusters: their locks know nothing of each other",
+            "the hosts of the url belong to different clusters, which do not share their locks",
             "name the members of one etcd; several etcds are several urls, which form a quorum",
         ));
     }
@@ -133,8 +133,8 @@ fn clocks(offset: u64) -> Finding {
     }
     check::CLOCK.fails(
         format!("the clock of a member and that of this machine differ by {} s", offset / 1000),
-        "synchronise the clocks: leases do not go by them, but completions of finished work end by the clock of the client \
-         that looks, and tokens of new locks start at it",
+        "synchronise the clocks: leases do not depend on them, but completions end, and tokens of new locks begin, by \
+         the clock of the client that asks",
     )
 }
 
@@ -170,7 +170,7 @@ fn alarms(store: &Etcd) -> Option<Finding> {
         ),
         some => check::ALARMS.fails(
             format!("{}: a member's data differs from that of the others", some.join(", ")),
-            "replace that member, as etcd's documentation tells",
+            "replace that member, as etcd's documentation describes",
         ),
     })
 }

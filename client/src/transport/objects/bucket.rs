@@ -176,8 +176,10 @@ impl ObjectsLink {
                 }
             }
         }
-        let fault =
-            Fault::new(FaultKind::Busy, "others try its conditions at the same time, so that nothing was shown");
+        let fault = Fault::new(
+            FaultKind::Busy,
+            "other clients test its conditional writes at the same time, so the test had no result",
+        );
         Err(Outcome::NotApplied(Refusal::Unavailable(fault)))
     }
 

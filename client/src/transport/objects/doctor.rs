@@ -52,14 +52,19 @@ fn conditions(store: &Objects, harms: &mut Vec<Harm>) -> Finding {
     }
     if most_made > 1 {
         return check::CONDITIONS.fails(
-            format!("{}: {most_made} writes at once were made under a condition that holds for one", store.url),
-            "name another service: this one, or a proxy before it, looks and then writes, so that several holders get \
-             one lock",
+            format!(
+                "{}: {most_made} simultaneous writes succeeded under a condition that only one can meet",
+                store.url
+            ),
+            "name another service: this one, or a proxy in front of it, checks the condition before it writes, not in \
+             one step, so several clients can get the same lock",
         );
     }
     match tried {
         Ok(()) => check::CONDITIONS.passes("a write is refused once its condition is false; objects may be written"),
-        Err(error) => check::CONDITIONS.fails(error.to_string(), "name another bucket or service, or mend the rights"),
+        Err(error) => {
+            check::CONDITIONS.fails(error.to_string(), "name another bucket or service, or correct the rights")
+        }
     }
 }
 
@@ -84,8 +89,8 @@ fn account(properties: &Properties) -> Finding {
     match properties.reads_may_be_stale() {
         false => check::ACCOUNT.passes(what),
         true => check::ACCOUNT.passes(format!(
-            "{what}: a read may be a moment behind, so that waiters learn of a release later; as a node of a quorum \
-                 it would be refused"
+            "{what}: a read may be stale for a moment, so waiters notice a release later; as a node of a quorum the \
+             store would be refused"
         )),
     }
 }

@@ -51,8 +51,8 @@ const fn check_of(setting: Setting) -> Check {
 
 fn sound(setting: Setting, service: Service) -> Finding {
     check_of(setting).passes(match (setting, service) {
-        (Setting::Versions, _) => "objects that are written over are not kept",
-        (Setting::Retention, _) => "objects may be written over at any time",
+        (Setting::Versions, _) => "overwritten objects are not kept",
+        (Setting::Retention, _) => "objects may be overwritten at any time",
         // Such a policy belongs to the account, and is not shown to those who use its blobs.
         (Setting::Lifecycle, Service::AzureBlob) => {
             "not known: look for a lifecycle policy of the account that deletes or archives blobs of this container"
@@ -68,19 +68,19 @@ fn told(harm: &Harm, service: Service) -> Finding {
     let mend = "leave the objects of locks out of the rule by its prefix, or use another bucket for locks";
     let (what, advice) = match harm {
         Harm::KeepsVersions => (
-            "old versions are kept, and each renewal leaves one: about 9,000 a day for each lock are paid for"
+            "old versions are kept, and each renewal leaves one: about 9,000 billed versions a day for each lock"
                 .to_owned(),
             "use a bucket without versioning for locks, or a rule that deletes old versions after a day",
         ),
         Harm::KeepsDeleted(seconds) => (
             format!(
-                "objects that are written over are kept for {} days (soft delete), and paid for: each renewal writes one over",
+                "overwritten objects are kept for {} days (soft delete) and billed, and each renewal overwrites one",
                 seconds.div_ceil(86_400)
             ),
             "turn soft delete off for the bucket or account of locks",
         ),
         Harm::Retains(what) => (
-            format!("{what} keeps objects from being written over: leases cannot be renewed or released"),
+            format!("{what} does not let objects be overwritten: leases cannot be renewed or released"),
             match service {
                 Service::S3 => "use a bucket without object lock for locks; a default retention can be removed",
                 Service::AzureBlob => "use a container without policies and legal holds for locks",
@@ -89,21 +89,21 @@ fn told(harm: &Harm, service: Service) -> Finding {
         ),
         Harm::Deletes(rule) => (
             format!(
-                "{} deletes the objects of locks: a lock is then free under its holder, and tokens may fall",
+                "{} deletes the objects of locks: a lock becomes free while it is held, and tokens may decrease",
                 named(rule)
             ),
             mend,
         ),
         Harm::Archives(rule) => (
             format!(
-                "{} archives the objects of locks, which then cannot be read: unused locks stay closed",
+                "{} archives the objects of locks, which then cannot be read: unused locks can no longer be acquired",
                 named(rule)
             ),
             mend,
         ),
         Harm::Moves(rule) => (
             format!(
-                "{} moves the objects of locks to a class that is paid for a month or longer after each write",
+                "{} moves the objects of locks to a storage class that bills at least a month for each write",
                 named(rule)
             ),
             mend,

@@ -156,7 +156,7 @@ fn table(store: &Postgres) -> Finding {
         Ok(rows) => rows,
         Err(outcome) => return check::TABLE.fails(no_rows(outcome).to_string(), "check the rights of this user"),
     };
-    let make = "make it with `leasehold store create`, or run the SQL of `leasehold store show`";
+    let make = "create it with `leasehold store create`, or run the SQL of `leasehold store show`";
     let Some([Field::Text(kind), Field::Text(persistence), Field::Bool(acts), Field::Bool(hides), rights @ ..]) =
         rows.first().map(Vec::as_slice)
     else {

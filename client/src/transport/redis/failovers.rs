@@ -39,7 +39,7 @@ impl Failovers {
                 target: "leasehold",
                 %from,
                 %to,
-                "another Redis server is the master now; replication is asynchronous, so locks that the old one had \
+                "another Redis server is the master now; replication is asynchronous, so locks that the old master had \
                  acknowledged may be lost, and may be granted again while their holders still work"
             );
         });

@@ -282,7 +282,8 @@ impl Listener {
         match timeout(CONFIRM_PATIENCE, connection.change("SUBSCRIBE", channels)).await {
             Ok(Ok(())) => self.generation = queues.subscribed(),
             Ok(Err(error)) => self.report(Level::DEBUG, move |store| {
-                tracing::debug!(target: "leasehold", %store, %error, "no place in the queue: waiters are told with all others");
+                tracing::debug!(target: "leasehold", %store, %error, "no place in the queue: waiters are woken with \
+                                                                      all others");
             }),
             Err(_) => return false,
         }

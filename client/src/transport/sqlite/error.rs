@@ -59,7 +59,7 @@ pub(in crate::transport) const KNOWN_ERRORS: [(&str, Means, &str); 6] = [
         Kind::Schema.means(),
         "name another file, or move this one out of the way",
     ),
-    ("any other", Kind::Io.means(), "the machine's files fail; look at its log"),
+    ("any other", Kind::Io.means(), "the machine's file system fails; look at the system's log"),
 ];
 
 impl SqliteError {

@@ -206,8 +206,8 @@ fn corrupt(column: &str, what: &str) -> Denial {
     Denial::new(
         DenialKind::CorruptRecord,
         &format!(
-            "the record was not written by an honest client: column {column} holds {what}; if nobody holds the lock, \
-             delete its row from the table \"leases\" by hand (tokens keep growing)"
+            "this record is damaged or was written by another program: column {column} holds {what}; if nobody holds \
+             the lock, delete its row from the table \"leases\" by hand (tokens keep growing)"
         ),
     )
 }

@@ -52,7 +52,8 @@ impl<T> Kept<T> {
             match (self.make)(&self.files, &found) {
                 Ok(made) => last.made = Arc::new(made),
                 Err(what) => reports::queue(Level::WARN, move || {
-                    tracing::warn!(target: "leasehold", what = %what, "files for TLS have changed, and what was read before is used");
+                    tracing::warn!(target: "leasehold", what = %what, "the files for TLS have changed but cannot be \
+                                                                       used, so the former ones stay in use");
                 }),
             }
             last.seen = found;

@@ -81,7 +81,7 @@ fn errors_name_the_wrong_part_and_the_right_form() {
         ("dynamodb://locks?endpoint=https://a.example&fips=true", "leave one out"),
         ("dynamodb://locks?endpoint=http://127.0.0.1&ca=x", "https only"),
         ("dynamodb://locks?region=us-iso-east-1&dualstack=true", "no dual-stack endpoint"),
-        ("dynamodb://locks?proxy=x", "proxies"),
+        ("dynamodb://locks?proxy=x", "cannot name a proxy"),
         ("dynamodb://locks#a", "%23"),
     ] {
         let said = refused(text);

@@ -46,10 +46,12 @@ impl Endpoint {
             return Err("the url has a path: name the host alone");
         }
         if !path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~%".contains(&byte)) || has_dots(path) {
-            return Err("the path of the url has what is no part of one: letters, digits, - . _ ~ and % are");
+            return Err(
+                "the path of the url has characters that are not allowed: write letters, digits, - . _ ~ and %",
+            );
         }
         let authority = authority.to_ascii_lowercase();
-        let (host, port) = divided(&authority).ok_or("the url has no host, or a strange one")?;
+        let (host, port) = divided(&authority).ok_or("the url has no valid host")?;
         let number = port.parse::<u16>();
         if !port.is_empty() && (number.is_err() || port.starts_with(['0', '+'])) {
             return Err("the port of the url is no number up to 65535");

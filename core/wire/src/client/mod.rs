@@ -141,8 +141,8 @@ impl WireClient {
         if config.session().is_some()
             && let Some((node, _)) = named().find(|(_, node)| node.may_be_stale())
         {
-            let detail = "nobody has checked that the reads of this Cosmos DB are not stale, and then a session that \
-                          lives could be taken for one that is over: leave the session out";
+            let detail = "the consistency of this Cosmos DB account was not checked, so a live session could be \
+                          mistaken for one that has ended: leave the session out";
             return Err(SetupError::Store { node, denial: Denial::new(DenialKind::Other, detail) });
         }
         let observed: Vec<NodeId> =
@@ -394,7 +394,7 @@ impl WireClient {
     fn check(&self, node: NodeId, credentials: &Credentials) -> Result<(), SetupError> {
         let count = self.nodes.len();
         let Some(to) = self.nodes.get(node.index()) else {
-            let what = alloc::format!("there is no such node, there are {count}");
+            let what = alloc::format!("there is no such node; the client has {count}");
             return Err(SetupError::Store { node, denial: Denial::new(DenialKind::Other, &what) });
         };
         to.check(credentials).map_err(|denial| SetupError::Store { node, denial })
@@ -470,7 +470,7 @@ impl WireClient {
             let held = node.held.len();
             node.held.retain(|ask| ask.flight != id);
             let is_held = node.held.len() < held;
-            let unsent = if is_held { no_credentials() } else { unsent("the request could not leave in time") };
+            let unsent = if is_held { no_credentials() } else { unsent("the request could not be sent in time") };
             let (deadline, late) = (flight.deadline, flight.unanswered().next().is_some());
             if let Some(outcomes) = flight.expired(node, &unsent) {
                 self.timed_out_requests += u64::from(late);
@@ -493,7 +493,7 @@ impl WireClient {
 }
 
 fn no_credentials() -> Outcome {
-    let fault = Fault::new(FaultKind::Timeout, "credentials that serve are not there in time");
+    let fault = Fault::new(FaultKind::Timeout, "no valid credentials were set in time");
     Outcome::NotApplied(Refusal::NeedsCredentials(fault))
 }
 

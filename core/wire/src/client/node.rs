@@ -207,7 +207,7 @@ impl Dynamodb {
             settings = settings.expires(expires)?;
         }
         if !is_region(&store.region) {
-            return Err(denied("the region is no name of one, such as eu-west-1"));
+            return Err(denied("the region is not a valid name; write one such as eu-west-1"));
         }
         if settings.region().is_some_and(|region| region != store.region) {
             return Err(denied("the table's ARN names another Region than the one to sign for"));
@@ -232,8 +232,8 @@ impl Etcd {
     }
 }
 
-pub(super) const OPEN_TO_ALL: &str = "over http everybody on the way could read what is sent: give an https url, or allow plaintext where \
-                           the network is trusted";
+pub(super) const OPEN_TO_ALL: &str = "over http everybody on the network path could read what is sent: give an https \
+                                      url, or allow plaintext where the network is trusted";
 
 fn within_bounds(retention: Duration) -> Result<Duration, ConfigError> {
     let (what, min, max) = ("retention", Duration::from_millis(1), Duration::from_secs(100 * 365 * 24 * 3600));

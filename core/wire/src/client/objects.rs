@@ -79,10 +79,13 @@ impl Objects {
             return Err("a prefix has at most 100 letters, digits and -._~ between single slashes, and ends with one");
         }
         if service == Service::S3 && !is_region(&store.region) {
-            return Err("the region is no name of one, such as eu-west-1");
+            return Err("the region is not a valid name; write one such as eu-west-1");
         }
         if service == Service::CosmosDb && !is_single {
-            return Err("Cosmos DB cannot be a node of a quorum here: nobody has checked that its reads are not stale");
+            return Err(
+                "Cosmos DB cannot be a node of a quorum here: its consistency was not checked, so its reads may be \
+                 stale",
+            );
         }
         let codec = Codec::new(service, &root, &store.prefix);
         let codec = if store.service == ObjectsService::GcsXml { codec.with_xml() } else { codec };
@@ -119,5 +122,5 @@ pub(super) fn is_region(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-const NO_PLACE: &str = "the place is no name of a bucket or container: give S3 and Google BUCKET, Azure CONTAINER, Cosmos DB \
-                        DATABASE/CONTAINER";
+const NO_PLACE: &str = "the place is no name of a bucket or container: give S3 and Google BUCKET, Azure CONTAINER, \
+                        Cosmos DB DATABASE/CONTAINER";

@@ -107,7 +107,7 @@ fn row(settings: &Settings, name: &Resource) -> Result<String, Denial> {
     let keys = [Some(settings.key_name()), settings.sort().map(|sort| &*sort.name)];
     match keys.into_iter().flatten().find(|key| taken.contains(key)) {
         Some(key) => {
-            Err(denied(&format!("the table's key {key:?} is called as an attribute of items: use another table")))
+            Err(denied(&format!("the table's key {key:?} has the name of an attribute of items: use another table")))
         }
         None => Ok(format!("{PREFIX}{}", name.as_str())),
     }
@@ -120,7 +120,9 @@ fn read(settings: &Settings, row: &str, item: Option<&Json>) -> Result<Option<It
         return Err(corrupt("the answer shows another item than was asked for"));
     }
     if let Some(name) = OURS.iter().find(|name| fields.contains_key(**name)) {
-        return Err(corrupt(&format!("the item has the attribute {name} of a lock: it is left alone")));
+        return Err(corrupt(&format!(
+            "the item has the attribute {name} of a lock, so it was not changed: give the item another name"
+        )));
     }
     let version = fields.get(VERSION).and_then(as_number);
     let value = fields.get(VALUE).and_then(as_bytes);

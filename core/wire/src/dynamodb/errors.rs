@@ -34,9 +34,10 @@ impl ErrorClass {
     /// The outcome where nothing is sent again; a failed condition, for an operation that set none, is unknown.
     pub fn outcome(self) -> Outcome {
         match self {
-            Self::ConditionFailed => {
-                Outcome::Unknown(Fault::new(FaultKind::Protocol, "a condition failed where none was set"))
-            }
+            Self::ConditionFailed => Outcome::Unknown(Fault::new(
+                FaultKind::Protocol,
+                "DynamoDB reported a failed condition, but the request had none",
+            )),
             Self::Repeat(_, refusal) | Self::Refused(refusal) => Outcome::NotApplied(refusal),
             Self::Unknown(fault) => Outcome::Unknown(fault),
         }
@@ -122,17 +123,16 @@ pub(crate) const KNOWN: [Known; 40] = [
 ];
 
 const LIMIT: &str = "the table or account is at its limit of requests: raise it, or bill the table by request";
-const OTHERS: &str = "another write of the same row is under way: it passes";
+const OTHERS: &str = "another write of the same row is in progress: this is temporary";
 const NO_TABLE: &str = "there is no such table in this Region and account";
 const NO_FIT: &str = "the request does not fit the keys of the table";
-const NOT_WHOLE: &str = "the signature did not arrive whole: a proxy between here and DynamoDB drops headers, or the endpoint \
-                         is another service's";
-const SWITCHED_OFF: &str = "the account has not switched this Region or service on";
-const EXPIRED: &str =
-    "the credentials are not known or have expired: fresh ones are needed, of this partition and account";
-const WRONG_SIGNATURE: &str = "the signature is wrong: check that the secret belongs to the access key and is whole, that \
-                               the Region is the endpoint's, and that no proxy changes requests or their host";
-const WRONG_CLOCK: &str = "this machine's clock is too far off for signatures: set it, to within 5 minutes";
+const NOT_WHOLE: &str = "the signature did not arrive whole: a proxy between here and DynamoDB drops headers, or the \
+                         endpoint is another service's";
+const SWITCHED_OFF: &str = "this Region or service is not enabled for the account";
+const EXPIRED: &str = "the credentials are unknown or have expired: get new ones, for this partition and account";
+const WRONG_SIGNATURE: &str = "the signature is wrong: check that the secret belongs to the access key and is whole, \
+                               that the Region is the endpoint's, and that no proxy changes requests or their host";
+const WRONG_CLOCK: &str = "this machine's clock is too far off for signed requests: correct it to within 5 minutes";
 const NO_DYNAMODB: &str = "the endpoint does not understand the request: check that it is DynamoDB's";
 const NO_KEY: &str = "the key that encrypts the table cannot be used: see its state and its policy in KMS";
 const FAILED: &str = "DynamoDB has failed";
@@ -185,29 +185,29 @@ fn by_status_of(status: u16, words: Option<(&str, &str)>) -> ErrorClass {
     let refused = |kind, advice: &str| ErrorClass::Refused(denied(kind, &explain(advice)));
     match status {
         300..=399 => {
-            let advice = "the endpoint redirects, which is not followed, for requests are signed for one host: put the \
-                          final address into the settings";
+            let advice = "the endpoint redirects, but a signed request is valid for one host only: put the final \
+                          address into the settings";
             refused(DenialKind::Other, advice)
         }
         401 | 403 => refused(DenialKind::Permission, ACCESS),
         404 | 405 => refused(DenialKind::Other, "there is no DynamoDB here: check the endpoint"),
-        407 => refused(DenialKind::Permission, "the proxy wants credentials of its own"),
+        407 => refused(DenialKind::Permission, "the proxy requires its own credentials"),
         413 => refused(DenialKind::Other, "the request is too large for the endpoint, or for a proxy before it"),
         429 => ErrorClass::Refused(Refusal::Throttled(Fault::new(FaultKind::Busy, &explain("too many requests")))),
-        200 => ErrorClass::Unknown(Fault::new(FaultKind::Protocol, "the answer is none of DynamoDB's")),
+        200 => ErrorClass::Unknown(Fault::new(FaultKind::Protocol, "the answer does not come from DynamoDB")),
         _ => ErrorClass::Unknown(Fault::new(FaultKind::Server, &explain("no success"))),
     }
 }
 
-const ACCESS: &str = "access is denied: check which identity this is (`aws sts get-caller-identity`; the trust policy if \
-                      it is a role), that it may use dynamodb:GetItem and UpdateItem on the table's ARN, the Region, and \
-                      policies of the organisation, endpoint and table";
+const ACCESS: &str = "access is denied: check which identity this is (`aws sts get-caller-identity`; the trust policy \
+                      if it is a role), that it may use dynamodb:GetItem and UpdateItem on the table's ARN, the \
+                      Region, and policies of the organisation, endpoint and table";
 
 fn no_table(settings: &Settings) -> String {
     let table = short(settings.table());
     format!(
-        "there is no table {table:?} in this Region and account: check its name, the Region and the account, or create it \
-         with `leasehold table create`"
+        "there is no table {table:?} in this Region and account: check its name, the Region and the account, or create \
+         it with `leasehold table create`"
     )
 }
 
@@ -218,13 +218,13 @@ fn wrong_schema(settings: &Settings) -> String {
         Some(sort) => {
             let sort = short(&sort.name);
             format!(
-                "the request does not fit the table {table:?}: this client uses the partition key {key:?} and the sort key \
-                 {sort:?}, both texts; see `aws dynamodb describe-table`"
+                "the request does not fit the table {table:?}: this client uses the partition key {key:?} and the sort \
+                 key {sort:?}, both texts; see `aws dynamodb describe-table`"
             )
         }
         None => format!(
-            "the request does not fit the table {table:?}: this client uses the partition key {key:?}, a text, and no sort \
-             key; see `aws dynamodb describe-table`"
+            "the request does not fit the table {table:?}: this client uses the partition key {key:?}, a text, and no \
+             sort key; see `aws dynamodb describe-table`"
         ),
     }
 }

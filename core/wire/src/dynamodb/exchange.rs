@@ -308,7 +308,7 @@ impl Leg {
         let (write, vote) = membership::vote(asked, &found, answered.trust, unix_ms);
         match write {
             Some(_) if tries >= MOST_MARKS => {
-                let busy = Fault::new(FaultKind::Busy, "others write the node's membership all the time");
+                let busy = Fault::new(FaultKind::Busy, "other clients keep changing the node's membership record");
                 self.unmarked(settings, &answered, Outcome::NotApplied(Refusal::Unavailable(busy)), unix_ms)
             }
             Some(marker) => {

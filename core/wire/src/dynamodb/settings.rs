@@ -45,7 +45,7 @@ impl Settings {
         if !is_name(table) && !table_of(table).is_some_and(is_name) {
             let table = shortened(table);
             return Err(refused(&alloc::format!(
-                "{table:?} is no name of a table: it has 3 to 255 letters, digits, `_`, `-` and `.`, or is an ARN, \
+                "{table:?} is not the name of a table: write 3 to 255 letters, digits, `_`, `-` and `.`, or is an ARN, \
                  arn:aws:dynamodb:REGION:ACCOUNT:table/NAME"
             )));
         }
@@ -203,9 +203,9 @@ mod tests {
             assert!(Settings::new(table).is_err(), "{table}");
         }
         let told = |table: &str| Settings::new(table).unwrap_err().detail;
-        assert!(told("a b").starts_with("\"a b\" is no name of a table"), "{}", told("a b"));
+        assert!(told("a b").starts_with("\"a b\" is not the name of a table"), "{}", told("a b"));
         let (long, shown) = ("é".repeat(60), "é".repeat(50));
-        assert!(told(&long).starts_with(&alloc::format!("{shown:?} is no name")), "{}", told(&long));
+        assert!(told(&long).starts_with(&alloc::format!("{shown:?} is not the name")), "{}", told(&long));
     }
 
     #[test]

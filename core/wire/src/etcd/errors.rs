@@ -31,7 +31,7 @@ const KNOWN: [(u64, Known); 10] = [
         known(
             "user name is empty",
             Means::Final(DenialKind::Permission),
-            "etcd wants a login: write user and password into the url",
+            "etcd requires a login: write user and password into the url",
         ),
     ),
     (3, known("authentication failed", Means::Login, "user or password are wrong")),
@@ -54,11 +54,11 @@ const KNOWN: [(u64, Known); 10] = [
             "etcd has no users: write the url without user and password",
         ),
     ),
-    (12, known("", Means::Final(DenialKind::Other), "this is no etcd of version 3.4 or newer")),
+    (12, known("", Means::Final(DenialKind::Other), "this server is not etcd 3.4 or newer")),
 ];
 
-const ROLE: &str = "the user needs a role with readwrite on the prefix of the locks: `etcdctl role grant-permission ROLE \
-                    readwrite --prefix=true leasehold/`";
+const ROLE: &str = "the user needs a role with readwrite on the prefix of the locks: `etcdctl role grant-permission \
+                    ROLE readwrite --prefix=true leasehold/`";
 
 const FAILED: Known = known("any other", Means::Unfinished, "etcd has failed, or has no leader");
 
@@ -81,8 +81,8 @@ pub fn classify(response: &HttpResponse) -> Outcome {
         Some(code) => of_code(code, message),
         None if contains(&response.body, b"CommonName of client") => Outcome::NotApplied(Refusal::Denied(Denial::new(
             DenialKind::Permission,
-            "an etcd with users takes client certificates over its gateway only without a CommonName: issue one without, \
-             and write user and password into the url",
+            "an etcd with users takes client certificates over its gateway only without a CommonName: issue one \
+             without, and write user and password into the url",
         ))),
         // Never the body: a page of a proxy may show what was sent.
         None if response.status == 404 || (300..400).contains(&response.status) => {
@@ -90,7 +90,7 @@ pub fn classify(response: &HttpResponse) -> Outcome {
             Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, &detail)))
         }
         None => {
-            let detail = format!("the answer is none of etcd's (HTTP status {})", response.status);
+            let detail = format!("the answer does not come from etcd (HTTP status {})", response.status);
             Outcome::Unknown(Fault::new(FaultKind::Server, &detail))
         }
     }

@@ -177,7 +177,7 @@ impl Leg {
             }
         }
         if self.written.is_some()
-            && let Err(busy) = self.tries.lost("others write the key of this lock all the time")
+            && let Err(busy) = self.tries.lost("other clients keep changing the key of this lock")
         {
             return Next::Done(busy);
         }

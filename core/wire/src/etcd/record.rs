@@ -146,7 +146,8 @@ fn hex(nonce: &Nonce) -> String {
 
 fn corrupt(what: &str) -> Denial {
     let detail = alloc::format!(
-        "the key of this lock holds what no client writes ({what}); if nobody holds the lock, delete the key by hand"
+        "the key of this lock holds a value that no client writes ({what}); if nobody holds the lock, delete the key \
+         by hand"
     );
     Denial::new(DenialKind::CorruptRecord, &detail)
 }

@@ -183,5 +183,5 @@ pub(super) fn base64(key: &str) -> String {
 }
 
 pub(super) fn misfit() -> Outcome {
-    Outcome::Unknown(Fault::new(FaultKind::Protocol, "the answer is none of etcd's"))
+    Outcome::Unknown(Fault::new(FaultKind::Protocol, "the answer does not come from etcd"))
 }

@@ -21,14 +21,14 @@ const HINTS: [(&str, &str, &str); 14] = [
     (
         "AuthorizationPermissionMismatch",
         "",
-        "the identity needs the role `Storage Blob Data Contributor` on the container, which counts some minutes after it was \
-         given; a shared access signature needs the rights rcwl",
+        "the identity needs the role `Storage Blob Data Contributor` on the container, which counts some minutes after \
+         it was given; a shared access signature needs the rights rcwl",
     ),
     (
         "AuthorizationFailure",
         "",
-        "most likely the network rules of the account do not let this machine in: allow its address or network, or use a \
-         private endpoint",
+        "most likely the network rules of the account do not let this machine in: allow its address or network, or use \
+         a private endpoint",
     ),
     (
         "AuthorizationSourceIPMismatch",
@@ -45,7 +45,8 @@ const HINTS: [(&str, &str, &str); 14] = [
     (
         "KeyBasedAuthenticationNotPermitted",
         "",
-        "the account takes no keys, nor signatures that were made with them: use an identity of Entra, or allow shared keys",
+        "the account takes no keys, nor signatures that were made with them: use an identity of Entra, or allow shared \
+         keys",
     ),
     ("InsufficientAccountPermissions", "", "this is the read-only copy of the account: name its primary address"),
     ("AccountIsDisabled", "", "the account is disabled: look at its subscription"),
@@ -54,7 +55,7 @@ const HINTS: [(&str, &str, &str); 14] = [
     (
         "AuthenticationFailed",
         "ignature",
-        "the key is none of the account, or the signature was made with another one: copy it again",
+        "the key does not belong to the account, or the signature was made with another one: copy it again",
     ),
     ("InvalidAuthenticationInfo", "Issuer", OTHER_TENANT),
     (
@@ -63,8 +64,8 @@ const HINTS: [(&str, &str, &str); 14] = [
         "the token is not for storage: ask for one for https://storage.azure.com/",
     ),
 ];
-const EXPIRED: &str = "the shared access signature has expired, or is not valid yet: make a new one, or mend the clock of the \
-                       machine that makes them";
+const EXPIRED: &str = "the shared access signature has expired, or is not valid yet: make a new one, or correct the \
+                       clock of the machine that makes them";
 const OTHER_TENANT: &str =
     "the identity is of another tenant than the account: set AZURE_TENANT_ID, or log in to that tenant";
 

@@ -40,9 +40,9 @@ impl Properties {
                                consistency Strong or Bounded staleness";
 
     /// Said to a client with a session: a session that lives would look like one that is over.
-    pub const NO_SESSIONS: &str = "reads of this account may be stale, so that a session that lives could be taken for one \
-                                   that is over: leave the session out, or give the account the consistency Strong or \
-                                   Bounded staleness";
+    pub const NO_SESSIONS: &str = "reads of this account may be stale, so a live session could be mistaken for one \
+                                   that has ended: leave the session out, or give the account the consistency Strong \
+                                   or Bounded staleness";
 
     /// Tells if a read may miss a write that was answered before: with every consistency but `Strong` and `BoundedStaleness`.
     pub fn reads_may_be_stale(&self) -> bool {
@@ -193,7 +193,8 @@ impl Codec {
         }
         if fields.get("defaultTtl").is_some_and(|ttl| !ttl.is_null() && ttl.as_i64() != Some(-1)) {
             return refused(
-                "the container deletes its documents after some time, and tokens would begin again: turn its time to live off",
+                "the container deletes its documents after some time, and tokens would begin again: turn its time to \
+                 live off",
             );
         }
         Ok(())

@@ -191,11 +191,12 @@ impl Codec {
 
     const fn no_container(&self) -> &'static str {
         match self.service {
-            Service::S3 => "there is no such bucket here: create it, or mend its name, region or endpoint",
-            Service::AzureBlob => "there is no such container: create it, or mend its name or the account",
-            Service::Gcs => "there is no such bucket: create it, or mend its name",
+            Service::S3 => "there is no such bucket here: create it, or correct its name, region or endpoint",
+            Service::AzureBlob => "there is no such container: create it, or correct its name or the account",
+            Service::Gcs => "there is no such bucket: create it, or correct its name",
             Service::CosmosDb => {
-                "there is no such database or container: create it with the partition key /id, or mend its name or the account"
+                "there is no such database or container: create it with the partition key /id, or correct its name or \
+                 the account"
             }
         }
     }
@@ -204,13 +205,13 @@ impl Codec {
         match self.service {
             Service::S3 => {
                 "the credentials need s3:GetObject and s3:PutObject on the prefix, and s3:ListBucket on the bucket, \
-                 without which S3 does not tell that an object is missing"
+                 without which S3 does not report that an object is missing"
             }
             Service::AzureBlob => "the identity needs the role `Storage Blob Data Contributor` on the container",
             Service::Gcs => "the identity needs the role `roles/storage.objectUser` on the bucket",
             Service::CosmosDb => {
-                "the key is not one of the account's, or the identity needs the role `Cosmos DB Built-in Data Contributor`, \
-                 or the account's firewall does not let this machine in"
+                "the key is not one of the account's, or the identity needs the role `Cosmos DB Built-in Data \
+                 Contributor`, or the account's firewall does not let this machine in"
             }
         }
     }
@@ -238,7 +239,7 @@ fn unanswered(outcome: Outcome) -> Outcome {
 }
 
 pub(super) fn misfit() -> Outcome {
-    Outcome::Unknown(Fault::new(FaultKind::Protocol, "the answer is none of the storage service's"))
+    Outcome::Unknown(Fault::new(FaultKind::Protocol, "the answer does not come from the storage service"))
 }
 
 /// The content of the first element of this name, without a parser: those that are looked for hold plain text.

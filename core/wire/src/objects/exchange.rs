@@ -276,10 +276,10 @@ impl Leg {
     /// It came second too often.
     fn lost(&mut self) -> Result<(), Outcome> {
         self.tries.lost(match self.lock.version {
-            Some(_) => "others write the object of this lock all the time",
+            Some(_) => "other clients keep changing the object of this lock",
             None => {
-                "the service shows no object of this lock, and refuses to create one: switch versioning off, since a delete \
-                 marker may stand in its place"
+                "the service shows no object of this lock, and refuses to create one: switch versioning off, since a \
+                 delete marker may stand in its place"
             }
         })
     }
@@ -325,7 +325,7 @@ impl Leg {
             (false, _) => Next::Done(outcome),
             (true, Some(_)) => Next::Ask(Step::Prove(outcome)),
             (true, None) => {
-                let detail = "the object of this lock is not seen, and a read may be behind";
+                let detail = "the object of this lock is not visible, perhaps because reads of this store may be stale";
                 Next::Done(Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Busy, detail))))
             }
         }

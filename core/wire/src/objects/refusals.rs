@@ -83,20 +83,22 @@ impl Meaning {
             Self::NoRight => "the identity lacks a right",
             Self::Closed => "the account, the bucket or container, or its key is disabled or being deleted",
             Self::Retained => {
-                "the bucket or container keeps objects from being written over, by a retention policy, object lock or hold: \
-                 use one without"
+                "the bucket or container does not let objects be overwritten, because of a retention policy, object \
+                 lock or hold: use one without"
             }
             Self::Archived => {
-                "a rule has archived the object of this lock: restore it, and leave the objects of locks out of the rule"
+                "a rule has archived the object of this lock: restore it, and leave the objects of locks out of the \
+                 rule"
             }
             Self::Leased => {
-                "another program has a lease on the blob of this lock: break that, and let nothing but leasehold write there"
+                "another program has a lease on the blob of this lock: break that, and let nothing but leasehold write \
+                 there"
             }
             Self::OtherKind => {
-                "what stands in the place of this lock is no block blob: delete it by hand, if nobody needs it"
+                "the blob in the place of this lock is not a block blob: delete it by hand, if nobody needs it"
             }
             Self::Full => "the service has no room left for the object of this lock",
-            Self::NoConditions => "the service does not know conditional writes",
+            Self::NoConditions => "the service does not support conditional writes: use another one",
             // A read has no condition.
             Self::Raced | Self::NotAccepted => "the service does not accept the request",
         }

@@ -24,8 +24,8 @@ pub struct ServerError<'a> {
 
 const GRANTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE on the table of locks and USAGE on its schema; \
                       `leasehold store show` prints the statements";
-const TABLE: &str = "the table of locks is missing, or is not the one of this version: make it with `leasehold store \
-                     create`, or run the SQL of `leasehold store show`; is `schema` right?";
+const TABLE: &str = "the table of locks is missing, or is not the one of this version: create it with `leasehold store \
+                     create`, or run the SQL of `leasehold store show`; check the parameter `schema`";
 const ROW: &str =
     "the row of this lock was changed by hand to what no client writes; if nobody holds the lock, delete it";
 const LOGIN: &str = "user or password are wrong, or the server does not let this user in from here: check the url and \
@@ -33,15 +33,19 @@ const LOGIN: &str = "user or password are wrong, or the server does not let this
 
 /// The codes that are known. Those of no class here are final.
 pub(crate) const KNOWN: [Known; 35] = [
-    known("40001", Means::Passes(FaultKind::Busy), "another transaction came first: it passes"),
-    known("40P01", Means::Passes(FaultKind::Busy), "another transaction came first: it passes"),
+    known("40001", Means::Passes(FaultKind::Busy), "another transaction came first: this is temporary"),
+    known("40P01", Means::Passes(FaultKind::Busy), "another transaction came first: this is temporary"),
     known("55P03", Means::Passes(FaultKind::Busy), "a transaction holds the row of this lock: end it soon"),
     known(
         "57014",
         Means::Passes(FaultKind::Busy),
         "the statement was cancelled, by an administrator or statement_timeout",
     ),
-    known("57P03", Means::Passes(FaultKind::Server), "the server is starting, stopping or recovering: it passes"),
+    known(
+        "57P03",
+        Means::Passes(FaultKind::Server),
+        "the server is starting, stopping or recovering: this is temporary",
+    ),
     known("25006", Means::Elsewhere, STANDBY),
     known("55000", Means::Elsewhere, STANDBY),
     known(
@@ -73,7 +77,11 @@ pub(crate) const KNOWN: [Known; 35] = [
     known("XX*", Means::Unfinished, UNFINISHED),
     known("25*", Means::Passes(FaultKind::Server), ENDED),
     known("40*", Means::Passes(FaultKind::Server), ENDED),
-    known("53*", Means::Mended(FaultKind::Server), "the server is short of something"),
+    known(
+        "53*",
+        Means::Mended(FaultKind::Server),
+        "the server is short of a resource, such as memory: look at its log",
+    ),
     known("54*", Means::Mended(FaultKind::Server), "the server is at one of its limits"),
     known("55*", Means::Passes(FaultKind::Server), ENDED),
 ];

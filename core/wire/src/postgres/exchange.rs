@@ -521,7 +521,7 @@ fn stands_in_the_way(acquire: &Acquire, found: Option<&LockRow>) -> Option<Outco
         return Some(conflict(Some(found)));
     }
     (found.counter == Token::MAX).then(|| {
-        let detail = "the token counter stands at 2^53 - 1, which no honest client reaches; delete the row by hand";
+        let detail = "the token counter is at 2^53 - 1, which no client reaches; delete the row by hand";
         Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::TokensExhausted, detail)))
     })
 }

@@ -195,8 +195,8 @@ fn corrupt(column: &str) -> Denial {
     Denial::new(
         DenialKind::CorruptRecord,
         &alloc::format!(
-            "the record was not written by an honest client: look at column {column}; if nobody holds the lock, delete \
-             its row by hand (tokens keep growing)"
+            "this record is damaged or was written by another program: look at column {column}; if nobody holds the \
+             lock, delete its row by hand (tokens keep growing)"
         ),
     )
 }

@@ -33,9 +33,17 @@ pub(crate) const KNOWN: [Known; 32] = [
         Means::Mended(FaultKind::Server),
         "fewer replicas than min-replicas-to-write are connected: look at the replicas",
     ),
-    known("TRYAGAIN", Means::Passes(FaultKind::Busy), "the cluster is moving this name between nodes: it passes"),
-    known("LOADING", Means::Passes(FaultKind::Busy), "the server is reading its data from disk: it passes"),
-    known("BUSY", Means::Mended(FaultKind::Busy), "a script of somebody's runs without end: SCRIPT KILL stops it"),
+    known(
+        "TRYAGAIN",
+        Means::Passes(FaultKind::Busy),
+        "the cluster is moving this name between nodes: this is temporary",
+    ),
+    known("LOADING", Means::Passes(FaultKind::Busy), "the server is reading its data from disk: this is temporary"),
+    known(
+        "BUSY",
+        Means::Mended(FaultKind::Busy),
+        "a script of another client runs without end: stop it with SCRIPT KILL",
+    ),
     known(
         "MISCONF",
         Means::Mended(FaultKind::Server),
@@ -51,8 +59,16 @@ pub(crate) const KNOWN: [Known; 32] = [
         Means::Mended(FaultKind::Server),
         "the server keeps no scripts, not even one that it was just sent",
     ),
-    known(MANY_REQUESTS[0], Means::TooMany, "the plan's number of requests is used up"),
-    known(MANY_REQUESTS[1], Means::TooMany, "the plan's number of requests is used up"),
+    known(
+        MANY_REQUESTS[0],
+        Means::TooMany,
+        "the plan's number of requests is used up: choose a larger plan, or wait for its next period",
+    ),
+    known(
+        MANY_REQUESTS[1],
+        Means::TooMany,
+        "the plan's number of requests is used up: choose a larger plan, or wait for its next period",
+    ),
     known(
         "max number of clients",
         Means::Mended(FaultKind::Busy),
@@ -66,7 +82,7 @@ pub(crate) const KNOWN: [Known; 32] = [
     known("err invalid password", Means::Login, "the server expects another password, or none"),
     known("no password is set", Means::Login, "the server expects another password, or none"),
     known("without any password configured", Means::Login, "the server expects another password, or none"),
-    known("NOAUTH", Means::Final(DenialKind::Permission), "the server wants a password: put it into the URL"),
+    known("NOAUTH", Means::Final(DenialKind::Permission), "the server requires a password: put it into the url"),
     known("NOPERM", Means::Final(DenialKind::Permission), GRANT),
     known("the user executing the script can't", Means::Final(DenialKind::Permission), GRANT),
     known("has no permissions to", Means::Final(DenialKind::Permission), GRANT),
@@ -80,7 +96,8 @@ pub(crate) const KNOWN: [Known; 32] = [
     known(
         "WRONGTYPE",
         Means::Final(DenialKind::CorruptRecord),
-        "a key of this lock has a value of a kind that no lock client writes",
+        "a key of this lock holds a value of another type, which another program wrote: delete that key, or use \
+         another name",
     ),
     known("EXECABORT", Means::Final(DenialKind::Other), "locks cannot be used inside of a transaction"),
     known("unknown command", Means::Final(DenialKind::Other), OLD),

@@ -241,8 +241,8 @@ fn read_completion(completion: &Value, left: &Value) -> Option<Result<Completion
     Some(value::parse_completion(completion.as_bytes()?, left).ok_or_else(|| {
         Denial::new(
             DenialKind::CorruptRecord,
-            "the completion of finished work beside the lock was not written by an honest client; if the work was not done, \
-             delete the key {name}\\x1fdone of name (without \" of name\" if the name has a hash tag)",
+            "the completion of finished work beside the lock is damaged or was written by another program; if the work \
+             was not done, delete the key {name}\\x1fdone of name (without \" of name\" if the name has a hash tag)",
         )
     }))
 }

@@ -68,7 +68,7 @@ fn what_nobody_hands_out_in_time_has_never_left() {
     let Event::Failed { failure: Failure::Unavailable(fault), .. } = host.last_event() else {
         panic!("{:?}", host.events)
     };
-    assert_eq!(fault.detail.as_deref(), Some("the request could not leave in time"));
+    assert_eq!(fault.detail.as_deref(), Some("the request could not be sent in time"));
     assert!(host.client.is_idle() && host.http.is_empty());
 }
 

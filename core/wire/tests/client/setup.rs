@@ -60,7 +60,7 @@ fn settings_that_no_store_has_are_refused_with_the_node() {
         Store::RedisHttp(store)
     };
     for (wrong, words) in [
-        (dynamodb(|store| store.table = "a b".into()), "no name of a table"),
+        (dynamodb(|store| store.table = "a b".into()), "not the name of a table"),
         (dynamodb(|store| store.key = Some(String::new())), "key"),
         (dynamodb(|store| store.sort_key = Some(SortKey { name: "key".into(), value: "-".into() })), "sort key"),
         (dynamodb(|store| store.expires = Some("ownerName".into())), "expiry"),

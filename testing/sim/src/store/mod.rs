@@ -484,7 +484,7 @@ fn conflict(seen: Seen) -> Answer {
 }
 
 fn exhausted() -> Outcome {
-    let denial = Denial::new(DenialKind::TokensExhausted, "the token counter stands at 2^53 - 1");
+    let denial = Denial::new(DenialKind::TokensExhausted, "the token counter is at 2^53 - 1");
     Outcome::NotApplied(Refusal::Denied(denial))
 }
 

@@ -328,7 +328,7 @@ fn invalid_script_is_rejected_with_the_reason() {
         ("\"resource\": 0", "\"resource\": 1", "there is no resource 1"),
         ("\"child\": 1", "\"child\": 2", "there is no host 2"),
         ("\"drift_ppm\": 10000", "\"drift_ppm\": 10", "world: drift of 10 ppm is outside 100 to 100000 ppm"),
-        ("\"ttl_ns\": 3000000000,", "\"ttl_ns\": 3,", "a job of host 0: ttl 3 ns is below the smallest, 100 ms"),
+        ("\"ttl_ns\": 3000000000,", "\"ttl_ns\": 3,", "a job of host 0: ttl is 3 ns, but must be at least 100 ms"),
         (
             "\"faults\"",
             "\"stalls\": [{\"host\": 7, \"n\": 1, \"place\": \"before\", \"for_ns\": 1}], \"faults\"",

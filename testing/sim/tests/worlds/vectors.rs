@@ -82,8 +82,8 @@ fn vectors_cover_all_inputs_and_outputs() {
                    renew_delayed shortened expiring lost released busy timed_out throttled unavailable abstains \
                    refused cancelled expired max_hold taken_over record_gone revoked duplicate_lock unknown_lock \
                    too_many_locks above_max_ttl closed";
-    let ops = "renew raise read member applied not_applied acquired_in_doubt raised conflict needs_credentials denied lease foreign once for \
-               forever off every";
+    let ops = "renew raise read member applied not_applied acquired_in_doubt raised conflict needs_credentials denied \
+               lease foreign once for forever off every";
     let words = [inputs, outputs, ops].into_iter().flat_map(str::split_whitespace);
     let missed: Vec<&str> = words.filter(|name| !text.contains(&format!("\"{name}\": {{"))).collect();
     assert!(missed.is_empty(), "in no vector: {missed:?}");
@@ -211,7 +211,7 @@ fn files_with_errors_are_rejected_with_the_reason() {
     begins("\"format\": 1", "\"format\": 2", "format: this is version 2, and 1 is understood here");
     begins("\"seed\": \"00", "\"seed\": \"", "31 bytes where there must be 32 at line ");
     begins("\"seed\": \"00", "\"seed\": \"0G", "\"0G01");
-    begins("\"ttl_ns\": 12000000000", "\"ttl_ns\": 1000", "ttl 1 µs is below the smallest");
+    begins("\"ttl_ns\": 12000000000", "\"ttl_ns\": 1000", "ttl is 1 µs, but must be at least");
     begins("\"ttl_ns\": 12000000000", "\"ttl_ns\": 12000000001", "steps[0].do.acquire.options.ttl_ns: expected 120");
     begins("\"drift_ppm\": 10000", "\"drift_ppm\": 1", "drift of 1 ppm is outside");
     begins("\"at_ns\": 100000000000", "\"at_ns\": 9007199254740992", "9007199254740992 is above the largest");

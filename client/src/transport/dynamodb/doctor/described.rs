@@ -116,7 +116,7 @@ pub(super) fn expiry(settings: &Settings, described: Result<Option<String>, NoSe
         (Some(theirs), Some(ours)) if theirs == ours => check::EXPIRY
             .passes(format!("by {ours:?}: a row is removed 7 days after its last write, and its counter with it")),
         (Some(theirs), _) if settings.clone().expires(theirs).is_err() => check::EXPIRY.fails(
-            format!("the table's time to live uses {theirs:?}, where locks keep something else"),
+            format!("the table's time to live uses {theirs:?}, an attribute that locks need for something else"),
             "disable it, and enable it for an attribute of its own, named by expires in the url",
         ),
         (Some(theirs), Some(ours)) => check::EXPIRY.fails(

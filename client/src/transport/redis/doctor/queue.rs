@@ -43,18 +43,21 @@ pub(super) async fn examine(asker: &Asker, url: &RedisUrl, key: &[u8], client: C
     }
     if rules.is_empty() {
         let seems = if patterns > 0 {
-            format!("all seem alive now, since somebody listens to patterns (PUBSUB NUMPAT says {patterns})")
+            format!(
+                "all seem alive now, because a client listens to a pattern of channels (PUBSUB NUMPAT is {patterns})"
+            )
         } else {
-            "all seem alive while somebody listens to a pattern (PUBSUB NUMPAT says 0 now)".to_owned()
+            "all seem alive while a client listens to a pattern of channels (PUBSUB NUMPAT is 0 now)".to_owned()
         };
-        let what =
-            format!("the user lacks {COUNTS_RULE}: waiters that died cost 500 ms each where they seem alive; {seems}");
+        let what = format!(
+            "the user lacks {COUNTS_RULE}: each dead waiter that seems alive delays the others by 500 ms; {seems}"
+        );
         return Ok(check::QUEUE.fails(what, grant(url, COUNTS_RULE)));
     }
     if !counts_listeners {
         rules.push(COUNTS_RULE.to_owned());
     }
     let rules = rules.join(" ");
-    let what = format!("the user lacks {rules}: a release tells all waiters, all of them try, and there is no order");
+    let what = format!("the user lacks {rules}: a release wakes all waiters, all of them try, and there is no order");
     Ok(check::QUEUE.fails(what, grant(url, &rules)))
 }

@@ -38,8 +38,8 @@ impl ServerAnswers {
             Some(wanted) if wanted == connected => check::REPLICAS
                 .passes(format!("{connected} connected, and a lock counts only once all of them have it{enough}")),
             Some(wanted) => check::REPLICAS.passes(format!(
-                "{connected} connected, and a lock counts only once {wanted} of them have it{enough}; a failover \
-                     loses it only by picking another one"
+                "{connected} connected, and a lock counts only once {wanted} of them have it{enough}; a failover loses \
+                 it only if it promotes another replica"
             )),
             None if connected == 0 => {
                 check::REPLICAS.passes("none connected, so no replica without the locks can take over")
@@ -50,8 +50,8 @@ impl ServerAnswers {
                      missing, and can be granted again"
                 ),
                 format!(
-                    "put wait_replicas={connected} into the store url; min-replicas-to-write keeps a master that lost \
-                     its replicas from granting"
+                    "put wait_replicas={connected} into the store url; with min-replicas-to-write, a master that lost \
+                     its replicas grants nothing"
                 ),
             ),
         }
@@ -60,8 +60,8 @@ impl ServerAnswers {
     /// Checks if a node of a quorum with replicas stops when it loses contact to them. Otherwise it goes on as the same
     /// run with the same marker, while a promoted replica begins to vote as well.
     fn fenced(&self, connected: u64) -> Finding {
-        let both =
-            "when it loses contact to them and one is promoted, both could vote, for different holders of one lock";
+        let both = "if it loses contact to its replicas and one of them is promoted, both servers could vote, for \
+                    different holders of one lock";
         match (number(&self.min_replicas), number(&self.max_lag)) {
             (Err(why), _) | (_, Err(why)) => check::REPLICAS.warns(
                 format!(

@@ -284,21 +284,22 @@ impl Missing {
         if !self.transactions.is_empty() {
             let rules = self.transactions.join(" ");
             findings.push(check::RIGHTS.warns(
-                format!("the user lacks {rules}: every lock goes by scripts, which is slower for the server"),
+                format!("the user lacks {rules}: every lock needs a script, which is slower for the server"),
                 grant(url, &rules),
             ));
         }
         if self.lacks(About::Marker) {
             findings.push(check::RIGHTS.fails(
-                "the key leasehold\\x1fquorum is refused, which keeps the membership of a quorum's node: this node \
-                 never votes",
+                "the user may not use the key leasehold\\x1fquorum, which holds the membership record of a quorum's \
+                 node: this node never votes",
                 grant(url, MARKER_RULE),
             ));
         }
         if self.lacks(About::Trust) && !self.lacks(About::Lock) && !self.lacks(About::Fence) {
             findings.push(check::RIGHTS.fails(
                 format!(
-                    "of {:?} the key {} is refused: once this node has lost its memory, it never counts fully again",
+                    "for {:?} the user may not use the key {}: once this node has lost its data, it never counts fully \
+                     again",
                     names.resource,
                     names.trust.escape_ascii()
                 ),
@@ -308,7 +309,8 @@ impl Missing {
         if self.lacks(About::Completion) && !self.lacks(About::Lock) && !self.lacks(About::Fence) {
             findings.push(check::RIGHTS.warns(
                 format!(
-                    "of {:?} the key {} is refused, which keeps the completion of finished work: locks work, and runs fail",
+                    "for {:?} the user may not use the key {}, which holds the completion of a run: locks work, but \
+                     runs fail",
                     names.resource,
                     names.completion.escape_ascii()
                 ),
@@ -319,18 +321,18 @@ impl Missing {
         match (self.lacks(About::Lock), self.lacks(About::Fence)) {
             (true, true) => findings.push(check::RIGHTS.warns(
                 match shown {
-                    Some(patterns) => format!("the user may use {patterns} only, and no name there was tried"),
+                    Some(patterns) => format!("the user may use {patterns} only, and this check tried no name there"),
                     None => format!("names such as {:?} are refused; the allowed ones cannot be seen", names.resource),
                 },
                 "nothing, if that is intended: locks named jobs/* need ~jobs/* ~{jobs/* and, for wake-ups, &{jobs/*; \
                  `leasehold exec --no-wait NAME -- true` tries one",
             )),
             (false, true) => findings.push(check::RIGHTS.fails(
-                format!("of {:?} the lock's key is allowed, but the key of its counter is not", names.resource),
+                format!("for {:?} the user may use the lock's key, but not the key of its counter", names.resource),
                 format!("locks named jobs/* need ~{{jobs/* beside ~jobs/*: {}", grant(url, "~{jobs/*")),
             )),
             (true, false) => findings.push(check::RIGHTS.fails(
-                format!("of {:?} the key of its counter is allowed, but the lock's key is not", names.resource),
+                format!("for {:?} the user may use the key of its counter, but not the lock's key", names.resource),
                 format!("locks named jobs/* need ~jobs/* beside ~{{jobs/*: {}", grant(url, "~jobs/*")),
             )),
             (false, false) if findings.is_empty() => {

@@ -74,12 +74,12 @@ impl ServerAnswers {
             "set min-replicas-to-write 1 and min-replicas-max-lag to a few seconds, if there are enough replicas";
         match self.min_replicas.as_deref() {
             Ok("0") => check::MIN_REPLICAS.fails(
-                "min-replicas-to-write is 0: a master that has lost contact goes on granting locks that the next one \
-                 lacks",
+                "min-replicas-to-write is 0: a master that has lost contact to its replicas goes on granting locks, \
+                 which the next master lacks",
                 advice,
             ),
             Ok(count) => check::MIN_REPLICAS.passes(format!(
-                "min-replicas-to-write is {}: a master that has lost contact stops granting",
+                "min-replicas-to-write is {}: a master that has lost contact to its replicas stops granting locks",
                 printable(count)
             )),
             Err(why) => check::MIN_REPLICAS.fails(format!("min-replicas-to-write cannot be seen: {why}"), advice),

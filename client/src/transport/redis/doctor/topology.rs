@@ -129,7 +129,7 @@ pub(super) async fn sentinels(
     {
         findings.push(check::FAILOVER.fails(
             format!("the Sentinels name {named} as the master, but this client is connected to {known}"),
-            "nothing, if it passes: connections move when the old master closes or refuses them",
+            "nothing, if this is temporary: connections move when the old master closes or refuses them",
         ));
     }
     let StoreLink::Single(link) = link else { return findings };

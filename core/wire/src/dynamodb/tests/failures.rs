@@ -161,7 +161,7 @@ fn what_dynamodb_said_is_said_again() {
         (
             400,
             json!({ "__type": "x#OptInRequired" }),
-            "the account has not switched this Region or service on (DynamoDB said: OptInRequired)",
+            "this Region or service is not enabled for the account (DynamoDB said: OptInRequired)",
         ),
         (
             500,
@@ -173,7 +173,7 @@ fn what_dynamodb_said_is_said_again() {
     ] {
         assert_eq!(detail(status, body), said);
     }
-    assert_eq!(detail(200, json!({ "message": "welcome" })), "the answer is none of DynamoDB's");
+    assert_eq!(detail(200, json!({ "message": "welcome" })), "the answer does not come from DynamoDB");
 }
 
 #[test]
