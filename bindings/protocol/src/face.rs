@@ -114,7 +114,7 @@ pub trait Source: Sized {
         let given = self.text()?;
         let known: Vec<_> = names.iter().map(|name| Self::spelt_name(name)).collect();
         let found = known.iter().position(|name| *name == given);
-        found.ok_or_else(|| Unfit::value(format_args!("{given:?} is none of {}", known.join(", "))))
+        found.ok_or_else(|| Unfit::value(format_args!("{given:?} is not one of {}", known.join(", "))))
     }
 
     /// Exactly so many items.
@@ -194,7 +194,7 @@ pub(crate) fn needed<T>(value: Option<T>, name: &str) -> Result<T, Unfit> {
 }
 
 pub(crate) fn arguments<S: Source, const N: usize>(args: &[S]) -> Result<&[S; N], Unfit> {
-    args.try_into().map_err(|_| Unfit::ty(format_args!("{N} arguments are wanted, not {}", args.len())))
+    args.try_into().map_err(|_| Unfit::ty(format_args!("{N} arguments are needed, not {}", args.len())))
 }
 
 pub(crate) fn argument<T: Read, S: Source>(from: &S, name: &'static str) -> Result<T, Unfit> {

@@ -108,9 +108,9 @@ impl fmt::Display for Problem {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EmptyResource => f.write_str("a resource has a name"),
+            Self::EmptyResource => f.write_str("the name of the resource is empty"),
             Self::EmptyKey => f.write_str("the key is empty; name the occurrence of the job, such as its date"),
-            Self::TooLong(it) => write!(f, "{} of {} bytes is longer than {}", it.what, it.bytes, it.max_bytes),
+            Self::TooLong(it) => write!(f, "{} has {} bytes; at most {} are allowed", it.what, it.bytes, it.max_bytes),
             Self::ControlCharacter(it) => {
                 write!(f, "{} has the control character U+{:04X} at byte {}", it.what, it.code, it.at)
             }
@@ -120,17 +120,19 @@ impl fmt::Display for ConfigError {
                 it.given
             ),
             Self::TooShort(it) => {
-                write!(f, "{} of {} ms is below the smallest, {} ms", it.what, it.value_ms, it.min_ms)
+                write!(f, "{} is {} ms, but must be at least {} ms", it.what, it.value_ms, it.min_ms)
             }
-            Self::TooFar(it) => write!(f, "{} of {} ms is above the largest, {} ms", it.what, it.value_ms, it.max_ms),
+            Self::TooFar(it) => write!(f, "{} is {} ms, but must be at most {} ms", it.what, it.value_ms, it.max_ms),
             Self::KeepBelowTtl(it) => {
-                write!(f, "a completion that stands for {} ms, less than the ttl of {} ms", it.keep_ms, it.ttl_ms)
+                write!(f, "the completion would be kept for {} ms, less than the ttl of {} ms", it.keep_ms, it.ttl_ms)
             }
             Self::Drift(it) => write!(f, "drift of {} ppm is outside {} to {} ppm", it.ppm, it.min_ppm, it.max_ppm),
-            Self::Nodes(it) => write!(f, "{} nodes where there are 1 to {}", it.count, it.max),
+            Self::Nodes(it) => write!(f, "{} nodes were given; there must be 1 to {}", it.count, it.max),
             Self::ZeroLimit(it) => write!(f, "a limit of 0 {} allows nothing", it.what),
-            Self::TooFewBytes(it) => write!(f, "{} of {} bytes, and {} are needed", it.what, it.bytes, it.min_bytes),
-            Self::Stores(it) => write!(f, "{} stores for {} nodes", it.count, it.nodes),
+            Self::TooFewBytes(it) => {
+                write!(f, "{} has {} bytes; at least {} are needed", it.what, it.bytes, it.min_bytes)
+            }
+            Self::Stores(it) => write!(f, "{} stores were given for {} nodes", it.count, it.nodes),
             Self::Store(it) => write!(f, "store {}: {}", it.node, it.detail),
             Self::Other(it) => f.write_str(&it.message),
         }
@@ -141,15 +143,17 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DuplicateLock => f.write_str("the lock id is in use; take a new one for each acquisition"),
-            Self::UnknownLock => f.write_str("no such lock is alive: never acquired, lost, or released before"),
-            Self::TooManyLocks(it) => write!(f, "{} locks are alive already", it.limit),
+            Self::UnknownLock => f.write_str("this lock is not held: it was never acquired, was lost, or was released"),
+            Self::TooManyLocks(it) => {
+                write!(f, "this client holds or waits for {} locks, which is its limit", it.limit)
+            }
             Self::AboveMaxTtl(it) => write!(
                 f,
-                "the record would stand for {} ms, longer than the quorum's max_ttl of {} ms",
+                "ttl + lock_delay is {} ms, but must be at most {} ms, the quorum's max_ttl",
                 it.record_ttl_ms, it.max_ttl_ms
             ),
             Self::AboveMaxKeep(it) => {
-                write!(f, "keep is {} ms, the most in a quorum is {} ms", it.keep_ms, it.max_keep_ms)
+                write!(f, "keep is {} ms, but must be at most {} ms in a quorum", it.keep_ms, it.max_keep_ms)
             }
             Self::NotARun => {
                 f.write_str("this is a plain lock, which has no completion; release it, or acquire it as a run")
@@ -173,7 +177,7 @@ impl fmt::Display for Rejected {
                 it.write, it.last
             ),
             Self::Unclaimed => f.write_str("this item was never claimed; claim it before reading or writing"),
-            Self::InvalidToken(it) => write!(f, "{} is no token: they are 0 to {}", it.token, it.max),
+            Self::InvalidToken(it) => write!(f, "{} is not a token: tokens are 0 to {}", it.token, it.max),
         }
     }
 }

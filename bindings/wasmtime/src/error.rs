@@ -41,7 +41,7 @@ impl fmt::Display for HostError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLarge { bytes, max } => {
-                write!(f, "the arguments take {bytes} bytes, the most is {max} (`argument_bytes`)")
+                write!(f, "the arguments take {bytes} bytes; at most {max} are allowed (`argument_bytes`)")
             }
             Self::OutOfFuel => f.write_str("the call took longer than its `fuel` allows; this instance is lost"),
             Self::Trap(why) => write!(f, "the component broke off, and this instance is lost: {why}"),

@@ -40,11 +40,14 @@ pub(crate) fn failed(name: &str, failure: Failure) -> wit::Error {
         Failure::Unavailable(fault) => unavailable(format!("the store cannot be used now ({fault})")),
         Failure::Abstains { left } => {
             let left = Seconds(left, 1);
-            unavailable(format!("too many nodes are new, or lost their memory, and do not vote for another {left} s"))
+            unavailable(format!(
+                "the quorum cannot grant locks for another {left} s, because too many of its nodes are new or have \
+                 lost their data"
+            ))
         }
         Failure::Refused(denial) => on(name, ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
         Failure::Done(_) | Failure::CompletionsInDoubt => {
-            on(name, ErrorKind::Other, "the store speaks of completions of finished work, which plain locks do not ask for")
+            on(name, ErrorKind::Other, "the store answered with a completion, but a plain lock does not ask for one")
         }
         Failure::Cancelled => on(name, ErrorKind::Other, "the acquisition was cancelled"),
     }
@@ -59,7 +62,8 @@ fn held(name: &str, kind: ErrorKind, what: &str, holding: Option<&Holding>) -> w
 /// Locks are not reentrant.
 pub(crate) fn held_here(name: &str, token: Token) -> wit::Error {
     let token = token.get();
-    let message = format!("busy: held by this very client, with token {token}; release that lease, or use it");
+    let message =
+        format!("busy: this client already holds the lock, with token {token}; release that lease, or use it");
     on(name, ErrorKind::Busy, message)
 }
 
@@ -117,14 +121,14 @@ pub(crate) fn closed(name: &str) -> wit::Error {
 }
 
 pub(crate) fn unconfirmed(name: &str) -> wit::Error {
-    let message =
-        "the release is not confirmed: later calls of the client go on asking, and the record runs out by itself";
+    let message = "the release is not confirmed: later calls of the client try it again, and otherwise the lock \
+                   expires after its ttl";
     on(name, ErrorKind::StoreUnavailable, message)
 }
 
 pub(crate) fn unconfirmed_close() -> wit::Error {
-    let message =
-        "some releases are not confirmed: `tend` goes on asking, and what it does not reach runs out by itself";
+    let message = "some releases are not confirmed: `tend` tries them again, and locks that it does not reach expire \
+                   after their ttl";
     wit::Error { kind: ErrorKind::StoreUnavailable, message: message.to_owned(), holder: None }
 }
 

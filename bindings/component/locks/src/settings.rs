@@ -44,7 +44,7 @@ pub(crate) fn settings(given: wit::Config) -> Result<Settings, wit::Error> {
     for (n, node) in given.nodes.into_iter().enumerate() {
         let access = if node.credentials.is_some() { Access::WithCredentials } else { Access::Anonymous };
         if matches!((&node.store, access), (wit::Store::Dynamodb(_), Access::Anonymous)) {
-            return Err(wrong(format!("node {n}: credentials are missing, and DynamoDB knows nobody without")));
+            return Err(wrong(format!("node {n}: credentials are missing, but DynamoDB requires them")));
         }
         let store = store(node.store, access);
         if stores.contains(&store) {
@@ -67,7 +67,13 @@ fn node(node: &wit::Node) -> NodeConfig {
 
 fn quorum(given: Option<wit::Quorum>, nodes: usize) -> Result<Option<Quorum>, wit::Error> {
     let Some(quorum) = given else {
-        return if nodes > 1 { Err(wrong("several nodes are a quorum, which needs its id")) } else { Ok(None) };
+        return if nodes > 1 {
+            Err(wrong(
+                "several nodes are a quorum, which needs an id: set the id that `leasehold quorum status` shows",
+            ))
+        } else {
+            Ok(None)
+        };
     };
     if nodes == 1 {
         return Err(wrong("one node is no quorum: leave the quorum out, or name the other nodes"));

@@ -70,7 +70,7 @@ fn what_this_client_holds_is_busy_at_once() {
         for wait in ["0", "86400000"] {
             lease.say(&format!("again {wait}"));
             let said = lease.hear("again busy:");
-            assert!(said.contains(&format!("held by this very client, with token {token}")), "{said}");
+            assert!(said.contains(&format!("this client already holds the lock, with token {token}")), "{said}");
         }
         lease.say("release");
         lease.hear("released");
@@ -217,12 +217,12 @@ fn settings_that_cannot_work_are_named() {
     let (url, two) = (server.url(), format!("{0},{0}", server.url()));
     let quorum = "00112233445566778899aabbccddeeff";
     for (urls, name, more, words) in [
-        (url.as_str(), "a", &["--ttl-ms", "50"][..], "ttl 50 ms is below the smallest, 100 ms"),
+        (url.as_str(), "a", &["--ttl-ms", "50"][..], "ttl is 50 ms, but must be at least 100 ms"),
         (&url, "a\nb", &[], "control character U+000A"),
         (&url, "", &[], "the resource has no name"),
         (&url, "a", &["--owner", "a\tb"], "owner has the control character"),
         (&url, "a", &["--quorum", quorum], "one node is no quorum"),
-        (&two, "a", &[], "a quorum, which needs its id"),
+        (&two, "a", &[], "a quorum, which needs an id"),
         (&two, "a", &["--quorum", "0011"], "32 hexadecimal digits"),
         (&two, "a", &["--quorum", quorum], "is there twice"),
         ("ftp://127.0.0.1", "a", &[], "http"),
