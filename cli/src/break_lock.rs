@@ -63,8 +63,8 @@ pub(crate) fn meant(args: &MeantArgs) -> HolderMatch {
 
 fn confirmed(holder: &LockInfo) -> Result<bool, Failure> {
     agreed(format_args!(
-        "{}If the holder still works, two work from now on; it learns of its loss at its next renewal.\nTake the lock \
-         from it? Type yes:",
+        "{}If the holder is still working, two clients work from now on: the holder notices the loss at its next \
+         renewal.\nTake the lock from it? Type yes:",
         lock_text(holder)
     ))
 }

@@ -36,8 +36,8 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
             exec.say(format_args!("{:?}: done already, {completion}", exec.job.resource));
             if args.cooldown.is_some_and(|cooldown| ffi::is_just_missed(cooldown, &completion)) {
                 exec.say(format_args!(
-                    "{:?}: the cooldown ends in {}, and counts from the end of the work: started as often as it is long, the job is \
-                     skipped every second time; give a --cooldown that is a tenth shorter, or --every",
+                    "{:?}: the cooldown ends in {}, and counts from the end of the work: a job that is started just as \
+                     often is skipped every second time; give a --cooldown that is a tenth shorter, or --every",
                     exec.job.resource,
                     seconds(completion.left)
                 ));
@@ -101,16 +101,16 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
         matches!(outcome, Ok(Ended { status, how: End::ByItself }) if status == status::DONE || args.keep_failures);
     let outcome = outcome.map(|ended| ended.status);
     if run.is_lost() {
-        exec.say("the run is not marked as done: it may be done again");
+        exec.say("no completion was written: the job may be run again");
         return outcome;
     }
     if !done {
         return exec.release(run, outcome);
     }
-    let finished = match exec.patiently(run.finish(), "the work is done, and its completion is not confirmed yet") {
+    let finished = match exec.patiently(run.finish(), "the work is done, but its completion is not confirmed yet") {
         ControlFlow::Continue(finished) => finished,
         ControlFlow::Break(_) => {
-            exec.say("no answer says that the completion stands: the job may be run again");
+            exec.say("the store did not confirm the completion: the job may be run again");
             return Ok(status::UNCONFIRMED);
         }
     };

@@ -155,8 +155,8 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         (_, 1) => String::new(),
         (true, nodes) => format!("  nodes      {} of {nodes} show it\n", info.votes),
         (false, of) => format!(
-            "  nodes      only {} of {of} show it, which is not a majority: an attempt that is under way, is being \
-             cleaned up, or runs out by itself\n",
+            "  nodes      only {} of {of} show it, which is not a majority: an attempt that is in progress, is being \
+             cleaned up, or expires by itself\n",
             info.votes
         ),
     };

@@ -41,9 +41,13 @@ fn init(args: &InitArgs, target: &Target) -> Result<u8, Failure> {
     if let Init::Marked { left_out, .. } = &done
         && args.force
     {
-        say("the nodes vote again in spite of what they remembered: if a lock is held, two clients may hold it now");
+        say(
+            "all nodes that answered vote now, whatever they remembered: if a lock is held, two clients may hold it now",
+        );
         for name in left_out {
-            say(format_args!("{name} did not answer and was left out; mark it, too, before any lock is acquired"));
+            say(format_args!(
+                "{name} did not answer and was left out; start it and mark it, too, before any lock is acquired"
+            ));
         }
     }
     Ok(match done {
@@ -60,14 +64,15 @@ fn init_text(quorum: &Quorum, done: &Init) -> String {
             seconds(quorum.max_ttl())
         ),
         Init::Recovering { nodes } => format!(
-            "quorum {id}: nothing was done: {} lost its memory, or was restarted; it comes back by itself {wait} after \
-             a client that wants a lock has noticed and stays, as `leasehold quorum join` does\n",
+            "quorum {id}: nothing was done: {} lost its data, or was restarted; it votes again once a client that \
+             wants a lock has waited {wait} for it: run `leasehold quorum join`, unless a program waits for a lock \
+             anyway\n",
             nodes.join(", ")
         ),
         Init::ComingUp => format!(
-            "quorum {id}: nothing was done: clients are waiting for it to come up by itself, {wait} after the first of \
-             them began, if that one stays, as `leasehold quorum join` does. With --force it is ready at once; use \
-             that only while no lock is held\n"
+            "quorum {id}: nothing was done: clients are already waiting for it to come up by itself, {wait} after the \
+             first of them began; `leasehold quorum join` waits for that. With --force it is ready at once; use that \
+             only while no lock is held\n"
         ),
         Init::Exists | _ => format!("quorum {id}: all nodes are members already\n"),
     }

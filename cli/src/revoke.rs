@@ -31,8 +31,8 @@ fn one(resource: &str, args: &RevokeArgs, target: &Target) -> Result<u8, Failure
                 "there is no terminal to ask on; add --yes to revoke the lease of its holder ({holder})"
             )));
         }
-        let question = "The holder is told at its next renewal, and the lock is free once its work has ended.\nRevoke its \
-                        lease? Type yes:";
+        let question = "The holder is notified at its next renewal, and the lock becomes free when its work has \
+                        ended.\nRevoke its lease? Type yes:";
         if !agreed(format_args!("{}{question}", lock_text(&holder)))? {
             say("nothing was changed");
             return Ok(status::NOT_DONE);
@@ -60,7 +60,10 @@ fn revoked(args: &RevokeArgs, holder: &LockInfo) -> Result<u8, Failure> {
     if args.json {
         answer_json(&told(holder, true))?;
     } else {
-        answer(&format!("{}: {holder}; it is free once the holder's work has ended, or its ttl\n", holder.resource))?;
+        answer(&format!(
+            "{}: {holder}; it becomes free when the holder's work has ended, or after its ttl\n",
+            holder.resource
+        ))?;
     }
     Ok(status::DONE)
 }

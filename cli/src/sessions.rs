@@ -38,8 +38,8 @@ pub(crate) fn revoke(label: &str, args: &RevokeArgs, target: &Target) -> Result<
                 "there is no terminal to ask on; add --yes to revoke the sessions {label}, which `leasehold sessions` shows"
             )));
         }
-        let question = "Their holders are told at their next renewal, and all of their locks are free once their work has \
-                        ended.\nRevoke them? Type yes:";
+        let question = "Their holders are notified at their next renewal, and their locks become free when their work \
+                        has ended.\nRevoke them? Type yes:";
         let meant = client.sessions()?.into_iter().filter(|session| session.is_called(label));
         let meant: String = meant.map(|session| line(&session) + "\n").collect();
         if meant.is_empty() {
@@ -56,7 +56,7 @@ pub(crate) fn revoke(label: &str, args: &RevokeArgs, target: &Target) -> Result<
         answer(&lines)?;
     } else {
         let told = |session: &SessionInfo| {
-            let free = if session.locks.is_empty() { "" } else { "; free once the work has ended, or the ttl" };
+            let free = if session.locks.is_empty() { "" } else { "; free when the work has ended, or after the ttl" };
             format!("{}{free}\n", line(session))
         };
         answer(&revoked.iter().map(told).collect::<String>())?;

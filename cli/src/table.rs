@@ -43,7 +43,7 @@ mod with {
         let done = table::create(target, &new)?;
         let (result, message) = match done.made {
             Made::New => ("made", "the table was created"),
-            Made::Before => ("exists", "the table was there before; its billing and its tags are as they were"),
+            Made::Before => ("exists", "the table exists already; its billing and its tags were not changed"),
         };
         if args.json {
             let mut shown = shown(&done.table);

@@ -392,8 +392,8 @@ fn warn_of_waiting_for_itself(job: &Job<'_>, client: &Client, inbox: &Inbox) {
         && holder.token.is_some_and(|token| is_set("LEASEHOLD_TOKEN", OsStr::new(&token.to_string())))
     {
         say(format_args!(
-            "{:?}: this runs under the very lock that it asks for, and waits until its own parent ends: locks are not \
-             reentrant",
+            "{:?}: this command already runs under the lock that it waits for, so it would wait until its own parent \
+             ends: locks are not reentrant",
             job.resource
         ));
     }

@@ -185,7 +185,7 @@ fn must_be_ours(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
     let why = match (metadata.uid() == geteuid().as_raw(), metadata.mode() & 0o022) {
         (true, 0) => return Ok(()),
-        (false, _) => "it belongs to another user: name one of your own",
+        (false, _) => "it belongs to another user: name a folder of your own",
         (true, _) => "others may write to it: run `chmod go-w` on it",
     };
     Err(io::Error::new(io::ErrorKind::PermissionDenied, why))

@@ -168,7 +168,8 @@ async fn hold(
     let begun = ffi::clocks().0;
     if request.headers().contains_key(KEY) {
         return Err(Reply::bad(
-            "the connection is the lease here, so no other request can get it: leave Idempotency-Key out",
+            "here the lease lasts as long as the connection, so a repeated request cannot get it: leave \
+             Idempotency-Key out",
         ));
     }
     let asked: Asked = read(request).await?;
@@ -279,7 +280,10 @@ fn waits(asked: Option<u64>) -> bool {
 fn wait(asked: Option<u64>) -> Result<Duration, Reply> {
     let wait = asked.map_or(Duration::ZERO, Duration::from_millis);
     if wait > MOST_WAIT {
-        return Err(Reply::bad(format!("wait_ms is longer than {}; ask again after it", ms(MOST_WAIT))));
+        return Err(Reply::bad(format!(
+            "wait_ms must be at most {}; wait for longer by repeating the request",
+            ms(MOST_WAIT)
+        )));
     }
     Ok(wait)
 }

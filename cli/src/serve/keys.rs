@@ -66,8 +66,8 @@ pub(super) fn key(headers: &HeaderMap) -> Result<Option<String>, Reply> {
     match (key, keys.next()) {
         (Some(key), None) => Ok(Some(key.to_owned())),
         (_, _) => Err(Reply::bad(format!(
-            "the header Idempotency-Key is one text of 1 to {LONGEST_KEY} visible ASCII characters without a comma, such as \
-             a UUID"
+            "the header Idempotency-Key must be one text of 1 to {LONGEST_KEY} visible ASCII characters without a \
+             comma, such as a UUID"
         ))),
     }
 }

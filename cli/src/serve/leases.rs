@@ -100,7 +100,9 @@ impl Service {
         let (mut result, is_repeated) = self.ending(client, id, end)?;
         // The task that ends it lives as long as the daemon.
         let result = result.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
-        let mut answer = result.unwrap_or_else(|| Err(Reply::internal("nobody knows whether the lease has ended")))?;
+        let mut answer = result.unwrap_or_else(|| {
+            Err(Reply::internal("the daemon does not know whether the lease has ended: try again"))
+        })?;
         answer["repeated"] = is_repeated.into();
         Ok(answer)
     }

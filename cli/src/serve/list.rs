@@ -63,14 +63,16 @@ pub(super) async fn list(State(service): Shared, Extension(caller): Extension<Ca
     let asked: Listed = query(&uri)?;
     let limit = asked.limit.unwrap_or(1_000);
     if !(1..=MOST_LISTED).contains(&limit) {
-        return Err(Reply::bad(format!("limit is 1 to {MOST_LISTED}")));
+        return Err(Reply::bad(format!("limit must be 1 to {MOST_LISTED}")));
     }
     let from = match asked.cursor {
         None => Cursor { prefix: asked.prefix, ..Cursor::default() },
         Some(cursor) => {
             let known = service.table().cursors.get(&caller.0, &cursor).cloned();
             known.filter(|known| known.prefix == asked.prefix).ok_or_else(|| {
-                Reply::bad("this cursor is not, or no longer, of a list with this prefix: begin again without a cursor")
+                Reply::bad(
+                    "this cursor has expired, or belongs to a list with another prefix: begin again without a cursor",
+                )
             })?
         }
     };

@@ -53,14 +53,15 @@ impl Reply {
 
     pub(super) fn wrong_host(host: &str) -> Self {
         let message = format!(
-            "this daemon serves its own machine only, and the request is for {host:?}: send it to localhost or 127.0.0.1"
+            "this daemon serves its own machine only, but the request is for {host:?}: send it to localhost or \
+             127.0.0.1"
         );
         Self::new(StatusCode::MISDIRECTED_REQUEST, "wrong_host", message)
     }
 
     pub(super) fn foreign_page() -> Self {
-        let message = "a page of another site or program has sent this in a browser: open the daemon by its own address, and \
-                       let programs send no Origin";
+        let message = "a browser sent this request for the page of another site: open the page of the daemon itself, \
+                       and let programs send no header Origin";
         Self::new(StatusCode::FORBIDDEN, "foreign_origin", message)
     }
 
@@ -81,7 +82,7 @@ impl Reply {
 
     pub(super) fn not_a_run() -> Self {
         let message =
-            "this lease is a lock and no run: there is nothing to finish; it is still held, until it is released";
+            "this lease is a lock, not a run, so there is nothing to finish; it is still held: release it instead";
         Self::new(StatusCode::BAD_REQUEST, "not_a_run", message)
     }
 
@@ -107,7 +108,8 @@ impl Reply {
 impl From<Error> for Reply {
     fn from(error: Error) -> Self {
         if error.kind() == ErrorKind::Closed {
-            let message = "the daemon is stopping, and this request has acquired nothing: ask again, or another daemon";
+            let message =
+                "the daemon is stopping, and this request has acquired nothing: try again, or ask another daemon";
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", message);
         }
         let status = match error.kind() {
@@ -154,16 +156,16 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Reply> {
 /// Reads the body of a request, an object. A request without a body is one without fields.
 pub(super) async fn read<T: DeserializeOwned>(request: Request) -> Result<T, Reply> {
     if request.uri().query().is_some() {
-        return Err(Reply::bad("this request takes nothing behind a question mark: its fields stand in the body"));
+        return Err(Reply::bad("this request takes no query: put its fields into the body"));
     }
-    let late = || Reply::new(StatusCode::REQUEST_TIMEOUT, "config", "the body did not come in time");
+    let late = || Reply::new(StatusCode::REQUEST_TIMEOUT, "config", "the body did not arrive in time");
     let body =
         tokio::time::timeout(BODY_PATIENCE, to_bytes(request.into_body(), MOST_BODY)).await.map_err(|_| late())?;
     let body = body.map_err(|_| Reply::long_body())?;
     let body = body.trim_ascii();
     // A list would be taken for the fields in their order.
     if !body.is_empty() && !body.starts_with(b"{") {
-        return Err(Reply::bad("the body is not what is expected: an object of JSON"));
+        return Err(Reply::bad("the body must be a JSON object"));
     }
     serde_json::from_slice(if body.is_empty() { b"{}" } else { body })
         .map_err(|error| Reply::bad(format!("the body is not what is expected: {error}")))
@@ -174,5 +176,8 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };
     let text = number.to_string();
     let digits = text.strip_suffix(".0").unwrap_or(&text);
-    digits.parse().map(Some).map_err(|_| D::Error::custom(format_args!("{number} is no whole number of milliseconds")))
+    digits
+        .parse()
+        .map(Some)
+        .map_err(|_| D::Error::custom(format_args!("{number} is not a whole number of milliseconds")))
 }

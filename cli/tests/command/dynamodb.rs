@@ -45,7 +45,7 @@ fn a_table_is_made_shown_and_used() {
         assert!(made.contains(part), "no {part:?} in {made}");
     }
     let again = rig.run("", &["table", "create", "--tag", "team=billing"]).expect(0).stdout;
-    assert!(again.contains("was there before"), "{again}");
+    assert!(again.contains("exists already"), "{again}");
     let json = rig.run("", &["store", "show", "--json"]).expect(0).json();
     assert_eq!((&json["name"], &json["status"]), (&json!(rig.table), &json!("active")));
     assert_eq!(

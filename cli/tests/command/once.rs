@@ -171,7 +171,7 @@ fn a_run_that_lost_its_lease_is_not_marked() {
     fs::write(place.path("done"), "").unwrap();
     wait_for("the end of the command", || !crate::common::is_alive(command));
     runner.signal(Signal::CONT);
-    runner.wait().expect(76).says("the lease is lost").says("not marked as done");
+    runner.wait().expect(76).says("the lease is lost").says("no completion was written");
     once(&place, &options, "echo >> ran").expect(0);
     assert_eq!(runs(&place), 3);
 }
@@ -290,7 +290,7 @@ fn the_present_period_is_shown_and_forgotten() {
     for (bad, wrong) in [
         (&["--offset", "1d"][..], "--every"),
         (&["--every", "1d", "--key", "a"], "--key"),
-        (&["--every", "0s"], "below the smallest"),
+        (&["--every", "0s"], "must be at least"),
         (&["--every", "1d", "--offset", "1d"], "offset"),
     ] {
         inspect(bad).expect(64).says(wrong);
@@ -348,7 +348,7 @@ fn wrong_arguments_say_what_would_be_right() {
         (&["--every", "1d", "--cooldown", "1h"], "--cooldown"),
         (&["--cooldown", "1h", "--keep", "1d"], "--keep"),
         (&["--offset", "1h"], "--every"),
-        (&["--every", "0s"], "below the smallest, 1 s"),
+        (&["--every", "0s"], "must be at least 1 s"),
         (&["--every", "1"], "the unit is missing"),
         (&["--every", "1d", "--offset", "1d"], "below the period"),
         (&["--every", "1d", "--offset", "-1h"], "cannot be negative"),
@@ -356,13 +356,13 @@ fn wrong_arguments_say_what_would_be_right() {
         (&["--cooldown", "0s"], "0 s, less than the ttl of 30 s"),
         (&["--every", "1d", "--keep", "23h"], "shorter than the period"),
         (&["--keep", "36501d"], "too long; the longest is 876000h"),
-        (&["--ttl", "50ms"], "ttl 50 ms is below the smallest, 100 ms"),
+        (&["--ttl", "50ms"], "ttl is 50 ms, but must be at least 100 ms"),
         (&["--forget"], "--forget"),
     ] {
         once(&place, options, "touch ran").expect(64).says(wrong);
     }
     place.run(&["once", "", "--", "touch", "ran"]).expect(64).says("no name");
-    place.run(&["once", "job", "--", "touch", "ran"]).expect(64).says("say when the work is to be done again: key");
+    place.run(&["once", "job", "--", "touch", "ran"]).expect(64).says("say when the work may be done again: key");
     place.run(&["once", "job"]).expect(64).says("<COMMAND>");
     place.run(&["once", "--forget"]).expect(64).says("<NAME>");
     place.run(&["once", "--forget", "--keep", "1d", "job"]).expect(64).says("--keep");
@@ -379,7 +379,7 @@ fn wrong_arguments_say_what_would_be_right() {
 fn a_start_that_just_misses_its_cooldown_is_warned_and_no_other_is() {
     let place = Place::new();
     let start = || place.run(&["once", "poll", "--ttl", "1s", "--cooldown", "6s", "--", "true"]).expect(0).stderr;
-    let doubt = "the job is skipped every second time";
+    let doubt = "is skipped every second time";
     start();
     let skipped = start();
     assert!(skipped.contains("done already") && !skipped.contains(doubt), "{skipped}");
