@@ -96,10 +96,10 @@ pub(crate) enum Command {
     /// Leader election: run a command on one machine, and on another one when that machine dies
     ///
     /// All of them run `elect` with the same name. One becomes the leader and runs the command; the others wait. When the
-    /// leader dies, or loses its lease, which ends its command, another one runs the command, with a higher token. A leader
-    /// that lost its lease waits with the others, and so does a machine whose store does not answer. When the command ends by
-    /// itself, so does leasehold, and the next machine leads. The command's environment and signals are those of `exec`;
-    /// LEASEHOLD_RESOURCE is the name.
+    /// leader dies, or loses its lease, which ends its command, another one runs the command, with a higher token. A
+    /// leader that lost its lease waits with the others, and so does a machine whose store does not answer. When the
+    /// command ends by itself, so does leasehold, and the next machine leads. The command's environment and signals are
+    /// those of `exec`; LEASEHOLD_RESOURCE is the name.
     #[command(after_long_help = ELECT_HELP)]
     Elect(ElectArgs),
     /// Show the holder of a lock, or the completion of a run: since when, the token, and the time left
@@ -127,27 +127,28 @@ pub(crate) enum Command {
     /// Force a lock free (prompts first)
     ///
     /// The last resort, for a holder that is known to be dead, or that must give way before its ttl ends. If the holder
-    /// still works, two work from now on: it learns of its loss only at its next renewal. The token is kept, so the next
-    /// holder gets a larger one, and a protected resource that checks tokens rejects the former holder.
+    /// is still working, two clients work from now on: the holder notices the loss only at its next renewal. The token is
+    /// kept, so the next holder gets a larger one, and a protected resource that checks tokens rejects the former holder.
     #[command(after_long_help = BREAK_HELP)]
     Break(BreakArgs),
     /// Ask a lock's holder to release it (prompts first)
     ///
-    /// From its next renewal on, at most a third of its ttl away, the holder knows that it has lost the lease. The lock is
-    /// free as soon as its work has ended; a holder that is dead or does not listen keeps it until its ttl is over. Nobody
-    /// else gets the lock before that, so this is safe while the holder works.
+    /// At its next renewal, after at most a third of its ttl, the holder is notified that it has lost the lease. The lock
+    /// becomes free as soon as its work has ended; a holder that is dead or does not react keeps it until its ttl is
+    /// over. Nobody else gets the lock before that, so this is safe while the holder works.
     #[command(after_long_help = REVOKE_HELP)]
     Revoke(RevokeArgs),
     /// Show the sessions of clients that were given a name, one line for each, with the number of their locks
     ///
-    /// A client takes all of its locks in one session: see --session of `exec`, and `session` of the libraries. The answer is
-    /// out of date when it arrives: use it for information, never for decisions.
+    /// A client takes all of its locks in one session: see --session of `exec`, and `session` of the libraries. The
+    /// answer is out of date when it arrives: use it for information, never for decisions.
     #[command(after_long_help = SESSIONS_HELP)]
     Sessions(SessionsArgs),
     /// Serve the same locks over HTTP, for programs in any language
     ///
-    /// The daemon holds the leases and renews them in its store. A client keeps a lease by calling again within its ttl, or
-    /// by the open connection of its request; one that dies loses it. There are metrics for Prometheus, and a page for people.
+    /// The daemon holds the leases and renews them in its store. A client keeps a lease by renewing it within its ttl, or
+    /// by keeping the connection of its request open; a client that dies loses its lease. The daemon also serves metrics
+    /// for Prometheus, and a web page.
     #[cfg(feature = "serve")]
     #[command(after_long_help = serve::HELP)]
     Serve(ServeArgs),
@@ -228,11 +229,11 @@ pub(crate) struct ExecArgs {
     pub watching: WatchingArgs,
     /// The longest wait for the lock [default: forever]
     ///
-    /// A store that cannot be reached is retried for as long. Without --wait, such a store ends leasehold at once. A
+    /// Meanwhile a store that cannot be reached is tried again. Without --wait, such a store ends leasehold at once. A
     /// message names the holder after a wait of 1s on a terminal and of 5s elsewhere, and each time the wait has doubled.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
-    /// Wait for no living holder; the same as --wait 0s
+    /// Do not wait for a holder that is alive; the same as --wait 0s
     #[arg(long, conflicts_with = "wait")]
     pub no_wait: bool,
     /// Exit status if the lock could not be acquired; with 0, there is no message either
@@ -241,8 +242,8 @@ pub(crate) struct ExecArgs {
     /// Run up to N commands at a time: 1 to 64
     ///
     /// The resource names a semaphore, and the command runs under one of its N permits. Its environment also has
-    /// LEASEHOLD_PERMIT, the number of the permit from 0. Everybody must give the same N; `leasehold permits set` changes
-    /// it.
+    /// LEASEHOLD_PERMIT, the number of the permit from 0. All commands must give the same N; `leasehold permits set`
+    /// changes it.
     #[arg(long, value_name = "N")]
     pub permits: Option<usize>,
     /// The name of the lock: 1 to 1024 bytes, no control characters
@@ -270,10 +271,10 @@ pub(crate) struct OccurrenceArgs {
     /// One occurrence in each period, such as 1d: its key is the start of the period in UTC, by this machine's clock
     ///
     /// At least 1s. Where the clocks of two machines differ, one may still be in the old period when the other begins the
-    /// new one; each period is done once at most all the same.
+    /// new one; each period is still done at most once.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub every: Option<Duration>,
-    /// The start of the periods after midnight UTC of 1 January 1970, a Thursday; shorter than a period
+    /// A shift of the periods, the first of which began at midnight UTC on 1 January 1970, a Thursday; shorter than a period
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     #[arg(requires = "every")]
     pub offset: Option<Duration>,
@@ -285,19 +286,19 @@ pub(crate) struct OnceArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub occurrence: OccurrenceArgs,
-    /// Once done, the job is not done again for this long; in place of a key or period
+    /// Once done, the job is not done again for this long; instead of a key or period
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["key", "every", "keep"])]
     pub cooldown: Option<Duration>,
-    /// The time for which nobody does it again [default: 7d, or two periods if those are longer]
+    /// How long the job counts as done [default: 7d, or two periods if those are longer]
     ///
     /// At least the ttl and the period, at most 100 years, on a quorum 7d.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub keep: Option<Duration>,
-    /// The longest wait while somebody else runs it [default: do not wait]
+    /// The longest wait while another client runs the job [default: do not wait]
     ///
-    /// leasehold ends as soon as the other one has done it, and takes over, with a higher token, if the other one fails or
-    /// dies. A store that cannot be reached is retried for as long.
+    /// leasehold ends as soon as the other client has done the job, and takes over, with a higher token, if that one
+    /// fails or dies. Meanwhile a store that cannot be reached is tried again.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     #[command(flatten)]
@@ -306,26 +307,27 @@ pub(crate) struct OnceArgs {
     pub watching: WatchingArgs,
     /// Count a command that fails as done, too
     ///
-    /// Without it, a command that ends with a status other than 0, or by a signal, leaves the work to the next one.
+    /// Without this option, a command that ends with a status other than 0, or by a signal, leaves the work to the next
+    /// client.
     #[arg(long)]
     pub keep_failures: bool,
-    /// For a quorum: nodes that have lost their data count all the same
+    /// For a quorum: also count nodes that have lost their data
     ///
-    /// Only if you know that no completion was lost: what such a node had forgotten may be done a second time.
+    /// Use it only if you know that no completion was lost; otherwise a job may be done a second time.
     #[arg(long)]
     pub trust_quorum: bool,
-    /// Run it although it was done; its completion is then written again
+    /// Run the job even if it was done; its completion is then written again
     #[arg(long)]
     pub even_if_done: bool,
-    /// Exit status if it was done before
+    /// Exit status if the job was done before
     #[arg(long, value_name = "STATUS", default_value_t = status::DONE)]
     pub done_status: u8,
-    /// Exit status if somebody else runs it; with 0, there is no message either
+    /// Exit status if another client runs the job; with 0, there is no message either
     #[arg(long, value_name = "STATUS", default_value_t = status::BUSY)]
     pub running_status: u8,
-    /// Remove the record that it was done, so that it is done again
+    /// Remove the completion, so that the job is done again
     ///
-    /// Waits up to 10s while somebody runs it.
+    /// Waits up to 10s while another client runs the job.
     #[arg(long, conflicts_with_all = [
         "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
         "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "observations",
@@ -415,7 +417,7 @@ pub(crate) enum QuorumAction {
     ///
     /// Each node remembers its quorum. So a node that has lost its data is recognised, and does not vote until all leases
     /// that it may have forgotten have expired. Without this command a new quorum comes up by itself, but only once all
-    /// of its nodes answer, and for a client that stays a little longer than the longest ttl.
+    /// of its nodes answer, and one client has waited for it a little longer than the longest ttl.
     #[command(after_long_help = INIT_HELP)]
     Init(InitArgs),
     /// Show which nodes answer, vote or abstain, with explanations
@@ -423,10 +425,10 @@ pub(crate) enum QuorumAction {
     Status(StatusArgs),
     /// Wait until every reachable node votes
     ///
-    /// A node that has lost its memory votes again once one client has stayed a little longer than the longest ttl, and
-    /// then asked it. Programs that hold or wait for locks that long do this by themselves; if all clients are
-    /// short-lived, such as cron jobs, run this after a loss. A new quorum without marks comes up in the same way, if all
-    /// of its nodes answer. It takes the lock leasehold:join, and several may join at once.
+    /// A node that has lost its data votes again once one client has waited for it a little longer than the longest ttl.
+    /// Programs that hold or wait for locks that long do this by themselves; if all clients are short-lived, such as cron
+    /// jobs, run this command after a loss. A new quorum that was not marked comes up in the same way, if all of its
+    /// nodes answer. The command takes the lock leasehold:join, and several may run at once.
     #[command(after_long_help = JOIN_HELP)]
     Join(JoinArgs),
 }
@@ -474,16 +476,16 @@ pub(crate) struct TableArgs {
 pub(crate) enum TableAction {
     /// Create the table that the store's url names, unless it exists
     ///
-    /// On PostgreSQL its schema too; the user of the url must be allowed to create them, and locking needs fewer rights:
-    /// `leasehold store show` prints them. On DynamoDB its keys are those of the url, by default `key`; if the url has
-    /// expires=ATTRIBUTE, time to live is enabled for that attribute. The command ends once the table can be used, after 5
-    /// minutes at most. An existing table keeps its billing and its tags.
+    /// On PostgreSQL the schema is created, too. The user of the url must be allowed to create both; locking needs fewer
+    /// rights, which `leasehold store show` prints. On DynamoDB the table's keys are those of the url, by default `key`; if the
+    /// url has expires=ATTRIBUTE, time to live is enabled for that attribute. The command ends once the table can be
+    /// used, after 5 minutes at most. An existing table keeps its billing and its tags.
     #[command(after_long_help = CREATE_HELP)]
     Create(CreateArgs),
-    /// Show what a store needs: of PostgreSQL the SQL, of DynamoDB the table as it is
+    /// Print the SQL for PostgreSQL, or describe the table of DynamoDB
     ///
-    /// The SQL makes the table, and lets the user of the url lock; nothing is connected to. Of a DynamoDB table its keys are
-    /// shown, its billing, and the consistency of its replicas.
+    /// The SQL creates the table, and gives the user of the url the rights to lock; leasehold does not connect to the
+    /// server for it. Of a DynamoDB table, the keys, the billing, and the consistency of the replicas are shown.
     #[command(visible_alias = "describe", after_long_help = SHOW_HELP)]
     Show(ShowArgs),
 }

@@ -89,7 +89,7 @@ Not guaranteed:
     the lock no longer covers them.
   - Processes that leave the command's process group (setsid, daemons) are not
     reached by any of the above.
-  - Waiters are served in order only where the store keeps a line of them:
+  - Waiters are served in order only where the store keeps a queue of them:
     redis://, postgres://, sqlite: and memory:.
 ";
 
@@ -109,15 +109,15 @@ Exit status: that of the command, or 128 + N if signal N ended it, except
 and 64, 69, 70, 71, 77 as in `leasehold --help`; 69 only before the first
 answer of the store.
 
-All else about the lease, its loss, stopping, and what is not guaranteed, is as
-in `leasehold help exec`: for a moment two machines may take themselves for the
-leader, so let what the command writes to compare LEASEHOLD_TOKEN.
+For the lease, its loss, stopping, and what is not guaranteed, see
+`leasehold help exec`. For a moment two machines may both act as the leader, so
+let the resource that the command writes to compare LEASEHOLD_TOKEN.
 ";
 
 pub(super) const ONCE_HELP: &str = "\
 Examples:
   leasehold once --every 1d --wait 1h nightly -- ./report.sh
-      in the crontab of each machine: one does it, and the next if that one dies
+      in the crontab of each machine: one runs it, or another if that one dies
   leasehold once --key invoice-42 --keep 365d --wait 1h bill -- ./bill.sh 42
       stand by while another one bills, and take over if it dies
   leasehold once --cooldown 1h sync -- ./sync.sh
@@ -126,29 +126,29 @@ Examples:
       so that it is done again
 
 Exit status: that of the command, or 128 + N if signal N ended it, except
-    0  it was done before; a line on stderr says by whom (--done-status); with
-       --forget: the completion was removed
+    0  the job was done before; a line on stderr says by whom (--done-status);
+       with --forget: the completion was removed
     1  with --forget: there is no completion
    73  the command succeeded, but the store did not confirm the record: the job
        may run again
-   75  somebody else runs it, and has not done it within the wait
+   75  another client runs the job, and has not done it within the wait
        (--running-status)
-   76  the lease was lost or in danger: nothing was written down, and it may be
-       done again (--lost-status)
-  126  the command cannot be executed; the next one may try at once
-  127  the command was not found; the next one may try at once
-128+N  signal N came while waiting for the other one
+   76  the lease was lost or in danger: no completion was written, and the job
+       may run again (--lost-status)
+  126  the command cannot be executed; the next client may try at once
+  127  the command was not found; the next client may try at once
+128+N  signal N came while waiting for the other client
 and 64, 69, 70, 71, 77 as in `leasehold --help`. Whenever leasehold ends with a
 status of its own, a line on stderr that begins with `leasehold:` explains it.
 
-When the command fails, by its status or a signal, the next one may run it at
-once; with --keep-failures that counts as done. All else about the lease, its
-loss, and stopping is as in `leasehold help exec`.
+When the command fails, by its status or a signal, the next client may run it at
+once; with --keep-failures that counts as done. For the lease, its loss, and
+stopping, see `leasehold help exec`.
 
 Not guaranteed:
-  - Until the success is written down, a job can be run again: its machine may
-    die after the work and before that. Afterwards nobody runs it until --keep
-    is over, as long as the store keeps its records.
+  - If a machine dies after the work is done, but before the completion is
+    written, the job runs again. Once it is written, nobody runs the job until
+    --keep is over, as long as the store keeps its records.
   - A run that lost its lease can overlap its successor. Only the protected
     resource can reject that, by comparing LEASEHOLD_TOKEN with the largest
     token it has seen.
@@ -179,7 +179,7 @@ Values that the store does not show are null. A failure is
 pub(super) const LIST_HELP: &str = "\
 Examples:
   leasehold list                 all locks that are held
-  leasehold list invoice/        those whose names begin so
+  leasehold list invoice/        those whose names begin with invoice/
   leasehold list --json | jq -r 'select(.foreign).resource'
 
 Exit status:
@@ -205,9 +205,9 @@ Examples:
 In DynamoDB, etcd and objects, a session is a record that is renewed in the
 place of its locks, and two clients of one name have the sessions NAME and
 NAME/2. It has no locks while its client holds none. If its process was killed,
-it stands until somebody takes one of its locks; if you know that the process is
-dead, `leasehold break session:NAME` frees all of them at once. Elsewhere a
-session is a name beside each lock.
+the session stays until somebody takes one of its locks; if you know that the
+process is dead, `leasehold break session:NAME` frees all of them at once. In
+other stores, a session is a name beside each lock.
 
 Exit status:
     0  some client has a session
@@ -224,8 +224,8 @@ Examples:
   leasehold watch nightly
   leasehold watch --json nightly | while read -r change; do ...; done
 
-The first line is the state at the start. A store that does not answer is a line
-of its own, and so is the state when it answers again.
+The first line is the state at the start. If the store does not answer, a line
+says so, and another one shows the state when it answers again.
 
 Exit status:
 128+N  signal N ended it: 130 after Ctrl-C
@@ -246,8 +246,8 @@ Examples:
   leasehold break --owner 'worker-7:1234:*' --yes nightly
       in a supervisor that knows that this process has died
 
-Comparing and releasing is one step: a holder that comes in between keeps the
-lock. The lock of another library is refused (77): release it with that
+Comparing and releasing is one step: a holder that takes the lock in between
+keeps it. The lock of another library is refused (77): release it with that
 library's own tools.
 
 Exit status:
@@ -296,7 +296,7 @@ those that were revoked. A failure is {\"error\": {\"kind\", \"message\"}}.
 
 pub(super) const DOCTOR_HELP: &str = "\
 Exit status:
-    0  all is good
+    0  all checks are good
     1  warnings, and nothing worse
     2  a problem: locks are not reliable, or do not work at all; also if the
        store cannot be opened
@@ -317,12 +317,13 @@ Exit status:
     0  the nodes are members now, or were before
     1  nothing was done: the quorum exists, or is coming up, and nodes that do
        not vote yet come back by themselves
-and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
+and 64 (also: a node has another quorum or max_ttl), 69, 74, 77 as in
+`leasehold --help`.
 
 With --force all nodes vote at once. If a client holds a lock meanwhile, or
 believes that it does, two may hold it. After a change of nodes or of
 --max-ttl: stop all clients, wait for the longest ttl, then use it. If a node
-fails, the completions of the others are undone.
+cannot be marked, the others are unmarked again.
 
 JSON: quorum, result (marked, exists, recovering or coming_up), nodes (the
 number that were marked), left_out and recovering (names). A failure is
@@ -349,7 +350,8 @@ It reports on stderr what it waits for and until when, and any change.
 Exit status:
     0  all nodes that answer vote, and they are a majority
     1  they do not after the timeout; the answer names the nodes and reasons
-and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
+and 64 (also: a node has another quorum or max_ttl), 69, 74, 77 as in
+`leasehold --help`.
 
 JSON: quorum, result (complete or timed_out), majority, voting, reasons, nodes
 (as in `leasehold quorum status --json`). A failure is

@@ -23,7 +23,8 @@ pub(crate) struct HoldArgs {
     pub owner: Option<String>,
     /// A name for the session of this process, such as ci-42: 1 to 64 letters, digits and -_.:@/
     ///
-    /// `leasehold sessions` shows it, and `leasehold revoke --session` tells all processes of that name to let go.
+    /// `leasehold sessions` shows it, and `leasehold revoke --session` asks all processes of that name to release their
+    /// locks.
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
     /// Stop renewing this long after the grant: at least the ttl
@@ -37,7 +38,7 @@ pub(crate) struct HoldArgs {
     /// Exit status if the lease was lost or in danger
     #[arg(long, value_name = "STATUS", default_value_t = status::LOST)]
     pub lost_status: u8,
-    /// Say on stderr when the lock is acquired, with which token, and when it is released
+    /// Report on stderr when the lock is acquired, with which token, and when it is released
     #[arg(short, long)]
     pub verbose: bool,
 }

@@ -19,7 +19,7 @@ pub(crate) struct ServeArgs {
     /// Listen on a unix socket instead, which only this user can open
     #[arg(long, value_name = "PATH", conflicts_with_all = ["listen", "tls_cert", "tls_key"])]
     pub socket: Option<PathBuf>,
-    /// A file with the certificates to show, in PEM
+    /// A file with the server's certificates, in PEM
     #[arg(long, value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// A file with the key of the first certificate, in PEM
@@ -32,14 +32,14 @@ pub(crate) struct ServeArgs {
     pub tokens: Option<PathBuf>,
     /// A name for the session of this daemon, such as serve-7: 1 to 64 letters, digits and -_.:@/
     ///
-    /// `leasehold sessions` shows it. In DynamoDB, etcd and objects the daemon then renews one record, however many locks its
-    /// clients hold.
+    /// `leasehold sessions` shows it. In DynamoDB, etcd and objects the daemon then renews one record, however many locks
+    /// its clients hold.
     #[arg(long, value_name = "NAME")]
     pub session: Option<String>,
     /// The most leases and waits of one client
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
     pub max_leases: usize,
-    /// The most connections, of which three quarters may wait for locks or hold them; more are not accepted yet
+    /// The most connections, of which three quarters may wait for locks or hold them; further ones wait
     #[arg(long, value_name = "COUNT", default_value_t = 1_000, value_parser = count)]
     pub max_connections: usize,
 }

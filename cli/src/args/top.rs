@@ -28,7 +28,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 pub(super) const HELP: &str = "\
 Examples:
   leasehold top                  all locks that are held
-  leasehold top invoice/         those whose names begin so
+  leasehold top invoice/         those whose names begin with invoice/
   leasehold top --every 10s      ask a busy store less often
 
 Keys: q or Esc quits; the arrows, Page up, Page down, Home and End scroll; s

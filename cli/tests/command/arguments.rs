@@ -153,7 +153,7 @@ fn warnings_while_connecting_are_printed_and_answers_stay_complete() {
     for (command, status) in [(&["inspect", "job", "--json"][..], 1), (&["exec", "--no-wait", "job", "--", "true"], 69)]
     {
         let ran = place.run(&[&two, command].concat()).expect(status);
-        assert_eq!(ran.stderr.matches("a quorum of 2 nodes stands no failure").count(), 1, "{}", ran.stderr);
+        assert_eq!(ran.stderr.matches("a quorum of 2 nodes survives no failure").count(), 1, "{}", ran.stderr);
         assert!(ran.stderr.lines().all(|line| line.starts_with("leasehold: ")), "{}", ran.stderr);
         assert!(command[0] == "exec" || ran.json()["held"] == false);
     }
@@ -206,7 +206,7 @@ fn help_teaches() {
         ),
         ("inspect", &["0  the lock is held", "1  the lock is free", "left_ms"]),
         ("break", &["last resort", "0  ", "1  ", "2  ", "--yes"]),
-        ("doctor", &["0  all is good", "1  warnings", "2  a problem"]),
+        ("doctor", &["0  all checks are good", "1  warnings", "2  a problem"]),
         ("completions", &["bash-completion"]),
     ] {
         let shown = help(command);
