@@ -93,7 +93,7 @@ impl Wake for Unpark {
 /// A wait of this thread for a future, which may be one for a world of tests: then this thread lets its time pass.
 struct Wait {
     #[cfg(feature = "testing")]
-    world: Option<(Monotonic, Waited)>,
+    waited: Option<Waited>,
     #[cfg(feature = "testing")]
     _aside: Aside,
 }
@@ -119,7 +119,7 @@ impl Wait {
 #[cfg(feature = "testing")]
 impl Wait {
     fn new() -> Self {
-        Self { world: None, _aside: Aside::take() }
+        Self { waited: None, _aside: Aside::take() }
     }
 
     /// The future is about to be polled.
@@ -129,32 +129,23 @@ impl Wait {
 
     /// It was polled.
     fn note(&mut self) {
-        let Some(waited) = world::waited_for() else { return };
-        self.world = Some(match self.world.take() {
-            Some((since, before)) => (since, before.and(waited)),
-            None => (waited.world.monotonic(), waited),
-        });
+        Waited::add(&mut self.waited, world::waited_for());
     }
 
     /// It waits: lets something happen that may end the wait. Answers whether that has been done, and no sleep is needed.
     fn steps(&self, unpark: &Unpark, most: Option<Duration>) -> bool {
-        let Some((since, waited)) = &self.world else { return false };
+        let Some(waited) = &self.waited else { return false };
         if !unpark.is_woken.swap(false, Ordering::AcqRel) {
             let most = most.map_or(Monotonic::FAR, |most| waited.world.monotonic().plus(most));
-            let is_endless = waited.world.step_for(*since, waited.until, most);
-            assert!(
-                !is_endless || unpark.is_woken.load(Ordering::Acquire),
-                "this wait never ends: {} s of the test clock have passed, and no timer will end it; set a wait, or \
-                 release the lock first",
-                waited.world.monotonic().since(*since).as_secs()
-            );
+            let is_endless = waited.step(most);
+            assert!(!is_endless || unpark.is_woken.load(Ordering::Acquire), "{}", waited.never_ends());
         }
         true
     }
 
     /// It has ended: what it has brought about happens.
     fn end(&self) {
-        if let Some((_, waited)) = &self.world {
+        if let Some(waited) = &self.waited {
             waited.world.settle();
         }
     }

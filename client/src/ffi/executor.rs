@@ -19,6 +19,8 @@ use crate::host::world::{self, Waited};
 pub type Task<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 /// The waiter of a task, and the task's result.
 pub type Ended<W, T, E> = (W, Result<T, E>);
+/// Tasks that have ended, by their ids.
+pub type AllEnded<W, T, E> = Vec<(u64, Ended<W, T, E>)>;
 
 /// The rounds of one [`Executor::run`]: in each, tasks are polled that were woken in the one before.
 const ROUNDS: usize = 8;
@@ -32,22 +34,13 @@ pub struct Executor<W, T, E> {
     ready: Arc<ReadyQueue>,
     tasks: Mutex<Tasks<W, T, E>>,
     event_loop: Option<Arc<EventLoop>>,
-    /// The world of tests for which a task has waited last.
-    #[cfg(feature = "testing")]
-    waited_for: Mutex<Option<Waited>>,
 }
 
 impl<W, T, E: From<Error>> Executor<W, T, E> {
     /// `notify` makes the loop call [`Executor::run`] soon, on its own thread. It must not block.
     pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         let ready = Arc::new(ReadyQueue { woken: Mutex::default(), notify: Box::new(notify) });
-        Self {
-            ready,
-            tasks: Mutex::new(Tasks { slots: Vec::new(), free: Vec::new(), awaited: 0 }),
-            event_loop: None,
-            #[cfg(feature = "testing")]
-            waited_for: Mutex::default(),
-        }
+        Self { ready, tasks: Mutex::new(Tasks { slots: Vec::new(), free: Vec::new(), awaited: 0 }), event_loop: None }
     }
 
     /// Has the loop watch sockets as well.
@@ -62,12 +55,12 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
     pub fn start(&self, waiter: W, task: Task<T, E>) -> (u64, Option<Ended<W, T, E>>) {
         let (slot, id, waker) = self.tasks.lock().reserve(&self.ready);
         if self.event_loop.is_none() {
-            return (id, self.poll(slot, (waiter, task), &waker));
+            return (id, self.poll(slot, (waiter, task, Noted::default()), &waker));
         }
         // Tasks that this one wakes are polled at the end of the turn.
         self.ready.hold();
         let entered = Entered::new(self.event_loop.clone());
-        let ended = self.poll(slot, (waiter, task), &waker);
+        let ended = self.poll(slot, (waiter, task, Noted::default()), &waker);
         drop(entered);
         let others_are_ready = self.ready.hold_if_ready();
         self.arrange(others_are_ready);
@@ -75,7 +68,7 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
     }
 
     /// Polls all tasks that were woken since the last call. Returns the ids and results of those that have ended.
-    pub fn run(&self) -> Vec<(u64, Ended<W, T, E>)> {
+    pub fn run(&self) -> AllEnded<W, T, E> {
         self.ready.hold();
         let entered = Entered::new(self.event_loop.clone());
         let mut ended = Vec::new();
@@ -91,17 +84,17 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
     }
 
     /// Reads what a watched socket has to read, writes what it takes, and runs the tasks that can go on.
-    pub fn on_ready(&self, socket: RawFd) -> Vec<(u64, Ended<W, T, E>)> {
+    pub fn on_ready(&self, socket: RawFd) -> AllEnded<W, T, E> {
         self.run_after(|event_loop| event_loop.on_ready(socket))
     }
 
     /// Writes the requests that were made in this turn of the loop, and runs the tasks that can go on.
-    pub fn end_turn(&self) -> Vec<(u64, Ended<W, T, E>)> {
+    pub fn end_turn(&self) -> AllEnded<W, T, E> {
         self.run_after(EventLoop::end_turn)
     }
 
     /// Ends requests that have waited too long, and runs the tasks that can go on.
-    pub fn on_timer(&self) -> Vec<(u64, Ended<W, T, E>)> {
+    pub fn on_timer(&self) -> AllEnded<W, T, E> {
         self.run_after(EventLoop::on_timer)
     }
 
@@ -116,12 +109,35 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         task.is_some()
     }
 
-    /// Lets something happen by the test clock for which tasks wait, or moves it to the next time at which something is due: for a loop
-    /// that has been idle for some turns while tasks run. `false` if none of them waits for a test clock, or nothing ever will happen.
+    /// Lets something happen by the test clocks for which tasks wait, or moves each to the next time at which something is due: for a
+    /// loop that has been idle for some turns. Only tasks with a waiter that `moves` names count: one that waits for the loss of a
+    /// lease, for example, would move its clock forever. Runs the tasks that can go on, as [`Executor::run`], and ends those whose
+    /// waits never end. `None` if no task waits for a test clock.
     #[cfg(feature = "testing")]
-    pub fn step(&self) -> bool {
-        let waited_for = self.waited_for.lock().clone().filter(|_| self.running() > 0);
-        waited_for.is_some_and(|waited| waited.world.step(Monotonic::FAR))
+    pub fn step(&self, moves: impl Fn(&W) -> bool) -> Option<AllEnded<W, T, E>> {
+        let mut waits = self.tasks.lock().waits(moves);
+        if waits.is_empty() {
+            return None;
+        }
+        self.ready.hold();
+        let mut endless = Vec::new();
+        while let Some((_, Waited { world, .. })) = waits.first() {
+            let world = Arc::clone(world);
+            let (of_one, others) = waits.into_iter().partition(|(_, wait)| Arc::ptr_eq(&wait.world, &world));
+            waits = others;
+            let longest: Option<&(u64, Waited)> = of_one.iter().max_by_key(|(_, wait)| wait.patience());
+            if longest.is_some_and(|(_, wait)| wait.step(Monotonic::FAR)) {
+                endless.extend(of_one);
+            }
+        }
+        let mut ended = self.run();
+        for (id, wait) in endless {
+            let given_up = self.tasks.lock().cancel(id);
+            if let Some(Work::Awaited(waiter, ..)) = given_up {
+                ended.push((id, (waiter, Err(Error::config(wait.never_ends()).into()))));
+            }
+        }
+        Some(ended)
     }
 
     /// The number of tasks that have not ended.
@@ -129,7 +145,7 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         self.tasks.lock().awaited
     }
 
-    fn run_after(&self, work: impl FnOnce(&EventLoop)) -> Vec<(u64, Ended<W, T, E>)> {
+    fn run_after(&self, work: impl FnOnce(&EventLoop)) -> AllEnded<W, T, E> {
         if let Some(event_loop) = &self.event_loop {
             self.ready.hold();
             work(event_loop);
@@ -144,7 +160,7 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
     }
 
     /// Returns whether there were any tasks to poll.
-    fn run_round(&self, ended: &mut Vec<(u64, Ended<W, T, E>)>) -> bool {
+    fn run_round(&self, ended: &mut AllEnded<W, T, E>) -> bool {
         let slots = self.ready.take();
         let spawned = self.event_loop.as_ref().map_or_else(Vec::new, |event_loop| event_loop.take_spawned());
         if slots.is_empty() && spawned.is_empty() {
@@ -154,8 +170,8 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
             // A task may be in the list twice, or have ended before.
             let Some((id, work, waker)) = self.tasks.lock().take(slot) else { continue };
             match work {
-                Work::Awaited(waiter, task) => {
-                    ended.extend(self.poll(slot, (waiter, task), &waker).map(|result| (id, result)));
+                Work::Awaited(waiter, task, noted) => {
+                    ended.extend(self.poll(slot, (waiter, task, noted), &waker).map(|result| (id, result)));
                 }
                 Work::Spawned(future) => self.poll_spawned(slot, future, &waker),
             }
@@ -167,16 +183,21 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         true
     }
 
-    fn poll(&self, slot: u32, (waiter, mut task): (W, Task<T, E>), waker: &Waker) -> Option<Ended<W, T, E>> {
+    #[cfg_attr(not(feature = "testing"), allow(unused_mut, reason = "without test clocks there is nothing to note"))]
+    fn poll(
+        &self,
+        slot: u32,
+        (waiter, mut task, mut noted): (W, Task<T, E>, Noted),
+        waker: &Waker,
+    ) -> Option<Ended<W, T, E>> {
         #[cfg(feature = "testing")]
         let aside = world::Aside::take();
         let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut Context::from_waker(waker))));
         #[cfg(feature = "testing")]
-        if let Some(waited) = world::waited_for() {
-            *self.waited_for.lock() = Some(waited);
+        {
+            Waited::add(&mut noted, world::waited_for());
+            drop(aside);
         }
-        #[cfg(feature = "testing")]
-        drop(aside);
         let panicked = || Error::internal("leasehold has panicked; please report this");
         match polled.unwrap_or_else(|_| Poll::Ready(Err(panicked().into()))) {
             Poll::Ready(result) => {
@@ -185,7 +206,7 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
                 Some((waiter, result))
             }
             Poll::Pending => {
-                self.tasks.lock().put(slot, Work::Awaited(waiter, task));
+                self.tasks.lock().put(slot, Work::Awaited(waiter, task, noted));
                 None
             }
         }
@@ -235,8 +256,14 @@ struct Slot<W, T, E> {
     work: Option<Work<W, T, E>>,
 }
 
+/// The wait of a task for a test clock.
+#[cfg(feature = "testing")]
+type Noted = Option<Waited>;
+#[cfg(not(feature = "testing"))]
+type Noted = ();
+
 enum Work<W, T, E> {
-    Awaited(W, Task<T, E>),
+    Awaited(W, Task<T, E>, Noted),
     /// A future that nobody waits for.
     Spawned(Background),
 }
@@ -272,6 +299,18 @@ impl<W, T, E> Tasks<W, T, E> {
     /// The task of a slot has ended.
     fn leave(&mut self, slot: u32) {
         self.free.push(slot);
+    }
+
+    /// The tasks that wait for test clocks, with a waiter that `moves` names.
+    #[cfg(feature = "testing")]
+    fn waits(&self, moves: impl Fn(&W) -> bool) -> Vec<(u64, Waited)> {
+        let slots = self.slots.iter().zip(0..).filter_map(|(slot, at)| match &slot.work {
+            Some(Work::Awaited(waiter, _, Some(wait))) if moves(waiter) => {
+                Some((id(at, slot.generation), wait.clone()))
+            }
+            _ => None,
+        });
+        slots.collect()
     }
 
     fn cancel(&mut self, cancelled: u64) -> Option<Work<W, T, E>> {
@@ -382,7 +421,7 @@ mod tests {
         (Box::pin(task), waker)
     }
 
-    fn results(ended: Vec<(u64, Ended<(), u32, Error>)>) -> Vec<(u64, u32)> {
+    fn results(ended: AllEnded<(), u32, Error>) -> Vec<(u64, u32)> {
         ended.into_iter().map(|(id, ((), result))| (id, result.unwrap())).collect()
     }
 

@@ -53,7 +53,7 @@ pub use crate::host::sync::Mutex;
 pub use crate::lengths::meant as meant_length;
 pub use composed::Composed;
 pub use events::{EventSubscriber, LogEvent};
-pub use executor::{Ended, Executor, Task};
+pub use executor::{AllEnded, Ended, Executor, Task};
 pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]

@@ -72,18 +72,42 @@ struct Here {
     waited_for: Option<Waited>,
 }
 
-/// The world for which a future waits, and the last deadline that it has named.
+/// The wait of a future for a world, and the last deadline that it has named.
 #[derive(Clone)]
 pub(crate) struct Waited {
     pub(crate) world: Arc<World>,
-    pub(crate) until: Monotonic,
+    since: Monotonic,
+    until: Monotonic,
 }
 
 impl Waited {
-    /// The later of both, where they are of one world.
-    pub(crate) fn and(self, later: Self) -> Self {
-        let until = if Arc::ptr_eq(&self.world, &later.world) { self.until.max(later.until) } else { later.until };
-        Self { until, ..later }
+    /// Adds what was noted since, by the same future.
+    pub(crate) fn add(known: &mut Option<Self>, noted: Option<Self>) {
+        let Some(noted) = noted else { return };
+        let before = known.take().filter(|before| Arc::ptr_eq(&before.world, &noted.world));
+        *known = Some(match before {
+            None => noted,
+            Some(before) => Self { until: before.until.max(noted.until), ..before },
+        });
+    }
+
+    /// The time from which on it is taken for one that never ends.
+    pub(crate) fn patience(&self) -> Monotonic {
+        self.since.max(self.until).plus(PATIENCE)
+    }
+
+    /// A step for it, no further than `most`. Answers whether nothing is left to wait for, unless the future was woken meanwhile.
+    pub(crate) fn step(&self, most: Monotonic) -> bool {
+        self.world.step_for(self.patience(), most)
+    }
+
+    /// Says that it never ends.
+    pub(crate) fn never_ends(&self) -> String {
+        format!(
+            "this wait never ends: {} s of the test clock have passed, and no timer will end it; set a wait, or \
+             release the lock first",
+            self.world.monotonic().since(self.since).as_secs()
+        )
     }
 }
 
@@ -226,9 +250,8 @@ impl World {
     /// Notes that a future of this thread waits for the world, at most until then, so that whatever waits for the future moves the time.
     pub(crate) fn note_wait(self: &Arc<Self>, until: Option<Monotonic>) {
         HERE.with_borrow_mut(|here| {
-            let before = here.waited_for.take().filter(|known| Arc::ptr_eq(&known.world, self));
-            let until = before.map_or(BEGIN, |known| known.until).max(until.unwrap_or(BEGIN));
-            here.waited_for = Some(Waited { world: Arc::clone(self), until });
+            let noted = Waited { world: Arc::clone(self), since: self.monotonic(), until: until.unwrap_or(BEGIN) };
+            Waited::add(&mut here.waited_for, Some(noted));
         });
     }
 
@@ -375,14 +398,12 @@ impl World {
         true
     }
 
-    /// A step for one who has waited since then, for a future that has named `until` last. No further than `most`. Answers whether
-    /// nothing is left to wait for, unless the future was woken meanwhile.
-    pub(crate) fn step_for(self: &Arc<Self>, since: Monotonic, until: Monotonic, most: Monotonic) -> bool {
+    fn step_for(self: &Arc<Self>, patience: Monotonic, most: Monotonic) -> bool {
         if self.settle() || self.monotonic() >= most {
             return false;
         }
         let to = self.next_due().min(most);
-        if to == Monotonic::FAR || most == Monotonic::FAR && to > since.max(until).plus(PATIENCE) {
+        if to == Monotonic::FAR || most == Monotonic::FAR && to > patience {
             return !self.waits_for_others();
         }
         self.move_to(to);
