@@ -259,11 +259,23 @@ impl Time {
     /// # Errors
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) where no thread can be started.
     pub(crate) async fn sleep(&self, time: Duration) -> Result<(), Error> {
+        self.sleep_within(time, true).await
+    }
+
+    /// The same between two looks, of which there may be any number: the wait for what they look for has no end by this.
+    ///
+    /// # Errors
+    /// As [`Time::sleep`].
+    pub(crate) async fn sleep_between_looks(&self, time: Duration) -> Result<(), Error> {
+        self.sleep_within(time, false).await
+    }
+
+    async fn sleep_within(&self, time: Duration, _names_end: bool) -> Result<(), Error> {
         match self {
             Self::System => offload(move || thread::sleep(time)).await,
             #[cfg(feature = "testing")]
             Self::Test(world) => {
-                Sleep::new(world, time).await;
+                Sleep::new(world, time, _names_end).await;
                 Ok(())
             }
         }

@@ -81,7 +81,7 @@ impl Watch {
         Resource::new(&self.resource).map_err(|error| Error::config(error.to_string()))?;
         loop {
             if self.told.is_some() {
-                self.client.time().sleep(self.every).await?;
+                self.client.time().sleep_between_looks(self.every).await?;
             }
             if self.client.shared.closed.load(Ordering::Relaxed) {
                 return Err(Error::new(ErrorKind::Closed, "the client was closed").on(&self.resource));

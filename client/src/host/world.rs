@@ -492,12 +492,14 @@ impl Wake for TaskWaker {
 pub(crate) struct Sleep {
     world: Arc<World>,
     until: Monotonic,
+    /// A wait may go on for so long, however long that is.
+    names_end: bool,
     id: Option<u64>,
 }
 
 impl Sleep {
-    pub(crate) fn new(world: &Arc<World>, time: Duration) -> Self {
-        Self { world: Arc::clone(world), until: world.monotonic().plus(time), id: None }
+    pub(crate) fn new(world: &Arc<World>, time: Duration, names_end: bool) -> Self {
+        Self { world: Arc::clone(world), until: world.monotonic().plus(time), names_end, id: None }
     }
 }
 
@@ -508,7 +510,7 @@ impl Future for Sleep {
         if self.world.monotonic() >= self.until {
             return Poll::Ready(());
         }
-        self.world.note_wait(Some(self.until));
+        self.world.note_wait(Some(self.until).filter(|_| self.names_end));
         let world = Arc::clone(&self.world);
         let mut state = world.state.lock();
         let id = *self.id.get_or_insert_with(next_id);

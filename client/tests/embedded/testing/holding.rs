@@ -197,6 +197,15 @@ fn a_wait_that_never_ends_is_a_panic() {
 }
 
 #[test]
+#[should_panic(expected = "this wait never ends")]
+fn a_watch_of_a_lock_that_never_changes_is_a_panic() {
+    let (_clock, client, _rival) = two();
+    let mut changes = client.watch("job");
+    assert!(changes.next().is_some_and(|change| change.is_ok()));
+    changes.next();
+}
+
+#[test]
 fn a_thread_that_waits_for_itself_is_refused() {
     let (_clock, client, _rival) = two();
     let _held = client.lock("job").acquire().unwrap();
