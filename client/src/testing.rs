@@ -115,6 +115,11 @@ impl TestClock {
         Items::over(store, self.url(), Time::Test(Arc::clone(&self.world)))
     }
 
+    /// The same, where no fault reaches them.
+    pub(crate) fn items_beside(&self) -> Items {
+        Items::over(self.store.items(), self.url(), Time::Test(Arc::clone(&self.world)))
+    }
+
     /// The time since the clock began.
     pub fn now(&self) -> Duration {
         self.world.age()
@@ -134,6 +139,14 @@ impl TestClock {
     /// ever will be.
     pub fn step(&self) -> bool {
         self.world.step(Monotonic::FAR)
+    }
+
+    pub(crate) fn step_until(&self, age: Duration) -> bool {
+        self.world.step(self.world.monotonic().plus(age.saturating_sub(self.now())))
+    }
+
+    pub(crate) fn world(&self) -> Weak<World> {
+        Arc::downgrade(&self.world)
     }
 
     /// Runs a future to its end on this thread, and moves the clock whenever nothing can happen without.

@@ -64,7 +64,7 @@ pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
 pub use terms::{CallbackEnded, CallbackRunner, Ends, Unawaited, begin_to_end, on_gain, on_loss, on_start, on_stop};
 #[cfg(feature = "testing")]
-pub use test_clock::lose;
+pub use test_clock::{Settler, has_test_clock, items_beside, lose, step_until};
 
 /// The same client for calls that [`wait`] waits for: they send their requests on the calling thread.
 pub fn by_thread(client: &Client) -> Client {

@@ -1,7 +1,13 @@
-//! Test clocks of other languages, where a client loses its own leases only.
+//! Test clocks of other languages, where a client loses its own leases only, and code of the language runs between two steps.
 
+use std::time::Duration;
+
+use crate::cas::Items;
 use crate::client::Client;
 use crate::error::Error;
+use crate::host::sync::Weak;
+use crate::host::time::Time;
+use crate::host::world::World;
 use crate::testing::TestClock;
 
 /// As [`TestClock::lose`], of a lease of this client.
@@ -10,4 +16,35 @@ use crate::testing::TestClock;
 /// [`ErrorKind::NotOwned`](crate::ErrorKind::NotOwned): this client does not hold it.
 pub fn lose(clock: &TestClock, client: &Client, resource: &str) -> Result<(), Error> {
     clock.lose_of(client, resource)
+}
+
+/// Tells if it is a client of a test clock.
+pub fn has_test_clock(client: &Client) -> bool {
+    matches!(client.time(), Time::Test(_))
+}
+
+/// As [`TestClock::step`], but moves the clock no further than to this age. `false` if nothing is due until then.
+pub fn step_until(clock: &TestClock, age: Duration) -> bool {
+    clock.step_until(age)
+}
+
+/// The items of the clock's store, for writes that happen whatever requests meet.
+pub fn items_beside(clock: &TestClock) -> Items {
+    clock.items_beside()
+}
+
+/// Settles a clock, and does not keep it.
+#[derive(Clone, Debug)]
+pub struct Settler(Weak<World>);
+
+impl Settler {
+    /// That of this clock.
+    pub fn of(clock: &TestClock) -> Self {
+        Self(clock.world())
+    }
+
+    /// As [`TestClock::settle`]. Answers whether anything has happened; nothing if nobody has the clock any more.
+    pub fn settle(&self) -> Option<bool> {
+        self.0.upgrade().map(|world| world.settle())
+    }
 }

@@ -76,6 +76,11 @@ impl TestStore {
         let _ = self.opened().perform(&Transmit { id, node, deadline, ops: OneOrMany::one(op) }, Pool::Background);
     }
 
+    /// The items as they are without faults.
+    pub(crate) fn items(&self) -> Arc<dyn ItemStore> {
+        Arc::new(self.opened())
+    }
+
     fn opened(&self) -> Opened {
         Opened::of(Arc::clone(&self.memory))
     }
