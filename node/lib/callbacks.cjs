@@ -4,8 +4,6 @@
 
 const { errorOf } = require("./errors.cjs");
 
-/** Fake clients have errors, native code has failures. @returns {any} */
-const asError = (failure) => (failure instanceof Error ? failure : errorOf(failure));
 const isOfCallback = (error) => error.code === "callback_failed";
 
 /** Warns of what a callback has thrown. Returns it for native code. */
@@ -25,7 +23,7 @@ function warn(what, callback, thrown) {
 /** The error to show for a failure, caused by what a callback has thrown where it is of one: `thrown` has that by resource. */
 function lastError(failure, thrown) {
   if (!failure) return null;
-  const error = asError(failure);
+  const error = /** @type {any} */ (errorOf(failure));
   if (isOfCallback(error)) error.cause = thrown.get(error.resource)?.error;
   return error;
 }
@@ -39,4 +37,4 @@ async function ended(end, over, thrown) {
   throw cause ? cause.error : failure;
 }
 
-module.exports = { asError, ended, lastError, warn };
+module.exports = { ended, lastError, warn };

@@ -95,6 +95,7 @@ const optional = (key) => (key === undefined || key === null ? undefined : text(
 
 class Client {
   #native;
+  #isClosed = false;
 
   constructor(native) {
     this.#native = native;
@@ -153,7 +154,7 @@ class Client {
 
   async lockAll(names, given) {
     const { signal, ...settings } = options(given, ALL);
-    return new Leases(await run(this.#native.lockAll(texts("names", names), settings), signal));
+    return new Leases(await this.#native.lockAll(texts("names", names), settings, signal));
   }
 
   lockAny(names) {
@@ -229,6 +230,7 @@ class Client {
   }
 
   async close() {
+    this.#isClosed = true;
     open.delete(this.#native);
     if (open.size === 0) process.off("exit", end);
     try {
@@ -248,8 +250,7 @@ class Client {
   }
 
   #refuseClosed(name) {
-    if (open.has(this.#native) || this.#native.isClosed === false) return;
-    throw new ClosedError("the client was closed: connect again", { resource: name });
+    if (this.#isClosed) throw new ClosedError("the client was closed: connect again", { resource: name });
   }
 }
 

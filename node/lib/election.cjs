@@ -2,10 +2,11 @@
 
 const { builtin } = require("./builtin.cjs");
 const { AsyncLocalStorage } = builtin("node:async_hooks", () => require("node:async_hooks"));
-const { asError, ended, lastError, warn } = require("./callbacks.cjs");
+const { ended, lastError, warn } = require("./callbacks.cjs");
+const { errorOf } = require("./errors.cjs");
 const { begun: leaseOf } = require("./handles.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
-const { run } = require("./loop.cjs");
+const { clocks, run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
 
 // The callback within which the current code runs.
@@ -57,12 +58,12 @@ class Election {
   async #call(onStart, onStop) {
     let lease;
     for (let step; (step = await run(this.#native.step())) !== undefined; ) {
-      const begun = step.held === undefined ? leaseOf(step) : step.isGain && step.held;
+      const begun = leaseOf(step);
       try {
         if (begun) lease = new Lease(begun);
-        const loss = step.loss ? asError(step.loss) : null;
+        const loss = step.loss ? errorOf(step.loss) : null;
         this.#running = {};
-        await within.run(this.#running, async () => (begun ? onStart?.(lease) : onStop?.(loss)));
+        await clocks.calling(() => within.run(this.#running, () => (begun ? onStart?.(lease) : onStop?.(loss))));
         step.done();
       } catch (error) {
         this.#thrown.set(this.#resource, { error });

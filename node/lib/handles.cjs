@@ -1,11 +1,11 @@
 "use strict";
 
-// Clients and leases of native code, as lib/client.cjs and lib/lease.cjs use them. testing.cjs has others.
+// Clients and leases of native code, as lib/client.cjs and lib/lease.cjs use them.
 
 const { alreadyReleased } = /** @type {any} */ (require("./native.cjs"));
 const { LeaseLostError, errorOf } = require("./errors.cjs");
 const { lose } = require("./lease.cjs");
-const { Call, leases, native, reactor, run } = require("./loop.cjs");
+const { Call, drop, leases, native, reactor, run } = require("./loop.cjs");
 const { told } = require("./told.cjs");
 
 /** The number of no lease. */
@@ -83,9 +83,8 @@ class Connected {
     return this.#client.changes(name, every);
   }
 
-  lockAll(names, settings) {
-    const operation = this.#client.lockAll(names, settings);
-    return { begin: async (signal) => new Several(await run(operation, signal)) };
+  async lockAll(names, settings, signal) {
+    return new Several(await run(this.#client.lockAll(names, settings), signal));
   }
 
   elect(name, settings) {
@@ -290,7 +289,7 @@ class Held {
   letGo() {
     const number = this.#revoked;
     this.#revoked = undefined;
-    if (number !== undefined) native.drop(number);
+    if (number !== undefined) drop(number);
   }
 
   /** For a lease that other code has ended. */
@@ -298,7 +297,7 @@ class Held {
     this.letGo();
     this.#watcher = undefined;
     const number = this.#take();
-    if (number !== undefined) native.drop(number);
+    if (number !== undefined) drop(number);
   }
 
   lose(failure) {

@@ -40,6 +40,7 @@ class Call {
 
   go(signal) {
     signal?.throwIfAborted();
+    clocks.goOn();
     this.slot = freeSlots.length > 0 ? freeSlots.pop() : calls.length;
     this.generation = generations = (generations + 1) >>> 0;
     calls[this.slot] = this;
@@ -130,7 +131,7 @@ function settle(count) {
     const call = take(results[at], results[at + 1]);
     const lease = results[at + 2];
     if (lease === NO_LEASE) call?.settle(undefined);
-    else if (call === undefined) native.drop(lease);
+    else if (call === undefined) drop(lease);
     else call.settle(call.made(lease, results[at + 3]));
   }
 }
@@ -156,16 +157,53 @@ function runReady() {
 
 const endTurn = () => reactor.endTurn();
 const schedule = () => process.nextTick(endTurn);
+
+/** The clocks of leasehold/testing. They stand still while anything is ready to run, and move for calls that wait for them. */
+const clocks = {
+  /** Set by the first of them. */
+  isThere: false,
+  isDue: false,
+  /** The number of callbacks of candidates and workers that run. They may wait for anything. */
+  called: 0,
+
+  exist() {
+    this.isThere = true;
+  },
+
+  /** Has them go on once the loop is idle. */
+  goOn() {
+    if (!this.isThere || this.isDue) return;
+    this.isDue = true;
+    setImmediate(() => {
+      this.isDue = false;
+      if (reactor.tick(this.called > 0)) this.goOn();
+    });
+  },
+
+  /** Runs a callback. */
+  async calling(callback) {
+    this.called += 1;
+    try {
+      await callback();
+    } finally {
+      this.called -= 1;
+      this.goOn();
+    }
+  },
+};
+
+/** Drops a lease that is nobody's any more. */
+function drop(lease) {
+  native.drop(lease);
+  clocks.goOn();
+}
+
 const reactor = new Reactor({ run: runReady, schedule, settle, settleValue, lose }, results, isNode());
 const native = reactor.calls();
 
-/** The result of an operation: one of native code, or one of leasehold/testing. */
+/** The result of an operation of native code. */
 function run(operation, signal) {
-  if (operation.begin === undefined) {
-    return new Promise((resolve, reject) => new Run(resolve, reject, operation).go(signal));
-  }
-  signal?.throwIfAborted();
-  return operation.begin(signal);
+  return new Promise((resolve, reject) => new Run(resolve, reject, operation).go(signal));
 }
 
 /** The number of pending operations; for tests. */
@@ -174,4 +212,4 @@ function left() {
   return { settlers: count(calls) + count(leases), running: reactor.running };
 }
 
-module.exports = { Call, leases, left, native, reactor, run, runReady };
+module.exports = { Call, clocks, drop, leases, left, native, reactor, run, runReady };

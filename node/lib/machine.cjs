@@ -5,9 +5,6 @@
 const native = require("./native.cjs");
 const { told } = require("./told.cjs");
 
-/** For `testing.cjs`, whose store performs the outputs of a client. */
-let drive;
-
 class Client {
   #native;
 
@@ -107,10 +104,6 @@ class Client {
   #call(name, ...args) {
     return told(this.#native.call(name, args));
   }
-
-  static {
-    drive = (client, store, fresh, now) => told(store.drive(client.#native, fresh, now));
-  }
 }
 
 class Guard {
@@ -164,4 +157,4 @@ function runs(name, ...args) {
   return told(native.protocolRuns(name, args));
 }
 
-module.exports = { Client, Guard, Reader, drive, redis, runs };
+module.exports = { Client, Guard, Reader, redis, runs };

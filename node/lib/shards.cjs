@@ -2,10 +2,11 @@
 
 const { builtin } = require("./builtin.cjs");
 const { AsyncLocalStorage } = builtin("node:async_hooks", () => require("node:async_hooks"));
-const { asError, ended, lastError, warn } = require("./callbacks.cjs");
+const { ended, lastError, warn } = require("./callbacks.cjs");
+const { errorOf } = require("./errors.cjs");
 const { shardLease } = require("./handles.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
-const { run } = require("./loop.cjs");
+const { clocks, run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
 
 // The callback within which the current code runs.
@@ -95,11 +96,11 @@ class Shards {
     const { index, isGain } = step;
     const running = {};
     try {
-      if (isGain) this.#shards.set(index, new Shard(step.held ?? shardLease(step), index));
+      if (isGain) this.#shards.set(index, new Shard(shardLease(step), index));
       const shard = this.#shards.get(index);
-      const loss = step.loss ? asError(step.loss) : null;
+      const loss = step.loss ? errorOf(step.loss) : null;
       this.#running.add(running);
-      await within.run(running, async () => (isGain ? onGain?.(shard) : onLoss?.(shard, loss)));
+      await clocks.calling(() => within.run(running, () => (isGain ? onGain?.(shard) : onLoss?.(shard, loss))));
       this.#ended(step);
       step.done();
     } catch (error) {

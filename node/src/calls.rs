@@ -15,7 +15,8 @@ use napi::{Env, Result, check_status, sys};
 
 use crate::failure::Failure;
 use crate::options::{LockOptions, milliseconds};
-use crate::reactor::{Outcome, Owner, Shared, Task, Waiter};
+use crate::reactor::{Outcome, Owner, Shared, Task};
+use crate::waiter::{Wait, Waiter};
 
 /// Numbers of one result: the waiter's slot and generation, the lease's number or [`NO_LEASE`], and its token.
 pub(crate) const FIELDS: usize = 4;
@@ -100,7 +101,7 @@ unsafe extern "C" fn acquire(env: sys::napi_env, info: sys::napi_callback_info) 
             check_status!(sys::napi_get_value_external(env, connection, &raw mut data))?;
             let Connection(client) = &*data.cast::<Connection>();
             let request = client.lock(text(env, name)?.unwrap_or_default());
-            let waiter = Waiter::Call { slot: index(env, slot)?, generation: index(env, generation)? };
+            let waiter = called(env, slot, generation)?;
             let task: Task = match options.request(request) {
                 Err(failure) => Box::pin(std::future::ready(Err(failure))),
                 Ok(request) if boolean(env, tries)? => {
@@ -173,7 +174,7 @@ unsafe fn end<F: Future<Output = std::result::Result<(), Error>> + Send + 'stati
         call(env, info, |shared, [lease, leaves, slot, generation]: [Raw; 4]| {
             let held = shared.take(index(env, lease)?);
             let leaves = boolean(env, leaves)?;
-            let waiter = Waiter::Call { slot: index(env, slot)?, generation: index(env, generation)? };
+            let waiter = called(env, slot, generation)?;
             let task: Task = match held.map(|held| ending(held, leaves)) {
                 None => Box::pin(std::future::ready(Err(Failure::internal("there is no such lease".to_owned())))),
                 Some(ending) => Box::pin(async move {
@@ -249,6 +250,12 @@ unsafe fn number(env: sys::napi_env, value: Raw) -> Result<Option<f64>> {
         return Ok(None);
     }
     check_status!(status).map(|()| Some(number))
+}
+
+/// The waiter of a call.
+unsafe fn called(env: sys::napi_env, slot: Raw, generation: Raw) -> Result<Waiter> {
+    // SAFETY: as the caller promises.
+    unsafe { Ok(Waiter::Call { slot: index(env, slot)?, generation: index(env, generation)?, wait: Wait::Client }) }
 }
 
 unsafe fn index(env: sys::napi_env, value: Raw) -> Result<u32> {

@@ -24,6 +24,10 @@ impl Client {
     pub(crate) fn new(client: leasehold::Client, unheard: Vec<String>) -> Self {
         Self(client, unheard)
     }
+
+    pub(crate) fn client(&self) -> &leasehold::Client {
+        &self.0
+    }
 }
 
 /// Names the calling thread of JavaScript in the labels of leases.
@@ -129,8 +133,9 @@ impl Client {
     /// See `Client::elect`.
     #[napi(catch_unwind)]
     pub fn elect(&self, name: String, options: ElectOptions) -> Operation {
-        match options.request(self.0.elect(name)) {
-            Ok(request) => Operation::new(async move { Ok(Outcome::Election(election::start(request)?)) }),
+        let client = self.0.clone();
+        match options.request(client.elect(name)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::Election(election::start(&client, request)?)) }),
             Err(failure) => Operation::failed(failure),
         }
     }
@@ -138,8 +143,9 @@ impl Client {
     /// See `Client::shards`.
     #[napi(catch_unwind)]
     pub fn shards(&self, name: String, options: ShardsOptions) -> Operation {
-        match options.request(self.0.shards(name)) {
-            Ok(request) => Operation::new(async move { Ok(Outcome::Shards(shards::start(request)?)) }),
+        let client = self.0.clone();
+        match options.request(client.shards(name)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::Shards(shards::start(&client, request)?)) }),
             Err(failure) => Operation::failed(failure),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::ffi::{self, Unawaited};
-use leasehold::{ElectionRequest, Error};
+use leasehold::{Client, ElectionRequest, Error};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -27,8 +27,8 @@ enum Term {
     Ended(Option<Error>),
 }
 
-pub(crate) fn start(request: ElectionRequest) -> Result<Election, Error> {
-    let (started, steps) = terms::steps();
+pub(crate) fn start(client: &Client, request: ElectionRequest) -> Result<Election, Error> {
+    let (started, steps) = terms::steps(client);
     let stopped = started.clone();
     let request = ffi::on_start(request, move |lease| started.call(Term::Begun(Arc::clone(lease))));
     let request = ffi::on_stop(request, move |loss| stopped.call(Term::Ended(loss.cloned())));

@@ -76,6 +76,14 @@ impl ItemStep {
         Self(step)
     }
 
+    /// Writes an item, whatever it was.
+    pub(crate) fn write(items: &cas::Items, name: &str, value: &[u8]) -> Result<Self, Failure> {
+        match items.update(name, |_| Some(value.to_vec()))? {
+            Some(item) => Ok(Self(Step::Written(item))),
+            None => Err(Failure::internal("the value was not written".to_owned())),
+        }
+    }
+
     fn item(&self) -> Option<&cas::Item> {
         match &self.0 {
             Step::Decide(item) => item.as_ref(),

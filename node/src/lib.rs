@@ -28,7 +28,9 @@ pub mod run;
 mod series;
 pub mod shards;
 mod terms;
+pub mod test_clock;
 pub mod value;
+mod waiter;
 
 #[global_allocator]
 static MEMORY: leasehold::ffi::KeptMemory = leasehold::ffi::KeptMemory;

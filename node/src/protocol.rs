@@ -1,14 +1,12 @@
 //! The protocol without I/O: its calls by name, with plain objects.
 
 use leasehold::ffi;
-use leasehold_protocol::testing::{Connectivity, Store};
 use leasehold_protocol::wit::{client, fence, redis, runs};
-use leasehold_protocol::{Problem, Sink, Unfit, UnfitKind, contained};
+use leasehold_protocol::{Problem, Sink, UnfitKind, contained};
 use napi::Either;
 use napi_derive::napi;
 
 use crate::failure::Failure;
-use crate::options::{HolderOptions, natural};
 use crate::value::{Value, Values};
 
 /// A client, a guard or a reader of replies.
@@ -58,84 +56,6 @@ impl Protocol {
             Object::Guard(guard) => guard.call(&name, &args, &Values),
             Object::Reader(reader) => reader.call(&name, &args, &Values),
         }))
-    }
-}
-
-/// The store of `leasehold/testing`.
-#[napi]
-#[derive(Default)]
-pub struct TestStore(Store);
-
-#[napi]
-impl TestStore {
-    /// An empty store that can be reached.
-    #[napi(constructor, catch_unwind)]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// See `Store::drive`.
-    #[napi(catch_unwind)]
-    pub fn drive(&self, client: &Protocol, fresh: Value, now: Value) -> Either<Value, Failure> {
-        either(contained(|| match &client.0 {
-            Object::Client(client) => self.0.drive(client, [&&fresh, &&now], &Values),
-            Object::Guard(_) | Object::Reader(_) => Err(Unfit::ty("only a client is driven").into()),
-        }))
-    }
-
-    /// Sets if requests reach the store.
-    #[napi(catch_unwind)]
-    pub fn set_up(&self, is_up: bool) {
-        self.0.set_reach(if is_up { Connectivity::Up } else { Connectivity::Down });
-    }
-
-    /// Tells if requests reach the store.
-    #[napi(getter, catch_unwind)]
-    pub fn is_up(&self) -> bool {
-        self.0.reach() == Connectivity::Up
-    }
-
-    /// See `Store::free`.
-    #[napi(catch_unwind)]
-    pub fn free(&self, resource: Value) -> Option<Failure> {
-        contained(|| self.0.free(&&resource)).err().map(failure)
-    }
-
-    /// See `Store::revoke`.
-    #[napi(catch_unwind)]
-    pub fn revoke(&self, resource: Value, now: Value) -> Option<Failure> {
-        contained(|| self.0.revoke([&&resource, &&now])).err().map(failure)
-    }
-
-    /// See `Store::holder`.
-    #[napi(catch_unwind)]
-    pub fn holder(&self, resource: Value, now: Value) -> Either<Value, Failure> {
-        either(contained(|| self.0.holder([&&resource, &&now], &Values)))
-    }
-
-    /// See `Store::completion`.
-    #[napi(catch_unwind)]
-    pub fn completion(&self, resource: Value, now: Value) -> Either<Value, Failure> {
-        either(contained(|| self.0.completion([&&resource, &&now], &Values)))
-    }
-
-    /// See `Store::forget`.
-    #[napi(catch_unwind)]
-    pub fn forget(&self, resource: Value) -> Option<Failure> {
-        contained(|| self.0.forget(&&resource)).err().map(failure)
-    }
-}
-
-/// Tells if a holder is the one that is meant, for `leasehold/testing`.
-#[napi(catch_unwind)]
-pub fn is_meant(meant: HolderOptions, token: Option<f64>, owner: Option<String>) -> Either<bool, Failure> {
-    let judged = meant.meant().and_then(|meant| {
-        let token = token.map(|token| natural("token", token)).transpose()?;
-        Ok(ffi::is_meant(&meant, token, owner.as_deref())?)
-    });
-    match judged {
-        Ok(is_meant) => Either::A(is_meant),
-        Err(failure) => Either::B(failure),
     }
 }
 

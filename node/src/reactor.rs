@@ -32,6 +32,8 @@ use crate::options::length;
 use crate::run::{Completion, Marking, RunInfo, Skipped};
 use crate::series::Changed;
 use crate::shards::{ShardStep, Shards};
+use crate::test_clock;
+use crate::waiter::{Wait, Waiter};
 
 /// The result of an operation.
 pub(crate) enum Outcome {
@@ -66,22 +68,17 @@ pub(crate) type Task = ffi::Task<Outcome, Failure>;
 /// The reactor's part that functions and callbacks refer to.
 pub(crate) type Owner = Weak<Shared>;
 
-/// The recipient of the result of a task.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Waiter {
-    /// A call. JavaScript uses slots again; the generation tells the calls of one slot apart.
-    Call { slot: u32, generation: u32 },
-    /// The lease of this number, for its loss.
-    Lease(u32),
-}
-
 /// An operation that a reactor can run.
 #[napi]
-pub struct Operation(Option<Task>);
+pub struct Operation(Option<Task>, Wait);
 
 impl Operation {
     pub(crate) fn new(future: impl Future<Output = End> + Send + 'static) -> Self {
-        Self(Some(Box::pin(future)))
+        Self::waiting(Wait::Client, future)
+    }
+
+    pub(crate) fn waiting(wait: Wait, future: impl Future<Output = End> + Send + 'static) -> Self {
+        Self(Some(Box::pin(future)), wait)
     }
 
     /// An operation that fails at once.
@@ -172,10 +169,10 @@ impl Reactor {
         generation: u32,
     ) -> Result<Unknown<'env>> {
         let task = operation.0.take().ok_or_else(|| napi::Error::from_reason("the operation was started before"))?;
-        self.0.begun(env, Waiter::Call { slot, generation }, task)
+        self.0.begun(env, Waiter::Call { slot, generation, wait: operation.1 }, task)
     }
 
-    /// Gives an operation up, with everything it has begun. Does nothing if it has ended.
+    /// Gives an operation up, with everything it has begun. Does nothing if it has ended. Not for one that waits for callbacks.
     #[napi(catch_unwind)]
     pub fn cancel(&self, id: i64) {
         if self.0.executor.cancel(id.unsigned_abs()) {
@@ -187,6 +184,23 @@ impl Reactor {
     #[napi(catch_unwind)]
     pub fn run(&self) {
         self.0.deliver(self.0.executor.run());
+    }
+
+    /// Has test clocks go on after a turn of the loop in which nothing was ready: what is due happens, and if that is nothing, those move
+    /// for which calls wait. Answers whether something may be left to do after another turn.
+    #[napi(catch_unwind)]
+    pub fn tick(&self, is_called_back: bool) -> bool {
+        let ended = self.0.executor.run();
+        let ended = if !ended.is_empty() {
+            Some(ended)
+        } else if test_clock::settle_all() {
+            Some(self.0.executor.run())
+        } else {
+            self.0.executor.step(|waiter| waiter.moves_clock(is_called_back))
+        };
+        let goes_on = ended.is_some();
+        self.0.deliver(ended.unwrap_or_default());
+        goes_on
     }
 
     /// Writes the requests that were made since it was scheduled, and settles operations that have ended.
@@ -280,7 +294,9 @@ impl Shared {
     pub(crate) fn begun<'env>(&self, env: &'env Env, waiter: Waiter, task: Task) -> Result<Unknown<'env>> {
         match self.executor.start(waiter, task) {
             (id, None) => {
-                self.count(1);
+                if waiter.keeps_alive() {
+                    self.count(1);
+                }
                 whole(id).into_unknown(env)
             }
             (_, Some((waiter, end))) => match self.post(0, waiter, end) {
@@ -330,7 +346,7 @@ impl Shared {
     /// Writes a result to the shared memory, at a place that is counted in results. Returns a result that is not made of
     /// numbers, or for which there is no room.
     fn post(&self, at: usize, waiter: Waiter, end: End) -> Option<(Waiter, End)> {
-        let Waiter::Call { slot, generation } = waiter else { return Some((waiter, end)) };
+        let Waiter::Call { slot, generation, .. } = waiter else { return Some((waiter, end)) };
         let mut results = self.results.lock();
         // SAFETY: the loop's thread runs no JavaScript meanwhile, and no other thread has the memory.
         let results = unsafe { results.as_mut() };
@@ -381,7 +397,7 @@ impl Shared {
     fn deliver(&self, ended: Vec<(u64, (Waiter, End))>) {
         let mut posted = 0;
         for (id, (waiter, end)) in ended {
-            if let Waiter::Call { .. } = waiter {
+            if waiter.keeps_alive() {
                 self.count(-1);
             }
             let Some((waiter, end)) = self.post(posted, waiter, end) else {
@@ -395,7 +411,7 @@ impl Shared {
                 continue;
             };
             match waiter {
-                Waiter::Call { slot, generation } => self.call(&self.settle_value, |env| {
+                Waiter::Call { slot, generation, .. } => self.call(&self.settle_value, |env| {
                     Ok(vec![slot.into_unknown(env)?, generation.into_unknown(env)?, shown(env, end)?])
                 }),
                 Waiter::Lease(number) => {

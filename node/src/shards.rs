@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold::ffi::{self, Unawaited};
-use leasehold::{Error, ShardsRequest};
+use leasehold::{Client, Error, ShardsRequest};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -28,8 +28,8 @@ struct Change {
     loss: Option<Error>,
 }
 
-pub(crate) fn start(request: ShardsRequest) -> Result<Shards, Error> {
-    let (gained, steps) = terms::steps();
+pub(crate) fn start(client: &Client, request: ShardsRequest) -> Result<Shards, Error> {
+    let (gained, steps) = terms::steps(client);
     let lost = gained.clone();
     let request =
         ffi::on_gain(request, move |shard| gained.call(Change { shard: Arc::clone(shard), is_gain: true, loss: None }));

@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
-use leasehold::ffi::{CallbackEnd, CallbackEnded, CallbackRunner, Ends, Unawaited};
+use leasehold::Client;
+use leasehold::ffi::{self, CallbackEnd, CallbackEnded, CallbackRunner, Ends, Unawaited};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::reactor::{Operation, Outcome};
+use crate::waiter::Wait;
 
 /// A callback that is due: what it is about, and its end.
 pub(crate) struct Due<T> {
@@ -19,11 +21,12 @@ pub(crate) struct Due<T> {
 pub(crate) struct Caller<T>(mpsc::UnboundedSender<Due<T>>);
 
 /// The callbacks that are due.
-pub(crate) struct Steps<T>(Arc<Mutex<mpsc::UnboundedReceiver<Due<T>>>>);
+pub(crate) struct Steps<T>(Arc<Mutex<mpsc::UnboundedReceiver<Due<T>>>>, Wait);
 
-pub(crate) fn steps<T>() -> (Caller<T>, Steps<T>) {
+pub(crate) fn steps<T>(client: &Client) -> (Caller<T>, Steps<T>) {
     let (sender, receiver) = mpsc::unbounded_channel();
-    (Caller(sender), Steps(Arc::new(Mutex::new(receiver))))
+    let wait = if ffi::has_test_clock(client) { Wait::NextCallbackOfTest } else { Wait::NextCallback };
+    (Caller(sender), Steps(Arc::new(Mutex::new(receiver)), wait))
 }
 
 impl<T> Clone for Caller<T> {
@@ -45,7 +48,7 @@ impl<T: Send + 'static> Steps<T> {
     /// The next one that is due; nothing when all is over.
     pub(crate) fn next(&self, shown: fn(Due<T>) -> Outcome) -> Operation {
         let steps = Arc::clone(&self.0);
-        Operation::new(async move { Ok(steps.lock().await.recv().await.map_or(Outcome::Nothing, shown)) })
+        Operation::waiting(self.1, async move { Ok(steps.lock().await.recv().await.map_or(Outcome::Nothing, shown)) })
     }
 }
 
@@ -62,7 +65,7 @@ impl<T> Due<T> {
 /// Ends a candidacy or a worker's part in shards. Callbacks are still asked for meanwhile.
 pub(crate) fn end<T: Ends + Send + Sync + 'static>(running: &Arc<Unawaited<T>>) -> Operation {
     let ended = Arc::clone(running).ended();
-    Operation::new(async move {
+    Operation::waiting(Wait::CallbacksEnd, async move {
         ended.await?;
         Ok(Outcome::Nothing)
     })

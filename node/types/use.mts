@@ -260,6 +260,15 @@ export async function fake(): Promise<void> {
   await real.close();
   client.clock.advance(1_000);
   client.lose("a");
+  const { clock } = testing.connect({ clock: new testing.FakeClock({ seed: 2 }), session: "worker-7" });
+  const has: boolean = clock.step();
+  clock.settle();
+  clock.storeDown();
+  clock.storeUp();
+  clock.loseReply();
+  clock.late(has ? 100 : 0);
+  // @ts-expect-error a number of milliseconds
+  clock.late("1 s");
 }
 
 const items = await connectItems("memory:", { tries: 3 });
