@@ -23,6 +23,8 @@ pub(crate) enum Pause {
     AtMost(Duration),
     /// The same, and this is only for asking again, so that a clock of tests need not go so far.
     AskAfter(Duration),
+    /// Asks again after the first time, and sleeps no longer than the second.
+    AskWithin(Duration, Duration),
     /// Does not sleep: it was busy for the future meanwhile.
     #[cfg(feature = "redis")]
     None,
@@ -30,13 +32,58 @@ pub(crate) enum Pause {
     GiveUp,
 }
 
+impl Pause {
+    /// How far a clock of tests may go meanwhile: without a limit, until something ends the wait.
+    const fn most(&self) -> Option<Duration> {
+        if let Self::AtMost(most) | Self::AskWithin(_, most) = self { Some(*most) } else { None }
+    }
+
+    fn sleep(&self) {
+        if let Self::AskWithin(every, most) = self {
+            thread::park_timeout(*every.min(most));
+        } else if let Self::AtMost(most) | Self::AskAfter(most) = self {
+            thread::park_timeout(*most);
+        } else {
+            thread::park();
+        }
+    }
+}
+
+/// The end of a wait whose future is not ready.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    GivenUp,
+    /// Nothing that happens by itself ends it.
+    #[cfg(feature = "testing")]
+    Endless(Error),
+}
+
+impl Stopped {
+    /// The error that says so; `given_up` makes that of a wait that was given up.
+    pub(crate) fn into_error(self, given_up: impl FnOnce() -> Error) -> Error {
+        match self {
+            Self::GivenUp => given_up(),
+            #[cfg(feature = "testing")]
+            Self::Endless(error) => error,
+        }
+    }
+}
+
 /// Runs a future to its end on the calling thread, which sleeps in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    block_on_until(future, || Pause::UntilWoken).expect("invariant: only `GiveUp` ends it early")
+    match block_on_until(future, || Pause::UntilWoken) {
+        Ok(output) => output,
+        Err(Stopped::GivenUp) => unreachable!("invariant: only `GiveUp` ends it early"),
+        #[cfg(feature = "testing")]
+        Err(Stopped::Endless(error)) => panic!("{error}"),
+    }
 }
 
 /// As [`block_on`], while `pause` wants to go on.
-pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pause) -> Option<F::Output> {
+///
+/// # Errors
+/// It does not, or by the clock of a test the wait never ends.
+pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pause) -> Result<F::Output, Stopped> {
     let mut future = pin!(future);
     let unpark = Arc::new(Unpark::of_this_thread());
     let waker = Waker::from(Arc::clone(&unpark));
@@ -49,16 +96,17 @@ pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pa
         match polled {
             Poll::Ready(output) => {
                 wait.end();
-                return Some(output);
+                return Ok(output);
             }
             Poll::Pending => match pause() {
                 #[cfg(feature = "redis")]
                 Pause::None => {}
-                Pause::GiveUp => return None,
-                Pause::UntilWoken | Pause::AskAfter(_) if wait.steps(&unpark, None) => {}
-                Pause::AtMost(most) if wait.steps(&unpark, Some(most)) => {}
-                Pause::UntilWoken => thread::park(),
-                Pause::AtMost(most) | Pause::AskAfter(most) => thread::park_timeout(most),
+                Pause::GiveUp => return Err(Stopped::GivenUp),
+                pause => {
+                    if !wait.steps(&unpark, pause.most())? {
+                        pause.sleep();
+                    }
+                }
             },
         }
     }
@@ -109,8 +157,9 @@ impl Wait {
 
     const fn note(&mut self) {}
 
-    const fn steps(&self, _: &Unpark, _: Option<Duration>) -> bool {
-        false
+    #[allow(clippy::unnecessary_wraps, reason = "the time of a machine ends every wait")]
+    const fn steps(&self, _: &Unpark, _: Option<Duration>) -> Result<bool, Stopped> {
+        Ok(false)
     }
 
     const fn end(&self) {}
@@ -133,14 +182,18 @@ impl Wait {
     }
 
     /// It waits: lets something happen that may end the wait. Answers whether that has been done, and no sleep is needed.
-    fn steps(&self, unpark: &Unpark, most: Option<Duration>) -> bool {
-        let Some(waited) = &self.waited else { return false };
+    ///
+    /// # Errors
+    /// The wait never ends.
+    fn steps(&self, unpark: &Unpark, most: Option<Duration>) -> Result<bool, Stopped> {
+        let Some(waited) = &self.waited else { return Ok(false) };
         if !unpark.is_woken.swap(false, Ordering::AcqRel) {
             let most = most.map_or(Monotonic::FAR, |most| waited.world.monotonic().plus(most));
-            let is_endless = waited.step(most);
-            assert!(!is_endless || unpark.is_woken.load(Ordering::Acquire), "{}", waited.never_ends());
+            if waited.step(most) && !unpark.is_woken.load(Ordering::Acquire) {
+                return Err(Stopped::Endless(waited.never_ends()));
+            }
         }
-        true
+        Ok(true)
     }
 
     /// It has ended: what it has brought about happens.

@@ -11,6 +11,8 @@ use rustix::fd::RawFd;
 
 use crate::error::Error;
 use crate::event_loop::{Background, Entered, EventLoop, Poller};
+#[cfg(feature = "testing")]
+use crate::host::sync::atomic::{AtomicBool, Ordering};
 use crate::host::sync::{Arc, Mutex};
 #[cfg(feature = "testing")]
 use crate::host::world::{self, Waited};
@@ -34,13 +36,22 @@ pub struct Executor<W, T, E> {
     ready: Arc<ReadyQueue>,
     tasks: Mutex<Tasks<W, T, E>>,
     event_loop: Option<Arc<EventLoop>>,
+    /// A task has waited for a test clock.
+    #[cfg(feature = "testing")]
+    has_clock: AtomicBool,
 }
 
 impl<W, T, E: From<Error>> Executor<W, T, E> {
     /// `notify` makes the loop call [`Executor::run`] soon, on its own thread. It must not block.
     pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         let ready = Arc::new(ReadyQueue { woken: Mutex::default(), notify: Box::new(notify) });
-        Self { ready, tasks: Mutex::new(Tasks { slots: Vec::new(), free: Vec::new(), awaited: 0 }), event_loop: None }
+        Self {
+            ready,
+            tasks: Mutex::new(Tasks { slots: Vec::new(), free: Vec::new(), awaited: 0 }),
+            event_loop: None,
+            #[cfg(feature = "testing")]
+            has_clock: AtomicBool::new(false),
+        }
     }
 
     /// Has the loop watch sockets as well.
@@ -109,6 +120,12 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         task.is_some()
     }
 
+    /// Tells if [`Executor::step`] would do something.
+    #[cfg(feature = "testing")]
+    pub fn waits_for_clock(&self, moves: impl Fn(&W) -> bool) -> bool {
+        self.has_clock.load(Ordering::Relaxed) && !self.tasks.lock().waits(moves).is_empty()
+    }
+
     /// Lets something happen by the test clocks for which tasks wait, or moves each to the next time at which something is due: for a
     /// loop that has been idle for some turns. Only tasks with a waiter that `moves` names count: one that waits for the loss of a
     /// lease, for example, would move its clock forever. Runs the tasks that can go on, as [`Executor::run`], and ends those whose
@@ -134,7 +151,7 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         for (id, wait) in endless {
             let given_up = self.tasks.lock().cancel(id);
             if let Some(Work::Awaited(waiter, ..)) = given_up {
-                ended.push((id, (waiter, Err(Error::config(wait.never_ends()).into()))));
+                ended.push((id, (waiter, Err(wait.never_ends().into()))));
             }
         }
         Some(ended)
@@ -197,6 +214,9 @@ impl<W, T, E: From<Error>> Executor<W, T, E> {
         {
             Waited::add(&mut noted, world::waited_for());
             drop(aside);
+            if noted.is_some() {
+                self.has_clock.store(true, Ordering::Relaxed);
+            }
         }
         let panicked = || Error::internal("leasehold has panicked; please report this");
         match polled.unwrap_or_else(|_| Poll::Ready(Err(panicked().into()))) {

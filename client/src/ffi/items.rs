@@ -24,7 +24,7 @@ impl ItemUpdate {
     /// As there; [`ErrorKind::Cancelled`] when it was interrupted.
     pub fn step(&self, interrupted: impl FnMut() -> bool) -> Result<Step, Error> {
         let step = exec::block_on_until(self.step_async(), asking(interrupted));
-        step.unwrap_or_else(|| Err(Error::before(given_up())))
+        step.unwrap_or_else(|stopped| Err(Error::before(stopped.into_error(given_up))))
     }
 
     /// As [`ItemUpdate::step`], for an executor. A step that is dropped ends the update.

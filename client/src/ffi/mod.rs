@@ -32,7 +32,7 @@ use crate::admin::release_if::HolderMatch;
 use crate::client::{Client, Shared, confirm_closed};
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind, LockInfo};
-use crate::exec::{self, Pause};
+use crate::exec::{self, Pause, Stopped};
 use crate::fence::Guards;
 use crate::groups::shards::Shard;
 use crate::host::fork;
@@ -64,7 +64,9 @@ pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
 pub use terms::{CallbackEnded, CallbackRunner, Ends, Unawaited, begin_to_end, on_gain, on_loss, on_start, on_stop};
 #[cfg(feature = "testing")]
-pub use test_clock::{Settler, has_test_clock, items_beside, lose, step_until};
+pub use test_clock::{
+    Settler, has_test_clock, is_endless, is_moved_here, items_beside, lose, settle, settle_lease, step_until,
+};
 
 /// The same client for calls that [`wait`] waits for: they send their requests on the calling thread.
 pub fn by_thread(client: &Client) -> Client {
@@ -76,7 +78,7 @@ pub fn by_thread(client: &Client) -> Client {
 /// # Errors
 /// As awaiting the call; [`ErrorKind::Cancelled`] when it was interrupted.
 pub fn wait<T>(call: impl Future<Output = Result<T, Error>>, interrupted: impl FnMut() -> bool) -> Result<T, Error> {
-    exec::block_on_until(call, asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+    exec::block_on_until(call, asking(interrupted)).unwrap_or_else(|stopped| Err(stopped.into_error(given_up)))
 }
 
 /// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
@@ -220,16 +222,27 @@ pub async fn refresh(client: &Client, lease: &Lease, record_ttl: Duration) -> Re
 }
 
 /// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
-pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: impl FnMut() -> bool) -> bool {
+///
+/// # Errors
+/// By the clock of a test the wait never ends.
+pub fn wait_until_over(
+    lease: &Lease,
+    most: Option<Duration>,
+    mut interrupted: impl FnMut() -> bool,
+) -> Result<bool, Error> {
     let until = most.map(|most| lease.time().monotonic().plus(most));
-    let pause = move || {
-        if interrupted() {
-            return Pause::GiveUp;
-        }
-        let left = until.map_or(SLICE, |until| until.since(lease.time().monotonic()));
-        if left.is_zero() { Pause::GiveUp } else { Pause::AtMost(left.min(SLICE)) }
+    let pause = move || match until.map(|until| until.since(lease.time().monotonic())) {
+        _ if interrupted() => Pause::GiveUp,
+        None => Pause::AskAfter(SLICE),
+        Some(left) if left.is_zero() => Pause::GiveUp,
+        Some(left) => Pause::AskWithin(SLICE, left),
     };
-    exec::block_on_until(lease.ended(), pause).is_some()
+    match exec::block_on_until(lease.ended(), pause) {
+        Ok(_) => Ok(true),
+        Err(Stopped::GivenUp) => Ok(false),
+        #[cfg(feature = "testing")]
+        Err(Stopped::Endless(error)) => Err(error),
+    }
 }
 
 /// Lets a write to an item through, as [`Guards::with`](crate::fence::Guards::with) does, or with a `number`

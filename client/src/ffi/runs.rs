@@ -33,9 +33,9 @@ pub fn run_lease(run: Run) -> Lease {
 /// # Errors
 /// As there; [`ErrorKind::Cancelled`] when it was interrupted.
 pub fn finish(lease: &Lease, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
-    exec::block_on_until(lease.finish_by(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| {
+    exec::block_on_until(lease.finish_by(Caller::Blocking), asking(interrupted)).unwrap_or_else(|stopped| {
         let message = "the wait for the answer to the finish was interrupted: the finish goes on in the background";
-        Err(Error::new(ErrorKind::Cancelled, message).on(lease.resource()))
+        Err(stopped.into_error(|| Error::new(ErrorKind::Cancelled, message).on(lease.resource())))
     })
 }
 

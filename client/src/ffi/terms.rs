@@ -85,7 +85,7 @@ impl<T: Ends> Unawaited<T> {
     pub fn end(&self, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
         self.0.begin_to_end();
         if !self.0.running().is_inherited() && !self.0.is_called_back() {
-            self.0.running().wait(SLICE, interrupted);
+            self.0.running().wait(SLICE, interrupted)?;
         }
         self.0.failure().map_or(Ok(()), Err)
     }

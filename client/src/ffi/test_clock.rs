@@ -7,7 +7,8 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::host::sync::Weak;
 use crate::host::time::Time;
-use crate::host::world::World;
+use crate::host::world::{self, World};
+use crate::locks::lease::Lease;
 use crate::testing::TestClock;
 
 /// As [`TestClock::lose`], of a lease of this client.
@@ -47,4 +48,30 @@ impl Settler {
     pub fn settle(&self) -> Option<bool> {
         self.0.upgrade().map(|world| world.settle())
     }
+}
+
+/// Lets happen what is due by the test clock of a client, if it has one.
+pub fn settle(client: &Client) {
+    settle_by(client.time());
+}
+
+/// The same for a lease.
+pub fn settle_lease(lease: &Lease) {
+    settle_by(lease.time());
+}
+
+fn settle_by(time: &Time) {
+    if let Time::Test(world) = time {
+        world.settle();
+    }
+}
+
+/// Tells if this thread moves a test clock, and so has to run the callbacks of its clients.
+pub fn is_moved_here() -> bool {
+    world::is_here()
+}
+
+/// Tells if the error is that of a wait that never ends, which is a mistake of the test.
+pub fn is_endless(error: &Error) -> bool {
+    error.to_string().contains(world::NEVER_ENDS)
 }

@@ -10,7 +10,7 @@ use tracing::Level;
 use crate::callbacks::{self, Ending};
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
-use crate::exec::{self, Alarm, Pause, Runner, Started};
+use crate::exec::{self, Alarm, Pause, Runner, Started, Stopped};
 use crate::host::fork;
 use crate::host::sync::{Arc, Mutex};
 use crate::host::time::Time;
@@ -179,9 +179,16 @@ impl Running {
     }
 
     /// Waits for the end of the task until `interrupted` answers `true`; asked each time a `slice` has passed.
-    pub(crate) fn wait(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
+    ///
+    /// # Errors
+    /// By the clock of a test the wait never ends.
+    pub(crate) fn wait(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) -> Result<(), Error> {
         let pause = || if interrupted() { Pause::GiveUp } else { Pause::AskAfter(slice) };
-        exec::block_on_until(self.over(), pause);
+        match exec::block_on_until(self.over(), pause) {
+            Ok(()) | Err(Stopped::GivenUp) => Ok(()),
+            #[cfg(feature = "testing")]
+            Err(Stopped::Endless(error)) => Err(error),
+        }
     }
 
     /// Ready at the end of the task.

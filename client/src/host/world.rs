@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 
+use crate::error::Error;
 use crate::host::sync::atomic::{AtomicU64, Ordering};
 use crate::host::sync::{Arc, Condvar, Mutex, Weak, thread_local};
 use crate::host::time::{Callback, Kept, Ring};
@@ -102,14 +103,17 @@ impl Waited {
     }
 
     /// Says that it never ends.
-    pub(crate) fn never_ends(&self) -> String {
-        format!(
-            "this wait never ends: {} s of the test clock have passed, and no timer will end it; set a wait, or \
+    pub(crate) fn never_ends(&self) -> Error {
+        Error::config(format!(
+            "{NEVER_ENDS}: {} s of the test clock have passed, and no timer will end it; set a wait, or \
              release the lock first",
             self.world.monotonic().since(self.since).as_secs()
-        )
+        ))
     }
 }
+
+/// How the message of a wait begins that never ends.
+pub(crate) const NEVER_ENDS: &str = "this wait never ends";
 
 thread_local! {
     static HERE: RefCell<Here> = RefCell::default();
@@ -134,6 +138,11 @@ impl Drop for Aside {
         let before = self.0.take();
         HERE.with_borrow_mut(|here| here.waited_for = before);
     }
+}
+
+/// Tells if this thread lets things happen in a world, and runs the callbacks of that.
+pub(crate) fn is_here() -> bool {
+    HERE.with_borrow(|here| here.running > 0)
 }
 
 /// Tells if this thread polls the task.

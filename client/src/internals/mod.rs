@@ -21,5 +21,5 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
 /// every few milliseconds if nobody wakes the thread.
 pub fn block_on_until<F: Future>(future: F, mut enough: impl FnMut() -> bool) -> Option<F::Output> {
     let pause = Duration::from_millis(5);
-    exec::block_on_until(future, || if enough() { Pause::GiveUp } else { Pause::AtMost(pause) })
+    exec::block_on_until(future, || if enough() { Pause::GiveUp } else { Pause::AtMost(pause) }).ok()
 }

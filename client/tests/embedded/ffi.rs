@@ -75,19 +75,19 @@ fn an_interrupted_wait_leaves_nothing_behind() {
 fn waiting_for_the_end_stops_at_the_timeout_or_an_interruption() {
     let client = connect("memory:");
     let lease = ffi::acquire(client.lock("job"), || false).unwrap();
-    assert!(!ffi::wait_until_over(&lease, Some(ms(1)), || false));
-    assert!(!ffi::wait_until_over(&lease, Some(Duration::ZERO), || false));
+    assert!(!ffi::wait_until_over(&lease, Some(ms(1)), || false).unwrap());
+    assert!(!ffi::wait_until_over(&lease, Some(Duration::ZERO), || false).unwrap());
     let asked = Cell::new(0);
-    assert!(!ffi::wait_until_over(&lease, None, after(&asked, 2)));
+    assert!(!ffi::wait_until_over(&lease, None, after(&asked, 2)).unwrap());
     assert_eq!(asked.get(), 2);
     std::thread::scope(|scope| {
-        let over = scope.spawn(|| ffi::wait_until_over(&lease, None, || false));
+        let over = scope.spawn(|| ffi::wait_until_over(&lease, None, || false).unwrap());
         lease.blocking().release().unwrap();
         assert!(over.join().unwrap());
     });
     assert!(!lease.is_lost());
     let short = ffi::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
-    assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false) && short.is_lost());
+    assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false).unwrap() && short.is_lost());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_lease_ends_at_the_given_time_and_is_free_at_once() {
         assert!(ffi::end_after(&brief, ms(50)));
         brief.blocking().release().unwrap();
         let last = ffi::acquire(client.lock("job").ttl(ttl), || false).unwrap();
-        assert!(!ffi::wait_until_over(&last, Some(ms(200)), || false));
+        assert!(!ffi::wait_until_over(&last, Some(ms(200)), || false).unwrap());
         ffi::close([client]).unwrap();
     }
 }
@@ -262,7 +262,7 @@ fn only_a_loss_fails_the_end_of_a_body() {
     lease.blocking().release().unwrap();
     let not_owned = || lease.blocking().release();
     let short = ffi::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
-    assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false));
+    assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false).unwrap());
     let lost = || short.blocking().release();
     let kind = |was_lost, released| ffi::left(was_lost, released).map_err(|error| error.kind());
     assert_eq!(kind(false, lost()), Err(ErrorKind::Lost));
