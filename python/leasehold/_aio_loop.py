@@ -11,13 +11,17 @@ import os
 import weakref
 
 from leasehold import _native
-from leasehold._callbacks import Cancelled
+from leasehold._callbacks import Cancelled, LoopCallback
 from leasehold._errors import LeaseholdError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any
+
+    from leasehold._callbacks import Call
+    from leasehold._native import Done
+    from leasehold._within import Callback
 
 # A reactor belongs to its loop, which drops it when the loop is closed: pending operations there are cancelled.
 # Any other reference to a reactor would keep its operations and its loop alive.
@@ -95,21 +99,11 @@ def _kept_by(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
     return reactor
 
 
-def start(
-    loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter: asyncio.Future[Any]
-) -> int | asyncio.Task[Any]:
-    if isinstance(operation, _native.Operation):
-        return reactor_of(loop).start(operation, waiter)
-    # Fakes have coroutines in place of operations.
-    task: asyncio.Task[Any] = loop.create_task(operation)
-    task.add_done_callback(lambda done: done.cancelled() or waiter.done() or waiter.set_result(done.result()))
-    return task
+def start(loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter: asyncio.Future[Any]) -> int:
+    return reactor_of(loop).start(operation, waiter)
 
 
-def cancel(loop: asyncio.AbstractEventLoop, task: int | asyncio.Task[Any]) -> None:
-    if not isinstance(task, int):
-        task.cancel()
-        return
+def cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
     reactor = _known_reactor(loop)
     # Without a reactor, the task was dropped with the loop.
     if reactor is not None:
@@ -119,8 +113,6 @@ def cancel(loop: asyncio.AbstractEventLoop, task: int | asyncio.Task[Any]) -> No
 async def perform(operation: _native.Operation, loop: asyncio.AbstractEventLoop | None = None) -> Any:
     """Runs an operation on the running loop, which is given where it is known, since asking for it takes long on some versions
     of Python. If the wait ends early, the operation is cancelled."""
-    if not isinstance(operation, _native.Operation):
-        return await operation
     if loop is None:
         loop = asyncio.get_running_loop()
     waiter: asyncio.Future[Any] = loop.create_future()
@@ -143,17 +135,78 @@ async def perform(operation: _native.Operation, loop: asyncio.AbstractEventLoop 
         raise
 
 
-def on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., Awaitable[object] | object]) -> Callable[..., None]:
-    """A function that calls the callback on the loop of another thread, and waits for its end there."""
+calls: set[asyncio.Task[None]] = set()
+"""The callbacks of clients of test clocks that run now."""
 
-    async def call(*arguments: object) -> None:
+
+class OnLoop(LoopCallback):
+    """Calls a callback on an event loop. Its first argument is given as ``first`` shows it."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        callback: Callable[..., Awaitable[object] | object],
+        first: Callable[[Any], object] | None = None,
+        ended: Callable[[], object] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._callback = callback
+        self._first = first
+        self._ended = ended
+
+    def __call__(self, *arguments: object) -> None:
+        """Waits for its end, on a thread that is not the loop's."""
+        run_on(self._loop, self._silently(arguments))
+
+    def begin(self, owned: Callback, call: Call, arguments: tuple[object, ...], done: Done) -> None:
+        """See :class:`LoopCallback`."""
+        if asyncio._get_running_loop() is self._loop:
+            self._start(owned, call, arguments, done)
+        else:
+            # A loop that is closed ends the callback, by dropping what its end is told to.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._start, owned, call, arguments, done)
+
+    def _start(self, owned: Callback, call: Call, arguments: tuple[object, ...], done: Done) -> None:
+        calls.add(task := self._loop.create_task(self._to_end(owned, call, arguments, done)))
+        task.add_done_callback(calls.discard)
+
+    async def _to_end(self, owned: Callback, call: Call, arguments: tuple[object, ...], done: Done) -> None:
+        reactor = reactor_of(self._loop)
+        reactor.callback_begins()
+        try:
+            with owned.running():
+                await self._run(arguments)
+        except asyncio.CancelledError:
+            done.cancelled()
+            raise
+        except Exception as error:
+            call.note(error, arguments, done)
+            done.show(error, call)
+        except BaseException as error:
+            call.note(error, arguments, done)
+            raise
+        else:
+            done.returned()
+        finally:
+            reactor.callback_has_ended()
+            if self._ended is not None:
+                self._ended()
+
+    async def _silently(self, arguments: tuple[object, ...]) -> None:
         # A loop that ends may start this after it has cancelled all tasks, and never goes on with it: in silence, as those.
         setattr(asyncio.current_task(), "_log_destroy_pending", False)
-        result = callback(*arguments)
+        await self._run(arguments)
+
+    async def _run(self, arguments: tuple[object, ...]) -> None:
+        if self._first is not None:
+            arguments = (self._first(arguments[0]), *arguments[1:])
+        result = self._callback(*arguments)
         if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
             await result
 
-    return lambda *arguments: run_on(loop, call(*arguments))
+    def __repr__(self) -> str:
+        return repr(self._callback)
 
 
 def run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from leasehold._aio_lease import Lease, refuse_uncallable
-from leasehold._aio_loop import on_loop, perform, reactor_of
+from leasehold._aio_loop import OnLoop, perform, reactor_of
 from leasehold._misuse import AsyncOnly
 
 TYPE_CHECKING = False
@@ -91,19 +91,18 @@ def start(
     ttl: Seconds | None,
     owner: str | None,
     look_every: Seconds | None,
+    settled: Callable[[], object] | None,
 ) -> Shards:
     """Joins the workers, with callbacks on the running loop."""
     loop = asyncio.get_running_loop()
     for callback in (on_gain, on_loss):
         if callback is not None:
             refuse_uncallable(callback)
-    gained = None if on_gain is None else on_loop(loop, on_gain)
-    lost = None if on_loss is None else on_loop(loop, on_loss)
     shards = native.shards(
         name,
         count,
-        on_gain=gained and (lambda shard: gained(Shard(shard))),
-        on_loss=lost and (lambda shard, error: lost(Shard(shard), error)),
+        on_gain=None if on_gain is None else OnLoop(loop, on_gain, Shard, settled),
+        on_loss=None if on_loss is None else OnLoop(loop, on_loss, Shard, settled),
         ttl=ttl,
         owner=owner,
         look_every=look_every,

@@ -5,6 +5,7 @@ from __future__ import annotations
 # Bound now: a later patch of the module could start something other than a thread, and its locks do not work between threads.
 from _thread import allocate_lock as allocate_lock
 from _thread import start_new_thread as start_new_thread
+from contextvars import copy_context
 
 from leasehold._functions import refuse_deferred, refuse_result
 from leasehold._within import Callback
@@ -64,6 +65,14 @@ class Cancelled(BaseException):
     """A callback was cancelled, as at the end of its event loop. As with any task, nobody is told."""
 
 
+class LoopCallback:
+    """A callback that runs on an event loop."""
+
+    def begin(self, owned: Callback, call: Call, arguments: tuple[object, ...], done: Done) -> None:
+        """Begins it, and waits for nothing: the thread of the loop may be the caller's."""
+        raise NotImplementedError
+
+
 class Call:
     """One call of a callback, on a separate thread. Its stack has only frames of Python and C, which the exit of
     the interpreter can unwind. The interpreter prints its exceptions with the name of the callback.
@@ -81,15 +90,25 @@ class Call:
             # A thread would end silently.
             failure = RuntimeError("a callback has raised SystemExit, which ends nothing but the callback")
             failure.__cause__ = error
-            self._note(failure, arguments, done)
+            self.note(failure, arguments, done)
             raise failure from error
         except BaseException as error:
-            self._note(error, arguments, done)
+            self.note(error, arguments, done)
             raise
         else:
             done.returned()
 
-    def _note(self, error: BaseException, arguments: tuple[object, ...], done: Done) -> None:
+    def here(self, arguments: tuple[object, ...], done: Done) -> None:
+        """Calls it on this thread, which moves a test clock."""
+        callback = self._callback
+        if isinstance(callback, Callback) and isinstance(callback.original, LoopCallback):
+            callback.original.begin(callback, self, arguments, done)
+        else:
+            # What it sets in its context is its own, as on a separate thread.
+            copy_context().run(self, arguments, done)
+
+    def note(self, error: BaseException, arguments: tuple[object, ...], done: Done) -> None:
+        """Notes that it has raised."""
         if isinstance(self._callback, Callback):
             self._callback.note(error, arguments)
         done.raised(text_of(error))

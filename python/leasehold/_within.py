@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _running: ContextVar[object] = ContextVar("leasehold_callback", default=None)
 
@@ -50,13 +51,24 @@ class Callback:
         self._callback = callback
 
     def __call__(self, *arguments: object) -> object:
+        with self.running():
+            return self._callback(*arguments)
+
+    @property
+    def original(self) -> Callable[..., object]:
+        """The callback that is wrapped."""
+        return self._callback
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """It runs meanwhile."""
         this = object()
         self._callbacks.forget_values()
         self._callbacks._running.add(this)
         # Tasks, and threads of asyncio.to_thread, inherit the context.
         _running.set(this)
         try:
-            return self._callback(*arguments)
+            yield
         finally:
             self._callbacks._running.discard(this)
 

@@ -20,7 +20,7 @@ import asyncio
 from leasehold import _aio_shards, _hints
 from leasehold._aio_lease import Lease, Leases, Lost, Permit, Run, refuse_uncallable
 from leasehold._aio_lock import Acquirable, Lock, Once
-from leasehold._aio_loop import on_loop, perform, reactor_of, task_number
+from leasehold._aio_loop import OnLoop, perform, reactor_of, task_number
 from leasehold._aio_pending import Pending, asked
 from leasehold._aio_permits import LockAny, RwLock, Semaphore
 from leasehold._aio_shards import Shard, Shards
@@ -110,6 +110,9 @@ class Client(AsyncOnly):
 
     Any number of tasks and event loops may use it. Its methods are those of :class:`leasehold.Client`, awaited.
     """
+
+    _settled: Callable[[], object] | None = None
+    """Called when a callback has ended of a client of a test clock."""
 
     def __init__(self, native: _native.Client) -> None:
         self._native = native
@@ -216,8 +219,8 @@ class Client(AsyncOnly):
             if callback is not None:
                 refuse_uncallable(callback)
 
-        started = None if on_start is None else (lambda lease, told=on_loop(loop, on_start): told(Lease(lease)))
-        stopped = None if on_stop is None else on_loop(loop, on_stop)
+        started = None if on_start is None else OnLoop(loop, on_start, Lease, self._settled)
+        stopped = None if on_stop is None else OnLoop(loop, on_stop, None, self._settled)
         election = self._native.elect(name, ttl=ttl, owner=owner, on_start=started, on_stop=stopped)
         reactor_of(loop).tie(election)
         return Election(election)
@@ -237,7 +240,7 @@ class Client(AsyncOnly):
         When the loop is closed, the worker stops.
         """
         refuse_name(name)
-        return _aio_shards.start(self._native, name, count, on_gain, on_loss, ttl, owner, look_every)
+        return _aio_shards.start(self._native, name, count, on_gain, on_loss, ttl, owner, look_every, self._settled)
 
     async def set_shards(self, name: str, count: int) -> None:
         """See :meth:`leasehold.Client.set_shards`."""

@@ -4,14 +4,17 @@
 //! cannot be unwound so: the process would abort. Therefore no frame of Rust ever waits for Python code that may take
 //! long, exception hooks included. A thread of the client starts a daemon thread for it, and waits or awaits its end without the
 //! interpreter.
+//!
+//! Callbacks of a client of a test clock run on the thread that moves the clock, which is one of the test's own.
 
-use leasehold::ffi::{CallbackEnd, CallbackEnded, CallbackRunner, Mutex};
+use leasehold::ffi::{self, CallbackEnd, CallbackEnded, CallbackRunner, Mutex};
 use leasehold::{Error, ErrorKind};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::errors::raised;
-use crate::outside;
+use crate::{outside, signals};
 
 /// The end of a callback, which the Python thread reports that runs it. Without a report its event loop has ended, or the
 /// interpreter.
@@ -35,6 +38,20 @@ impl Done {
 
     fn cancelled(&self) {
         self.end(Err(CallbackEnd(None)));
+    }
+
+    /// Shows an exception of a callback that no frame of Python can raise.
+    #[staticmethod]
+    fn show(error: &Bound<'_, PyAny>, callback: &Bound<'_, PyAny>) {
+        PyErr::from_value(error.clone()).write_unraisable(error.py(), Some(callback));
+    }
+}
+
+/// An exception of a callback, or of the try to call it. An interrupt on the main thread interrupts what moves the time of a test.
+fn show(py: Python<'_>, error: PyErr, callback: &Bound<'_, PyAny>) {
+    let interrupts = ffi::is_moved_here() && error.is_instance_of::<PyKeyboardInterrupt>(py);
+    if !interrupts || !signals::interrupt_here(py) {
+        error.write_unraisable(py, Some(callback));
     }
 }
 
@@ -127,11 +144,15 @@ pub(crate) fn begin<'a>(
         let start = || {
             let callbacks = py.import("leasehold._callbacks")?;
             let run = callbacks.getattr("Call")?.call1((callback,))?;
+            if ffi::is_moved_here() {
+                // The time of the test stands still meanwhile, and the callback may do what the test may do.
+                return run.call_method1("here", (arguments(py)?, &done));
+            }
             callbacks.getattr("start_new_thread")?.call1((run, (arguments(py)?, &done)))
         };
         if let Err(error) = start() {
             done.get().raised(&error.to_string());
-            error.write_unraisable(py, Some(callback.bind(py)));
+            show(py, error, callback.bind(py));
         }
     });
     ended

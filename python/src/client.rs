@@ -15,6 +15,7 @@ use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo};
 use crate::lease::{Lease, Leases};
 use crate::observe;
 use crate::outside;
+use crate::pump::Pace;
 use crate::reactor::{Operation, Outcome};
 use crate::request::{self, Request, Settings, Wanted};
 use crate::run::{self, RunRequest};
@@ -34,6 +35,12 @@ enum Stores {
     Default,
     One(String),
     Several(Vec<String>),
+}
+
+impl Connector {
+    pub(crate) fn settings(&self) -> ClientBuilder {
+        self.builder.clone()
+    }
 }
 
 #[pymethods]
@@ -122,7 +129,25 @@ pub(crate) struct Client(Kept<leasehold::Client>);
 impl Client {
     pub(crate) fn new(client: leasehold::Client) -> Self {
         ffi::track(&client);
+        Self::untracked(client)
+    }
+
+    /// One that the end of the interpreter does not close.
+    pub(crate) fn untracked(client: leasehold::Client) -> Self {
         Self(Kept::new(client))
+    }
+
+    pub(crate) fn native(&self) -> &leasehold::Client {
+        &self.0
+    }
+
+    /// What a client of a test clock has begun happens.
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        if ffi::has_test_clock(&self.0) {
+            py.detach(|| ffi::settle(&self.0));
+            py.check_signals()?;
+        }
+        Ok(())
     }
 
     fn all(
@@ -360,7 +385,9 @@ impl Client {
         observe::begin(py)?;
         convert::warn_of_milliseconds(py, [("ttl", ttl)])?;
         let ttl: Option<Duration> = ttl.map(|ttl| ttl.finite(py, "ttl")).transpose()?;
-        election::start(py, self.0.elect(name), name, (ttl, owner), (on_start, on_stop))
+        let election = election::start(py, self.0.elect(name), name, (ttl, owner), (on_start, on_stop))?;
+        self.settle(py)?;
+        Ok(election)
     }
 
     #[pyo3(signature = (name, count=None, *, on_gain=None, on_loss=None, ttl=None, owner=None, look_every=None))]
@@ -384,7 +411,9 @@ impl Client {
             owner,
             look_every: look_every.map(|every| every.finite(py, "look_every")).transpose()?,
         };
-        shards::start(py, self.0.shards(name), name, settings, [on_gain, on_loss])
+        let shards = shards::start(py, self.0.shards(name), name, settings, [on_gain, on_loss])?;
+        self.settle(py)?;
+        Ok(shards)
     }
 
     fn set_shards(&self, py: Python<'_>, name: &str, count: Count) -> PyResult<()> {
@@ -501,12 +530,14 @@ impl Client {
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let client = leasehold::Client::clone(&self.0);
-        py.detach(|| ffi::close([client])).map_err(|error| raised(py, &error))
+        let closed = py.detach(|| ffi::close([client]));
+        self.settle(py)?;
+        closed.map_err(|error| raised(py, &error))
     }
 
     fn begin_close(&self) -> Operation {
         let client = leasehold::Client::clone(&self.0);
-        Operation::new(async move { client.close().await.map(|()| Outcome::Nothing) })
+        Operation::new(async move { client.close().await.map(|()| Outcome::Nothing) }).paced(Pace::AfterCallbacks)
     }
 
     /// The urls of the stores, without secrets.

@@ -1,7 +1,7 @@
 //! Errors as exceptions. Their classes are written in Python, because each has two bases.
 
-use leasehold::{Error, ErrorKind};
-use pyo3::exceptions::PySystemExit;
+use leasehold::{Error, ErrorKind, ffi};
+use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
 use crate::info::LockInfo;
@@ -19,6 +19,10 @@ pub(crate) fn raised_as(py: Python<'_>, name: &str, message: &str, error: &Error
     if signals::is_ending() && (error.kind() == ErrorKind::Cancelled || is_closed()) {
         // A daemon thread that waits for a lock, or begins to, should end silently.
         return PySystemExit::new_err(());
+    }
+    if ffi::is_endless(error) {
+        // A mistake of the test: code that tries again after errors of the client must not catch it.
+        return PyRuntimeError::new_err(message.to_owned());
     }
     let holder = error.holder().cloned().map(LockInfo::new);
     let raised = made(py, name, message, error.resource(), holder);

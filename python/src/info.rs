@@ -1,11 +1,10 @@
 //! The holder of a lock.
 
-use leasehold::{HolderMatch, ffi};
+use leasehold::HolderMatch;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::convert::Natural;
-use crate::errors::raised;
 
 /// The outcome of a conditional release. True if the lock was released.
 #[pyclass(frozen, module = "leasehold")]
@@ -146,18 +145,6 @@ pub(crate) fn meant(token: Option<Natural>, owner: Option<String>) -> HolderMatc
         meant = meant.owner(owner);
     }
     meant
-}
-
-/// Tells if a holder with this token and label is the one that is meant, for fake stores in tests.
-#[pyfunction]
-pub(crate) fn is_meant(
-    py: Python<'_>,
-    token: Option<Natural>,
-    owner: Option<String>,
-    holder_token: Option<u64>,
-    holder_owner: Option<&str>,
-) -> PyResult<bool> {
-    ffi::is_meant(&meant(token, owner), holder_token, holder_owner).map_err(|error| raised(py, &error))
 }
 
 /// The holder of a lock, as far as the store shows it. It is out of date when it arrives: use it for information, never

@@ -13,6 +13,7 @@ use crate::callback;
 use crate::convert::{Kept, Seconds};
 use crate::errors::{self, raised};
 use crate::info::LockInfo;
+use crate::pump::Pace;
 use crate::reactor::{Operation, Outcome};
 use crate::signals::{self, Signals};
 
@@ -94,6 +95,10 @@ impl Lease {
         self.0.on_lost(move |error| {
             callback::call("on_lost", &callback, |py| (raised(py, &error),).into_pyobject(py));
         });
+        if self.0.is_lost() {
+            py.detach(|| ffi::settle_lease(&self.0));
+            py.check_signals()?;
+        }
         Ok(())
     }
 
@@ -156,7 +161,7 @@ impl Lease {
     /// A future that is ready when the lease is lost; it does not keep the lease alive.
     fn _begin_lost(&self) -> Operation {
         let lost = self.0.lost();
-        Operation::new(async move { Ok(Outcome::Loss(lost.await)) })
+        Operation::new(async move { Ok(Outcome::Loss(lost.await)) }).paced(Pace::Rests)
     }
 
     fn _begin_exit(&self, has_raised: bool) -> Operation {
@@ -369,8 +374,9 @@ impl Lost {
     fn wait(&self, py: Python<'_>, timeout: Option<Seconds>) -> PyResult<bool> {
         let mut signals = Signals::default();
         let most = timeout.and_then(Seconds::if_finite);
-        py.detach(|| ffi::wait_until_over(&self.0, most, || signals.interrupt()));
+        let over = py.detach(|| ffi::wait_until_over(&self.0, most, || signals.interrupt()));
         signals.check()?;
+        over.map_err(|error| raised(py, &error))?;
         Ok(self.is_set())
     }
 

@@ -24,12 +24,14 @@ mod once;
 mod outside;
 mod permit;
 mod protocol;
+mod pump;
 mod reactor;
 mod request;
 mod run;
 mod series;
 mod shards;
 mod signals;
+mod test_clock;
 mod tie;
 mod wakeup;
 
@@ -59,7 +61,7 @@ mod _native {
     #[pymodule_export]
     use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, Statements, token_parameter};
     #[pymodule_export]
-    use super::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo, is_meant};
+    use super::info::{LockInfo, ReleaseIfOutcome, RevokeOutcome, SessionInfo};
     #[pymodule_export]
     use super::items::{Items, Update};
     #[pymodule_export]
@@ -73,7 +75,7 @@ mod _native {
     #[pymodule_export]
     use super::permit::Permit;
     #[pymodule_export]
-    use super::protocol::{Protocol, TestStore, clocks, protocol_redis, protocol_runs};
+    use super::protocol::{Protocol, clocks, protocol_redis, protocol_runs};
     #[pymodule_export]
     use super::reactor::{Operation, Reactor};
     #[pymodule_export]
@@ -84,6 +86,8 @@ mod _native {
     use super::series::{Changes, Pages};
     #[pymodule_export]
     use super::shards::{Shard, Shards};
+    #[pymodule_export]
+    use super::test_clock::TestClock;
     use super::{Bound, PyModule, PyModuleMethods, PyResult, refuse_subinterpreters};
 
     #[pymodule_init]

@@ -3,7 +3,6 @@
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use leasehold::ffi;
-use leasehold_protocol::testing::{Connectivity, Store};
 use leasehold_protocol::wit::{client, fence, redis, runs};
 use leasehold_protocol::{Problem, Sink, Source, Unfit, UnfitKind, contained};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -49,74 +48,6 @@ impl Protocol {
             Object::Reader(reader) => reader.call(name, &given, &to),
         });
         answer.unwrap_or_else(|problem| Err(raised(args.py(), problem)))
-    }
-}
-
-/// The store of `leasehold.testing`.
-#[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct TestStore(Mutex<Store>);
-
-#[pymethods]
-impl TestStore {
-    #[new]
-    fn new() -> Self {
-        Self(Mutex::default())
-    }
-
-    fn drive<'py>(
-        &self,
-        client: &Protocol,
-        fresh: Bound<'py, PyAny>,
-        now: Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = now.py();
-        let (store, object, to) = (alone(&self.0)?, alone(&client.0)?, Values::of(py)?);
-        let Object::Client(client) = &*object else { return Err(PyTypeError::new_err("only a client is driven")) };
-        contained(|| store.drive(client, [&Given(fresh), &Given(now)], &to))
-            .unwrap_or_else(|problem| Err(raised(py, problem)))
-    }
-
-    #[getter]
-    fn is_up(&self) -> PyResult<bool> {
-        Ok(alone(&self.0)?.reach() == Connectivity::Up)
-    }
-
-    #[setter]
-    fn set_is_up(&self, is_up: bool) -> PyResult<()> {
-        alone(&self.0)?.set_reach(if is_up { Connectivity::Up } else { Connectivity::Down });
-        Ok(())
-    }
-
-    fn free(&self, resource: Bound<'_, PyAny>) -> PyResult<()> {
-        let py = resource.py();
-        let store = alone(&self.0)?;
-        contained(|| store.free(&Given(resource))).map_err(|problem| raised(py, problem))
-    }
-
-    fn revoke(&self, resource: Bound<'_, PyAny>, now: Bound<'_, PyAny>) -> PyResult<()> {
-        let py = resource.py();
-        let store = alone(&self.0)?;
-        contained(|| store.revoke([&Given(resource), &Given(now)])).map_err(|problem| raised(py, problem))
-    }
-
-    fn forget(&self, resource: Bound<'_, PyAny>) -> PyResult<()> {
-        let py = resource.py();
-        let store = alone(&self.0)?;
-        contained(|| store.forget(&Given(resource))).map_err(|problem| raised(py, problem))
-    }
-
-    fn completion<'py>(&self, resource: Bound<'py, PyAny>, now: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (store, to) = (alone(&self.0)?, Values::of(now.py())?);
-        let py = now.py();
-        contained(|| store.completion([&Given(resource), &Given(now)], &to))
-            .unwrap_or_else(|problem| Err(raised(py, problem)))
-    }
-
-    fn holder<'py>(&self, resource: Bound<'py, PyAny>, now: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (store, to) = (alone(&self.0)?, Values::of(now.py())?);
-        let py = now.py();
-        contained(|| store.holder([&Given(resource), &Given(now)], &to))
-            .unwrap_or_else(|problem| Err(raised(py, problem)))
     }
 }
 

@@ -21,6 +21,7 @@ use crate::errors::raised;
 use crate::info::{self, LockInfo, ReleaseIfOutcome, RevokeOutcome};
 use crate::items::{self, Items};
 use crate::lease::{Lease, Leases};
+use crate::pump::{Pace, Pump};
 use crate::tie::{Tie, Tied};
 use crate::wakeup::{self, Pipe};
 use crate::{callback, permit, run, series};
@@ -52,29 +53,42 @@ pub(crate) enum Outcome {
 }
 
 type End = Result<Outcome, Error>;
-/// The future of asyncio that waits for an operation, and its result.
-type Told = Ended<Py<PyAny>, Outcome, Error>;
+/// The waiter of an operation, and its result.
+type Told = Ended<Waiter, Outcome, Error>;
+
+/// The future of asyncio that waits for an operation.
+struct Waiter {
+    future: Py<PyAny>,
+    pace: Pace,
+}
 
 /// An operation that a reactor can run.
 #[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct Operation(Mutex<Option<Kept<Task<Outcome, Error>>>>);
+pub(crate) struct Operation {
+    task: Mutex<Option<Kept<Task<Outcome, Error>>>>,
+    pace: Pace,
+}
 
 impl Operation {
     pub(crate) fn new(future: impl Future<Output = End> + Send + 'static) -> Self {
-        Self(Mutex::new(Some(Kept::new(Box::pin(future)))))
+        Self { task: Mutex::new(Some(Kept::new(Box::pin(future)))), pace: Pace::Passes }
+    }
+
+    pub(crate) fn paced(self, pace: Pace) -> Self {
+        Self { pace, ..self }
     }
 }
 
 /// Runs operations on one event loop.
 #[pyclass(frozen, module = "leasehold._native", weakref)]
 pub(crate) struct Reactor {
-    /// The waiters are futures of asyncio.
-    executor: Kept<Executor<Py<PyAny>, Outcome, Error>>,
+    executor: Kept<Executor<Waiter, Outcome, Error>>,
     /// For a loop that watches it.
     pipe: Option<Pipe>,
     callee: Arc<Callee>,
     /// Candidacies and shards whose callbacks run on the loop, and which end with it.
     ties: Kept<Mutex<Vec<Tie>>>,
+    pump: Pump,
 }
 
 #[pymethods]
@@ -83,6 +97,7 @@ impl Reactor {
     #[new]
     fn new(event_loop: &Bound<'_, PyAny>, watches: bool) -> PyResult<Self> {
         let callee = Arc::new(Callee::default());
+        let pump = Pump::new(event_loop)?;
         let event_loop = Asyncio::new(event_loop, Arc::clone(&callee))?;
         let (executor, pipe) = if watches {
             let (pipe, notify) = Pipe::new()?;
@@ -90,7 +105,7 @@ impl Reactor {
         } else {
             (Executor::new(wakeup::by_thread(event_loop)?), None)
         };
-        Ok(Self { executor: Kept::new(executor), pipe, callee, ties: Kept::new(Mutex::default()) })
+        Ok(Self { executor: Kept::new(executor), pipe, callee, ties: Kept::new(Mutex::default()), pump })
     }
 
     /// The descriptor that the loop watches: it becomes readable when [`Reactor::run`] has something to do.
@@ -107,13 +122,18 @@ impl Reactor {
     /// Starts an operation. `waiter` gets its result, perhaps before this returns.
     fn start(slf: &Bound<'_, Self>, operation: &Operation, waiter: Py<PyAny>) -> PyResult<u64> {
         let (py, reactor) = (slf.py(), slf.get());
-        let Some(task) = operation.0.lock().take() else {
+        let Some(task) = operation.task.lock().take() else {
             return Err(PyRuntimeError::new_err("the operation was started before"));
         };
         reactor.callee.set(slf)?;
         // Attached, as in all later turns: it does not wait.
+        let waiter = Waiter { future: waiter, pace: operation.pace };
+        reactor.pump.begin_again();
         let (id, ended) = reactor.executor.start(waiter, task.into_inner());
-        ended.map_or(Ok(()), |(waiter, end)| tell(waiter.bind(py), end))?;
+        match ended {
+            Some((waiter, end)) => tell(waiter.future.bind(py), end)?,
+            None => Self::keep_time(slf)?,
+        }
         Ok(id)
     }
 
@@ -138,6 +158,7 @@ impl Reactor {
         if let Some(pipe) = &self.pipe {
             pipe.clear();
         }
+        self.pump.begin_again();
         self.tell_all(py, self.executor.run())
     }
 
@@ -155,15 +176,45 @@ impl Reactor {
     fn on_timer(&self, py: Python<'_>) -> PyResult<()> {
         self.tell_all(py, self.executor.on_timer())
     }
+
+    /// A turn of the loop while operations wait for a test clock, which takes a step once the loop has been idle for some.
+    fn take_turn(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, reactor) = (slf.py(), slf.get());
+        if reactor.pump.is_idle() {
+            let ended = py.detach(|| reactor.executor.step(|waiter| reactor.pump.passes_for(waiter.pace)));
+            reactor.tell_all(py, ended.unwrap_or_default())?;
+            py.check_signals()?;
+        }
+        Self::keep_time(slf)
+    }
+
+    /// A callback of a client of a test clock begins on the loop.
+    fn callback_begins(&self) {
+        self.pump.callback_begins();
+    }
+
+    fn callback_has_ended(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.get().pump.callback_has_ended();
+        Self::keep_time(slf)
+    }
 }
 
 impl Reactor {
+    /// Takes another turn soon, while operations wait for a test clock.
+    fn keep_time(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let reactor = slf.get();
+        if reactor.executor.waits_for_clock(|waiter| reactor.pump.passes_for(waiter.pace)) {
+            reactor.pump.call(slf)?;
+        }
+        Ok(())
+    }
+
     fn tell_all(&self, py: Python<'_>, ended: Vec<(u64, Told)>) -> PyResult<()> {
         if ended.is_empty() {
             return Ok(());
         }
         // An error for one waiter must not keep the others from their results.
-        let told: Vec<_> = ended.into_iter().map(|(_, (waiter, end))| tell(waiter.bind(py), end)).collect();
+        let told: Vec<_> = ended.into_iter().map(|(_, (waiter, end))| tell(waiter.future.bind(py), end)).collect();
         // After the tasks that have waited, so that their next requests are written without another turn of the loop.
         self.executor.expect_requests();
         told.into_iter().collect()

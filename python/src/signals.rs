@@ -1,8 +1,14 @@
 //! Python's signals while a call waits, and the end of the interpreter.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
+
+thread_local! {
+    /// A callback that this thread has called was interrupted.
+    static INTERRUPTED: Cell<bool> = const { Cell::new(false) };
+}
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
@@ -50,8 +56,19 @@ impl Signals {
     /// # Errors
     /// The exception of a handler.
     pub(crate) fn check(self) -> PyResult<()> {
-        self.raised.map_or(Ok(()), Err)
+        match self.raised {
+            None if INTERRUPTED.take() => Python::attach(|py| py.check_signals()),
+            raised => raised.map_or(Ok(()), Err),
+        }
     }
+}
+
+/// Interrupts what this thread waits for, since a callback was interrupted that it has called. Tells if that can be done.
+pub(crate) fn interrupt_here(py: Python<'_>) -> bool {
+    let interrupt = || py.import("_thread")?.call_method0("interrupt_main");
+    let is_done = is_main_thread(py).unwrap_or(false) && interrupt().is_ok();
+    INTERRUPTED.set(is_done);
+    is_done
 }
 
 pub(crate) fn is_main_thread(py: Python<'_>) -> PyResult<bool> {

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use crate::callback;
 use crate::convert::Kept;
 use crate::election::Election;
+use crate::pump::Pace;
 use crate::reactor::{Operation, Outcome};
 use crate::shards::Shards;
 use crate::signals::Signals;
@@ -52,7 +53,7 @@ impl<T: Ends + Send + Sync + 'static> Running<T> {
         let (is_called_back, callbacks) = (self.is_called_back(py)?, self.callbacks.clone_ref(py));
         let native = Arc::clone(&self.native);
         let ended = py.detach(|| native.ended());
-        Ok(Operation::new(async move {
+        let operation = Operation::new(async move {
             if is_called_back {
                 return Ok(Outcome::Nothing);
             }
@@ -60,7 +61,8 @@ impl<T: Ends + Send + Sync + 'static> Running<T> {
                 Err(error) if !has_raised => Ok(Outcome::Failed(error, callbacks)),
                 Ok(()) | Err(_) => Ok(Outcome::Nothing),
             }
-        }))
+        });
+        Ok(operation.paced(Pace::AfterCallbacks))
     }
 
     pub(crate) fn tie(&self) -> Tie {
