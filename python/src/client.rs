@@ -141,7 +141,7 @@ impl Client {
         &self.0
     }
 
-    /// What a client of a test clock has begun happens.
+    /// Lets happen what a client of a test clock has begun.
     fn settle(&self, py: Python<'_>) -> PyResult<()> {
         if ffi::has_test_clock(&self.0) {
             py.detach(|| ffi::settle(&self.0));

@@ -16,7 +16,7 @@ pub(crate) struct LockBase {
     client: Py<PyAny>,
     name: Py<PyAny>,
     options: Py<PyDict>,
-    /// Its `acquire()` acquires the lock; in tests, that of `leasehold.testing`.
+    /// Its `acquire()` acquires the lock.
     request: Py<PyAny>,
     held: Mutex<Vec<(ThreadId, Py<PyAny>)>>,
 }

@@ -11,7 +11,7 @@ use crate::errors;
 /// The runs that threads have entered through one `Once`. As with `LockBase`, entering and leaving take no step in Python.
 #[pyclass(frozen, subclass, module = "leasehold._native")]
 pub(crate) struct OnceBase {
-    /// Its `begin()` begins the run; in tests, that of `leasehold.testing`.
+    /// Its `begin()` begins the run.
     request: Py<PyAny>,
     /// The run of each body, and None for a body that has none.
     entered: Mutex<Vec<(ThreadId, Py<PyAny>)>>,

@@ -13,7 +13,7 @@ use crate::reactor::Reactor;
 /// Turns in which tasks that are ready may run, before a wait moves the clock.
 const IDLE_TURNS: u32 = 20;
 
-/// Whether the time of a test clock passes while an operation waits.
+/// The time of a test clock while an operation waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pace {
     Passes,
