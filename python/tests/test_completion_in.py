@@ -130,7 +130,7 @@ def test_only_a_database_can_mark_in_a_transaction(memory: str) -> None:
             mine.completion_in()
     with leasehold.testing.connect(FakeClock()) as fake, fake.once("bill", keep=604_800) as mine:
         assert mine is not None
-        with pytest.raises(leasehold.ConfigError, match="no transactions"):
+        with pytest.raises(leasehold.ConfigError, match="PostgreSQL database of the work"):
             mine.completion_in()
 
 
