@@ -78,7 +78,7 @@ pub(super) enum Route {
     Transaction(Terms),
 }
 
-/// What a transaction has to do.
+/// The terms of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Terms {
     /// Its token must be at least this.

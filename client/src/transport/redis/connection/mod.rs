@@ -193,7 +193,7 @@ impl Drop for Inner {
 
 /// Writes what is queued, unless somebody reads or writes right now, and then goes on with it.
 ///
-/// Whoever submits as many requests as are under way does it, so that the server works on some while the tasks of this thread make
+/// A caller that submits as many requests as are under way does it, so that the server works on some while the tasks of this thread make
 /// others. Writing each request alone would take more calls of the system than the server's time is worth.
 fn write_ahead(io: &Mutex<Io>, queue: &Queue) {
     if let Some(mut io) = io.try_lock() {
