@@ -25,7 +25,7 @@ fn closing_ends_all_waits_and_leases_and_leaves_no_record() {
                             let told = Count::default();
                             let count = told.clone();
                             lease.on_lost(move |_| count.up());
-                            assert!(ffi::wait_until_over(&lease, None, || false));
+                            assert!(ffi::wait_until_over(&lease, None, || false).unwrap());
                             assert!(lease.remaining().is_zero());
                             drop((lease, client));
                             told

@@ -32,7 +32,7 @@ fn a_child_touches_nothing_of_its_parent() {
                     assert!(lease.check(Duration::ZERO).is_err());
                     assert!(block_on(lease.release()).is_err());
                     assert!(ffi::acquire(client.lock("d"), || false).is_err());
-                    assert!(ffi::wait_until_over(&lease, None, || false));
+                    assert!(ffi::wait_until_over(&lease, None, || false).unwrap());
                     lease.on_lost(|_| ());
                     lease.on_expiring(|| ());
                     assert!(!ffi::end_after(&lease, LONG));

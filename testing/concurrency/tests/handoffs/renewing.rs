@@ -47,7 +47,7 @@ fn a_lease_read_as_lost_stays_lost_and_is_told_once() {
             seen("lost");
             block_on(lease.lost());
             // Its record runs out by itself, so nothing but the loss can have been told.
-            let is_told = ffi::wait_until_over(&lease, None, || false);
+            let is_told = ffi::wait_until_over(&lease, None, || false).unwrap();
             assert!(is_told);
             drop((lease, client));
             settle();
