@@ -2,6 +2,7 @@
 //! it.
 
 mod component;
+mod go;
 mod values;
 
 use std::fmt::Display;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: leasehold-componentize values WIT ROOT               write its values for other languages, below ROOT
        leasehold-componentize check-values WIT ROOT         fail where a file is not what would be written
+       leasehold-componentize go WIT MODULE PACKAGE FOLDER  write the package of Go that drives the module
        leasehold-componentize component MODULE COMPONENT [INTERFACE...]
                                                             wrap a module, and prove that it imports these and no others
 ";
@@ -23,6 +25,9 @@ fn main() -> ExitCode {
     let result = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["values", wit, root] => values::generate(Path::new(wit), Path::new(root)),
         ["check-values", wit, root] => values::check(Path::new(wit), Path::new(root)),
+        ["go", wit, module, package, folder] => {
+            go::generate(Path::new(wit), Path::new(module), package, Path::new(folder))
+        }
         ["component", module, component, ref interfaces @ ..] => {
             componentize(Path::new(module), Path::new(component), interfaces)
         }

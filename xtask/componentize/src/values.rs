@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use crate::{Result, on, read, write};
-use model::Model;
+pub(crate) use model::{Call, Case, Field, Interface, Kind, Model, Named, Place, Ty};
+pub(crate) use words::{Quoting, class, quoted, wrapped};
 
 /// Where below its folder, and what is in it.
 type File = (String, String);

@@ -23,74 +23,74 @@ const DEFAULTS: [(&str, &str, &str); 9] = [
 /// Records that are written as a plain list of what is in them.
 const PLAIN: [&str; 2] = ["http-header", "redis-command"];
 /// Records that the packages have elsewhere, with the guards.
-pub(super) const ELSEWHERE: [&str; 2] = ["dynamodb-guard", "redis-guard"];
+pub(crate) const ELSEWHERE: [&str; 2] = ["dynamodb-guard", "redis-guard"];
 /// Where lengths of time are settings, given as everywhere else in a package.
 const SETTINGS: [&str; 2] = ["types", "stores"];
 
-pub(super) struct Model {
-    pub(super) interfaces: Vec<Interface>,
+pub(crate) struct Model {
+    pub(crate) interfaces: Vec<Interface>,
 }
 
-pub(super) struct Interface {
-    pub(super) name: String,
-    pub(super) docs: String,
-    pub(super) types: Vec<Named>,
-    pub(super) calls: Vec<Call>,
-    pub(super) resources: Vec<Resource>,
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) types: Vec<Named>,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) resources: Vec<Resource>,
 }
 
-pub(super) struct Resource {
-    pub(super) name: String,
-    pub(super) docs: String,
-    pub(super) calls: Vec<Call>,
+pub(crate) struct Resource {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) calls: Vec<Call>,
 }
 
-pub(super) struct Call {
-    pub(super) name: String,
-    pub(super) docs: String,
-    pub(super) place: Place,
-    pub(super) params: Vec<(String, Ty)>,
-    pub(super) answer: Option<Ty>,
-    pub(super) error: Option<Ty>,
+pub(crate) struct Call {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) place: Place,
+    pub(crate) params: Vec<(String, Ty)>,
+    pub(crate) answer: Option<Ty>,
+    pub(crate) error: Option<Ty>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Interface,
     Resource,
     Instance,
 }
 
-pub(super) struct Named {
-    pub(super) name: String,
-    pub(super) docs: String,
-    pub(super) kind: Kind,
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) docs: String,
+    pub(crate) kind: Kind,
     /// Hosts pass it in.
-    pub(super) is_read: bool,
+    pub(crate) is_read: bool,
     /// Hosts get it.
-    pub(super) is_written: bool,
+    pub(crate) is_written: bool,
 }
 
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Record(Vec<Field>),
     Plain(Vec<Field>),
     Variant(Vec<Case>),
     Enum(Vec<Case>),
 }
 
-pub(super) struct Field {
+pub(crate) struct Field {
     /// As the WIT has it.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// As languages have it, in kebab case still.
-    pub(super) shown: String,
-    pub(super) docs: String,
-    pub(super) ty: Ty,
-    pub(super) default: Option<&'static str>,
-    pub(super) unit: Unit,
+    pub(crate) shown: String,
+    pub(crate) docs: String,
+    pub(crate) ty: Ty,
+    pub(crate) default: Option<&'static str>,
+    pub(crate) unit: Unit,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// A setting that is a length of time.
     Length,
     /// Too large for a floating-point number.
@@ -98,15 +98,15 @@ pub(super) enum Unit {
     None,
 }
 
-pub(super) struct Case {
-    pub(super) name: String,
-    pub(super) docs: String,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) docs: String,
     /// The record whose fields it has.
-    pub(super) payload: Option<Ty>,
+    pub(crate) payload: Option<Ty>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Ty {
+pub(crate) enum Ty {
     Flag,
     U16,
     U32,
@@ -120,7 +120,7 @@ pub(super) enum Ty {
 }
 
 impl Model {
-    pub(super) fn of(wit: &Path) -> Result<Self> {
+    pub(crate) fn of(wit: &Path) -> Result<Self> {
         let mut resolve = Resolve::default();
         let package = resolve.push_file(wit).map_err(|error| on(wit, format!("{error:#}")))?;
         let interfaces: Vec<_> = resolve.packages[package].interfaces.values().copied().collect();
@@ -190,17 +190,17 @@ impl Model {
         Ok(Self { interfaces: interfaces.collect() })
     }
 
-    pub(super) fn types(&self) -> impl Iterator<Item = &Named> {
+    pub(crate) fn types(&self) -> impl Iterator<Item = &Named> {
         self.interfaces.iter().flat_map(|interface| &interface.types)
     }
 
-    pub(super) fn named(&self, of: &Ty) -> Option<&Named> {
+    pub(crate) fn named(&self, of: &Ty) -> Option<&Named> {
         let Ty::Named { name, .. } = of else { return None };
         self.types().find(|named| named.name == *name)
     }
 
     /// The fields of a case.
-    pub(super) fn fields(&self, case: &Case) -> &[Field] {
+    pub(crate) fn fields(&self, case: &Case) -> &[Field] {
         match case.payload.as_ref().and_then(|payload| self.named(payload)).map(|named| &named.kind) {
             Some(Kind::Record(fields)) => fields,
             Some(Kind::Plain(_) | Kind::Variant(_) | Kind::Enum(_)) | None => &[],
@@ -208,7 +208,7 @@ impl Model {
     }
 
     /// The declarations where cases have the fields of their payloads, by interface.
-    pub(super) fn declared<'a>(&'a self, interface: &'a Interface) -> impl Iterator<Item = &'a Named> {
+    pub(crate) fn declared<'a>(&'a self, interface: &'a Interface) -> impl Iterator<Item = &'a Named> {
         interface.types.iter().filter(|named| match &named.kind {
             _ if ELSEWHERE.contains(&named.name.as_str()) => false,
             Kind::Record(_) => self.stands_alone(&named.name),
@@ -219,7 +219,7 @@ impl Model {
 
     /// The types that stand in its fields where cases have those of their payloads: where they are, and what they are
     /// called.
-    pub(super) fn mentions<'a>(&'a self, named: &'a Named) -> BTreeSet<(&'a str, &'a str)> {
+    pub(crate) fn mentions<'a>(&'a self, named: &'a Named) -> BTreeSet<(&'a str, &'a str)> {
         let fields: Vec<_> = match &named.kind {
             Kind::Record(fields) | Kind::Plain(fields) => fields.iter().collect(),
             Kind::Variant(cases) | Kind::Enum(cases) => cases.iter().flat_map(|case| self.fields(case)).collect(),
@@ -235,7 +235,7 @@ impl Model {
     }
 
     /// Records that stand in fields or calls, and not as payloads of cases alone.
-    pub(super) fn stands_alone(&self, name: &str) -> bool {
+    pub(crate) fn stands_alone(&self, name: &str) -> bool {
         let fields = self.types().flat_map(|named| match &named.kind {
             Kind::Record(fields) | Kind::Plain(fields) => fields.as_slice(),
             Kind::Variant(_) | Kind::Enum(_) => &[],
@@ -249,12 +249,12 @@ impl Model {
 }
 
 impl Interface {
-    pub(super) fn has_calls(&self) -> bool {
+    pub(crate) fn has_calls(&self) -> bool {
         !self.calls.is_empty() || !self.resources.is_empty()
     }
 
     /// The parts of its types, with the interface and the name of each.
-    pub(super) fn names_in_types(&self) -> BTreeSet<(&str, &str)> {
+    pub(crate) fn names_in_types(&self) -> BTreeSet<(&str, &str)> {
         let types = self.types.iter().flat_map(|named| match &named.kind {
             Kind::Record(fields) | Kind::Plain(fields) => fields.iter().map(|field| &field.ty).collect(),
             Kind::Variant(cases) | Kind::Enum(cases) => {
@@ -265,7 +265,7 @@ impl Interface {
     }
 
     /// The arguments and answers of its calls.
-    pub(super) fn names_in_calls(&self) -> BTreeSet<(&str, &str)> {
+    pub(crate) fn names_in_calls(&self) -> BTreeSet<(&str, &str)> {
         let calls = self.calls.iter().chain(self.resources.iter().flat_map(|resource| &resource.calls));
         let types = calls.flat_map(|call| call.params.iter().map(|(_, ty)| ty).chain(&call.answer).chain(&call.error));
         types.filter_map(Ty::name).collect()
@@ -296,12 +296,12 @@ impl Ty {
 
 impl Field {
     /// It may be left out.
-    pub(super) fn is_optional(&self) -> bool {
+    pub(crate) fn is_optional(&self) -> bool {
         self.default.is_some() || matches!(self.ty, Ty::Maybe(_))
     }
 }
 
-pub(super) fn unit(name: &str) -> Unit {
+pub(crate) fn unit(name: &str) -> Unit {
     if name.ends_with("-ns") { Unit::Nanoseconds } else { Unit::None }
 }
 

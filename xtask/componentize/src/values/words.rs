@@ -41,7 +41,7 @@ fn capital(word: &str) -> String {
 }
 
 /// The name of a type where those of errors are taken by exceptions.
-pub(super) fn class(name: &str) -> String {
+pub(crate) fn class(name: &str) -> String {
     match name {
         "config-error" => "SettingError".to_owned(),
         "error" => "CommandError".to_owned(),
@@ -50,15 +50,15 @@ pub(super) fn class(name: &str) -> String {
 }
 
 /// How a language writes what stands between backquotes.
-pub(super) struct Quoting {
-    pub(super) name: fn(&str) -> String,
-    pub(super) case: fn(&str, &str) -> String,
+pub(crate) struct Quoting {
+    pub(crate) name: fn(&str) -> String,
+    pub(crate) case: fn(&str, &str) -> String,
     /// The name of one of an enumeration.
-    pub(super) literal: fn(&str) -> String,
+    pub(crate) literal: fn(&str) -> String,
 }
 
 /// Docs with the names of a language.
-pub(super) fn quoted(docs: &str, model: &Model, quoting: &Quoting) -> String {
+pub(crate) fn quoted(docs: &str, model: &Model, quoting: &Quoting) -> String {
     let pieces = docs.split('`').enumerate().map(|(n, piece)| match n % 2 {
         0 => piece.to_owned(),
         _ => format!("`{}`", name_in(piece, model, quoting)),
@@ -140,7 +140,7 @@ fn grouped(number: f64) -> String {
 }
 
 /// Paragraphs whose lines fit behind an indent, `first` of which is written already.
-pub(super) fn wrapped(text: &str, indent: usize, first: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, indent: usize, first: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (n, paragraph) in text.split("\n\n").enumerate() {
         if n > 0 {
