@@ -131,7 +131,7 @@ fn lift(model: &Model, call: &Call, freed: &str, made: &str, out: &mut String) {
     }
 }
 
-/// What the module imports: its own resources, made handles and dropped.
+/// The imports of the module: its own resources are made handles, and dropped.
 pub(super) fn host(model: &Model) -> String {
     let mut out = String::new();
     for resource in model.interfaces.iter().flat_map(|interface| &interface.resources) {

@@ -80,7 +80,7 @@ pub(super) fn place(offset: u32) -> String {
     if offset == 0 { "p".to_owned() } else { format!("p+{offset}") }
 }
 
-/// What the helpers for a type are called, behind `store`, `load` or `flat`.
+/// The name of the helpers for a type, behind `store`, `load` or `flat`.
 fn helper(ty: &Ty) -> String {
     match ty {
         Ty::Flag => "Flag".to_owned(),

@@ -10,7 +10,7 @@ use super::names;
 use crate::Result;
 use crate::values::Model;
 
-/// What the module imports comes from here.
+/// The module from which everything is imported.
 const HOST: &str = "host";
 
 /// The module, without custom sections and with other names, and the names of what it exports. Fails where it lacks a call of the
