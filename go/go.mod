@@ -1,0 +1,3 @@
+module code.invalid/leasehold/go
+
+go 1.25
