@@ -1,0 +1,127 @@
+package leasehold
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"code.invalid/leasehold/go/internal/core"
+	"code.invalid/leasehold/go/internal/redis"
+)
+
+// Client takes locks in one store. It is safe for concurrent use: make one for a process, and keep it.
+type Client struct {
+	machine *machine
+	label   string
+}
+
+// Connect makes a client of the store with this url: redis://, rediss:// or redis+unix:// as in docs/redis.md. It connects when
+// a lock is first wanted.
+func Connect(url string, options ...ClientOption) (*Client, error) {
+	place, err := redis.Parse(url)
+	if err != nil {
+		return nil, configError("%v", err)
+	}
+	set := clientSettings{owner: label(), log: slog.New(slog.DiscardHandler)}
+	for _, option := range options {
+		option(&set)
+	}
+	timeout, err := whole("request timeout", set.requestTimeout)
+	if err != nil {
+		return nil, err
+	}
+	config := core.Config{
+		Nodes:            []core.NodeConfig{{Poll: core.PollAcquire, Watch: true}},
+		DriftPPM:         set.drift,
+		RequestTimeoutMs: timeout,
+	}
+	machine, err := start(config, core.StoreRedis{}, redis.NewLink(place), set.log)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{machine, set.owner}, nil
+}
+
+func label() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+}
+
+// Lock acquires a lock. It tries until the lock is free or ctx is done, or for as long as [Wait] says. If it returns an error,
+// nothing is held.
+func (c *Client) Lock(ctx context.Context, name string, options ...LockOption) (*Lease, error) {
+	var set settings
+	for _, option := range options {
+		option.lock(&set)
+	}
+	return c.acquire(ctx, name, &set, nil)
+}
+
+// Close releases all leases and stops the client. It waits for the store to confirm the releases, for at most 2 s; what is not
+// confirmed by then expires.
+func (c *Client) Close() error {
+	if c.machine.close(patience) {
+		return nil
+	}
+	return &Error{Kind: ErrUnavailable, message: "some releases are not confirmed: these records expire"}
+}
+
+// acquire takes a lock, or the lease of a run.
+func (c *Client) acquire(ctx context.Context, name string, set *settings, run *core.RunOptions) (*Lease, error) {
+	slot, err := c.decided(ctx, name, set, run)
+	if err != nil {
+		return nil, err
+	}
+	return slot.lease(ctx)
+}
+
+// decided begins an acquisition, and waits for its end.
+func (c *Client) decided(ctx context.Context, name string, set *settings, run *core.RunOptions) (*slot, error) {
+	if ctx.Err() != nil {
+		return nil, abandoned(ctx, name)
+	}
+	options, err := set.lockOptions(c.label)
+	if err != nil {
+		return nil, err
+	}
+	options.Run = run
+	slot, err := c.machine.acquire(name, options.Owner, options)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-slot.decided:
+		return slot, nil
+	case <-ctx.Done():
+		// It may have been granted at this very moment; then it is released.
+		c.machine.command(core.InputRelease{Lock: slot.lock}, slot.endLocally)
+		return nil, abandoned(ctx, name)
+	}
+}
+
+// lease is the lease of a slot that was granted. If it is over already, its holder finds out.
+func (s *slot) lease(ctx context.Context) (*Lease, error) {
+	s.machine.mu.Lock()
+	defer s.machine.mu.Unlock()
+	if s.token == 0 {
+		return nil, s.failure
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	s.cancel = cancel
+	if s.phase == over {
+		cancel(s.failure)
+	}
+	return &Lease{s, ctx}, nil
+}
+
+func abandoned(ctx context.Context, name string) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == err {
+		return fmt.Errorf("leasehold: %q: nothing was acquired: %w", name, err)
+	}
+	return fmt.Errorf("leasehold: %q: nothing was acquired: %w: %w", name, err, cause)
+}

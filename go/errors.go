@@ -1,0 +1,113 @@
+package leasehold
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kinds of errors, for [errors.Is].
+var (
+	// ErrBusy: somebody else holds the lock, and [Wait] was 0.
+	ErrBusy = errors.New("busy")
+	// ErrTimeout: somebody else held the lock for the whole [Wait].
+	ErrTimeout = errors.New("not free within the wait")
+	// ErrLost: the lease is over and was not released. The work under it must stop.
+	ErrLost = errors.New("the lease is lost")
+	// ErrReleased: the lease was released before.
+	ErrReleased = errors.New("already released")
+	// ErrUnavailable: the store cannot be reached, or did not answer. Trying again may help.
+	ErrUnavailable = errors.New("the store cannot be used now")
+	// ErrRefused: the store refuses, and trying again will not help.
+	ErrRefused = errors.New("the store refuses")
+	// ErrUnconfirmed: the work of a run was done, but no answer says that its completion stands, so it may be done again.
+	ErrUnconfirmed = errors.New("the completion is not confirmed")
+	// ErrClosed: the client was closed.
+	ErrClosed = errors.New("the client was closed")
+	// ErrConfig: a setting or an argument is wrong.
+	ErrConfig = errors.New("wrong setting")
+)
+
+// Error is every error of this package, but for those of a context.
+type Error struct {
+	// Kind is one of ErrBusy, ErrLost and so on; [errors.Is] finds it.
+	Kind error
+	// Resource is the name of the lock, if the error is about one.
+	Resource string
+	// Holder has the lock, as far as the store shows it: with ErrBusy and ErrTimeout.
+	Holder *Holder
+	// Reason tells why a lease is over, with ErrLost: "expired", "max_hold", "taken_over", "released", "record_gone" or "revoked".
+	Reason string
+
+	message string
+}
+
+func (e *Error) Error() string {
+	if e.Resource == "" {
+		return "leasehold: " + e.message
+	}
+	return fmt.Sprintf("leasehold: %q: %s", e.Resource, e.message)
+}
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// Holder has a lock, as far as a store shows it.
+type Holder struct {
+	// Owner is the holder's label; it may be empty.
+	Owner string
+	// Token is the highest that the holder may have; 0 where it is not known.
+	Token uint64
+	// Left is the time until the record ends unless it is renewed; 0 where the store does not show it.
+	Left time.Duration
+	// Since is when the lease was granted, by the wall clock of its holder or of the store; zero where it is not known.
+	Since time.Time
+	// Data is what the holder has put beside its lease.
+	Data []byte
+	// Foreign tells that a client of another library has it.
+	Foreign bool
+}
+
+func (h *Holder) String() string {
+	if h == nil {
+		return "held by somebody else"
+	}
+	text := "held by " + h.Owner
+	switch {
+	case h.Owner != "":
+	case h.Foreign:
+		text = "held by a client of another library"
+	default:
+		text = "held by a client without a label"
+	}
+	if h.Token != 0 {
+		text += fmt.Sprintf(", token %d", h.Token)
+	}
+	if h.Left != 0 {
+		text += fmt.Sprintf(", %.1f s left unless renewed", h.Left.Seconds())
+	}
+	return text
+}
+
+func configError(format string, parts ...any) *Error {
+	return &Error{Kind: ErrConfig, message: fmt.Sprintf(format, parts...)}
+}
+
+func closedError(resource string) *Error {
+	message := "the client was closed during the call, which has acquired nothing: connect again"
+	return &Error{Kind: ErrClosed, Resource: resource, message: message}
+}
+
+func releasedError(resource string) *Error {
+	return &Error{Kind: ErrReleased, Resource: resource, message: "this lease was already released"}
+}
+
+func unconfirmedError(resource string) *Error {
+	message := "the release is not confirmed: it continues in the background, and the record expires at the latest"
+	return &Error{Kind: ErrUnavailable, Resource: resource, message: message}
+}
+
+func finishUnconfirmedError(resource string) *Error {
+	message := "the work was done, and no answer of the store says that its completion stands: it may be done again"
+	return &Error{Kind: ErrUnconfirmed, Resource: resource, message: message}
+}

@@ -1,0 +1,257 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"code.invalid/leasehold/go/internal/clock"
+	"code.invalid/leasehold/go/internal/core"
+)
+
+// Version is what the server shows of its clients.
+const Version = "0.1.0"
+
+// refusal is what a server says that does not let us in, as a whole reply.
+type refusal []byte
+
+func (r refusal) Error() string { return string(bytes.TrimSpace(r[1:])) }
+
+// wire is a connection with what was received on it.
+type wire struct {
+	net.Conn
+	received []byte
+}
+
+// reply waits for one reply, which is valid until the next call.
+func (w *wire) reply() ([]byte, error) {
+	for {
+		length, err := scan(w.received)
+		if err != nil {
+			return nil, err
+		}
+		if length > 0 {
+			reply := w.received[:length]
+			w.received = w.received[length:]
+			return reply, nil
+		}
+		if err := w.receive(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (w *wire) receive() error {
+	var piece [4096]byte
+	n, err := w.Read(piece[:])
+	// What was left of earlier replies stays where it is, since somebody may still read them.
+	w.received = append(w.received[:len(w.received):len(w.received)], piece[:n]...)
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// greet opens a connection to a server that may be used: it lets us in, and is no replica.
+func (p Place) greet(ctx context.Context) (*wire, error) {
+	conn, err := p.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{Conn: conn}
+	if until, bounded := ctx.Deadline(); bounded {
+		_ = w.SetDeadline(until)
+	}
+	if err := p.login(w); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	return w, w.SetDeadline(time.Time{})
+}
+
+func (p Place) login(w *wire) error {
+	auth := []string{"AUTH", p.user, p.password}
+	if p.user == "" {
+		auth = []string{"AUTH", p.password}
+	}
+	commands := []struct {
+		args []string
+		// Older servers, and users with few rights, may be refused the rest.
+		needed bool
+	}{
+		{auth, true},
+		{[]string{"SELECT", strconv.Itoa(p.database)}, true},
+		{[]string{"CLIENT", "SETINFO", "LIB-NAME", "leasehold-go"}, false},
+		{[]string{"CLIENT", "SETINFO", "LIB-VER", Version}, false},
+		{[]string{"ROLE"}, false},
+	}
+	if p.database == 0 {
+		commands = slices.Delete(commands, 1, 2)
+	}
+	if p.password == "" {
+		commands = commands[1:]
+	}
+	var bytes []byte
+	for _, command := range commands {
+		bytes = encode(bytes, command.args)
+	}
+	if _, err := w.Write(bytes); err != nil {
+		return err
+	}
+	var refused error
+	for _, command := range commands {
+		reply, err := w.reply()
+		switch {
+		case err != nil:
+			return err
+		case reply[0] == '-' && command.needed && refused == nil:
+			refused = refusal(append([]byte{}, reply...))
+		case command.args[0] == "ROLE" && refused == nil:
+			refused = role(reply)
+		}
+	}
+	return refused
+}
+
+// role fails for a server that must not keep locks.
+func role(reply []byte) error {
+	if said := texts(reply); len(said) > 0 && string(said[0]) != "master" {
+		return fmt.Errorf("this server is a %s: name the master in the store url", said[0])
+	}
+	return nil
+}
+
+// request was written, and its replies are missing.
+type request struct {
+	id       uint64
+	replies  int
+	deadline uint64
+}
+
+// conn is a connection in use.
+type conn struct {
+	wire   *wire
+	answer func([]core.Input)
+
+	mu      sync.Mutex
+	waiting []request
+	broken  bool
+}
+
+// start begins to read replies.
+func start(w *wire, answer func([]core.Input)) *conn {
+	c := &conn{wire: w, answer: answer}
+	go c.read()
+	return c
+}
+
+// begin takes requests that are about to be written, unless the connection is broken, or a reply is missing that is overdue.
+func (c *conn) begin(requests []core.RedisCommands) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken {
+		return false
+	}
+	if len(c.waiting) == 0 {
+		c.readUntil(requests[0].DeadlineNs)
+	} else if c.waiting[0].deadline <= uint64(clock.Now()) {
+		// The reader is about to notice, too.
+		_ = c.wire.Close()
+		return false
+	}
+	for _, r := range requests {
+		c.waiting = append(c.waiting, request{r.ID, len(r.Commands), r.DeadlineNs})
+	}
+	return true
+}
+
+// readUntil closes the connection, by an error of the reader, if the first reply is missing by then.
+func (c *conn) readUntil(deadline uint64) {
+	left := time.Duration(deadline - min(uint64(clock.Now()), deadline))
+	_ = c.wire.SetReadDeadline(time.Now().Add(left))
+}
+
+// read hands on what the server answers, all that has arrived at once.
+func (c *conn) read() {
+	var err error
+	for err == nil {
+		var answers []core.Input
+		answers, err = c.complete()
+		if len(answers) > 0 {
+			c.answer(answers)
+		}
+		if err == nil {
+			err = c.wire.receive()
+		}
+	}
+	c.fail(err)
+}
+
+// complete takes the requests whose replies have all arrived.
+func (c *conn) complete() ([]core.Input, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var answers []core.Input
+	for len(c.wire.received) > 0 {
+		if len(c.waiting) == 0 {
+			return answers, errMalformed
+		}
+		whole := 0
+		for range c.waiting[0].replies {
+			length, err := scan(c.wire.received[whole:])
+			if length == 0 || err != nil {
+				return answers, err
+			}
+			whole += length
+		}
+		replies := core.ResponseRedisReplies{Replies: c.wire.received[:whole]}
+		answers = append(answers, core.InputResponse{ID: c.waiting[0].id, Response: replies})
+		c.wire.received = c.wire.received[whole:]
+		c.waiting = c.waiting[1:]
+		if len(c.waiting) > 0 {
+			c.readUntil(c.waiting[0].deadline)
+		} else {
+			_ = c.wire.SetReadDeadline(time.Time{})
+		}
+	}
+	return answers, nil
+}
+
+// fail ends the connection: everything that was sent may have happened.
+func (c *conn) fail(err error) {
+	_ = c.wire.Close()
+	c.mu.Lock()
+	c.broken = true
+	lost := c.waiting
+	c.waiting = nil
+	c.mu.Unlock()
+	var answers []core.Input
+	for _, r := range lost {
+		answers = append(answers, core.InputResponse{ID: r.id, Response: core.ResponseUnknown(faultOf(err))})
+	}
+	if len(answers) > 0 {
+		c.answer(answers)
+	}
+}
+
+func faultOf(err error) core.Fault {
+	kind := core.FaultKindReset
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
+		kind = core.FaultKindTimeout
+	case errors.Is(err, errMalformed):
+		kind = core.FaultKindProtocol
+	case errors.Is(err, io.EOF):
+		err = errors.New("the server has closed the connection")
+	}
+	detail := err.Error()
+	return core.Fault{Kind: kind, Detail: &detail}
+}

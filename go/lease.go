@@ -1,0 +1,98 @@
+package leasehold
+
+import (
+	"context"
+	"time"
+
+	"code.invalid/leasehold/go/internal/core"
+)
+
+// patience is the longest wait for the confirmation of a release.
+const patience = 2 * time.Second
+
+// Lease is a lock that is held. It is safe for concurrent use.
+type Lease struct {
+	slot *slot
+	ctx  context.Context
+}
+
+// Name is the name of the lock.
+func (l *Lease) Name() string { return l.slot.resource }
+
+// Owner is the label of this lease.
+func (l *Lease) Owner() string { return l.slot.owner }
+
+// Token is the fencing token: larger than that of every earlier grant of this name.
+func (l *Lease) Token() uint64 { return l.slot.token }
+
+// Context is that of the call that acquired the lease, and is cancelled when the lease ends: at its deadline unless it was
+// renewed, when somebody takes the lock away, and by a release. [context.Cause] tells why, as an [*Error].
+func (l *Lease) Context() context.Context { return l.ctx }
+
+// Remaining is the time for which the lease is valid unless it is renewed; 0 when it is over.
+func (l *Lease) Remaining() time.Duration { return l.slot.remaining() }
+
+// Check returns an error of the kind [ErrLost] or [ErrReleased] unless the lease is valid for at least so much longer. Call it
+// before each step of the work.
+func (l *Lease) Check(atLeast time.Duration) error {
+	left := l.slot.remaining()
+	switch {
+	case left == 0:
+		return l.slot.why()
+	case left < atLeast:
+		l.slot.machine.mu.Lock()
+		defer l.slot.machine.mu.Unlock()
+		return tooShort(l.slot.resource, left, atLeast, l.slot.trouble)
+	default:
+		return nil
+	}
+}
+
+// Release frees the lock, and waits for the store to confirm that: for at most 2 s, and no longer than ctx lasts. The release is
+// begun and goes on whatever ctx says, so that it can be deferred with a context that is done. If the lease was lost, the error
+// says so.
+func (l *Lease) Release(ctx context.Context) error { return l.slot.release(ctx) }
+
+func (s *slot) release(ctx context.Context) error {
+	if s.remaining() == 0 {
+		why, revoked := s.end()
+		// The work has ended, so a record that was revoked protects nothing any more.
+		if revoked {
+			s.machine.command(core.InputRelease{Lock: s.lock}, func() {})
+		}
+		return why
+	}
+	s.machine.command(core.InputRelease{Lock: s.lock}, s.endLocally)
+	return s.wait(ctx, patience, unconfirmedError)
+}
+
+// finish writes the completion of a run, and releases it in the same step.
+func (s *slot) finish(ctx context.Context) error {
+	left := s.remaining()
+	if left == 0 {
+		return s.why()
+	}
+	s.machine.command(core.InputFinish{Lock: s.lock}, s.endLocally)
+	return s.wait(ctx, left+patience, finishUnconfirmedError)
+}
+
+// wait waits for the end of a lease that was released or finished.
+func (s *slot) wait(ctx context.Context, patience time.Duration, unconfirmed func(string) *Error) error {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-s.ended:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	s.machine.mu.Lock()
+	defer s.machine.mu.Unlock()
+	switch {
+	case s.failure != nil:
+		return s.failure
+	case s.confirmed:
+		return nil
+	default:
+		return unconfirmed(s.resource)
+	}
+}

@@ -1,0 +1,290 @@
+package leasehold
+
+import (
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"code.invalid/leasehold/go/internal/clock"
+	"code.invalid/leasehold/go/internal/core"
+	"code.invalid/leasehold/go/internal/redis"
+)
+
+// longestSleep bounds how late a lease is found lost after the machine was suspended, since timers do not count that time.
+const longestSleep = time.Second
+
+// machine drives the protocol: it performs its outputs, and decides nothing. Callers take turns themselves; one goroutine takes
+// those that are due, and sends renewals thereby. No turn waits for anything.
+type machine struct {
+	log *slog.Logger
+	// wake tells the goroutine that something is due sooner than it thinks.
+	wake chan struct{}
+	stop chan struct{}
+
+	mu     sync.Mutex
+	core   *core.Core
+	client *core.Client
+	store  *redis.Link
+	slots  map[uint64]*slot
+	last   uint64
+	// wakeAt is when something is due, and sleepsUntil when the goroutine wakes up; 0 is never.
+	wakeAt, sleepsUntil uint64
+	// idle is closed when nothing is left to do, if somebody waits for that.
+	idle   chan struct{}
+	broken error
+	closed bool
+	// after has what is done when the lock is no longer held, since it may run code of users.
+	after []func()
+}
+
+func now() core.Now {
+	return core.Now{MonotonicNs: uint64(clock.Now()), UnixMs: uint64(max(time.Now().UnixMilli(), 0))}
+}
+
+func fresh(n int) []byte {
+	bytes := make([]byte, n)
+	// It never fails.
+	_, _ = rand.Read(bytes)
+	return bytes
+}
+
+// start makes the machine for one store. The link is told where its answers go.
+func start(config core.Config, store core.Store, link *redis.Link, log *slog.Logger) (*machine, error) {
+	m := &machine{
+		log: log, store: link, core: core.New(), slots: map[uint64]*slot{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	client, err := m.core.ClientCreateWired(config, []core.Store{store}, fresh(32), now())
+	if err != nil {
+		return nil, refused("", err)
+	}
+	m.client = client
+	link.Open(redis.Events{
+		Answer:     func(answers []core.Input) { m.quietly(answers...) },
+		Subscribed: func(resource string) { m.quietly(core.InputSubscribed{Resource: resource}) },
+		Message: func(channel, message []byte) {
+			m.turn(func() ([]core.Input, error) {
+				if resource := m.core.RedisReleasedBy(channel, message); resource != nil {
+					return []core.Input{core.InputNotified{Resource: *resource}}, nil
+				}
+				return nil, nil
+			})
+		},
+	})
+	go m.run()
+	return m, nil
+}
+
+// run takes the turns that are due: it is where leases are renewed, and where their losses are found.
+func (m *machine) run() {
+	timer := time.NewTimer(longestSleep)
+	defer timer.Stop()
+	for {
+		m.mu.Lock()
+		sleep := time.Duration(-1)
+		at := uint64(clock.Now())
+		if m.sleepsUntil = m.wakeAt; m.wakeAt != 0 {
+			sleep = min(time.Duration(m.wakeAt-min(at, m.wakeAt)), longestSleep)
+			m.sleepsUntil = at + uint64(sleep)
+		}
+		m.mu.Unlock()
+		if sleep == 0 {
+			m.quietly()
+			continue
+		}
+		var due <-chan time.Time
+		if sleep > 0 {
+			timer.Reset(sleep)
+			due = timer.C
+		}
+		select {
+		case <-due:
+		case <-m.wake:
+		case <-m.stop:
+			return
+		}
+	}
+}
+
+// quietly takes a turn whose caller has no use for an error: it ends all leases instead.
+func (m *machine) quietly(inputs ...core.Input) {
+	m.turn(func() ([]core.Input, error) { return inputs, nil })
+}
+
+// turn hands the inputs to the protocol and performs what comes of it. `prepare` is called under the lock, and a turn that it
+// refuses is not taken.
+func (m *machine) turn(prepare func() ([]core.Input, error)) error {
+	m.mu.Lock()
+	err := m.broken
+	if err == nil {
+		err = m.guarded(prepare)
+	}
+	after := m.after
+	m.after = nil
+	m.mu.Unlock()
+	for _, do := range after {
+		do()
+	}
+	return err
+}
+
+// guarded turns a panic of the protocol into an error, after which its instance is lost with all leases.
+func (m *machine) guarded(prepare func() ([]core.Input, error)) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = m.breaks(fmt.Errorf("leasehold: the protocol has failed, a bug: %v", cause))
+		}
+	}()
+	inputs, err := prepare()
+	if err != nil {
+		return err
+	}
+	var rejected error
+	for {
+		at := now()
+		stepped, err := m.client.Step(fresh(16), at, inputs)
+		if err != nil {
+			return m.breaks(err)
+		}
+		inputs = nil
+		for _, output := range stepped.Outputs {
+			if err := m.perform(output); err != nil {
+				rejected = err
+			}
+		}
+		if m.broken != nil {
+			return m.broken
+		}
+		m.wakeAt = value(stepped.WakeAtNs)
+		if m.wakeAt != 0 && m.wakeAt <= at.MonotonicNs {
+			continue
+		}
+		if m.wakeAt != 0 && (m.sleepsUntil == 0 || m.wakeAt < m.sleepsUntil) {
+			select {
+			case m.wake <- struct{}{}:
+			default:
+			}
+		}
+		if m.idle != nil && m.client.IsIdle() {
+			close(m.idle)
+			m.idle = nil
+		}
+		return rejected
+	}
+}
+
+// perform performs one output. Its error is that of a command that was not accepted.
+func (m *machine) perform(output core.Output) error {
+	switch output := output.(type) {
+	case core.OutputRedisCommands:
+		m.store.Send(core.RedisCommands(output))
+	case core.OutputEvent:
+		if slot := m.slots[output.Lock]; slot != nil {
+			slot.apply(output.Event)
+		}
+	case core.OutputSubscribe:
+		channel, err := m.core.RedisChannel(output.Resource)
+		if err == nil {
+			m.store.Subscribe(output.Resource, channel)
+		}
+	case core.OutputUnsubscribe:
+		m.store.Unsubscribe(output.Resource)
+	case core.OutputRejected:
+		// A release of a lock that is no longer alive needs no answer.
+		if _, gone := output.Error.(core.CommandErrorUnknownLock); !gone {
+			delete(m.slots, output.Lock)
+			return &core.Refused[core.CommandError]{Reason: output.Error}
+		}
+	default:
+		return m.breaks(fmt.Errorf("leasehold: unsupported output %T, a bug", output))
+	}
+	return nil
+}
+
+// acquire begins an acquisition.
+func (m *machine) acquire(resource, owner string, options core.LockOptions) (*slot, error) {
+	var made *slot
+	err := m.turn(func() ([]core.Input, error) {
+		if m.closed {
+			return nil, closedError(resource)
+		}
+		m.last++
+		made = newSlot(m, m.last, resource, owner)
+		m.slots[made.lock] = made
+		return []core.Input{core.InputAcquire{Lock: made.lock, Resource: resource, Options: options}}, nil
+	})
+	if err != nil {
+		return nil, refused(resource, err)
+	}
+	return made, nil
+}
+
+// runResource is the name of one occurrence of a job.
+func (m *machine) runResource(name string, key *string) (resource string, err error) {
+	err = m.turn(func() ([]core.Input, error) {
+		resource, err = m.core.RunsRunResource(name, key)
+		return nil, err
+	})
+	return resource, err
+}
+
+// command is about one slot, which `end` changes first.
+func (m *machine) command(input core.Input, end func()) {
+	// A machine that has failed has ended all slots.
+	_ = m.turn(func() ([]core.Input, error) {
+		end()
+		return []core.Input{input}, nil
+	})
+}
+
+// close releases everything, and reports whether the store has confirmed all that within the patience.
+func (m *machine) close(patience time.Duration) bool {
+	m.mu.Lock()
+	first := !m.closed
+	m.closed = true
+	m.mu.Unlock()
+	if !first {
+		return true
+	}
+	idle := make(chan struct{})
+	err := m.turn(func() ([]core.Input, error) {
+		m.idle = idle
+		for _, slot := range m.slots {
+			slot.endByClosing()
+		}
+		return []core.Input{core.InputClose{}}, nil
+	})
+	confirmed := err == nil
+	if confirmed {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-idle:
+		case <-timer.C:
+			confirmed = false
+		}
+	}
+	close(m.stop)
+	m.store.Close()
+	return confirmed
+}
+
+// breaks ends every acquisition and lease, since the instance can no longer be used.
+func (m *machine) breaks(err error) error {
+	if m.broken == nil {
+		m.broken = err
+		m.wakeAt = 0
+		m.log.Error("leasehold has failed", "error", err)
+		for _, slot := range m.slots {
+			slot.breaks(err)
+		}
+		clear(m.slots)
+		if m.idle != nil {
+			close(m.idle)
+			m.idle = nil
+		}
+	}
+	return m.broken
+}

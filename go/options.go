@@ -1,0 +1,153 @@
+package leasehold
+
+import (
+	"log/slog"
+	"math"
+	"time"
+
+	"code.invalid/leasehold/go/internal/clock"
+	"code.invalid/leasehold/go/internal/core"
+)
+
+// A LockOption is a setting of a lock. Each is one of a run as well.
+type LockOption interface {
+	OnceOption
+	lock(*settings)
+}
+
+// An OnceOption is a setting of a run, for [Client.Once].
+type OnceOption interface{ once(*settings) }
+
+type lockOption func(*settings)
+
+func (set lockOption) lock(s *settings) { set(s) }
+func (set lockOption) once(s *settings) { set(s) }
+
+type onceOption func(*settings)
+
+func (set onceOption) once(s *settings) { set(s) }
+
+// settings has durations as they were given; nil where they were not.
+type settings struct {
+	ttl, wait, lockDelay, maxHold, renewEvery, keep *time.Duration
+
+	noRenewal, evenIfDone bool
+
+	owner *string
+	data  []byte
+}
+
+// TTL is how long a lease lasts if this process dies: 100 ms to 24 h, 30 s by default. While the process lives, the lease is
+// renewed, so the work may take longer.
+func TTL(ttl time.Duration) LockOption { return lockOption(func(s *settings) { s.ttl = &ttl }) }
+
+// Wait is how long to try; 0 tries once. Without it, [Client.Lock] tries until its context is done, and [Client.Once] once.
+func Wait(wait time.Duration) LockOption { return lockOption(func(s *settings) { s.wait = &wait }) }
+
+// Owner is a label for people who look at the lock, host:pid by default. It proves nothing.
+func Owner(owner string) LockOption { return lockOption(func(s *settings) { s.owner = &owner }) }
+
+// Data is what others can read while the lease lasts, up to 4,096 bytes.
+func Data(data []byte) LockOption {
+	return lockOption(func(s *settings) { s.data = append([]byte{}, data...) })
+}
+
+// LockDelay is how long the lock stays closed after a lease has expired. A released lock is free at once.
+func LockDelay(delay time.Duration) LockOption {
+	return lockOption(func(s *settings) { s.lockDelay = &delay })
+}
+
+// MaxHold ends the renewals this long after the grant, so that work that hangs cannot hold a lock forever.
+func MaxHold(hold time.Duration) LockOption {
+	return lockOption(func(s *settings) { s.maxHold = &hold })
+}
+
+// RenewEvery is the time between renewals, a third of the ttl by default. With 0 there are none, and the lease ends at its first
+// deadline.
+func RenewEvery(interval time.Duration) LockOption {
+	return lockOption(func(s *settings) {
+		s.renewEvery, s.noRenewal = &interval, interval == 0
+	})
+}
+
+// Keep is how long the completion of a run stands, 7 days by default. It is at least the ttl.
+func Keep(keep time.Duration) OnceOption { return onceOption(func(s *settings) { s.keep = &keep }) }
+
+// EvenIfDone does the work of a run even if a completion says that it is done.
+func EvenIfDone() OnceOption { return onceOption(func(s *settings) { s.evenIfDone = true }) }
+
+// A ClientOption is a setting of a client.
+type ClientOption func(*clientSettings)
+
+type clientSettings struct {
+	owner          string
+	log            *slog.Logger
+	requestTimeout *time.Duration
+	drift          *uint32
+}
+
+// Label is the owner of locks without one of their own; host:pid by default.
+func Label(owner string) ClientOption { return func(s *clientSettings) { s.owner = owner } }
+
+// Logger hears of lost leases and late renewals. By default nothing is logged.
+func Logger(log *slog.Logger) ClientOption { return func(s *clientSettings) { s.log = log } }
+
+// RequestTimeout is the longest wait for one reply of the store: 10 ms to 60 s, 500 ms by default; never more than a sixth of
+// the ttl of a lock.
+func RequestTimeout(timeout time.Duration) ClientOption {
+	return func(s *clientSettings) { s.requestTimeout = &timeout }
+}
+
+// Drift is how far the rates of clocks may be off, in parts per million: 100 to 100,000, by default 10,000, which is 1%. Every
+// client of a store should use the same value.
+func Drift(ppm uint32) ClientOption { return func(s *clientSettings) { s.drift = &ppm } }
+
+// whole is a duration in milliseconds, without its fraction.
+func whole(name string, d *time.Duration) (*uint64, error) {
+	if d == nil {
+		return nil, nil
+	}
+	if *d < 0 {
+		return nil, configError("%s: %v is not a duration: give 0 or more", name, *d)
+	}
+	ms := uint64(*d / time.Millisecond)
+	return &ms, nil
+}
+
+// lockOptions are the settings as the protocol takes them; it checks their bounds. A wait that was not given is forever.
+func (s *settings) lockOptions(label string) (core.LockOptions, error) {
+	made := core.LockOptions{Wait: core.WaitForever{}, Renewal: core.RenewalAutomatic{}, Owner: label, Data: s.data}
+	if s.owner != nil {
+		made.Owner = *s.owner
+	}
+	var first error
+	take := func(name string, d *time.Duration) *uint64 {
+		ms, err := whole(name, d)
+		if first == nil {
+			first = err
+		}
+		return ms
+	}
+	made.TTLMs = take("ttl", s.ttl)
+	made.MaxHoldMs = take("max hold", s.maxHold)
+	// Where the clock may have missed time, the lock stays closed for so much longer.
+	made.LockDelayMs = value(take("lock delay", s.lockDelay)) + uint64(clock.Missed/time.Millisecond)
+	if s.wait != nil {
+		// A fraction of a millisecond must not mean a single try.
+		up := *s.wait
+		if up > 0 && up < math.MaxInt64-time.Millisecond {
+			up += time.Millisecond - 1
+		}
+		if ms := take("wait", &up); up == 0 {
+			made.Wait = core.WaitOnce{}
+		} else {
+			made.Wait = core.WaitFor{WaitMs: value(ms)}
+		}
+	}
+	if s.noRenewal {
+		made.Renewal = core.RenewalOff{}
+	} else if s.renewEvery != nil {
+		made.Renewal = core.RenewalEvery{IntervalMs: value(take("renew every", s.renewEvery))}
+	}
+	return made, first
+}
