@@ -20,7 +20,7 @@ pub use toolchain::TARGET;
 use toolchain::Toolchain;
 
 const GUESTS: &str = "bindings/component";
-const WIT: &str = "wit/leasehold.wit";
+pub const WIT: &str = "wit/leasehold.wit";
 /// The protocol: it can reach nothing.
 const PROTOCOL: Guest = Guest { package: "leasehold-component", component: "leasehold.wasm", imports: &[] };
 /// The packages that run the component, and that make it.
@@ -87,13 +87,21 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     make(steps, &PROTOCOL)
 }
 
-fn make(steps: &mut Steps, guest: &Guest) -> Result<PathBuf> {
+/// Builds the protocol as a core module, for hosts without components.
+pub fn module(steps: &mut Steps) -> Result<PathBuf> {
+    module_of(steps, &PROTOCOL)
+}
+
+fn module_of(steps: &mut Steps, guest: &Guest) -> Result<PathBuf> {
     setup::install_wasm(steps)?;
     compile(steps, guest)?;
-    let folder = folder()?;
-    let module = folder.join(TARGET).join("release").join(format!("{}.wasm", guest.package.replace('-', "_")));
-    let module = optimize(steps, module)?;
-    let component = folder.join(guest.component);
+    let module = folder()?.join(TARGET).join("release").join(format!("{}.wasm", guest.package.replace('-', "_")));
+    optimize(steps, module)
+}
+
+fn make(steps: &mut Steps, guest: &Guest) -> Result<PathBuf> {
+    let module = module_of(steps, guest)?;
+    let component = folder()?.join(guest.component);
     let mut wrap = componentize(steps)?;
     wrap.arg("component").arg(module).arg(&component).args(guest.imports);
     steps.run(&format!("make {}", guest.component), wrap)?;
@@ -259,7 +267,8 @@ pub fn bench(steps: &mut Steps) -> Result {
     steps.run("calls, in Node", calls)
 }
 
-fn componentize(steps: &mut Steps) -> Result<Command> {
+/// The program that makes components, and packages of Go.
+pub fn componentize(steps: &mut Steps) -> Result<Command> {
     let mut build = run::cargo_ci("build");
     build.args(["-p", MAKER]);
     steps.build(&format!("build {MAKER}"), build)?;

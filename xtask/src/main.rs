@@ -12,6 +12,7 @@ mod differential;
 mod docs;
 mod flaky;
 mod fuzz;
+mod go;
 mod interop;
 mod logs;
 mod mutants;
@@ -65,6 +66,7 @@ Usage: cargo xtask <command> [arguments]
                            With --plot the figures are kept, and drawn, in docs/benchmarks; `bench --plot --draw`
                            draws what is kept again
   interop                  install the lock libraries of other languages that tests share keys with
+  go [make]                make the generated part of the Go module, and test the module; or only make it
   node [pack]              build the Node package and what npm would publish, and run its tests; or only make its
                            packages for this machine, which npm installs anywhere
   openapi                  build the command, and hold `leasehold serve` against its OpenAPI document by schemathesis
@@ -118,6 +120,7 @@ fn main() -> ExitCode {
         Some("vectors") => vectors::vectors(&rest),
         Some("conformance") => conformance::conformance(&rest),
         Some("component") => component::component(&rest),
+        Some("go") => go::go(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
         Some("node") => node::node(&rest),
         Some("openapi") => none(&rest).and_then(|()| openapi::openapi()),

@@ -5,8 +5,8 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result};
 use crate::steps::{Later, Steps};
 use crate::{
-    bench, chaos, component, conformance, deny, flaky, interop, node, openapi, playground, python, servers, setup, sim,
-    tidy,
+    bench, chaos, component, conformance, deny, flaky, go, interop, node, openapi, playground, python, servers, setup,
+    sim, tidy,
 };
 use std::path::PathBuf;
 use std::process::Command;
@@ -116,6 +116,11 @@ pub fn run_all(steps: &mut Steps) -> Result {
             node::run_all(steps, &made.transpiled, peers, Some(dynamodb))?;
             let wheel = wheel.wait(steps)?;
             chaos::run_short(steps, peers, wheel)
+        });
+        tracks.run("Go", |steps| {
+            compiled.wait(steps)?;
+            built.wait(steps)?;
+            go::run_where_possible(steps)
         });
         tracks.run_patiently("computing", |steps| {
             packages.wait(steps)?;

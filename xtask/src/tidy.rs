@@ -119,8 +119,9 @@ pub fn threats() -> Result<Vec<Named>> {
 
 /// Tells if rules look into a file of this name.
 fn is_read(name: &str) -> bool {
-    const ENDINGS: [&str; 9] = [".rs", ".md", ".py", ".mjs", ".cjs", ".ts", ".mts", ".wit", "Cargo.toml"];
-    name == ci::PATH || name == index::FOR_MODELS || ENDINGS.iter().any(|ending| name.ends_with(ending))
+    const ENDINGS: [&str; 10] = [".rs", ".md", ".py", ".mjs", ".cjs", ".ts", ".mts", ".go", ".wit", "Cargo.toml"];
+    let is_ours = !name.starts_with(crate::go::GENERATED);
+    name == ci::PATH || name == index::FOR_MODELS || is_ours && ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// The files below a folder, relative to it.

@@ -17,6 +17,7 @@ const DESCRIPTIONS: [(&str, &str); 4] = [
 ];
 const MANIFEST: &str = "Cargo.toml";
 const NPM: &str = "node/package.json";
+const GO: &str = "go/go.mod";
 
 pub fn check(read: impl Fn(&str) -> Result<String>) -> Result<Vec<Finding>> {
     let mut findings: Vec<Finding> = check_length(&read(README)?).into_iter().collect();
@@ -25,6 +26,7 @@ pub fn check(read: impl Fn(&str) -> Result<String>) -> Result<Vec<Finding>> {
         findings.extend(check_description(path, &read(path)?, key, &sentence));
     }
     findings.extend(check_addresses(&read(MANIFEST)?, &read(NPM)?));
+    findings.extend(check_module(&read(MANIFEST)?, &read(GO)?));
     Ok(findings)
 }
 
@@ -65,6 +67,15 @@ fn check_addresses(manifest: &str, package: &str) -> Vec<Finding> {
     missing.map(finding).collect()
 }
 
+/// Go's module is called by the address of the repository.
+fn check_module(manifest: &str, module: &str) -> Option<Finding> {
+    let repository = manifest.lines().find_map(|line| line.strip_prefix("repository = \"https://")?.strip_suffix('"'));
+    let wanted = format!("module {}/go", repository.unwrap_or("an address that is not there"));
+    let message = format!("lacks `{wanted}`, as {MANIFEST} has it; imports in go/ and docs/start-go.md say the same");
+    let is_there = module.lines().any(|line| line == wanted);
+    (!is_there).then(|| Finding { path: GO.to_owned(), line: 1, rule: "one-address", message })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,5 +105,8 @@ mod tests {
         assert_eq!(check_addresses(manifest, &package("https://c/")), []);
         assert_eq!(check_addresses(manifest, &package("https://d/")).len(), 1);
         assert_eq!(check_addresses("", &package("https://c/")).len(), 2);
+        assert_eq!(check_module(manifest, "module a/b/go\n\ngo 1.25\n"), None);
+        assert!(check_module(manifest, "module a/c/go\n").is_some_and(|found| found.rule == "one-address"));
+        assert!(check_module("", "module a/b/go\n").is_some());
     }
 }

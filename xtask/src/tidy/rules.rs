@@ -4,7 +4,7 @@ use super::Finding;
 
 const MOST_LINES: usize = 600;
 /// Other languages, whose tests are held to it as well.
-const SCRIPTS: [&str; 3] = [".py", ".cjs", ".mjs"];
+const SCRIPTS: [&str; 4] = [".py", ".cjs", ".mjs", ".go"];
 const DRIVER: &str = "client/src/driver/";
 /// Where the crates that users run hold to `clippy.toml`. Tests may read clocks and open sockets.
 const PRODUCTS: [&str; 7] = [
@@ -85,9 +85,13 @@ mod tests {
     #[test]
     fn files_can_be_read_in_a_sitting() {
         assert_eq!(flagged("core/src/lease.rs", &"//\n".repeat(MOST_LINES)), NONE);
-        for path in
-            ["core/src/lease.rs", "testing/bench/src/bin/demo.rs", "python/leasehold/aio.py", "node/testing.cjs"]
-        {
+        for path in [
+            "core/src/lease.rs",
+            "testing/bench/src/bin/demo.rs",
+            "python/leasehold/aio.py",
+            "node/testing.cjs",
+            "go/lease.go",
+        ] {
             assert_eq!(flagged(path, &"//\n".repeat(MOST_LINES + 1)), ["short-files:601"], "{path}");
         }
         assert_eq!(flagged("core/tests/lease.rs", &"//\n".repeat(MOST_LINES + 1)), NONE);

@@ -1,0 +1,196 @@
+//! `cargo xtask go`: makes the generated part of the Go module, and tests the module. `cargo xtask go make`: only makes it.
+//!
+//! The generated part lies in the module, where Go looks for it, and in no repository.
+
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
+use crate::{component, servers};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MODULE: &str = "go";
+/// The programs that make and check it, pinned.
+const TOOLS: &str = "go/tools";
+/// Tests beside other lock libraries, which users of the module do not download.
+const INTEROP: &str = "go/interop";
+/// Everything in this folder is generated, and in no repository.
+pub const GENERATED: &str = "go/internal/core/";
+/// The package that is generated, below the module.
+const CORE: &str = "internal/core";
+/// In it: the protocol for wasm2go, and what that makes of it.
+const WASM: &str = "wasm/core.wasm";
+const SOURCE: &str = "wasm/core.go";
+const TRANSLATOR: &str = "github.com/ncruces/wasm2go";
+/// The first version that has what the tools want.
+const MINOR: u32 = 26;
+
+pub fn go(args: &[String]) -> Result {
+    let mut steps = Steps::default();
+    if let Some(missing) = missing() {
+        return Err(Failure::new(missing));
+    }
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => {
+            run_all(&mut steps)?;
+            println!("\nThe Go module passed.");
+        }
+        ["make"] => {
+            make(&mut steps)?;
+            println!(
+                "\nThe module is complete. In the module of a program of yours:\n  go mod edit -replace {}={}\n  go get {}@v0.0.0",
+                address()?,
+                run::root().join(MODULE).display(),
+                address()?
+            );
+        }
+        [..] => return Err(Failure::new(format!("`go` takes nothing, or `make`, but got `{}`", args.join(" ")))),
+    }
+    println!("{}", steps.table());
+    Ok(())
+}
+
+/// All that the module has to pass, where there is Go; elsewhere the table of steps says what is missing.
+pub fn run_where_possible(steps: &mut Steps) -> Result {
+    match missing() {
+        None => run_all(steps),
+        Some(missing) => steps.timed(&format!("NOT TESTED: the Go module, since {missing}"), || Ok(())),
+    }
+}
+
+fn run_all(steps: &mut Steps) -> Result {
+    make(steps)?;
+    steps.timed("go, format", || formatted(&run::root().join(MODULE)))?;
+    // Not what is generated: it is checked by what it does.
+    let mut packages = go_in(MODULE);
+    packages.args(["list", "./..."]);
+    let packages = run::told("packages of the Go module", packages)?;
+    let by_hand: Vec<_> = packages.split_whitespace().filter(|name| !name.contains(CORE)).collect();
+    let mut vet = go_in(MODULE);
+    vet.arg("vet").args(&by_hand);
+    steps.run("go vet", vet)?;
+    let mut check = Command::new(tool(steps, "honnef.co/go/tools/cmd/staticcheck", "staticcheck")?);
+    check.current_dir(run::root().join(MODULE)).args(&by_hand);
+    steps.run("staticcheck", check)?;
+    for (name, folder) in [("go test", MODULE), ("go test, other libraries", INTEROP)] {
+        let mut tests = go_in(folder);
+        tests.args(["test", "-race", "-count=1", "./..."]);
+        servers::tell(steps, &mut tests)?;
+        steps.run(name, tests)?;
+    }
+    Ok(())
+}
+
+/// Makes the generated part: the protocol as Go source, by wasm2go, and typed code that drives it.
+fn make(steps: &mut Steps) -> Result {
+    let module = component::module(steps)?;
+    let core = run::root().join(MODULE).join(CORE);
+    let before = fs::read(core.join(WASM)).unwrap_or_default();
+    let mut generate = component::componentize(steps)?;
+    generate.args(["go", component::WIT]).arg(module).arg(format!("{}/{CORE}", address()?)).arg(&core);
+    generate.current_dir(run::root());
+    steps.run("types of the WIT for Go", generate)?;
+    let mut format = Command::new("gofmt");
+    format.arg("-w").args(written(&core)?);
+    steps.run("gofmt, types of the WIT", format)?;
+    let source = core.join(SOURCE);
+    let is_current = fs::read(core.join(WASM)).is_ok_and(|now| now == before)
+        && fs::read_to_string(&source)
+            .is_ok_and(|text| text.lines().next().is_some_and(|line| line.contains(&pinned())));
+    if is_current {
+        return Ok(());
+    }
+    let mut translate = Command::new(tool(steps, TRANSLATOR, "wasm2go")?);
+    translate.args(["-pkg", "wasm", "-o"]).arg(source).arg(core.join(WASM));
+    steps.run("wasm2go", translate)
+}
+
+/// The version of the translator that is asked for, as it writes it.
+fn pinned() -> String {
+    let manifest = fs::read_to_string(run::root().join(TOOLS).join("go.mod")).unwrap_or_default();
+    let line = manifest
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(TRANSLATOR)?.split_whitespace().next().map(str::to_owned));
+    line.unwrap_or_default()
+}
+
+/// Builds a pinned program, and answers where it is.
+fn tool(steps: &mut Steps, package: &str, name: &str) -> Result<PathBuf> {
+    let path = run::target()?.join("go").join(name);
+    let mut build = go_in(TOOLS);
+    build.args(["build", "-o"]).arg(&path).arg(package);
+    steps.run(&format!("build {name}"), build)?;
+    Ok(path)
+}
+
+/// The path by which Go imports the module: its manifest is the one place that has it.
+fn address() -> Result<String> {
+    let path = run::root().join(MODULE).join("go.mod");
+    let manifest = fs::read_to_string(&path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let line = manifest.lines().find_map(|line| line.strip_prefix("module "));
+    line.map(str::to_owned).ok_or_else(|| Failure::new(format!("{} names no module", path.display())))
+}
+
+/// Fails where a file is not as gofmt writes it.
+fn formatted(folder: &Path) -> Result {
+    let mut format = Command::new("gofmt");
+    format.arg("-l").arg(folder);
+    let files = run::told("gofmt", format)?;
+    match files.trim() {
+        "" => Ok(()),
+        files => Err(Failure::new(format!(
+            "these are not as gofmt writes them:\n{files}\n  put it right: gofmt -w {MODULE}"
+        ))),
+    }
+}
+
+/// The files that are generated from the WIT.
+fn written(core: &Path) -> Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(core).map_err(|error| Failure::new(format!("{}: {error}", core.display())))?;
+    Ok(listed
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "go"))
+        .collect())
+}
+
+/// `go` in a folder, with the toolchain that is there.
+fn go_in(folder: &str) -> Command {
+    let mut command = Command::new("go");
+    command.current_dir(run::root().join(folder)).env("GOTOOLCHAIN", "local").env("GOFLAGS", "-mod=readonly");
+    command
+}
+
+/// The part that is missing here to build and test the module.
+fn missing() -> Option<String> {
+    let mut version = Command::new("go");
+    version.arg("version");
+    let found = run::told("go version", version).unwrap_or_default();
+    if minor(&found).is_some_and(|minor| minor >= MINOR) {
+        return None;
+    }
+    Some(format!("Go 1.{MINOR} or newer is not on the path\n  install: https://go.dev/dl"))
+}
+
+/// The minor version in `go version go1.26.8 linux/amd64`.
+fn minor(said: &str) -> Option<u32> {
+    let (_, rest) = said.split_once(" go1.")?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_of_go_is_read() {
+        assert_eq!(minor("go version go1.26.8 linux/amd64"), Some(26));
+        assert_eq!(minor("go version go1.9rc2 linux/amd64"), Some(9));
+        assert_eq!(minor("go version devel"), None);
+    }
+
+    #[test]
+    fn the_translator_is_pinned() {
+        assert!(pinned().starts_with('v'), "{}", pinned());
+    }
+}
