@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -175,6 +176,29 @@ func TestAContextThatIsDoneEndsTheWait(t *testing.T) {
 		t.Errorf("a release is begun whatever its context says: %v", err)
 	}
 	lock(t, first, "a")
+}
+
+func TestAContextThatWasDoneBeforeSendsNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	client := connect(t, "redis://"+listener.Addr().String())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client.Lock(ctx, "a"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	// Only what is there already.
+	_ = listener.(*net.TCPListener).SetDeadline(time.Now())
+	if conn, err := listener.Accept(); err == nil {
+		_ = conn.Close()
+		t.Error("it has connected")
+	}
 }
 
 func TestTheContextOfALeaseIsThatOfItsCaller(t *testing.T) {

@@ -31,7 +31,7 @@ func TestWhatIsNoReplyIsRefused(t *testing.T) {
 	deep := strings.Repeat("*1\r\n", mostDepth+1) + ":1\r\n"
 	for _, bad := range []string{
 		"HTTP/1.1 400 Bad Request\r\n", "?\r\n", "\r\n", "H", "$x\r\n", "$-2\r\n", "*-2\r\n", "$1048577\r\n", "*1048577\r\n",
-		"$1\r\nabc\r\n", "*1\r\nx", ":\r\n", "_\r\n", deep, "+" + strings.Repeat("a", mostBytes) + "\r\n",
+		"$1\r\nabc\r\n", "$1\r\nax\n", "*1\r\nx", ":\r\n", "_\r\n", deep, "+" + strings.Repeat("a", mostBytes) + "\r\n",
 		"+" + strings.Repeat("a", mostBytes+1),
 	} {
 		if n, err := scan([]byte(bad)); err != errMalformed {
