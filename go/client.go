@@ -67,7 +67,7 @@ func (c *Client) Close() error {
 	if c.machine.close(patience) {
 		return nil
 	}
-	return &Error{Kind: ErrUnavailable, message: "some releases are not confirmed: these records expire"}
+	return &Error{Kind: ErrUnavailable, message: "some releases are not confirmed: these locks expire after their ttl"}
 }
 
 // acquire takes a lock, or the lease of a run.

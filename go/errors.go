@@ -103,11 +103,11 @@ func releasedError(resource string) *Error {
 }
 
 func unconfirmedError(resource string) *Error {
-	message := "the release is not confirmed: it continues in the background, and the record expires at the latest"
+	message := "the release is not confirmed: it is tried again in the background, and otherwise the lock expires after its ttl"
 	return &Error{Kind: ErrUnavailable, Resource: resource, message: message}
 }
 
 func finishUnconfirmedError(resource string) *Error {
-	message := "the work was done, and no answer of the store says that its completion stands: it may be done again"
+	message := "the work was done, but the store did not confirm its completion: it may be done again"
 	return &Error{Kind: ErrUnconfirmed, Resource: resource, message: message}
 }

@@ -250,11 +250,11 @@ func TestClosingReleasesEverything(t *testing.T) {
 func TestWrongSettingsAreNamed(t *testing.T) {
 	client := connect(t, "redis://127.0.0.1:1")
 	for want, options := range map[string][]leasehold.LockOption{
-		"ttl 1 ms is below the smallest":  {leasehold.TTL(time.Millisecond)},
-		"ttl: -1s is not a duration":      {leasehold.TTL(-time.Second)},
-		"wait: -1ns is not a duration":    {leasehold.Wait(-1)},
-		"is above the largest":            {leasehold.TTL(25 * time.Hour)},
-		"has the control character U+000": {leasehold.Owner("a\x00b")},
+		"ttl is 1 ms, but must be at least": {leasehold.TTL(time.Millisecond)},
+		"ttl: -1s is not a duration":        {leasehold.TTL(-time.Second)},
+		"wait: -1ns is not a duration":      {leasehold.Wait(-1)},
+		"but must be at most":               {leasehold.TTL(25 * time.Hour)},
+		"has the control character U+000":   {leasehold.Owner("a\x00b")},
 	} {
 		_, err := client.Lock(t.Context(), "a", options...)
 		if !errors.Is(err, leasehold.ErrConfig) || !strings.Contains(err.Error(), want) {

@@ -146,7 +146,7 @@ func refusedCommand(resource string, reason core.CommandError) *Error {
 	case core.CommandErrorClosed:
 		return closedError(resource)
 	case core.CommandErrorTooManyLocks:
-		return configError("the client has %d locks alive, which is the limit", reason.Limit)
+		return configError("the client holds or waits for %d locks, which is its limit; release some first", reason.Limit)
 	case core.CommandErrorOther:
 		return configError("%s", reason.Message)
 	default:
@@ -166,16 +166,16 @@ func refusedSetting(resource string, reason core.SettingError) *Error {
 	case core.SettingErrorEmptyKey:
 		return made("the key is empty; name the occurrence of the job, such as its date")
 	case core.SettingErrorTooLong:
-		return configError("%s has %d bytes, the most is %d", reason.What, reason.Bytes, reason.MaxBytes)
+		return configError("%s has %d bytes; at most %d are allowed", reason.What, reason.Bytes, reason.MaxBytes)
 	case core.SettingErrorControlCharacter:
 		return configError("%s has the control character %U at byte %d; names hold printable text only",
 			reason.What, rune(reason.Code), reason.At)
 	case core.SettingErrorTooShort:
-		return made("%s %d ms is below the smallest, %d ms", reason.What, reason.ValueMs, reason.MinMs)
+		return made("%s is %d ms, but must be at least %d ms", reason.What, reason.ValueMs, reason.MinMs)
 	case core.SettingErrorTooFar:
-		return made("%s %d ms is above the largest, %d ms", reason.What, reason.ValueMs, reason.MaxMs)
+		return made("%s is %d ms, but must be at most %d ms", reason.What, reason.ValueMs, reason.MaxMs)
 	case core.SettingErrorKeepBelowTTL:
-		return made("keep %d ms is below the ttl, %d ms", reason.KeepMs, reason.TTLMs)
+		return made("keep is %d ms, but must be at least the ttl, %d ms", reason.KeepMs, reason.TTLMs)
 	case core.SettingErrorDrift:
 		return made("drift of %d ppm is outside %d to %d ppm", reason.PPM, reason.MinPPM, reason.MaxPPM)
 	case core.SettingErrorStore:
