@@ -209,7 +209,7 @@ fn once_needs_nodes_that_remember_or_the_word_of_an_operator() {
     assert!(!rig.place.path("again").exists());
     once(&["tuesday"], "touch again")
         .expect(69)
-        .says("may have lost completions")
+        .says("have lost their data within 7 days")
         .says("leasehold once --trust-quorum");
     rig.run(&["exec", "--ttl", "2s", "job@tuesday", "--", "true"]).expect(0);
     assert!(!rig.place.path("again").exists());

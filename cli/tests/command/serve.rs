@@ -126,7 +126,7 @@ fn bad_requests_are_refused_and_say_why() {
         (json!({ "resource": "a", "ttl_ms": 1 }), "ttl"),
         (json!({ "resource": "a", "wait_ms": 3_600_001 }), "wait_ms"),
         (json!({ "resource": "a", "timeout": 7 }), "timeout"),
-        (json!([1]), "expected"),
+        (json!([1]), "a JSON object"),
     ] {
         let error = daemon.post("/v1/acquire", &body).expect(400);
         assert!(error["error"]["message"].as_str().unwrap().contains(says), "{error}");

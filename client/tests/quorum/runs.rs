@@ -126,7 +126,7 @@ fn more_losses_than_a_minority_block_runs_until_an_operator_vouches() {
     for wait in [Duration::ZERO, MAX_TTL] {
         let error = on(&other, "tuesday").wait(wait).begin().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
-        assert!(error.to_string().contains("may have lost completions"), "{error}");
+        assert!(error.to_string().contains("have lost their data within 7 days"), "{error}");
         assert!(error.to_string().contains("leasehold once --trust-quorum"), "{error}");
     }
     let findings = client.doctor().unwrap();

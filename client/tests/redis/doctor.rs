@@ -274,7 +274,7 @@ fn a_user_who_may_not_write_marks_can_lock_and_not_run() {
     let narrow = ["+acl|whoami", "+acl|getuser", "~{jobs/*fence?of?name"];
     set_sample(&server, Some("~{jobs/*"), &narrow);
     let findings = doctor(&sample_url(&server));
-    expect(&findings, "redis.rights", Severity::Warning, "\\x1fdone of name is refused");
+    expect(&findings, "redis.rights", Severity::Warning, "\\x1fdone of name, which holds the completion");
     assert!(find(&findings, "redis.rights").advice.contains("leasehold ~{jobs/*"), "{findings:#?}");
     expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released");
     let client = Client::connect(sample_url(&server)).unwrap();
