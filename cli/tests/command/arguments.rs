@@ -202,7 +202,17 @@ fn help_teaches() {
         ),
         (
             "once",
-            &["Examples:", "0  the job was done before", "73", "75", "76", "128+N", "Not guaranteed:", "--every 1d", "--forget"],
+            &[
+                "Examples:",
+                "0  the job was done before",
+                "73",
+                "75",
+                "76",
+                "128+N",
+                "Not guaranteed:",
+                "--every 1d",
+                "--forget",
+            ],
         ),
         ("inspect", &["0  the lock is held", "1  the lock is free", "left_ms"]),
         ("break", &["last resort", "0  ", "1  ", "2  ", "--yes"]),
