@@ -68,9 +68,7 @@ fn node(node: &wit::Node) -> NodeConfig {
 fn quorum(given: Option<wit::Quorum>, nodes: usize) -> Result<Option<Quorum>, wit::Error> {
     let Some(quorum) = given else {
         return if nodes > 1 {
-            Err(wrong(
-                "several nodes are a quorum, which needs an id: set the id that `leasehold quorum status` shows",
-            ))
+            Err(wrong("several nodes are a quorum, which needs an id: set the id that `leasehold quorum status` shows"))
         } else {
             Ok(None)
         };
