@@ -1,4 +1,4 @@
-// The client, independent of how the component is loaded. Documented in index.d.ts.
+// The client, independent of how the component is loaded. Documented in index.d.mts.
 
 import { Lease, Run, finish } from "./lease.mjs";
 import { Machine, random } from "./machine.mjs";

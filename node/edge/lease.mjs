@@ -1,4 +1,4 @@
-// A held lease. Documented in index.d.ts.
+// A held lease. Documented in index.d.mts.
 
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
