@@ -12,6 +12,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ INDEX = DOCS / "README.md"
 FRONT = ROOT / "README.md"
 PLAYGROUND = "playground/index.md"
 NODE = "reference/node"
+PICTURE = "images/social.png"
+ADDRESS = re.findall(r'^documentation = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.MULTILINE)[0]
 TYPEDOC = Path(os.environ["LEASEHOLD_TYPEDOC"])
 
 LINK = re.compile(r"(\]\(|\b(?:src|srcset|href)=\")([^)\s#\":]+)(?=[)#\s\"])")
@@ -241,6 +244,21 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
 
     pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
     return "".join(piece if piece.startswith("```") else LINK.sub(lead, piece) for piece in pieces)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Adds what other sites show beside a link to the page."""
+    facts = {
+        "og:type": "website",
+        "og:site_name": config["site_name"],
+        "og:title": page.title or config["site_name"],
+        "og:description": config["site_description"],
+        "og:url": ADDRESS + page.url,
+        "og:image": ADDRESS + PICTURE,
+        "twitter:card": "summary_large_image",
+    }
+    metas = "".join(f'<meta property="{name}" content="{escape(text)}">' for name, text in facts.items())
+    return output.replace("</head>", metas + "</head>", 1)
 
 
 def on_post_build(config: Any) -> None:
