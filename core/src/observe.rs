@@ -10,7 +10,7 @@ use core::time::Duration;
 use crate::config::Drift;
 use crate::ids::{NodeId, Resource, Version};
 use crate::op::Holding;
-use crate::time::{AWAY_FROM_LINE, Monotonic, first_sight, observed_until};
+use crate::time::{AWAY_FROM_QUEUE, Monotonic, first_sight, observed_until};
 
 /// The observations of one client, of records that only observers can declare dead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -132,7 +132,7 @@ impl Observations {
     /// Notes that a holder of another library has the resource. Of too many, the one seen longest ago is forgotten: its waiters
     /// stand in the queue again.
     pub(crate) fn saw_foreign(&mut self, resource: &Resource, now: Monotonic) {
-        self.foreign.retain(|_, seen| now.since(*seen) < AWAY_FROM_LINE);
+        self.foreign.retain(|_, seen| now.since(*seen) < AWAY_FROM_QUEUE);
         if self.foreign.len() >= self.limit && !self.foreign.contains_key(resource) {
             let oldest = self.foreign.iter().min_by_key(|(_, seen)| **seen).map(|(oldest, _)| oldest.clone());
             oldest.map(|oldest| self.foreign.remove(&oldest));
@@ -142,7 +142,7 @@ impl Observations {
 
     /// Tells if a holder of another library was seen lately.
     pub(crate) fn is_shared(&self, resource: &Resource, now: Monotonic) -> bool {
-        self.foreign.get(resource).is_some_and(|seen| now.since(*seen) < AWAY_FROM_LINE)
+        self.foreign.get(resource).is_some_and(|seen| now.since(*seen) < AWAY_FROM_QUEUE)
     }
 
     /// Drops an observation, which only makes a takeover later: the one that ran out first, otherwise the youngest.

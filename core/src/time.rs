@@ -124,7 +124,7 @@ pub fn after_reservation(left: Duration, place: u64, jitter: u32) -> Duration {
 
 /// How long a client stays out of the queue for a lock after it saw a holder of another library there: 60 s. Such a holder does not
 /// stand in the queue, and a lock that goes from hand to hand is never free for it.
-pub const AWAY_FROM_LINE: Duration = Duration::from_secs(60);
+pub const AWAY_FROM_QUEUE: Duration = Duration::from_secs(60);
 
 /// How long a lock that passes from hand to hand is free for others, and how often: 50 ms, every 5 s. Libraries that poll for it get in
 /// there, and nowhere else.

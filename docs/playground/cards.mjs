@@ -159,7 +159,7 @@ function nodeCard(name, button, deed) {
   return { ...parts, card, name };
 }
 
-function showNode(parts, { node, line, isDown, rate }, world) {
+function showNode(parts, { node, queue, isDown, rate }, world) {
   const { record, marker } = node;
   const lease = record?.lease;
   const uptimeNs = world.nowNs * rate;
@@ -171,7 +171,7 @@ function showNode(parts, { node, line, isDown, rate }, world) {
   say(parts.state, isDown ? "down" : abstains ? "abstains" : holder === undefined ? "free" : `${holder} has it`);
   style(parts.bar.fill, "inline-size", holder === undefined ? "0%" : percent(leftNs, Number(lease.recordTtlMs) * 1e6));
   say(parts.counter, record === undefined ? "–" : `${record.counter}`);
-  const waiting = line?.tickets().map((ticket) => world.workers[Number(ticket.split("/")[0])].name) ?? [];
+  const waiting = queue?.tickets().map((ticket) => world.workers[Number(ticket.split("/")[0])].name) ?? [];
   const completion = record?.completion;
   say(parts.more, completion !== undefined ? `done by ${completion.owner}` : waiting.length > 0 ? `queue: ${waiting.join(", ")}` : "");
   const { name } = parts;

@@ -245,7 +245,7 @@ export const SCENARIOS = [
   {
     id: "turn",
     title: "The hand-over",
-    store: "line",
+    store: "queue",
     why: [
       "Waiters that ask again and again find a free lock late, and the one that happens to ask first gets it, so some wait for ever.",
       "A store with a queue keeps a free lock for the first who waits and tells that one alone, and a turn that nobody takes passes on to the next.",
@@ -263,7 +263,7 @@ export const SCENARIOS = [
           world.worker("B").ask();
           world.after(400e6, () => world.worker("C").ask());
         },
-        until: (world) => world.nodes[0].line.tickets().length === 2,
+        until: (world) => world.nodes[0].queue.tickets().length === 2,
       },
       {
         say: "A gives the lock back. The store tells B, who came first, and B asks at once.",
@@ -276,7 +276,7 @@ export const SCENARIOS = [
           world.worker("A").ask();
           world.worker("C").pause();
         },
-        until: (world) => world.worker("A").phase === "waiting" && world.nodes[0].line.tickets().length === 2,
+        until: (world) => world.worker("A").phase === "waiting" && world.nodes[0].queue.tickets().length === 2,
       },
       {
         say: "B gives the lock back. C does not take its turn, so after three seconds it passes on to A.",
@@ -285,7 +285,7 @@ export const SCENARIOS = [
       },
     ],
     end: () =>
-      "The line told one waiter at a time, in the order in which they came. It grants nothing by itself, so a waiter that is gone costs some time, and never the promise of one holder.",
+      "The queue told one waiter at a time, in the order in which they came. It grants nothing by itself, so a waiter that is gone costs some time, and never the promise of one holder.",
   },
   {
     id: "free",

@@ -1,7 +1,7 @@
 // The world of the playground: a true time, workers, a store, the network between them, and what happens in it. The same
 // settings and the same deeds give the same world.
 
-import { Line } from "./line.mjs";
+import { Queue } from "./queue.mjs";
 import { Network } from "./network.mjs";
 import { stream } from "./random.mjs";
 import { Resource } from "./resource.mjs";
@@ -12,7 +12,7 @@ import { Worker } from "./worker.mjs";
 export const NAMES = ["A", "B", "C"];
 export const STORES = {
   single: { title: "one store", nodes: 1, poll: "acquire", runsOut: true },
-  line: { title: "one store with a queue", nodes: 1, poll: "acquire", runsOut: true, keepsLine: true },
+  queue: { title: "one store with a queue", nodes: 1, poll: "acquire", runsOut: true, keepsQueue: true },
   quorum: { title: "quorum of 5", nodes: 5, poll: "acquire", runsOut: true },
   dynamodb: { title: "like DynamoDB", nodes: 1, poll: "read", runsOut: false },
 };
@@ -54,13 +54,13 @@ export class World {
     this.nodes = Array.from({ length: kind.nodes }, (_, index) => {
       const node = new Node(kind);
       if (kind.nodes > 1) node.join(QUORUM, BigInt(ttlMs));
-      const line = kind.keepsLine ? new Line() : undefined;
-      return { index, place: `node/${index}`, node, line, isDown: false, rate: 1 + drift * SKEWS.nodes[index] };
+      const queue = kind.keepsQueue ? new Queue() : undefined;
+      return { index, place: `node/${index}`, node, queue, isDown: false, rate: 1 + drift * SKEWS.nodes[index] };
     });
     this.network = new Network(this, { latencyMs, lossPercent }, stream(seed, "network"));
     this.resource = new Resource(isGuarded);
     const config = {
-      nodes: this.nodes.map(() => ({ poll: kind.poll, watch: kind.keepsLine === true, durability: "declared" })),
+      nodes: this.nodes.map(() => ({ poll: kind.poll, watch: kind.keepsQueue === true, durability: "declared" })),
       driftPpm: Math.max(100, Math.round(driftPercent * 10_000)),
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
       limits: {},
@@ -145,8 +145,8 @@ export class World {
       }
       const now = this.#clocksOf(node);
       const outcomes = ops.map(({ op }) => {
-        if (node.line === undefined) return node.node.serve(op, now);
-        const { outcome, turn } = node.line.serve(node.node, ticketOf(worker, lock), op, now);
+        if (node.queue === undefined) return node.node.serve(op, now);
+        const { outcome, turn } = node.queue.serve(node.node, ticketOf(worker, lock), op, now);
         this.#call(node, turn);
         return outcome;
       });
@@ -170,11 +170,11 @@ export class World {
   /** A worker has stopped waiting: it has the lock, or has given up. */
   unsubscribe(worker, index, lock) {
     const node = this.nodes[index];
-    const isInLine = node.line.tickets().includes(ticketOf(worker, lock));
-    if (!isInLine) return;
+    const isQueued = node.queue.tickets().includes(ticketOf(worker, lock));
+    if (!isQueued) return;
     const leave = { worker, from: worker.place, to: node.place, kind: "leave", isReply: false };
     this.network.send(leave, () => {
-      if (!node.isDown) this.#call(node, node.line.leave(ticketOf(worker, lock), this.#clocksOf(node)));
+      if (!node.isDown) this.#call(node, node.queue.leave(ticketOf(worker, lock), this.#clocksOf(node)));
     });
   }
 
@@ -182,7 +182,7 @@ export class World {
   #call(node, turn) {
     if (turn === undefined) return;
     const worker = this.workers[Number(turn.split("/")[0])];
-    this.tell(worker, "is next in line: the store keeps the lock for it and tells it");
+    this.tell(worker, "is next in the queue: the store keeps the lock for it and tells it");
     const call = { worker, from: node.place, to: worker.place, kind: "turn", isReply: true, tone: "turn" };
     this.network.send(call, () => worker.notified());
   }
@@ -224,7 +224,7 @@ export class World {
 
   wipe(node) {
     node.node.wipe();
-    if (node.line !== undefined) node.line = new Line();
+    if (node.queue !== undefined) node.queue = new Queue();
     const fate = this.nodes.length > 1 ? ": it abstains until whatever it forgot is over" : "";
     this.tell(undefined, `${this.nodeName(node)} has lost its data${fate}`, "bad");
     this.#wiped.add(node);
@@ -266,7 +266,7 @@ function isBefore(one, other) {
   return one.atNs < other.atNs || (one.atNs === other.atNs && one.order < other.order);
 }
 
-/** Names one acquisition of one worker in the line. */
+/** Names one acquisition of one worker in the queue. */
 const ticketOf = ({ index }, lock) => `${index}/${lock}`;
 
 /** What a reply looks like on its way. */

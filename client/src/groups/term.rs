@@ -145,9 +145,9 @@ impl Running {
         F: Future<Output = ()> + Send + 'static,
     {
         let over = Arc::<Over>::default();
-        let completion = MarkOver(Arc::clone(&over));
+        let mark_over = MarkOver(Arc::clone(&over));
         let run = move |alarm| async move {
-            let _over = completion;
+            let _over = mark_over;
             work(alarm).await;
         };
         let task = time.start(name, run)?;

@@ -60,7 +60,7 @@ pub(crate) enum Can {
     /// Is the same store for all processes that know its url.
     ServeSeveralProcesses,
     /// Ends a completion on time; elsewhere it stands a minute longer, since the clocks of clients decide.
-    EndMarksOnTime,
+    EndCompletionsOnTime,
     /// Keeps items of compare-and-set.
     KeepItems,
     /// Takes locks in sessions. Cosmos DB with the consistency of most accounts may show a session late.
@@ -83,7 +83,7 @@ impl Store {
                 Can::ShowTtl,
                 Can::ShowLeft,
                 Can::NameTokenInErrors,
-                Can::EndMarksOnTime,
+                Can::EndCompletionsOnTime,
             ],
             _behind: Box::new(open),
         }
@@ -103,7 +103,7 @@ impl Store {
             Can::ShowLeft,
             Can::NameTokenInErrors,
             Can::ServeSeveralProcesses,
-            Can::EndMarksOnTime,
+            Can::EndCompletionsOnTime,
         ];
         Self { url, can, _behind: Box::new(folder) }
     }
@@ -118,7 +118,7 @@ impl Store {
             Can::ShowLeft,
             Can::NameTokenInErrors,
             Can::ServeSeveralProcesses,
-            Can::EndMarksOnTime,
+            Can::EndCompletionsOnTime,
         ];
         Self { url: server.url(), can, _behind: Box::new(server) }
     }
@@ -136,7 +136,7 @@ impl Store {
                 Can::ShowLeft,
                 Can::NameTokenInErrors,
                 Can::ServeSeveralProcesses,
-                Can::EndMarksOnTime,
+                Can::EndCompletionsOnTime,
             ],
             _behind: Box::new((server, redis)),
         }
@@ -155,7 +155,7 @@ impl Store {
                 Can::ShowLeft,
                 Can::NameTokenInErrors,
                 Can::ServeSeveralProcesses,
-                Can::EndMarksOnTime,
+                Can::EndCompletionsOnTime,
             ],
             _behind: Box::new((server, redis)),
         }
@@ -167,7 +167,7 @@ impl Store {
         let url = servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(" ");
         Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
         let can =
-            &[Can::HaveSessions, Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses, Can::EndMarksOnTime];
+            &[Can::HaveSessions, Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses, Can::EndCompletionsOnTime];
         Self { url, can, _behind: Box::new(servers) }
     }
 
@@ -260,7 +260,7 @@ impl Store {
             Can::ShowLeft,
             Can::NameTokenInErrors,
             Can::ServeSeveralProcesses,
-            Can::EndMarksOnTime,
+            Can::EndCompletionsOnTime,
         ];
         let url = common::on_postgres::new_table(server, server.port());
         Self { url: format!("{url}&listen=yes"), can, _behind: Box::new(()) }
@@ -277,7 +277,7 @@ impl Store {
             Can::ShowLeft,
             Can::NameTokenInErrors,
             Can::ServeSeveralProcesses,
-            Can::EndMarksOnTime,
+            Can::EndCompletionsOnTime,
         ];
         Self { url: common::on_postgres::new_table(server, port), can, _behind: Box::new(()) }
     }

@@ -165,7 +165,7 @@ pub(crate) fn a_run_is_finished_once_and_only_while_it_is_held(store: &Store) {
 
 pub(crate) fn a_completion_ends_when_it_was_kept_long_enough(store: &Store) {
     // Where the clocks of clients decide, a minute is added for their errors.
-    if store.can(crate::Can::EndMarksOnTime) {
+    if store.can(crate::Can::EndCompletionsOnTime) {
         let (one, two) = store.two_clients();
         let short = |client: &Client| client.once("sync").ttl(paced(1_000)).cooldown(paced(1_000));
         let run = begun(short(&one));

@@ -61,7 +61,7 @@ const ENDS = {
     assert.equal(await text(".entries [data-fate=refused] .name"), "A");
   },
   turn: async () => {
-    assert.match(await text("#log"), /B is next in line.*B has the lock.*C is next in line.*A has the lock/);
+    assert.match(await text("#log"), /B is next in the queue.*B has the lock.*C is next in the queue.*A has the lock/);
   },
   amnesia: async () => assert.match(await text("#log"), /Node 3 has lost its data.*A has lost the lock.*B has the lock/),
 };

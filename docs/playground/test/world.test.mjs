@@ -161,38 +161,38 @@ test("a run whose finish was never answered is finished all the same", () => {
   assert.match(world.log.at(-1).text, /^has it in writing/);
 });
 
-test("the hand-over: turns come in the order of the line, and one that is not taken passes on", () => {
+test("the hand-over: turns come in the order of the queue, and one that is not taken passes on", () => {
   const session = ended({ scenario: "turn" });
   const { log, workers } = session.world;
-  const called = log.filter(({ text }) => text.startsWith("is next in line")).map(({ worker }) => workers[worker].name);
+  const called = log.filter(({ text }) => text.startsWith("is next in the queue")).map(({ worker }) => workers[worker].name);
   assert.deepEqual(called.slice(0, 2), ["B", "C"]);
   const [, , [stopped]] = session.world.witness.spans;
   assert.equal(stopped, undefined, "C stood still and never had the lock");
 });
 
-test("a waiter that gives up leaves the line, and passes its turn on", () => {
-  const { world, pass } = bare({ workers: 3, store: "line" });
+test("a waiter that gives up leaves the queue, and passes its turn on", () => {
+  const { world, pass } = bare({ workers: 3, store: "queue" });
   const [a, b, c] = world.workers;
-  const inLine = () => world.nodes[0].line.tickets().map((ticket) => ticket.split("/")[0]);
+  const queued = () => world.nodes[0].queue.tickets().map((ticket) => ticket.split("/")[0]);
   for (const worker of [a, b, c]) {
     worker.ask();
     pass(2);
   }
-  assert.deepEqual(inLine(), ["1", "2"]);
+  assert.deepEqual(queued(), ["1", "2"]);
   // B gives up while the word that its turn has come is on its way.
   a.release();
   pass(0.45);
-  assert.match(world.log.at(-1).text, /^is next in line/);
+  assert.match(world.log.at(-1).text, /^is next in the queue/);
   b.release();
   pass(1.5);
-  assert.deepEqual([c.phase, inLine()], ["held", []]);
+  assert.deepEqual([c.phase, queued()], ["held", []]);
   a.ask();
   b.ask();
   pass(2);
-  assert.deepEqual(inLine().toSorted(), ["0", "1"]);
+  assert.deepEqual(queued().toSorted(), ["0", "1"]);
   b.release();
   pass(1);
-  assert.deepEqual(inLine(), ["0"]);
+  assert.deepEqual(queued(), ["0"]);
 });
 
 test("a scenario takes the same course in one go, frame by frame, step by step, and from a link", () => {

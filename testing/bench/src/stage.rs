@@ -89,10 +89,10 @@ impl Stage {
 
     /// Shows the outcome of an act, after it was checked.
     pub fn outcome(&self, good: bool, what: &str) {
-        let completion = if good { self.paint("1;32", "✓") } else { self.paint("1;31", "✗") };
+        let sign = if good { self.paint("1;32", "✓") } else { self.paint("1;31", "✗") };
         let mut text = String::from("\n");
         for (at, line) in wrap(what, self.width - 4).iter().enumerate() {
-            let _ = writeln!(text, "  {} {}", if at == 0 { &completion } else { " " }, self.paint("1", line));
+            let _ = writeln!(text, "  {} {}", if at == 0 { &sign } else { " " }, self.paint("1", line));
         }
         print(&text);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use leasehold_core::member::{LossId, Marker, RETENTION};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
-use leasehold_core::op::{Completion as DoneMark, Op, Outcome, Raise, Refusal, Seen, Session};
+use leasehold_core::op::{Completion, Op, Outcome, Raise, Refusal, Seen, Session};
 use leasehold_core::session::may_be_record;
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
@@ -72,9 +72,9 @@ pub(super) struct Done {
 const CLOCK_MARGIN: Duration = Duration::from_secs(60);
 
 impl Done {
-    fn shown(&self, unix_ms: u64) -> Option<Box<DoneMark>> {
+    fn shown(&self, unix_ms: u64) -> Option<Box<Completion>> {
         (unix_ms < self.until_unix_ms).then(|| {
-            Box::new(DoneMark {
+            Box::new(Completion {
                 token: self.token,
                 owner: self.owner.clone(),
                 at_unix_ms: self.at_unix_ms,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::member::RunId;
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{
-    Acquire, Applied, Completion as DoneMark, Finish, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen,
+    Acquire, Applied, Completion, Finish, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen,
 };
 use leasehold_core::queue::Reserved;
 use leasehold_core::session::none_is_told;
@@ -367,9 +367,9 @@ impl Redis {
         }
     }
 
-    fn done(&self, resource: &Resource, now_ms: u64) -> Option<Box<DoneMark>> {
+    fn done(&self, resource: &Resource, now_ms: u64) -> Option<Box<Completion>> {
         let done = self.dones.get(resource).filter(|done| !is_over(done.expires_ms, now_ms))?;
-        Some(Box::new(DoneMark {
+        Some(Box::new(Completion {
             token: done.token,
             owner: done.owner.clone(),
             at_unix_ms: done.at_unix_ms,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Completion as DoneMark, Holder, LockOp, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Acquire, Applied, Completion, Holder, LockOp, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Resource, Token, Version};
 use leasehold_servers::redis::Server;
@@ -257,7 +257,7 @@ const NOW: TrueTime = TrueTime(0);
 /// Redis looks at its wall clock only to write down when work was finished.
 const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::from_ns(0), unix_ms: SENT_UNIX_MS };
 
-fn done_alike(real: Option<&DoneMark>, model: Option<&DoneMark>) -> bool {
+fn done_alike(real: Option<&Completion>, model: Option<&Completion>) -> bool {
     match (real, model) {
         (None, None) => true,
         (Some(real), Some(model)) => {

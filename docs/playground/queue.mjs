@@ -1,13 +1,13 @@
 // The queue of waiters beside the record of a single store. The rules are those of core/src/queue.rs: it never grants
 // anything, and only keeps others from a lock whose turn it is not.
 
-/** How long a lock that is free is kept for the first in line. The core keeps it for less, for faster networks than this. */
+/** How long a lock that is free is kept for the first in the queue. The core keeps it for less, for faster networks than this. */
 export const RESERVED_NS = 3_000_000_000n;
 /** How long a waiter keeps its place without asking. */
 const UNSEEN_NS = 10_000_000_000n;
 
-export class Line {
-  /** The first in line first: `{ ticket, seenNs, reservedUntilNs }`. */
+export class Queue {
+  /** The first in the queue first: `{ ticket, seenNs, reservedUntilNs }`. */
   #waiting = [];
 
   /** Tickets of those who wait, in their order. */
@@ -59,7 +59,7 @@ export class Line {
     );
   }
 
-  /** Keeps the lock for the first in line, and answers its ticket unless it was told before. */
+  /** Keeps the lock for the first in the queue, and answers its ticket unless it was told before. */
   #call(nowNs) {
     const first = this.#waiting[0];
     if (first === undefined || first.reservedUntilNs !== undefined) return undefined;
