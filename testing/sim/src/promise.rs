@@ -123,7 +123,7 @@ pub struct Assumptions {
     /// No two processes draw the same random bytes.
     pub nonces: bool,
     /// Guarded items are never deleted.
-    pub completions: bool,
+    pub guarded_items: bool,
     /// Nobody else removes the completions of finished runs.
     pub dones: bool,
     /// Each lock is renewed by itself, as what is known of its requests supposes.
@@ -154,7 +154,7 @@ impl Assumptions {
             counters: stores.iter().all(Spec::keeps_counters) && !foreign_puts,
             walls: all(|host| host.unix_offset_ms == 0) && stores.iter().all(on_time),
             nonces: all(|host| !host.own_entropy),
-            completions: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
+            guarded_items: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
             dones: !foreign_puts,
             alone: !script.world.sessions,
         };
@@ -210,7 +210,7 @@ impl Assumptions {
             }
             Promise::Once => self.rates && self.records && self.nonces && self.dones,
             Promise::Tokens => (self.counters || self.walls) && self.nonces,
-            Promise::Fencing => (self.counters || self.walls) && self.nonces && self.completions,
+            Promise::Fencing => (self.counters || self.walls) && self.nonces && self.guarded_items,
             // A clock that stands still keeps records standing, too, where the store goes by it.
             Promise::Succession => self.rates && self.suspend && self.manners,
             Promise::Orphans => self.rates && self.suspend && self.manners && self.alone,

@@ -103,7 +103,7 @@ mod tests {
             counters: true,
             walls: false,
             nonces: true,
-            completions: true,
+            guarded_items: true,
             dones: true,
             alone: true,
         };
