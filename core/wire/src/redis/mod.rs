@@ -196,8 +196,8 @@ impl Codec {
                 keys::check_cluster(&op.resource)?;
             }
             let mut call = self.call(op, unix_ms, least, memory)?;
-            let needs_marker = call.keys.iter().any(|key| key == keys::MARKER) || *call.script == scripts::KEEP;
-            if self.settings.topology == Topology::Cluster && needs_marker {
+            let is_cluster = self.settings.topology == Topology::Cluster;
+            if is_cluster && (*call.script == scripts::KEEP || call.keys.iter().any(|key| key == keys::MARKER)) {
                 return Err(Denial::new(DenialKind::Membership, NO_CLUSTER));
             }
             call.ops.push(index);
