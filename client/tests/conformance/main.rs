@@ -166,8 +166,13 @@ impl Store {
         let servers = [(); 3].map(|()| RedisServer::start());
         let url = servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(" ");
         Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
-        let can =
-            &[Can::HaveSessions, Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses, Can::EndCompletionsOnTime];
+        let can = &[
+            Can::HaveSessions,
+            Can::WakeOtherClients,
+            Can::ShowLeft,
+            Can::ServeSeveralProcesses,
+            Can::EndCompletionsOnTime,
+        ];
         Self { url, can, _behind: Box::new(servers) }
     }
 
