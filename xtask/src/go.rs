@@ -68,11 +68,15 @@ fn run_all(steps: &mut Steps) -> Result {
     let by_hand: Vec<_> = packages.split_whitespace().filter(|name| !name.contains(CORE)).collect();
     let mut vet = go_in(MODULE);
     vet.arg("vet").args(&by_hand);
-    steps.run("go vet", vet)?;
+    steps.run_patiently("go vet", vet)?;
     let mut check = Command::new(tool(steps, "honnef.co/go/tools/cmd/staticcheck", "staticcheck")?);
     check.current_dir(run::root().join(MODULE)).args(&by_hand);
-    steps.run("staticcheck", check)?;
+    steps.run_patiently("staticcheck", check)?;
     for (name, folder) in [("go test", MODULE), ("go test, other libraries", INTEROP)] {
+        // Compiled first: that takes minutes, for which tests of other stores must not wait.
+        let mut build = go_in(folder);
+        build.args(["test", "-race", "-run=^$", "./..."]);
+        steps.run_patiently(&format!("{name}, compiled"), build)?;
         let mut tests = go_in(folder);
         tests.args(["test", "-race", "-count=1", "./..."]);
         servers::tell(steps, &mut tests)?;
@@ -119,7 +123,7 @@ fn tool(steps: &mut Steps, package: &str, name: &str) -> Result<PathBuf> {
     let path = run::target()?.join("go").join(name);
     let mut build = go_in(TOOLS);
     build.args(["build", "-o"]).arg(&path).arg(package);
-    steps.run(&format!("build {name}"), build)?;
+    steps.run_patiently(&format!("build {name}"), build)?;
     Ok(path)
 }
 

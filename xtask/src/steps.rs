@@ -138,6 +138,14 @@ impl Steps {
         }
     }
 
+    /// Runs a command with a low priority: it computes while tests of other tracks wait.
+    pub fn run_patiently(&mut self, name: &str, command: Command) -> Result {
+        let was_patient = std::mem::replace(&mut self.is_patient, true);
+        let done = self.run(name, command);
+        self.is_patient = was_patient;
+        done
+    }
+
     /// Builds all that later steps use: what they would [`build`](Self::build) each for itself exists then.
     pub fn build_all(&mut self, command: Command) -> Result {
         self.run("build", command)?;
