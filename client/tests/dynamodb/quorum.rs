@@ -98,11 +98,22 @@ fn tables_and_a_redis_are_one_quorum() {
     let patient = || settings().max_ttl(LONG_TTL).request_timeout(ms(10_000));
     let one = nodes.create(patient());
     let two = Client::connect_with(patient(), nodes.direct()).unwrap();
-    let lease = acquire(&one, ms(20_000));
+    let mut lease = acquire(&one, ms(20_000));
     eventually("all have it", || nodes.taken("job") == [true; 3]);
     let error = two.lock("job").wait(ms(3_000)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
-    eventually("their counters are raised", || (0..2).all(|table| counter(&nodes.row(table, "job")) == lease.token()));
+    let raised = |lease: &Lease| [0, 1].map(|table| counter(&nodes.row(table, "job")) == lease.token());
+    assert!(raised(&lease).contains(&true), "a majority has the token");
+    // A table that grants after the majority may keep a lower counter, which this holder does not raise: a later one does.
+    eventually("their counters are raised", || {
+        if raised(&lease) == [true; 2] {
+            return true;
+        }
+        lease.release().unwrap();
+        lease = acquire(&one, ms(20_000));
+        eventually("all have it", || nodes.taken("job") == [true; 3]);
+        false
+    });
     let info = two.inspect("job").unwrap().unwrap();
     assert_eq!((info.token, info.votes, info.nodes), (Some(lease.token()), 3, 3));
     lease.release().unwrap();
@@ -124,6 +135,8 @@ fn tables_and_a_redis_are_one_quorum() {
         token = lease.token();
         lease.release().unwrap();
     }
+    // The table that stays would show a lease whose release is still on its way.
+    eventually("nothing is left behind", || nodes.taken("job") == [false; 3]);
     nodes.set_away(0);
     nodes.set_away(2);
     let error = one.lock("job").wait(ms(1_000)).acquire().unwrap_err();
