@@ -19,8 +19,6 @@ mod face;
 #[cfg(not(target_family = "wasm"))]
 mod problem;
 #[cfg(not(target_family = "wasm"))]
-pub mod testing;
-#[cfg(not(target_family = "wasm"))]
 #[rustfmt::skip]
 pub mod wit;
 

@@ -9,12 +9,11 @@ use tokio::time::sleep;
 
 use super::queue::Queues;
 use super::store_link::StoreLink;
+use super::subscriber::CONFIRM_PATIENCE;
 use crate::host::clock;
 use crate::host::sync::Mutex;
 use crate::transport::connections::Connections;
 
-/// The time limit of one try.
-const PATIENCE: Duration = Duration::from_secs(2);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The most tries for one ticket. A queue that nobody joins is forgotten after a minute.
@@ -66,5 +65,5 @@ impl Departures {
 /// Answers whether the server has confirmed them.
 async fn send(link: &StoreLink, commands: &[Command]) -> bool {
     let StoreLink::Single(link) = link else { return true };
-    link.command(commands, clock::monotonic().plus(PATIENCE)).await.is_ok()
+    link.command(commands, clock::monotonic().plus(CONFIRM_PATIENCE)).await.is_ok()
 }

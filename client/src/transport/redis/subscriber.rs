@@ -23,7 +23,7 @@ use crate::transport::connections::Connections;
 use crate::transport::pauses::Pauses;
 
 /// The time limit for a confirmation; after it the connection counts as dead.
-const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
 /// The pauses between attempts to connect after a failure; waiters poll meanwhile.
 const PAUSES: Pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(5));
 /// The time for which the connection is kept after the last waiter has gone.
