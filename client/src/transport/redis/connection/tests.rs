@@ -145,6 +145,25 @@ fn ten_thousand_requests_in_flight_get_their_own_replies_though_one_is_cancelled
     });
 }
 
+#[test]
+fn a_request_leaves_at_once_where_as_many_wait_as_are_under_way() {
+    block_on_runtime(async {
+        let (opened, mut server) = pair();
+        let connection = opened.settle(&Home::Runtime, None).unwrap();
+        server.set_nonblocking(true).unwrap();
+        let mut requests = Vec::new();
+        // The task of the connection runs only when this one waits.
+        for leave in [1, 1, 0, 2, 0, 0, 0, 4] {
+            let mut request = Box::pin(async { connection.send(&[ping()], in_a_minute()).await });
+            assert!((&mut request).now_or_never().is_none());
+            requests.push(request);
+            let mut arrived = vec![0; 8 * PING.len()];
+            let count = server.read(&mut arrived).unwrap_or(0);
+            assert_eq!(count, leave * PING.len(), "after {} requests", requests.len());
+        }
+    });
+}
+
 const LARGE: usize = 4 << 20;
 
 /// A request longer than what a socket takes at once.
