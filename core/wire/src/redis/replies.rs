@@ -17,6 +17,10 @@ use leasehold_core::{Nonce, OneOrMany, RequestId, Seq, Token, Version};
 
 /// Returns the outcome of one operation, by the reply of its script.
 pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
+    if let (Asked::Release(_), Value::Integer(_) | Value::Bulk(_)) = (asked, reply) {
+        let is_ours = *reply == Value::Integer(id.get().cast_signed()) || names(id, reply);
+        return if is_ours { Outcome::Applied(Applied::Released) } else { of_another() };
+    }
     match answer_to(id, reply) {
         Ok(parts) => judge(asked, parts).unwrap_or_else(misfit),
         Err(outcome) => outcome,
@@ -62,8 +66,15 @@ pub(super) fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcom
     }
     let Value::Array(parts) = reply else { return Err(misfit()) };
     let (last, parts) = parts.split_last().ok_or_else(misfit)?;
-    let is_ours = last.as_bytes() == Some(Digits::of(id.get()).as_bytes());
-    if is_ours { Ok(parts) } else { Err(protocol("the reply is not to this request")) }
+    if names(id, last) { Ok(parts) } else { Err(of_another()) }
+}
+
+fn names(id: RequestId, word: &Value) -> bool {
+    word.as_bytes() == Some(Digits::of(id.get()).as_bytes())
+}
+
+fn of_another() -> Outcome {
+    protocol("the reply is not to this request")
 }
 
 /// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
@@ -155,7 +166,6 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
             Some(Outcome::NotApplied(Refusal::Denied(wrong_quorum((ours, max_ttl_ms), theirs))))
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
-        (Asked::Release(_), b"released", []) => applied(Applied::Released),
         (Asked::Finish(..), b"finished", []) => applied(Applied::Finished),
         (Asked::Revoke(_), b"revoked", []) => applied(Applied::Revoked),
         (Asked::Raise(_, least), b"raised", [counter]) => {

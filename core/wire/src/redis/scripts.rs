@@ -4,9 +4,9 @@
 //! without the right to its key can lock all the same. The last argument names the request, and an answer ends with it: one that was
 //! meant for another request is for none. A script that fails half-way (out of memory, read-only replica, missing rights)
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
-//! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
-//! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
-//! and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in the queue
+//! answer but an error and the number of a release is an array that begins with a word, in printable ASCII: bytes that another
+//! client wrote never leave the server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`,
+//! `SET`, `PEXPIRE`, `DEL` and `PUBLISH`, for a revoke `SETRANGE`, in a quorum also `GET` and `INFO`, all of them older than Redis 5; for waiters in the queue
 //! `PUBSUB NUMSUB`, `ZADD`, `ZRANK`, `ZREM` and `ZPOPMIN`, the last of which came with it.
 
 /// A script and the name that the server gives it.
@@ -206,7 +206,7 @@ macro_rules! serve {
 macro_rules! pass_on {
     () => {
         serve!(
-            "line == '' and 0 or 32",
+            "32",
             "",
             r"    local hands = line .. '\031hands'
     local left = redis.pcall('PTTL', hands)
@@ -427,7 +427,7 @@ macro_rules! release {
 if head == ARGV[1] .. '@' or head == '!' .. ARGV[1] then
 ",
             $free,
-            r"  return {'released', ARGV[#ARGV]}
+            r"  return tonumber(ARGV[#ARGV])
 end
 ",
             tail!(),
@@ -455,10 +455,16 @@ macro_rules! free {
 pub(super) const RELEASE: Script = Script {
     name: "release",
     text: release!(
-        concat!("  local lock, line = KEYS[1], ARGV[4]\n", pass_on!(), "  if not served then\n", free!(), "  end\n"),
+        concat!(
+            "  local lock, line, passed = KEYS[1], ARGV[4]\n  if line ~= '' and redis.pcall('EXISTS', line) ~= 0 then\n",
+            pass_on!(),
+            "  passed = served\n  end\n  if not passed then\n",
+            free!(),
+            "  end\n"
+        ),
         ""
     ),
-    sha1: "f2f964a161cee39fb2ad13344dc902e9fc1d30ad",
+    sha1: "a06a4fecb7d5628cbdc2b42e81b3a17f6673b08d",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -466,7 +472,7 @@ pub(super) const RELEASE: Script = Script {
 pub(super) const FREE: Script = Script {
     name: "free",
     text: release!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "f7e74b8c388fba12be1b7011b5873c8547aab206",
+    sha1: "62f54ba0b276a45c80f561e38a85ca62b0aa7e5f",
 };
 
 /// The finish of a run. What may be refused comes before the write that counts: the completion is removed first, which needs the

@@ -81,6 +81,10 @@ fn list<const N: usize>(parts: [Value; N]) -> Value {
     Value::Array(parts.into())
 }
 
+fn released() -> Value {
+    Value::Integer(17)
+}
+
 /// As an answer to the request that is in flight.
 fn named(reply: Value) -> Value {
     match reply {
@@ -235,10 +239,7 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
     let whole = ["EVAL", scripts::RELEASE.text].map(str::as_bytes).into_iter().chain(first.words().skip(2));
     assert_eq!(*second, Command::new(whole));
     let mut stubborn = exchange.clone();
-    assert_eq!(
-        exchange.replies(vec![named(list([bulk("released")]))]),
-        Progress::Done(vec![Outcome::Applied(Applied::Released)])
-    );
+    assert_eq!(exchange.replies(vec![released()]), Progress::Done(vec![Outcome::Applied(Applied::Released)]));
     let outcome = done(stubborn.replies(vec![unknown()])).remove(0);
     assert!(matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_))), "{outcome:?}");
 }
@@ -295,7 +296,7 @@ fn a_reply_for_another_number_of_renewals_is_for_none() {
 
 #[test]
 fn another_number_of_replies_says_nothing() {
-    for replies in [vec![], vec![list([bulk("released")]), Value::Nil]] {
+    for replies in [vec![], vec![released(), Value::Nil]] {
         assert!(is_protocol(
             &done(codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(replies))[0]
         ));
@@ -365,12 +366,25 @@ fn an_answer_to_another_question_grants_nothing() {
 }
 
 #[test]
+fn a_release_is_answered_with_its_number() {
+    let outcome = |reply| done(codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
+    for ours in [released(), bulk("17")] {
+        assert_eq!(outcome(ours), [Outcome::Applied(Applied::Released)]);
+    }
+    let word = named(list([bulk("released")]));
+    let others = [16, -17, 0].map(Value::Integer);
+    for other in others.into_iter().chain([bulk("16"), bulk("017"), bulk(""), Value::Nil, word]) {
+        assert!(is_protocol(&outcome(other.clone())[0]), "{other:?}");
+    }
+}
+
+#[test]
 fn an_answer_to_another_request_is_for_nobody() {
     for name in [bulk("16"), bulk("017"), bulk("1"), bulk(""), Value::Integer(17), Value::Nil] {
         let reply = |word| list([bulk(word), name.clone()]);
         let granted = list([bulk("granted"), bulk("12"), name.clone()]);
         for (op, reply) in
-            [(acquire(), granted), (release(), reply("released")), (Op::Read, list([bulk("free"), bulk("")]))]
+            [(acquire(), granted), (release(), reply("free")), (Op::Read, list([bulk("free"), bulk("")]))]
         {
             let outcomes = done(codec().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
             assert!(outcomes.iter().all(is_protocol), "{name:?} {outcomes:?}");
@@ -449,7 +463,6 @@ fn a_grant_counts_once_the_replicas_have_it() {
     renewed.pop();
     let renewed = Value::Array(renewed);
     let raised = list([bulk("raised"), bulk("12")]);
-    let released = list([bulk("released")]);
     let of = |op: Op, reply: &Value, wait: Value| {
         let mut exchange = with_replicas(2).begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
         done(exchange.replies(vec![named(reply.clone()), wait])).remove(0)
@@ -470,7 +483,7 @@ fn a_grant_counts_once_the_replicas_have_it() {
         assert!(fault.detail.unwrap().contains("could not be asked: ERR unknown command 'WAIT'"));
     }
     let mut exchange = with_replicas(2).begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
-    assert_eq!(done(exchange.replies(vec![named(released)])), [Outcome::Applied(Applied::Released)]);
+    assert_eq!(done(exchange.replies(vec![released()])), [Outcome::Applied(Applied::Released)]);
     conflict(of(acquire(), &held(RIVAL_VALUE), Value::Integer(0)));
 }
 

@@ -76,6 +76,10 @@ impl RedisServer {
         self.ran.push(script.name);
         let count: usize = args[2].parse().unwrap();
         let (keys, argv) = args[3..].split_at(count);
+        if script.name == "release" && is_of(self.locks.get(keys[0]), argv[0]) {
+            self.locks.remove(keys[0]);
+            return Value::Integer(argv.last().unwrap().parse().unwrap());
+        }
         let mut reply = self.script(script.name, keys, argv);
         reply.push((*argv.last().unwrap()).to_owned());
         Value::Array(reply.into_iter().map(|part| Value::Bulk(part.into_bytes())).collect())
@@ -83,8 +87,6 @@ impl RedisServer {
 
     fn script(&mut self, name: &str, keys: &[&str], argv: &[&str]) -> Vec<String> {
         let (lock, fence) = (keys[0].to_owned(), keys[1].to_owned());
-        let is_of =
-            |value: Option<&String>, nonce: &str| value.is_some_and(|value| value.starts_with(&format!("{nonce}@")));
         match name {
             "acquire" => {
                 if !is_of(self.locks.get(&lock), &argv[0][..32]) {
@@ -111,10 +113,6 @@ impl RedisServer {
                 });
                 each.collect()
             }
-            "release" if is_of(self.locks.get(&lock), argv[0]) => {
-                self.locks.remove(&lock);
-                vec!["released".into()]
-            }
             "raise" if is_of(self.locks.get(&lock), argv[0]) => {
                 let raised = argv[2].parse::<u64>().unwrap().max(self.fences[&fence]);
                 self.fences.insert(fence, raised);
@@ -137,6 +135,7 @@ fn to_json(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) => std::str::from_utf8(bytes).unwrap().into(),
         Value::Array(items) => items.iter().map(to_json).collect(),
+        Value::Integer(number) => (*number).into(),
         other => panic!("{other:?}"),
     }
 }
@@ -154,4 +153,9 @@ fn unescaped(text: &str) -> Vec<u8> {
         });
     }
     all
+}
+
+/// Tells if the value of a lock is that of this attempt.
+fn is_of(value: Option<&String>, nonce: &str) -> bool {
+    value.is_some_and(|value| value.starts_with(&format!("{nonce}@")))
 }
