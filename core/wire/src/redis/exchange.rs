@@ -7,12 +7,13 @@ use core::time::Duration;
 
 use super::command::Words;
 use super::native::{self, Terms, Verdict};
+use super::process::{self, Answered, ConnectionName, Process, RunId, Vote};
 use super::scripts::{self, Script};
 use super::{Command, ErrorClass, Subscription, asks_run, classify, is_renewal, keys, replies};
 use crate::exchange::{self, Progress};
 use crate::resp::Value;
 use leasehold_core::member::{Durability, QuorumId};
-use leasehold_core::op::{Applied, LockOp, Op, Outcome};
+use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::{Nonce, OneOrMany, RequestId, Resource, Token};
 
 /// One script call, for one operation or for several renewals.
@@ -21,7 +22,7 @@ pub(super) struct Call {
     pub(super) script: &'static Script,
     pub(super) keys: Words,
     pub(super) args: Words,
-    /// In a quorum, how a renewal or release asks for the run of the server. It comes behind the arguments of all.
+    /// In a quorum, how the run of the server is asked for. It comes behind the arguments of all.
     pub(super) asks_run: Option<Durability>,
     /// Which operations of the exchange it carries, in the order of its keys.
     pub(super) ops: OneOrMany<usize>,
@@ -54,7 +55,8 @@ impl Call {
         Some(keys::hash_tag(lock).unwrap_or(lock))
     }
 
-    fn command(&self, form: Form, id: RequestId) -> Command {
+    /// A run that is `known` need not be asked for.
+    fn command(&self, form: Form, id: RequestId, known: Option<&RunId>) -> Command {
         let script = form.words(self.script);
         let mut words = Words::with_capacity(script[1].len() + self.keys.size() + self.args.size() + SIZE_OF_THE_REST);
         script.iter().for_each(|word| words.push(word));
@@ -63,7 +65,8 @@ impl Call {
         words.append(&self.keys);
         marker.into_iter().for_each(|marker| words.push(marker));
         words.append(&self.args);
-        self.asks_run.into_iter().for_each(|durability| words.push(asks_run(durability)));
+        let known = known.map(RunId::as_bytes);
+        self.asks_run.into_iter().for_each(|durability| words.push(known.unwrap_or_else(|| asks_run(durability))));
         words.push_number(id.get());
         Command::of(words)
     }
@@ -139,7 +142,9 @@ pub(super) struct Wait {
 enum Stage {
     Scripts,
     ScriptsAndTrial,
+    ScriptsAndIntroduction(ConnectionName),
     Transaction(Box<Transaction>),
+    OfOneProcess(Box<Vote>),
     /// The release of a lock that was taken without a token.
     Undo,
 }
@@ -172,6 +177,8 @@ pub struct Exchange {
     may_hold: bool,
     /// The server's answer to the first transaction, if one was sent.
     pub(super) may_transact: Option<bool>,
+    /// What became known of the process behind the connection.
+    pub(super) process: Option<Process>,
     place: Option<(u64, Option<Duration>)>,
     /// The client's own channel when it began.
     pub(super) subscription: Option<Subscription>,
@@ -210,6 +217,7 @@ impl Exchange {
             stage: Stage::Scripts,
             may_hold: false,
             may_transact: None,
+            process: None,
             place: None,
             subscription: None,
             began_ms: 0,
@@ -221,6 +229,19 @@ impl Exchange {
     pub(super) fn try_transaction(&mut self) {
         self.commands.extend(native::trial());
         self.stage = Stage::ScriptsAndTrial;
+    }
+
+    /// Adds the question for the run of the process.
+    pub(super) fn introduce(&mut self, name: ConnectionName) {
+        self.commands.extend(process::introduction(name));
+        self.stage = Stage::ScriptsAndIntroduction(name);
+    }
+
+    /// A vote by the process of this run, on the connection of this name. Another process, or one that does not tell its run, is
+    /// asked once more.
+    pub(super) fn ask_process(&mut self, call: Call, name: ConnectionName, run: &RunId) {
+        self.commands = process::by_one_process(call.command(self.form, self.id, Some(run)));
+        self.stage = Stage::OfOneProcess(Box::new(Vote { call, name }));
     }
 
     /// To be sent at once and in order, on one connection that nobody else writes to in between.
@@ -264,6 +285,14 @@ impl Exchange {
                         answers = scripts;
                     }
                 }
+                Stage::ScriptsAndIntroduction(name) => {
+                    if let Some((scripts, [multi, .., exec])) = answers.split_last_chunk::<{ process::INTRODUCTION }>()
+                    {
+                        self.process = Some(process::introduced(name, read(multi), read(exec)));
+                        answers = scripts;
+                    }
+                }
+                Stage::OfOneProcess(vote) => return self.voted(*vote, answers, read),
                 Stage::Transaction(transaction) => {
                     let Transaction { call, resource, floor } = *transaction;
                     return self.transacted(call, &resource, native::judge(answers, read, floor));
@@ -342,6 +371,27 @@ impl Exchange {
         Progress::Again
     }
 
+    fn voted<A>(&mut self, vote: Vote, answers: &[A], read: impl Fn(&A) -> Answer<'_>) -> Progress {
+        let Vote { mut call, name } = vote;
+        match process::judge(answers, read, name) {
+            Answered::ByTheProcess(reply) => {
+                let is_unknown = matches!(&*reply, Value::Error(error) if classify(error) == ErrorClass::UnknownScript);
+                if !is_unknown {
+                    let sent = Sent { script: call.script, ops: core::mem::take(&mut call.ops) };
+                    self.settle(&sent, &reply, None);
+                    return self.done();
+                }
+            }
+            Answered::Otherwise { may_hold } => {
+                self.may_hold = may_hold;
+                self.process = Some(Process::Unknown);
+            }
+        }
+        self.form = Form::Text;
+        self.write(call);
+        Progress::Again
+    }
+
     fn settle(&mut self, call: &Sent, reply: &Value, wait: Option<(Wait, Answer<'_>)>) {
         let asked: OneOrMany<Asked> = call.ops.iter().filter_map(|index| self.asked.get(*index)).copied().collect();
         let outcomes = match &*asked {
@@ -359,6 +409,8 @@ impl Exchange {
             Some((Wait { count, .. }, Ok(reply))) => replies::with_replicas(outcome, count, reply),
             Some((Wait { count, .. }, Err(_))) => replies::with_replicas(outcome, count, &Value::Nil),
             None if reply.as_error().is_some() => self.of_all_rounds(outcome),
+            // Who abstains has not looked at the lock.
+            None if matches!(outcome, Outcome::NotApplied(Refusal::Abstains { .. })) => self.of_all_rounds(outcome),
             None => outcome,
         };
         self.conclude(call, outcomes.into_iter().map(confirmed).collect());
@@ -379,7 +431,7 @@ impl Exchange {
 
     pub(super) fn write(&mut self, mut call: Call) {
         let sent = Sent { script: call.script, ops: core::mem::take(&mut call.ops) };
-        self.commands.push(call.command(self.form, self.id));
+        self.commands.push(call.command(self.form, self.id, None));
         if let Some(Wait { count, timeout_ms }) = self.wait.filter(|_| sent.awaits_replicas()) {
             let mut wait = Words::default();
             wait.push(b"WAIT");

@@ -26,6 +26,9 @@ mod membership;
 mod native;
 #[cfg(test)]
 mod native_tests;
+mod process;
+#[cfg(test)]
+mod process_tests;
 mod queue;
 #[cfg(test)]
 mod quorum_tests;
@@ -51,6 +54,7 @@ pub use keys::{SLOTS, slot};
 pub use listing::{list, listed};
 pub use membership::{FoundMarker, found, look, look_by_script, mark, marked};
 pub use native::ConnectionMemory;
+pub use process::ConnectionName;
 pub use queue::{ClientId, Queue, Subscription};
 pub use scripts::{SCRIPTS, Script};
 pub use server::{info_by_script, time_ms};
@@ -63,6 +67,7 @@ use leasehold_core::op::{Denial, DenialKind, LockOp, Op};
 use leasehold_core::session::none_is_told;
 use leasehold_core::{OneOrMany, RequestId, Resource, Token};
 use native::Route;
+use process::Process;
 
 /// Settings of a codec for its server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -151,6 +156,13 @@ impl Codec {
         // A resend may meet a replica that lags, which has missed tokens that are above the clock of the first send.
         let least = if let [_] = ops { native::floor_at(unix_ms) } else { Token::ZERO };
         let mut calls = self.calls(ops, unix_ms, least, Some(memory))?.into_iter();
+        let process = if self.asks_run_alone(ops) { memory.process } else { Process::Unknown };
+        if let Process::Known(name, run) = process
+            && let Some(call) = calls.next()
+        {
+            exchange.ask_process(call, name, &run);
+            return Ok(exchange);
+        }
         let mut with_trial = false;
         match self.route(memory, ops, unix_ms) {
             Route::Script => {}
@@ -167,7 +179,17 @@ impl Codec {
         if with_trial {
             exchange.try_transaction();
         }
+        if let Process::Unasked(name) = process {
+            exchange.introduce(name);
+        }
         Ok(exchange)
+    }
+
+    /// Tells if the request is one vote, which is held against the run of the server.
+    fn asks_run_alone(&self, ops: &[LockOp]) -> bool {
+        let [LockOp { op: Op::Acquire(acquire), .. }] = ops else { return false };
+        let asks = acquire.member.as_ref().is_some_and(|member| member.durability == Durability::NotDeclared);
+        asks && self.settings.replicas.is_none()
     }
 
     fn route(&self, memory: &ConnectionMemory, ops: &[LockOp], unix_ms: u64) -> Route {
@@ -274,6 +296,7 @@ impl Codec {
                 match &acquire.member {
                     Some(member) => {
                         membership(member, &mut args);
+                        asks_run = Some(member.durability);
                         if acquire.unless_done { &scripts::RUN_VOTE } else { &scripts::VOTE }
                     }
                     None if acquire.unless_done => &scripts::RUN,
@@ -372,7 +395,7 @@ fn is_renewal(script: &Script) -> bool {
     *script == scripts::RENEW || *script == scripts::KEEP
 }
 
-/// Adds arguments that tell a vote of the quorum, in the order of the script's arguments.
+/// Adds arguments that tell a vote of the quorum, in the order of the script's arguments, up to that for the run.
 fn membership(member: &Membership, args: &mut Words) {
     args.push(member.quorum.to_string().as_bytes());
     args.push_number(member.max_ttl_ms);
@@ -382,7 +405,6 @@ fn membership(member: &Membership, args: &mut Words) {
         Bootstrap::Yes => b"birth",
         Bootstrap::No => b"",
     });
-    args.push(asks_run(member.durability));
 }
 
 fn name_of(loss: LossId) -> String {

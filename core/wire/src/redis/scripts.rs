@@ -336,13 +336,15 @@ pub(super) const RUN: Script = Script {
 macro_rules! vote {
     ($trusted:literal, $done:expr) => {
         concat!(
-            r"local run, doubt = ''
+            r"local run, doubt
 local marker = redis.pcall('GET', KEYS[3])
 if type(marker) == 'table' then return marker end
 if ARGV[10] == 'ask' or not marker then
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'table' then return info end
   run = string.match(info, 'run_id:(%x+)') or ''
+else
+  run = ARGV[10]
 end
 ",
             marker!(),
@@ -389,17 +391,17 @@ end
 }
 
 /// KEYS: lock, fence, marker, trust. ARGV: value, ttl, retention, floor, quorum, max_ttl, fresh stamp, stamp that was
-/// waited out, `birth` or nothing, `ask` for the run id or nothing, request.
+/// waited out, `birth` or nothing, `ask` for the run id or nothing or the run id, request.
 pub(super) const VOTE: Script = Script {
     name: "vote",
     text: vote!("redis.pcall('GET', KEYS[4]) == stamp", ""),
-    sha1: "c2a08ef430b0531135000a825ee4f72e5715ab3e",
+    sha1: "fa7cb7a72a0abd7185afe5398866c6b898a7ea3e",
 };
 
 /// KEYS: lock, fence, marker, completion. ARGV: as in a vote. A counter that was raised after a loss says nothing of completions, so
 /// the node is in doubt for as long as a lost completion might stand.
 pub(super) const RUN_VOTE: Script =
-    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "a354e38416e800f9f3cf8b1f087f109aba7a8c10" };
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "a4fc66e8a57f7979bc0ed5bfd147d4d6c3a14324" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
@@ -418,8 +420,9 @@ pub(super) const KEEP: Script = Script {
 /// How many parts the answer to one of several renewals has.
 pub(super) const RENEW_PARTS: usize = 4;
 
-/// A release. `$free` frees the lock, and `$missing` is done before a record that is not ours is looked at. Who may not publish can still release. "Not
-/// ours" is a write as well, so that a read-only replica, which may not have our record yet, cannot say it.
+/// A release, answered with the number of the request alone, which costs the server less than an array. `$free` frees the lock, and
+/// `$missing` is done before a record that is not ours is looked at. Who may not publish can still release. "Not ours" is a write as
+/// well, so that a read-only replica, which may not have our record yet, cannot say it.
 macro_rules! release {
     ($free:expr, $missing:expr) => {
         concat!(

@@ -103,7 +103,8 @@ async fn say(opened: &mut Opened, login: &Login, courtesy: Courtesy) -> Result<(
             NoConnection::Refused,
         ));
     }
-    // Older servers do not know the rest.
+    // Older servers do not know the rest. What closes connections on `CLIENT` has done so.
+    opened.may_be_named = courtesy == Courtesy::Full;
     Ok(())
 }
 

@@ -28,7 +28,7 @@ use std::task::Waker;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Fault, FaultKind};
-use leasehold_wire::redis::{Command, ConnectionMemory};
+use leasehold_wire::redis::{Command, ConnectionMemory, ConnectionName};
 use leasehold_wire::resp::Value;
 
 pub(super) use self::greeting::{Courtesy, Login, greet};
@@ -41,6 +41,7 @@ use self::on_tokio::Pump;
 pub(super) use self::queue::{Broken, Replies};
 use self::queue::{Queue, Submitted};
 pub(super) use self::stream::{Socket, Stream};
+use crate::host::entropy;
 use crate::host::sync::Mutex;
 use crate::transport::connections::Home;
 
@@ -48,6 +49,8 @@ use crate::transport::connections::Home;
 pub(super) struct Opened {
     io: Io,
     queue: Arc<Queue>,
+    /// The server has let `CLIENT` pass.
+    may_be_named: bool,
 }
 
 /// A connection for requests. It closes with the last clone, and with the last reply that is awaited.
@@ -81,7 +84,7 @@ pub(super) enum Role {
 
 impl Opened {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { io: Io::new(stream), queue: Arc::new(Queue::new()) }
+        Self { io: Io::new(stream), queue: Arc::new(Queue::new()), may_be_named: false }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -125,15 +128,23 @@ impl Opened {
     /// # Errors
     /// The runtime cannot watch the socket.
     pub(super) fn settle(self, home: &Home, role: Option<Role>) -> Result<Connection, Fault> {
-        let Self { io, queue } = self;
+        let Self { io, queue, may_be_named } = self;
         let unreachable = |error: std::io::Error| Fault::new(FaultKind::Unreachable, &error.to_string());
         let seat = match home {
             Home::Runtime => Seat::Runtime(on_tokio::start(io, &queue).map_err(unreachable)?),
             Home::Thread(_) => Seat::Thread(Arc::new(ThreadSeat { queue: Arc::clone(&queue), io: Mutex::new(io) })),
             Home::Loop(_, event_loop) => Seat::Loop(LoopSeat::new(io, &queue, event_loop)),
         };
-        Ok(Connection(Arc::new(Inner { queue, seat, role, memory: Arc::default() })))
+        let memory = if may_be_named { named() } else { ConnectionMemory::default() };
+        Ok(Connection(Arc::new(Inner { queue, seat, role, memory: Arc::new(Mutex::new(memory)) })))
     }
+}
+
+/// The memory of a connection with a name of its own; without randomness it has none, which only costs time.
+fn named() -> ConnectionMemory {
+    let mut bytes = [0; 16];
+    entropy::fill(&mut bytes)
+        .map_or_else(|_| ConnectionMemory::default(), |()| ConnectionMemory::named(ConnectionName::from_bytes(bytes)))
 }
 
 impl Connection {
