@@ -146,6 +146,22 @@ fn without_any_one_right_of_votes_nothing_is_locked() {
 }
 
 #[test]
+fn without_a_right_that_only_spares_questions_votes_are_given() {
+    let servers = servers();
+    for right in ["+client|getname", "+client|setname", "+multi", "+exec"] {
+        servers.iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+        servers.iter().for_each(|server| set_sample(server, right, &TO_FIND_NAMES));
+        let client = connect(&sample_urls(&servers, "")).unwrap();
+        for _ in 0..3 {
+            client.lock("jobs/a").ttl(MAX_TTL).acquire().expect(right).release().expect(right);
+        }
+        let findings = client.doctor().unwrap();
+        let found = of(&servers[0], &findings, "redis.rights");
+        assert!(found.severity == Severity::Warning && found.what.contains(right), "{right}: {found:#?}");
+    }
+}
+
+#[test]
 fn each_right_that_votes_lack_is_named() {
     let servers = servers();
     let more = |rules: &[&'static str]| [&TO_FIND_NAMES, rules].concat();

@@ -10,6 +10,7 @@ mod clients;
 mod connect;
 mod doctor;
 mod faults;
+mod hidden_restarts;
 mod join;
 mod listing;
 mod marks;

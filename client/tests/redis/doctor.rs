@@ -54,7 +54,7 @@ fn set_sample(server: &Server, without: Option<&str>, more: &[&str]) {
 /// Returns the rules of the sample that grant rights of locks. Those of items and of nodes of a
 /// quorum have tests there.
 fn rights() -> Vec<&'static str> {
-    let of_others = ["+get", "+info", "~leasehold?quorum", "+hmget", "+hset"];
+    let of_others = ["+get", "+info", "+client|getname", "+client|setname", "~leasehold?quorum", "+hmget", "+hset"];
     let rights = SAMPLE.split_whitespace().filter(|rule| rule.starts_with(['+', '~', '&']));
     rights.filter(|rule| !of_others.contains(rule)).collect()
 }

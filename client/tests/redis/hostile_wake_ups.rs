@@ -50,7 +50,7 @@ impl Script {
             let id = format!("${}\r\n{id}\r\n", id.len());
             let value = "0123456789abcdef0123456789abcdef@host;1700000000000";
             let answer = if runs("release") {
-                format!("*2\r\n$8\r\nreleased\r\n{id}")
+                id
             } else if words[0] == "GET" {
                 // It is a node of no quorum.
                 "$-1\r\n".to_owned()

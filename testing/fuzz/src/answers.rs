@@ -114,7 +114,8 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
         Op::Acquire(_) => vec![text("granted"), text(values::number(u)?.to_string())],
         Op::Renew(_) | Op::Release(_) if u.arbitrary()? => free(u)?,
         Op::Renew(_) => vec![text(*u.choose(&["renewed", "abstains"])?)],
-        Op::Release(_) => vec![text("released")],
+        // Its whole answer is the number of the request, which follows.
+        Op::Release(_) => Vec::new(),
         Op::Finish(_) => vec![text(*u.choose(&["finished", "abstains"])?)],
         Op::Revoke(_) => vec![text("revoked")],
         Op::Tell(_) => vec![text("told")],
@@ -164,7 +165,8 @@ pub(crate) fn reply(u: &mut Unstructured<'_>, id: RequestId, ops: &[LockOp]) -> 
         let named = if values::chance(u, 240) { id.get() } else { u.arbitrary()? };
         all.push(text(named.to_string()));
     }
-    Ok(Value::Array(all))
+    let is_released = matches!(ops, [LockOp { op: Op::Release(_), .. }]) && all.len() == 1;
+    Ok(if is_released { all.remove(0) } else { Value::Array(all) })
 }
 
 /// The answer as one of the two dialects of HTTP writes it, for any value.

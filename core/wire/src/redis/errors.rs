@@ -113,7 +113,7 @@ const NO_DATABASE: &str = "the server has no database of this number; on a clust
 const GRANT: &str = "the user needs the commands EVALSHA, EVAL, GETRANGE, EXISTS, PTTL, TYPE, TIME, SET, PEXPIRE, DEL, \
                      PUBLISH, SUBSCRIBE, UNSUBSCRIBE, for speed MULTI, INCR and EXEC, with replicas WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
                      CLUSTER|INFO, on the locked names and on the keys that begin with {name}, and the \
-                     channels that do; in a quorum also GET and INFO, and the key leasehold\\x1fquorum";
+                     channels that do; in a quorum also GET and INFO, for speed CLIENT|GETNAME and CLIENT|SETNAME, and the key leasehold\\x1fquorum";
 
 /// Judges the text of an error reply.
 pub fn classify(error: &str) -> ErrorClass {

@@ -177,7 +177,7 @@ pub struct Exchange {
     may_hold: bool,
     /// The server's answer to the first transaction, if one was sent.
     pub(super) may_transact: Option<bool>,
-    /// What became known of the process behind the connection.
+    /// News of the process behind the connection.
     pub(super) process: Option<Process>,
     place: Option<(u64, Option<Duration>)>,
     /// The client's own channel when it began.

@@ -317,7 +317,7 @@ fn commands_that_ran_without_multi_are_undone() {
     for exec in [none(), noperm(), error("EXECABORT no")] {
         let exchange = after(vec![noperm(), ok(), count(), Value::Integer(1), exec]);
         assert_eq!(names(&exchange), ["release"]);
-        for done in [Value::Integer(17), answer(&["free", ""]), answer(&["held", RIVAL_VALUE, "5", "41"])] {
+        for done in [bulk("17"), answer(&["free", ""]), answer(&["held", RIVAL_VALUE, "5", "41"])] {
             let refused = outcome(exchange.clone(), vec![done]);
             assert!(matches!(refused, Outcome::NotApplied(Refusal::Unavailable(_))), "{refused:?}");
         }

@@ -7,7 +7,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::command::Words;
 use super::exchange::{Answer, Call};
 use super::native::{EXEC, MULTI, is_ok, is_queued};
 use super::value::hex;
@@ -16,7 +15,7 @@ use crate::resp::Value;
 use leasehold_core::Nonce;
 use leasehold_core::op::Outcome;
 
-/// What a connection knows of the process behind it.
+/// Knowledge of the process behind a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Process {
     /// Nothing: each vote asks.
@@ -76,7 +75,7 @@ pub(super) fn introduction(name: ConnectionName) -> [Command; INTRODUCTION] {
     [MULTI, set, Command::new(["INFO", "server"]), EXEC]
 }
 
-/// What the replies to [`introduction`] tell.
+/// Judges the replies to [`introduction`].
 pub(super) fn introduced(name: ConnectionName, multi: Answer<'_>, exec: Answer<'_>) -> Process {
     let (true, Ok(Value::Array(parts))) = (is_ok(multi), exec) else { return Process::Unknown };
     match &parts[..] {
@@ -90,7 +89,7 @@ pub(super) fn introduced(name: ConnectionName, multi: Answer<'_>, exec: Answer<'
 
 /// The commands of a vote, by one process alone.
 pub(super) fn by_one_process(vote: Command) -> Vec<Command> {
-    Vec::from([MULTI, Command::of(Words::joined(&[b"$6\r\nCLIENT\r\n$7\r\nGETNAME\r\n"], 2)), vote, EXEC])
+    Vec::from([MULTI, Command::new(["CLIENT", "GETNAME"]), vote, EXEC])
 }
 
 /// The answer to a vote.

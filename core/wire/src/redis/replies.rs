@@ -17,9 +17,8 @@ use leasehold_core::{Nonce, OneOrMany, RequestId, Seq, Token, Version};
 
 /// Returns the outcome of one operation, by the reply of its script.
 pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
-    if let (Asked::Release(_), Value::Integer(_) | Value::Bulk(_)) = (asked, reply) {
-        let is_ours = *reply == Value::Integer(id.get().cast_signed()) || names(id, reply);
-        return if is_ours { Outcome::Applied(Applied::Released) } else { of_another() };
+    if let (Asked::Release(_), Value::Bulk(_)) = (asked, reply) {
+        return if names(id, reply) { Outcome::Applied(Applied::Released) } else { of_another() };
     }
     match answer_to(id, reply) {
         Ok(parts) => judge(asked, parts).unwrap_or_else(misfit),

@@ -430,7 +430,7 @@ macro_rules! release {
 if head == ARGV[1] .. '@' or head == '!' .. ARGV[1] then
 ",
             $free,
-            r"  return tonumber(ARGV[#ARGV])
+            r"  return ARGV[#ARGV]
 end
 ",
             tail!(),
@@ -467,7 +467,7 @@ pub(super) const RELEASE: Script = Script {
         ),
         ""
     ),
-    sha1: "a06a4fecb7d5628cbdc2b42e81b3a17f6673b08d",
+    sha1: "98e12826c18f89802065eebd181737f928227bd9",
 };
 
 /// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
@@ -475,7 +475,7 @@ pub(super) const RELEASE: Script = Script {
 pub(super) const FREE: Script = Script {
     name: "free",
     text: release!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "62f54ba0b276a45c80f561e38a85ca62b0aa7e5f",
+    sha1: "d345d93a81c71ce051633b32ec93a57a5d06e382",
 };
 
 /// The finish of a run. What may be refused comes before the write that counts: the completion is removed first, which needs the

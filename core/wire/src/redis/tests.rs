@@ -82,7 +82,7 @@ fn list<const N: usize>(parts: [Value; N]) -> Value {
 }
 
 fn released() -> Value {
-    Value::Integer(17)
+    bulk("17")
 }
 
 /// As an answer to the request that is in flight.
@@ -368,12 +368,9 @@ fn an_answer_to_another_question_grants_nothing() {
 #[test]
 fn a_release_is_answered_with_its_number() {
     let outcome = |reply| done(codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
-    for ours in [released(), bulk("17")] {
-        assert_eq!(outcome(ours), [Outcome::Applied(Applied::Released)]);
-    }
+    assert_eq!(outcome(released()), [Outcome::Applied(Applied::Released)]);
     let word = named(list([bulk("released")]));
-    let others = [16, -17, 0].map(Value::Integer);
-    for other in others.into_iter().chain([bulk("16"), bulk("017"), bulk(""), Value::Nil, word]) {
+    for other in [bulk("16"), bulk("017"), bulk(""), Value::Integer(17), Value::Nil, word] {
         assert!(is_protocol(&outcome(other.clone())[0]), "{other:?}");
     }
 }

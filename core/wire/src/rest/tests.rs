@@ -199,5 +199,5 @@ fn an_exchange_goes_over_http_as_over_resp() {
     let sent = request(Dialect::Upstash, exchange.commands(), None);
     assert!(sent.body.starts_with(br#"["EVAL","local head "#));
     let applied = Outcome::Applied(leasehold_core::op::Applied::Released);
-    assert_eq!(exchange.replies(upstash(200, r#"{"result":5}"#).unwrap()), Progress::Done(vec![applied]));
+    assert_eq!(exchange.replies(upstash(200, r#"{"result":"5"}"#).unwrap()), Progress::Done(vec![applied]));
 }

@@ -78,7 +78,7 @@ impl RedisServer {
         let (keys, argv) = args[3..].split_at(count);
         if script.name == "release" && is_of(self.locks.get(keys[0]), argv[0]) {
             self.locks.remove(keys[0]);
-            return Value::Integer(argv.last().unwrap().parse().unwrap());
+            return Value::Bulk((*argv.last().unwrap()).into());
         }
         let mut reply = self.script(script.name, keys, argv);
         reply.push((*argv.last().unwrap()).to_owned());
@@ -135,7 +135,6 @@ fn to_json(value: &Value) -> Json {
     match value {
         Value::Bulk(bytes) => std::str::from_utf8(bytes).unwrap().into(),
         Value::Array(items) => items.iter().map(to_json).collect(),
-        Value::Integer(number) => (*number).into(),
         other => panic!("{other:?}"),
     }
 }

@@ -82,7 +82,7 @@ impl Listening {
     /// # Errors
     /// The runtime cannot watch the socket.
     pub(in super::super) fn new(opened: Opened, address: Option<Address>) -> Result<Self, Fault> {
-        let Opened { io, queue } = opened;
+        let Opened { io, queue, .. } = opened;
         let readiness = Readiness::of(&io).map_err(|error| broken(&error))?;
         Ok(Self { readiness, io, queue, inbox: Inbox::default(), address })
     }

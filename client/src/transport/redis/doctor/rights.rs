@@ -71,6 +71,7 @@ enum About {
     Marker,
     Channel,
     Transaction,
+    Process,
     Nothing,
 }
 
@@ -85,6 +86,8 @@ struct Missing {
     wake_ups: Vec<String>,
     /// Rules that only transactions need.
     transactions: Vec<String>,
+    /// Rules that spare votes the question for the run of the server.
+    processes: Vec<String>,
     /// Keys and channels.
     places: BTreeSet<About>,
 }
@@ -189,6 +192,9 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
     if part == Part::Alone && asker.home.is_none() && url.replicas.is_none() {
         probe_transactions(asker, names, &mut missing).await?;
     }
+    if part == Part::Node {
+        probe_process(asker, &mut missing).await?;
+    }
     Ok(missing)
 }
 
@@ -215,6 +221,20 @@ async fn probe_transactions(asker: &Asker, names: &Names, missing: &mut Missing)
     let replies = asker.all(&commands.map(Command::new)).await?;
     for (name, reply) in ["multi", "incr"].iter().zip(&replies) {
         missing.note(About::Transaction, name, reply);
+    }
+    Ok(())
+}
+
+/// Tries the commands that tell a connection which process is behind it. `EXEC` comes first and alone, as for transactions.
+async fn probe_process(asker: &Asker, missing: &mut Missing) -> Result<(), String> {
+    missing.note(About::Process, "exec", &asker.one(&["EXEC"]).await?);
+    if !missing.processes.is_empty() {
+        return Ok(());
+    }
+    let commands = [&["MULTI"][..], &["CLIENT", "GETNAME"], &["CLIENT", "SETNAME", "leasehold-doctor"], &["EXEC"]];
+    let replies = asker.all(&commands.map(Command::new)).await?;
+    for (name, reply) in ["multi", "client|getname", "client|setname"].iter().zip(&replies) {
+        missing.note(About::Process, name, reply);
     }
     Ok(())
 }
@@ -252,6 +272,7 @@ impl Missing {
         let list = match about {
             About::Channel => &mut self.wake_ups,
             About::Transaction => &mut self.transactions,
+            About::Process => &mut self.processes,
             About::Lock | About::Fence | About::Completion | About::Trust | About::Marker | About::Nothing => {
                 match lack {
                     Lack::Command => &mut self.unknown,
@@ -285,6 +306,13 @@ impl Missing {
             let rules = self.transactions.join(" ");
             findings.push(check::RIGHTS.warns(
                 format!("the user lacks {rules}: every lock needs a script, which is slower for the server"),
+                grant(url, &rules),
+            ));
+        }
+        if !self.processes.is_empty() {
+            let rules = self.processes.join(" ");
+            findings.push(check::RIGHTS.warns(
+                format!("the user lacks {rules}: every vote needs INFO, which is slower for the server"),
                 grant(url, &rules),
             ));
         }
