@@ -6,7 +6,8 @@ use crate::{component, demo, interop, node, python, setup};
 use std::process::Command;
 
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 8] = ["redis", "quorum", "dynamodb", "postgres", "etcd", "serve", "admin", "cas"];
+const BESIDE_PEERS: [&str; 9] =
+    ["redis", "quorum", "dynamodb", "postgres", "etcd", "instructions", "serve", "admin", "cas"];
 
 /// Run one, whose figures somebody else reads.
 const RUN: &str = "--run";
@@ -55,6 +56,10 @@ fn run_program(steps: &mut Steps, program: &str, rest: &[String]) -> Result {
             build.args(["-p", "leasehold-cli", "--bin", "leasehold"]);
         }
         interop::install(steps)?.tell(&mut command);
+        if program == "instructions" {
+            setup::install_valgrind(steps)?;
+            build.args(["--features", "valgrind"]);
+        }
         if program == "redis" {
             command.env("LEASEHOLD_LOCKS_PYTHON", python::install_peers(steps)?);
         }

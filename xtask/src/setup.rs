@@ -36,6 +36,8 @@ const BROWSERS: [&str; 5] = [
     // macOS keeps it off the path.
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
+/// Counts instructions: the program, and the package that has it.
+const VALGRIND: &str = "valgrind";
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 /// Compile the component where rustup cannot fetch what is missing.
 pub const WASM_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
@@ -185,6 +187,16 @@ pub fn install_windows(steps: &mut Steps) -> Result {
             "programs for Windows can be compiled and run with MinGW and Wine\n  install: {}",
             advice(&missing)
         ))),
+    }
+}
+
+/// Installs what counts instructions, as [`install`] does.
+pub fn install_valgrind(steps: &mut Steps) -> Result {
+    let is_missing = on_path(VALGRIND).is_none();
+    install_packages(steps, &is_missing.then_some(VALGRIND).into_iter().collect::<Vec<_>>())?;
+    match on_path(VALGRIND) {
+        Some(_) => Ok(()),
+        None => Err(Failure::new(format!("instructions are counted by Valgrind\n  install: {}", advice(&[VALGRIND])))),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::{Failure, Result};
 
 /// In the order of the page.
-pub const ALL: [&str; 13] = [
+pub const ALL: [&str; 14] = [
     "core",
     "sqlite",
     "redis",
@@ -11,6 +11,7 @@ pub const ALL: [&str; 13] = [
     "dynamodb",
     "postgres",
     "etcd",
+    "instructions",
     "serve",
     "admin",
     "cas",

@@ -1,5 +1,6 @@
 //! The options of a Redis server.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +33,12 @@ pub struct Builder {
     pub(super) unix_socket: bool,
     pub(super) tls: bool,
     pub(super) clock: bool,
+    launcher: Option<Launcher>,
 }
+
+/// A program that runs the server, and the arguments of that program.
+#[derive(Clone, Debug)]
+struct Launcher(OsString, Vec<OsString>);
 
 impl Builder {
     /// An option as on the command line: `.arg("--hz", "100")`. It wins over what the rig sets itself.
@@ -89,6 +95,14 @@ impl Builder {
         self
     }
 
+    /// Runs the server by this command, such as a profiler, in place of its own. The options of the server follow, and both
+    /// must be one process.
+    pub fn run_by(mut self, command: &Command) -> Self {
+        let args = command.get_args().map(ToOwned::to_owned).collect();
+        self.launcher = Some(Launcher(command.get_program().to_owned(), args));
+        self
+    }
+
     /// Starts the server, and waits until it answers.
     ///
     /// # Panics
@@ -114,7 +128,14 @@ impl Builder {
     }
 
     pub(super) fn command(&self, folder: &Path, port: u16, tls: Option<&Tls>) -> Command {
-        let mut command = PROGRAM.command();
+        let mut command = match &self.launcher {
+            Some(Launcher(program, args)) => {
+                let mut command = Command::new(program);
+                command.args(args);
+                command
+            }
+            None => PROGRAM.command(),
+        };
         let path = |path: PathBuf| path.display().to_string();
         if let Some((port, _)) = &self.primary {
             command.args(["--replicaof", "127.0.0.1", &port.to_string()]);

@@ -4,6 +4,7 @@ mod admin;
 mod cas;
 mod dynamodb;
 mod etcd;
+mod instructions;
 mod postgres;
 mod quorum;
 mod redis;
@@ -13,11 +14,12 @@ use std::process::ExitCode;
 
 type Benchmark = (&'static str, fn() -> ExitCode);
 
-const ALL: [Benchmark; 8] = [
+const ALL: [Benchmark; 9] = [
     ("admin", admin::main),
     ("cas", cas::main),
     ("dynamodb", dynamodb::main),
     ("etcd", etcd::main),
+    ("instructions", instructions::main),
     ("postgres", postgres::main),
     ("quorum", quorum::main),
     ("redis", redis::main),
