@@ -21,6 +21,7 @@ import type {
   Now,
   Output,
   Response,
+  RunResult,
   Stats,
   Stepped,
   Store,
@@ -60,9 +61,9 @@ export class Client {
   /**
    * Finishes a run that is held: the store writes the completion that the work is done and frees the resource, in one step. It
    * ends with `finished`, or with `lost` if the record was not ours any more and no completion was written. Throws
-   * {@link CommandRejectedError} for a lock without `LockOptions.run`, and for one that is not held.
+   * {@link CommandRejectedError} for a lock without `LockOptions.run`, for one that is not held, and for a result above 4,096 bytes.
    */
-  finish(lock: number, now: Now): void;
+  finish(lock: number, runResult: RunResult | undefined, now: Now): void;
 
   /**
    * Declares a lease lost: the host has reported the loss from its own reading of the deadline, so the lease must stay lost.

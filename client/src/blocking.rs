@@ -28,6 +28,7 @@ use crate::host::time::Time;
 use crate::locks::{all, any, lease, permits, request, rw_lock};
 use crate::runs::completion::Completion;
 use crate::runs::once::{self, RunInfo};
+use crate::runs::result::RunResult;
 use crate::stores::Stores;
 use crate::url::StoreUrl;
 
@@ -364,7 +365,15 @@ impl Run {
     /// # Errors
     /// As there.
     pub fn finish(&self) -> Result<(), Error> {
-        block_on(self.0.finish_by(Caller::Blocking))
+        block_on(self.0.finish_by(None, Caller::Blocking))
+    }
+
+    /// See [`leasehold::Run::finish_with`](crate::Run::finish_with).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_with(&self, result: RunResult) -> Result<(), Error> {
+        block_on(self.0.finish_by(Some(result.to_keep()), Caller::Blocking))
     }
 
     /// See [`leasehold::Run::completion_in`](crate::Run::completion_in).
@@ -374,6 +383,15 @@ impl Run {
     #[cfg(feature = "postgres")]
     pub fn completion_in(&self) -> Result<crate::CompletionStatement, Error> {
         self.0.completion_in()
+    }
+
+    /// See [`leasehold::Run::completion_in_with`](crate::Run::completion_in_with).
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "postgres")]
+    pub fn completion_in_with(&self, result: &RunResult) -> Result<crate::CompletionStatement, Error> {
+        self.0.completion_in_with(result)
     }
 }
 

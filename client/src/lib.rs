@@ -197,6 +197,7 @@ pub use runs::completion::Completion;
 #[cfg(feature = "postgres")]
 pub use runs::completion_in::CompletionStatement;
 pub use runs::once::{Once, Run, RunInfo, RunRequest};
+pub use runs::result::RunResult;
 pub use stores::{DefaultStore, Stores};
 pub use url::StoreUrl;
 

@@ -294,7 +294,7 @@ async fn finish(client: &Client, run: Run, held: &[Lease]) -> Result<(), Error> 
         let _ = run.release_by(client.caller).await;
         return Err(lost);
     }
-    run.finish_by(client.caller).await
+    run.finish_by(None, client.caller).await
 }
 
 /// Changes the number.
@@ -423,6 +423,9 @@ mod tests {
             owner: Some(format!("permits={number}")),
             at_unix_ms: 0,
             left: Duration::from_secs(10),
+            result: None,
+            result_unsettled: false,
+            began_unix_ms: None,
         };
         Some(Node { is_held, completion: number.map(completion) })
     }

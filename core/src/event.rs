@@ -100,6 +100,10 @@ pub enum Event {
         /// The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that the
         /// completion stands, so it may be done again.
         confirmed: bool,
+        /// The work is done, but too few nodes have kept its result for others to learn it: a store was full, or not made for
+        /// results.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+        result_dropped: bool,
     },
 }
 

@@ -13,6 +13,7 @@ use core::time::Duration;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use crate::about::{About, ResultKind, RunResult};
 use crate::config::{Config, Drift, LockOptions, Quorum, Ttl};
 use crate::ids::{Nonce, Owner, Payload, Resource, SessionLabel, Token, Version};
 use crate::member::{LossId, QuorumId, RETENTION};
@@ -45,6 +46,13 @@ fn array<const N: usize>(text: &str) -> Result<[u8; N], String> {
     bytes.try_into().map_err(|_| format!("{count} bytes where there must be {N}"))
 }
 
+/// A result as it is written.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct ResultForm {
+    kind: ResultKind,
+    bytes: String,
+}
+
 /// Implements the form of a type: how it is written, and how it is read, with an error that has a text.
 macro_rules! form {
     ($($name:ty = $form:ty: |$value:ident| $write:expr, |$read:ident| $parse:expr;)*) => {$(
@@ -71,6 +79,15 @@ form! {
     Nonce = String: |nonce| format!("{}", Hex(nonce.as_bytes())), |text| array(&text).map(Self::from_bytes);
     Payload = String: |data| format!("{}", Hex(data.as_bytes())), |text| {
         bytes(&text).and_then(|bytes| Self::new(&bytes).map_err(|error| format!("{error}")))
+    };
+    About = String: |about| format!("{}", Hex(about.as_bytes())), |text| {
+        bytes(&text).and_then(|bytes| Self::read(&bytes).ok_or(format!("no record of a run: {} bytes", bytes.len())))
+    };
+    RunResult = ResultForm: |result| {
+        ResultForm { kind: result.kind(), bytes: format!("{}", Hex(result.as_bytes())) }
+    }, |read| {
+        let ResultForm { kind, bytes: text } = read;
+        bytes(&text).and_then(|bytes| Self::read(kind, &bytes).ok_or(format!("no result: {} bytes", bytes.len())))
     };
     Version = String: |version| format!("{}", Hex(version.as_bytes())), |text| {
         bytes(&text).and_then(|bytes| Self::new(&bytes).ok_or(format!("a version of {} bytes", bytes.len())))

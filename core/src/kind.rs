@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Done,
     /// The work of the run was done, and no answer says that its completion stands: it may be done again.
     FinishUnconfirmed,
+    /// The work of the run is done and its completion stands, without the result that was given: those who come later find none.
+    ResultNotKept,
     /// A callback of an election or of shards has panicked, or raised or thrown something.
     Callback,
     /// The process cannot go on as it should: no thread could be started, or there is a bug in leasehold.
@@ -50,6 +52,7 @@ impl ErrorKind {
             Self::StaleToken => "stale_token",
             Self::Done => "done",
             Self::FinishUnconfirmed => "finish_unconfirmed",
+            Self::ResultNotKept => "result_not_kept",
             Self::Callback => "callback_failed",
             Self::Internal => "internal",
         }

@@ -4,6 +4,7 @@
 
 extern crate alloc;
 
+mod about;
 pub mod backoff;
 mod client;
 pub mod config;
@@ -32,6 +33,7 @@ pub mod timers;
 pub mod trace;
 pub mod view;
 
+pub use about::{About, ResultKind, RunResult};
 pub use client::{Client, Departure, Error, Input, Output, Stats, Transmit};
 pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};

@@ -10,6 +10,7 @@ use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 
+use crate::about::About;
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, SessionLabel, Token, Version};
 use crate::member::{Durability, LossId, Membership};
@@ -190,6 +191,9 @@ pub struct Finish {
     /// Label for people.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub owner: Owner,
+    /// The record of the run, which the store keeps beside the completion. It begins with the nonce.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub about: Option<About>,
     /// In a quorum, the durability of the node, as in [`Renew::quorum`].
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub quorum: Option<Durability>,
@@ -390,6 +394,13 @@ pub struct Completion {
     /// How long the completion still stands.
     #[cfg_attr(feature = "serde", serde(rename = "left_ns", with = "crate::json::nanos"))]
     pub left: Duration,
+    /// The record of the run that wrote the completion, where the store has kept it. On a quorum it is only told once a majority
+    /// shows the same completion.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub about: Option<About>,
+    /// A node of the quorum shows a record of the run, but no majority is known to show the same completion.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
+    pub unsettled: bool,
 }
 
 /// A record, as much of it as the store keeps.

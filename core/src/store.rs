@@ -7,6 +7,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
+use crate::about::About;
 use crate::config::{MAX_KEEP, MAX_RECORD_TTL};
 use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
 use crate::op::{
@@ -54,6 +55,8 @@ pub struct CompletionRecord {
     pub at_unix_ms: u64,
     /// When it ends, in milliseconds since 1970.
     pub until_unix_ms: u64,
+    /// The record of the run.
+    pub about: Option<About>,
 }
 
 /// The lease part of a [`Record`].
@@ -253,6 +256,7 @@ fn finish(record: Option<&Record>, op: &Finish, now: &StoreNow) -> Decision {
                 owner: op.owner.clone(),
                 at_unix_ms: now.unix_ms,
                 until_unix_ms: now.unix_ms.saturating_add(keep_ms),
+                about: op.about.clone(),
             };
             let lease = LeaseRecord { released: true, ..lease.clone() };
             Decision::write(
@@ -332,6 +336,9 @@ impl CompletionRecord {
             owner: self.owner.clone(),
             at_unix_ms: self.at_unix_ms,
             left: Duration::from_millis(self.until_unix_ms.saturating_sub(now.unix_ms)),
+            // What another attempt has left there is the record of another completion.
+            about: self.about.clone().filter(|about| about.nonce() == self.nonce),
+            unsettled: false,
         })
     }
 

@@ -51,9 +51,9 @@ impl View {
         self.0.iter().enumerate().filter_map(|(node, seen)| Some((node, seen.as_ref()?.held()?)))
     }
 
-    /// The completion of finished work that any node shows; of several, the latest.
-    pub fn done(&self) -> Option<&Completion> {
-        self.0.iter().flatten().filter_map(|seen| seen.done.as_deref()).max_by_key(|completion| completion.token)
+    /// The completion of finished work that any node shows; of several, the latest. See [`settled`].
+    pub fn done(&self) -> Option<Completion> {
+        settled(self.0.iter().flatten().filter_map(|seen| seen.done.as_deref()), self.nodes())
     }
 
     /// The record that most nodes show, even if they are no majority. Between two records with equally many nodes, the
@@ -91,6 +91,23 @@ impl View {
         // If the silent nodes are a majority by themselves, the token may be any.
         (needed > 0 && possible.all(|other| other == token)).then_some(token)
     }
+}
+
+/// The latest of the completions that some of so many nodes show. Its record of the run is told only if a majority shows the same
+/// completion: any other may be one of an attempt that a later one has outrun, whose record others are not told.
+pub fn settled<'a>(completions: impl Iterator<Item = &'a Completion>, nodes: usize) -> Option<Completion> {
+    let completions: Vec<_> = completions.collect();
+    let latest = completions.iter().max_by_key(|completion| completion.token)?;
+    let same = || completions.iter().filter(|completion| completion.token == latest.token);
+    // Where a node had no room for the record, the others have it.
+    let mut abouts = same().filter_map(|completion| completion.about.as_ref());
+    let about = abouts.next();
+    let is_settled = same().count() >= majority(nodes) && abouts.all(|other| Some(other) == about);
+    Some(Completion {
+        about: about.filter(|_| is_settled).cloned(),
+        unsettled: about.is_some() && !is_settled,
+        ..(*latest).clone()
+    })
 }
 
 /// Returns true if two nodes show the same lease.

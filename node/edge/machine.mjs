@@ -64,10 +64,10 @@ export class Machine {
     this.#command(slot, () => this.#client.release(slot.lock, this.now()));
   }
 
-  /** Finishes a run. */
-  finish(slot) {
+  /** Finishes a run, with a result or none. */
+  finish(slot, result) {
     slot.endLocally();
-    this.#command(slot, () => this.#client.finish(slot.lock, this.now()));
+    this.#command(slot, () => this.#client.finish(slot.lock, result, this.now()));
   }
 
   /** The loss of the lease has been reported to the caller. */

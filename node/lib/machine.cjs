@@ -29,8 +29,8 @@ class Client {
     this.#call("release", lock, now);
   }
 
-  finish(lock, now) {
-    this.#call("finish", lock, now);
+  finish(lock, runResult, now) {
+    this.#call("finish", lock, runResult, now);
   }
 
   declareLost(lock, now) {

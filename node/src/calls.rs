@@ -133,7 +133,7 @@ unsafe extern "C" fn finish(env: sys::napi_env, info: sys::napi_callback_info) -
     unsafe {
         end(env, info, |held, leaves| async move {
             let was_lost = leaves && held.is_lost();
-            let finished = ffi::finish_async(&held).await;
+            let finished = ffi::finish_async(&held, None).await;
             if leaves { ffi::run_left(was_lost, finished) } else { finished }
         })
     }

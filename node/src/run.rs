@@ -149,7 +149,7 @@ pub struct Marking {
 
 impl Marking {
     pub(crate) fn of(held: &Held) -> Result<Self, Failure> {
-        Ok(Self { statement: ffi::completion_in(held)?, held: held.clone() })
+        Ok(Self { statement: ffi::completion_in(held, None)?, held: held.clone() })
     }
 }
 
@@ -172,7 +172,7 @@ impl Marking {
     pub fn finish(&self) -> Operation {
         let held = self.held.clone();
         Operation::new(async move {
-            ffi::finish_async(&held).await?;
+            ffi::finish_async(&held, None).await?;
             Ok(Outcome::Nothing)
         })
     }

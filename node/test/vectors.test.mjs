@@ -22,7 +22,7 @@ const kebab = (name) => name.replaceAll("_", "-");
 const CASES = new Set(["wait", "renewal", "op", "applied", "refusal", "event", "failure", "reason", "error"]);
 /** Cases around another variant, which a file leaves out. */
 const AROUND = { applied: "applied", not_applied: "refusal" };
-const HEX = new Set(["id", "nonce", "version", "expect", "data", "quorum", "fresh", "waited_out", "stamp", "loss", "seed"]);
+const HEX = new Set(["id", "nonce", "version", "expect", "data", "quorum", "fresh", "waited_out", "stamp", "loss", "seed", "about", "bytes"]);
 /** Operations on a record that a node of a quorum may have forgotten. */
 const REMEMBERED = new Set(["renew", "release", "finish"]);
 const NAMES = new Set(["kind", "durability", "birth", "quorum", "access"]);
@@ -39,7 +39,8 @@ const EACH = { outcomes: "outcome", outputs: "output", stores: "store" };
 const DEFAULTS = {
   acquire: { owner: "", unlessDone: false },
   finish: { owner: "" },
-  done: { owner: "" },
+  finished: { resultDropped: false },
+  done: { owner: "", unsettled: false },
   member: { durability: "not-declared", birth: "no", retentionMs: 604_800_000 },
 };
 
@@ -120,7 +121,7 @@ class Played {
       timeout: () => client.handleTimeout(fresh, now),
       acquire: () => client.acquire(said.lock, said.resource, fields(said.options, "options"), fresh, now),
       release: () => client.release(said.lock, now),
-      finish: () => client.finish(said.lock, now),
+      finish: () => client.finish(said.lock, said.run_result && one("run_result", said.run_result), now),
       declare_lost: () => client.declareLost(said.lock, now),
       response: () => client.handleResponse(said.id, variant("response", said.result), now),
       http_response: () => this.answer(name, said),

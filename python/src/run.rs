@@ -179,7 +179,7 @@ impl Run {
     #[pyo3(signature = (*, paramstyle = "numeric_dollar"))]
     fn completion_in<'py>(slf: PyRef<'py, Self>, paramstyle: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
         let (py, style) = (slf.py(), ParamStyle::of(slf.py(), paramstyle)?);
-        let completion = ffi::completion_in(slf.as_super().held()).map_err(|error| raised(py, &error))?;
+        let completion = ffi::completion_in(slf.as_super().held(), None).map_err(|error| raised(py, &error))?;
         let parameters = style.parameters(py, [("run", completion.parameter.into_bound_py_any(py)?)])?;
         Ok((style.write(&completion.sql, ["run"; 2]), parameters))
     }
@@ -211,7 +211,7 @@ impl Run {
 
     fn _begin_finish(slf: PyRef<'_, Self>) -> Operation {
         let held = slf.as_super().held().clone();
-        Operation::new(async move { ffi::finish_async(&held).await.map(|()| Outcome::Nothing) })
+        Operation::new(async move { ffi::finish_async(&held, None).await.map(|()| Outcome::Nothing) })
     }
 
     fn _begin_exit(slf: PyRef<'_, Self>, has_raised: bool) -> Operation {
@@ -225,7 +225,7 @@ impl Run {
                 }
                 Body::Done => {
                     let was_lost = held.is_lost();
-                    ffi::run_left(was_lost, ffi::finish_async(&held).await).map(|()| Outcome::Nothing)
+                    ffi::run_left(was_lost, ffi::finish_async(&held, None).await).map(|()| Outcome::Nothing)
                 }
             }
         })
@@ -241,7 +241,7 @@ impl Run {
 fn finish(py: Python<'_>, lease: &Lease) -> PyResult<Result<(), Error>> {
     let mut signals = Signals::default();
     let held = lease.held();
-    let finished = py.detach(|| ffi::finish(held, || signals.interrupt()));
+    let finished = py.detach(|| ffi::finish(held, None, || signals.interrupt()));
     signals.check()?;
     Ok(finished)
 }

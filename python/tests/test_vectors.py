@@ -23,7 +23,15 @@ OPERATIONS, REQUESTS = (sorted(VECTORS.glob(pattern)) for pattern in ("*.json", 
 
 TEXTS = {"body", "replies"}
 """Fields whose bytes a file has as text; others are hexadecimal."""
-DEFAULTS = {"owner": "", "durability": "not_declared", "birth": "no", "retention_ms": 604_800_000, "unless_done": False}
+DEFAULTS = {
+    "owner": "",
+    "durability": "not_declared",
+    "birth": "no",
+    "retention_ms": 604_800_000,
+    "unless_done": False,
+    "unsettled": False,
+    "result_dropped": False,
+}
 """Fields that a file leaves out although they exist."""
 ANSWERS = {"http_response", "redis_replies"}
 METHODS = {"timeout": "handle_timeout", **dict.fromkeys(["response", *ANSWERS], "handle_response")}

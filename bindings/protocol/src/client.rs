@@ -12,12 +12,13 @@ use crate::commands::{Commands, commands, invalid, resource, wish};
 use crate::ops::{all, holding, ns};
 use crate::outcomes::response;
 use crate::outputs::{error, output, stats, wake};
+use crate::runs;
 use crate::settings::{config, fresh, loss, now, seed};
 use crate::stores::{credentials, none, store, unfit};
 use crate::wit::client as wit;
 use crate::wit::ops::Holding;
 use crate::wit::stores::{Credentials, Store};
-use crate::wit::types::{Config, ConfigError, LockOptions, Now};
+use crate::wit::types::{Config, ConfigError, LockOptions, Now, RunResult};
 
 impl wit::Guest for Component {
     type Client = Client;
@@ -58,8 +59,9 @@ impl wit::GuestClient for Client {
         self.0.borrow_mut().release(LockId::new(lock), now(at)).map_err(error)
     }
 
-    fn finish(&self, lock: u64, at: Now) -> Result<(), wit::Error> {
-        self.0.borrow_mut().finish(LockId::new(lock), now(at)).map_err(error)
+    fn finish(&self, lock: u64, run_result: Option<RunResult>, at: Now) -> Result<(), wit::Error> {
+        let result = runs::result(run_result).map_err(invalid)?;
+        self.0.borrow_mut().finish(LockId::new(lock), result, now(at)).map_err(error)
     }
 
     fn declare_lost(&self, lock: u64, at: Now) -> Result<(), wit::Error> {

@@ -7,6 +7,7 @@ use leasehold_core::{Input, LockId, LockOptions, NodeId, RequestId, Resource};
 use leasehold_wire::client as wire;
 
 use crate::outcomes::response;
+use crate::runs;
 use crate::settings::{loss, options, refused, seed};
 use crate::stores::credentials;
 use crate::wit::client as wit;
@@ -53,7 +54,13 @@ fn command(input: wit::Input) -> Result<Command, ConfigError> {
             }
         }
         wit::Input::Release(lock) => Input::Release { lock: LockId::new(lock.lock) },
-        wit::Input::Finish(lock) => Input::Finish { lock: LockId::new(lock.lock) },
+        wit::Input::Finish(finish) => {
+            let lock = finish.lock;
+            match runs::result(finish.run_result) {
+                Ok(run_result) => Input::Finish { lock: LockId::new(lock), run_result },
+                Err(error) => return Ok(Command::Rejected(wit::RejectedCommand { lock, error: invalid(error) })),
+            }
+        }
         wit::Input::DeclareLost(lock) => Input::DeclareLost { lock: LockId::new(lock.lock) },
         wit::Input::Response(reply) => {
             let (id, response) = (RequestId::new(reply.id), response(reply.response));

@@ -20,6 +20,7 @@ mod face;
 mod problem;
 #[cfg(not(target_family = "wasm"))]
 #[rustfmt::skip]
+#[expect(clippy::large_enum_variant, reason = "values of the WIT are made, read once and dropped")]
 pub mod wit;
 
 #[cfg(target_family = "wasm")]

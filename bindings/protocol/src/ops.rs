@@ -69,6 +69,7 @@ fn operation(op: op::Op) -> wit::Op {
             counter: finish.counter.get(),
             keep_ms: ms_up(finish.keep),
             owner: finish.owner.as_str().into(),
+            about: finish.about.as_ref().map(|about| about.as_bytes().to_vec()),
             quorum: finish.quorum.map(Into::into),
         }),
         op::Op::Revoke(revoke) => wit::Op::Revoke(wit::Revoke { nonce: revoke.nonce.as_bytes().to_vec() }),
@@ -122,6 +123,8 @@ pub(crate) fn completion(completion: &op::Completion) -> wit::Completion {
         owner: completion.owner.as_str().into(),
         at_unix_ms: completion.at_unix_ms,
         left_ms: ms_up(completion.left),
+        about: completion.about.as_ref().map(|about| about.as_bytes().to_vec()),
+        unsettled: completion.unsettled,
     }
 }
 

@@ -10,7 +10,7 @@ use leasehold_core::member::LossId;
 use leasehold_core::op::{
     Applied, Completion, Denial, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
-use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
+use leasehold_core::{About, Nonce, Owner, Payload, Seq, Token, Version};
 use leasehold_wire::{client as wire, resp};
 
 use crate::ops::all;
@@ -108,6 +108,9 @@ fn completion(completion: wit::Completion) -> Option<Completion> {
         owner: Owner::new(&completion.owner).unwrap_or_default(),
         at_unix_ms: completion.at_unix_ms,
         left: Duration::from_millis(completion.left_ms),
+        // One that cannot be read is none, as in a store.
+        about: completion.about.and_then(|bytes| About::read(&bytes)),
+        unsettled: completion.unsettled,
     })
 }
 

@@ -63,7 +63,9 @@ fn told(event: Event) -> wit::Event {
         Event::Expiring { lock: _, deadline } => wit::Event::Expiring(wit::Expiring { deadline_ns: deadline.ns() }),
         Event::Lost { lock: _, reason } => wit::Event::Lost(wit::Lost { reason: lost(reason) }),
         Event::Released { lock: _, confirmed } => wit::Event::Released(wit::Released { confirmed }),
-        Event::Finished { lock: _, confirmed } => wit::Event::Finished(wit::Finished { confirmed }),
+        Event::Finished { lock: _, confirmed, result_dropped } => {
+            wit::Event::Finished(wit::Finished { confirmed, result_dropped })
+        }
     }
 }
 

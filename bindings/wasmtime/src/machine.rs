@@ -11,7 +11,7 @@ use crate::instance::{Guest, Instance, Limits};
 use crate::ops::Holding;
 use crate::size::{Size, total};
 use crate::stores::{Credentials, Store as Place};
-use crate::types::{Config, ConfigError, LockId, LockOptions, NodeId, Now, RequestId};
+use crate::types::{Config, ConfigError, LockId, LockOptions, NodeId, Now, RequestId, RunResult};
 
 /// The `client` of the WIT: the machine for all locks of one set of nodes.
 ///
@@ -91,8 +91,9 @@ impl Client {
     ///
     /// # Errors
     /// A lock that is no run, or is not held.
-    pub fn finish(&mut self, lock: LockId, now: Now) -> Result<(), CallError<Error>> {
-        self.refusing(0, |guest, store, client| guest.call_finish(store, client, lock, now))
+    pub fn finish(&mut self, lock: LockId, run_result: Option<&RunResult>, now: Now) -> Result<(), CallError<Error>> {
+        let size = run_result.map_or(0, |result| result.bytes.len());
+        self.refusing(size, |guest, store, client| guest.call_finish(store, client, lock, run_result, now))
     }
 
     /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.

@@ -157,7 +157,7 @@ impl Size for Seen {
 
 impl Size for Completion {
     fn size(&self) -> usize {
-        self.owner.len()
+        self.owner.len() + self.about.size()
     }
 }
 

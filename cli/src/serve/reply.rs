@@ -123,6 +123,7 @@ impl From<Error> for Reply {
             | ErrorKind::Cancelled
             | ErrorKind::StaleToken
             | ErrorKind::Done
+            | ErrorKind::ResultNotKept
             | ErrorKind::Internal
             | _ => StatusCode::INTERNAL_SERVER_ERROR,
         };

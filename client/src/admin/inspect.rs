@@ -88,7 +88,7 @@ impl Client {
     pub(crate) async fn inspect_marked(&self, resource: &str) -> Result<(Option<LockInfo>, Option<Completion>), Error> {
         if let Some(quorum) = self.shared.quorum() {
             let view = self.view(quorum, resource).await?;
-            return Ok((holder(&view, resource), view.done().map(Completion::shown)));
+            return Ok((holder(&view, resource), view.done().as_ref().map(Completion::shown)));
         }
         let seen = self.read(resource).await?;
         let holder = seen.held().map(|holding| LockInfo::shown(resource, holding));

@@ -79,8 +79,8 @@ pub(crate) enum Phase {
     ReleaseOverdue,
     /// Released, or run out by itself since.
     Released,
-    /// Finished: a completion says that the work is done, or else `confirmed` is false and it may stand.
-    Finished { confirmed: bool },
+    /// Finished: a completion says that the work is done, or else `confirmed` is false and it may stand. Its result may be dropped.
+    Finished { confirmed: bool, result_dropped: bool },
     /// Never held.
     Failed(Failure),
     /// Ended without a release.
@@ -340,9 +340,9 @@ impl LeaseState {
                 }
                 inner.discard_callbacks(notifications);
             }
-            Event::Finished { confirmed, .. } => {
+            Event::Finished { confirmed, result_dropped, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                inner.phase = Phase::Finished { confirmed };
+                inner.phase = Phase::Finished { confirmed, result_dropped };
                 inner.discard_callbacks(notifications);
             }
             Event::RenewDelayed { fault, .. } => {

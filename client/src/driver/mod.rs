@@ -35,11 +35,13 @@ pub(crate) mod worker;
 
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use leasehold_core::About;
 use leasehold_core::config::Drift;
 use leasehold_core::member::LossId;
 use leasehold_core::op::Fault;
 use leasehold_core::{
-    Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, Resource, Sighting,
+    Client as Core, Config, Entropy, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, Resource, RunResult, Sighting,
 };
 
 use crate::error::Error;
@@ -170,10 +172,11 @@ impl Driver {
     pub(crate) fn finish(
         self: &Arc<Self>,
         lease: &LeaseState,
+        result: Option<RunResult>,
         caller: Caller,
     ) -> Result<CallerRequests, leasehold_core::Error> {
         let ((_notifications, result), requests) =
-            self.turn(caller, Some(lease.lock()), |state, now| state.finish(lease, now));
+            self.turn(caller, Some(lease.lock()), |state, now| state.finish(lease, result, now));
         result.map(|()| requests)
     }
 
@@ -271,6 +274,12 @@ impl Driver {
     /// The attempt by which a lease is held; `None` once it is over.
     pub(crate) fn nonce(&self, lease: &LeaseState) -> Option<Nonce> {
         self.state.lock().nonce(lease.lock())
+    }
+
+    /// The record of a run, as its finish with this result would write it; `None` once it is over.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn about(&self, lease: &LeaseState, result: &RunResult) -> Option<About> {
+        self.state.lock().about(lease.lock(), result)
     }
 
     /// The records in the way of a lock that only observers can declare dead, as they were seen.

@@ -142,7 +142,11 @@ impl Report {
                 metrics::run("forgotten");
                 metrics::hold(age);
             }
-            Event::Finished { confirmed: true, .. } => {
+            Event::Finished { confirmed: true, result_dropped, .. } => {
+                if result_dropped {
+                    let fault = lease.finish_fault().map(|(_, why)| why);
+                    tracing::warn!(name: "run.result_dropped", target: "leasehold", resource, owner, token, fault, "run.result_dropped: the work is done, but the store had no room for its result");
+                }
                 tracing::info!(name: "run.finished", target: "leasehold", resource, owner, token, held_s = age_s, "run.finished");
                 metrics::run("finished");
                 metrics::hold(age);

@@ -3,11 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+#[cfg(feature = "postgres")]
+use leasehold_core::About;
 use leasehold_core::member::LossId;
 use leasehold_core::time::{SILENT_WAIT, wait_told_at};
 use leasehold_core::{
     Client as Core, Departure, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Nonce, Now, OneOrMany, Output,
-    Resource, Sighting, Transmit, Wait,
+    Resource, RunResult, Sighting, Transmit, Wait,
 };
 
 use super::Driver;
@@ -107,6 +109,12 @@ impl State {
         self.core.nonce(lock)
     }
 
+    /// The record of a run, as its finish with this result would write it.
+    #[cfg(feature = "postgres")]
+    pub(super) fn about(&self, lock: LockId, result: &RunResult) -> Option<About> {
+        self.core.about(lock, result)
+    }
+
     /// Tells if an acquisition is queued behind another one of this client.
     pub(super) fn is_queued(&self, lock: LockId) -> bool {
         self.core.is_queued(lock)
@@ -188,11 +196,12 @@ impl State {
     pub(super) fn finish(
         &mut self,
         lease: &LeaseState,
+        result: Option<RunResult>,
         now: Now,
     ) -> (Notifications, Result<(), leasehold_core::Error>) {
         let mut ended = Notifications::default();
         lease.end_locally(&mut ended);
-        (ended, self.core.finish(lease.lock(), now))
+        (ended, self.core.finish(lease.lock(), result, now))
     }
 
     /// Moves the instant at which a lease ends whatever its renewals say. Answers whether there is a lease to end.

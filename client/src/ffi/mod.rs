@@ -58,7 +58,7 @@ pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::completion_in;
-pub use runs::{begin_run, check_run, finish, finish_async, run_lease, run_left};
+pub use runs::{RunOutcome, begin_run, check_run, finish, finish_async, run_lease, run_left};
 pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages, list_from, place_of};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};

@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::locks::lease::Lease;
 use crate::runs::once::{Once, Run, RunRequest};
+use crate::runs::result::{Given, RunResult};
 
 /// Begins a run, as awaiting the request does. Gives up, with nothing held, once `interrupted` returns `true`.
 ///
@@ -28,32 +29,43 @@ pub fn run_lease(run: Run) -> Lease {
     run.into_lease()
 }
 
-/// See [`Run::finish`]. Waits no longer once `interrupted` returns `true`; the finish goes on in the background.
+/// The result that a run is finished with: none, one, or the reason why the host could not write it down.
+pub type RunOutcome = Option<Result<RunResult, String>>;
+
+fn given(outcome: RunOutcome) -> Given {
+    outcome.map(|result| result.and_then(|result| result.to_keep()))
+}
+
+/// See [`Run::finish_with`]. A result that cannot be kept, or written down at all, is an error once the completion stands. Waits no
+/// longer once `interrupted` returns `true`; the finish goes on in the background.
 ///
 /// # Errors
 /// As there; [`ErrorKind::Cancelled`] when it was interrupted.
-pub fn finish(lease: &Lease, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
-    exec::block_on_until(lease.finish_by(Caller::Blocking), asking(interrupted)).unwrap_or_else(|stopped| {
-        let message = "the wait for the answer to the finish was interrupted: the finish goes on in the background";
-        Err(stopped.into_error(|| Error::new(ErrorKind::Cancelled, message).on(lease.resource())))
-    })
+pub fn finish(lease: &Lease, outcome: RunOutcome, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
+    exec::block_on_until(lease.finish_by(given(outcome), Caller::Blocking), asking(interrupted)).unwrap_or_else(
+        |stopped| {
+            let message = "the wait for the answer to the finish was interrupted: the finish goes on in the background";
+            Err(stopped.into_error(|| Error::new(ErrorKind::Cancelled, message).on(lease.resource())))
+        },
+    )
 }
 
-/// See [`Run::finish`]. Dropping the future does not stop the finish.
+/// See [`Run::finish_with`]. Dropping the future does not stop the finish.
 ///
 /// # Errors
 /// As there.
-pub async fn finish_async(lease: &Lease) -> Result<(), Error> {
-    lease.finish_by(Caller::Async).await
+pub async fn finish_async(lease: &Lease, outcome: RunOutcome) -> Result<(), Error> {
+    lease.finish_by(given(outcome), Caller::Async).await
 }
 
-/// See [`Run::completion_in`].
+/// See [`Run::completion_in_with`].
 ///
 /// # Errors
 /// As there.
 #[cfg(feature = "postgres")]
-pub fn completion_in(lease: &Lease) -> Result<crate::CompletionStatement, Error> {
-    lease.completion_in()
+pub fn completion_in(lease: &Lease, outcome: RunOutcome) -> Result<crate::CompletionStatement, Error> {
+    let result = given(outcome).transpose().map_err(|why| Error::config(why).on(lease.resource()))?;
+    lease.completion_in(result.as_ref())
 }
 
 /// Decides if the error of a finish is raised at the end of a run's body: not if the body has finished or released the run

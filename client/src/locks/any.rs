@@ -176,6 +176,7 @@ impl Trouble {
             | ErrorKind::StaleToken
             | ErrorKind::Done
             | ErrorKind::FinishUnconfirmed
+            | ErrorKind::ResultNotKept
             | ErrorKind::Callback
             | ErrorKind::Internal
             | _ => return Err(error),

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use leasehold_core::{LostReason, Nonce};
+use leasehold_core::{LostReason, Nonce, RunResult};
 use tracing::Instrument;
 
 use crate::callbacks;
@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::atomic::{AtomicBool, Ordering};
 use crate::host::sync::{Arc, Mutex};
 use crate::host::time::Time;
+use crate::runs::result::Given;
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
@@ -272,16 +273,22 @@ impl Lease {
         }
     }
 
-    /// Writes the completion that the work of a run is done, and releases its lock.
-    pub(crate) async fn finish_by(&self, caller: Caller) -> Result<(), Error> {
+    /// Writes the completion that the work of a run is done, and releases its lock. A result that cannot be kept is an error once
+    /// the completion stands: the work is done.
+    pub(crate) async fn finish_by(&self, given: Given, caller: Caller) -> Result<(), Error> {
         let span = tracing::debug_span!(target: "leasehold", "run.finish", resource = self.resource());
-        self.finish_once(caller).instrument(span).await
+        let (result, unfit) = match given.transpose() {
+            Ok(result) => (result, None),
+            Err(why) => (None, Some(why)),
+        };
+        self.finish_once(result, caller).instrument(span).await?;
+        unfit.map_or(Ok(()), |why| Err(self.result_not_kept(&why)))
     }
 
     #[cfg(feature = "postgres")]
-    async fn finish_once(&self, caller: Caller) -> Result<(), Error> {
-        let finished = self.finish_in_store(caller).await;
-        match finished {
+    async fn finish_once(&self, result: Option<RunResult>, caller: Caller) -> Result<(), Error> {
+        let finished = self.finish_in_store(result.clone(), caller).await;
+        let finished = match finished {
             Err(error)
                 if self.marks_in_transaction.load(Ordering::Relaxed)
                     && matches!(error.kind(), ErrorKind::Lost | ErrorKind::FinishUnconfirmed)
@@ -290,26 +297,32 @@ impl Lease {
                 crate::runs::completion_in::confirm(&self.shared, self.resource(), self.token, error, caller).await
             }
             finished => finished,
+        };
+        match result.filter(|_| finished.is_ok() && self.marks_in_transaction.load(Ordering::Relaxed)) {
+            Some(result) => crate::runs::completion_in::confirm_result(&self.shared, self.resource(), &result, caller)
+                .await?
+                .map_or(Ok(()), |why| Err(self.result_not_kept(why))),
+            None => finished,
         }
     }
 
     #[cfg(not(feature = "postgres"))]
-    async fn finish_once(&self, caller: Caller) -> Result<(), Error> {
-        self.finish_in_store(caller).await
+    async fn finish_once(&self, result: Option<RunResult>, caller: Caller) -> Result<(), Error> {
+        self.finish_in_store(result, caller).await
     }
 
     /// See [`Run::completion_in`](crate::Run::completion_in).
     #[cfg(feature = "postgres")]
-    pub(crate) fn completion_in(&self) -> Result<crate::CompletionStatement, Error> {
+    pub(crate) fn completion_in(&self, result: Option<&RunResult>) -> Result<crate::CompletionStatement, Error> {
         if self.shared.driver().is_inherited() || self.released.load(Ordering::Relaxed) {
             return Err(self.loss());
         }
-        let statement = crate::runs::completion_in::statement(&self.shared, &self.state, self.token)?;
+        let statement = crate::runs::completion_in::statement(&self.shared, &self.state, self.token, result)?;
         self.marks_in_transaction.store(true, Ordering::Relaxed);
         Ok(statement)
     }
 
-    async fn finish_in_store(&self, caller: Caller) -> Result<(), Error> {
+    async fn finish_in_store(&self, result: Option<RunResult>, caller: Caller) -> Result<(), Error> {
         if self.shared.driver().is_inherited() || self.remaining().is_zero() {
             self.let_go_of_revoked();
             return Err(self.loss());
@@ -317,7 +330,7 @@ impl Lease {
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
-        let requests = self.shared.driver().finish(&self.state, caller).map_err(|error| {
+        let requests = self.shared.driver().finish(&self.state, result, caller).map_err(|error| {
             let is_over = error == leasehold_core::Error::UnknownLock;
             if is_over { self.loss() } else { Error::from(error).on(self.resource()) }
         })?;
@@ -334,6 +347,11 @@ impl Lease {
             why.unwrap_or_default()
         );
         Error::new(ErrorKind::FinishUnconfirmed, message).on(self.resource())
+    }
+
+    fn result_not_kept(&self, why: &str) -> Error {
+        let message = format!("the work is done, but its result was not kept: {why}; those who come later find none");
+        Error::new(ErrorKind::ResultNotKept, message).on(self.resource())
     }
 
     /// The time by which its client lives.
@@ -379,8 +397,12 @@ impl Lease {
         .await;
         match end {
             // Unconfirmed means that an answer was lost, or that the record has run out: the lock is free either way.
-            Phase::Released | Phase::Finished { confirmed: true } => Ok(()),
-            Phase::Finished { confirmed: false } => Err(self.finish_unconfirmed()),
+            Phase::Released | Phase::Finished { confirmed: true, result_dropped: false } => Ok(()),
+            Phase::Finished { confirmed: true, result_dropped: true } => {
+                let why = self.state.finish_fault().map(|(_, why)| why);
+                Err(self.result_not_kept(why.as_deref().unwrap_or("the store had no room for it")))
+            }
+            Phase::Finished { confirmed: false, .. } => Err(self.finish_unconfirmed()),
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
             Phase::Failed(failure) => Err(Error::failed(self.resource(), failure, &[])),
             Phase::ReleaseOverdue | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {

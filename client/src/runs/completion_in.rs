@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use leasehold_core::Token;
 use leasehold_core::op::Finish;
+use leasehold_core::{RunResult, Token};
 use leasehold_wire::postgres::{Codec, Settings};
 
 use crate::client::{Backend, Client, Shared};
@@ -34,7 +34,12 @@ impl fmt::Debug for CompletionStatement {
 /// # Errors
 /// [`ErrorKind::Config`] where the store is no single PostgreSQL database, or the lease is none of a run;
 /// [`ErrorKind::Lost`] where it is over.
-pub(crate) fn statement(shared: &Shared, state: &LeaseState, token: u64) -> Result<CompletionStatement, Error> {
+pub(crate) fn statement(
+    shared: &Shared,
+    state: &LeaseState,
+    token: u64,
+    result: Option<&RunResult>,
+) -> Result<CompletionStatement, Error> {
     let url = database(shared).map_err(|error| error.on(state.resource().as_str()))?;
     let Purpose::Run { keep } = state.purpose() else {
         return Err(Error::config("only a run has a completion: begin it with `once`").on(state.resource().as_str()));
@@ -43,7 +48,8 @@ pub(crate) fn statement(shared: &Shared, state: &LeaseState, token: u64) -> Resu
     let nonce = shared.driver().nonce(state).filter(|_| !state.remaining().is_zero());
     let nonce = nonce.ok_or_else(|| state.loss().unwrap_or_else(over))?;
     let token = Token::new(token).unwrap_or(Token::ZERO);
-    let finish = Finish { nonce, token, counter: token, keep, owner: state.owner().clone(), quorum: None };
+    let about = result.and_then(|result| shared.driver().about(state, result));
+    let finish = Finish { nonce, token, counter: token, keep, owner: state.owner().clone(), about, quorum: None };
     let codec = Codec::new(&Settings { schema: url.schema.clone(), ..Settings::default() });
     let (sql, parameter) = codec.completion_in(state.resource(), &finish);
     Ok(CompletionStatement { sql, parameter })
@@ -62,6 +68,24 @@ fn database(shared: &Shared) -> Result<&PostgresUrl, Error> {
              work"
         ))
     })
+}
+
+/// Looks if the completion that a transaction has written bears this result: a finish that finds it adds nothing. The reason, if it
+/// does not.
+///
+/// # Errors
+/// As [`Client::inspect`](crate::Client::inspect).
+pub(crate) async fn confirm_result(
+    shared: &Arc<Shared>,
+    resource: &str,
+    result: &RunResult,
+    caller: Caller,
+) -> Result<Option<&'static str>, Error> {
+    let client = Client { shared: Arc::clone(shared), caller };
+    let (_, done) = client.inspect_marked(resource).await?;
+    let kept = done.and_then(|completion| completion.result);
+    let is_kept = kept == Some(crate::RunResult::shown(result));
+    Ok((!is_kept).then_some("your transaction has written the completion without it: give it to `completion_in`"))
 }
 
 /// Looks if the completion of a run whose transaction was given one stands. That transaction holds the row of the lock to its end,

@@ -4,3 +4,4 @@ pub(crate) mod completion;
 #[cfg(feature = "postgres")]
 pub(crate) mod completion_in;
 pub(crate) mod once;
+pub(crate) mod result;

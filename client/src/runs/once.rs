@@ -21,6 +21,7 @@ use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
 use crate::runs::completion::Completion;
+use crate::runs::result::RunResult;
 
 /// The answer to the request for a run. Whatever else there may be one day, only with [`Once::Run`] the work is the caller's.
 #[derive(Debug)]
@@ -52,7 +53,15 @@ impl Run {
     /// [`ErrorKind::FinishUnconfirmed`]: the store has not answered, or only a minority of a quorum has the completion.
     /// [`ErrorKind::NotOwned`] after a release or finish.
     pub async fn finish(&self) -> Result<(), Error> {
-        self.finish_by(Caller::Async).await
+        self.finish_by(None, Caller::Async).await
+    }
+
+    /// As [`Run::finish`], and leaves a result of at most 4 KiB for those who come later: the `result` of [`Once::Done`].
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::ResultNotKept`] if it is too long, or the store has no room for it: the work counts as done.
+    pub async fn finish_with(&self, result: RunResult) -> Result<(), Error> {
+        self.finish_by(Some(result.to_keep()), Caller::Async).await
     }
 
     /// A statement that writes the completion in a transaction of yours: work and completion are then committed together, or not at all,
@@ -86,7 +95,18 @@ impl Run {
     /// [`ErrorKind::NotOwned`]: it was released.
     #[cfg(feature = "postgres")]
     pub fn completion_in(&self) -> Result<crate::CompletionStatement, Error> {
-        self.0.completion_in()
+        self.0.completion_in(None)
+    }
+
+    /// As [`Run::completion_in`], with a result for those who come later. [`Run::finish`] then confirms both.
+    ///
+    /// # Errors
+    /// As there; [`ErrorKind::Config`] for a result above 4 KiB. The statement itself fails where the table was made by a version
+    /// without results: `leasehold store create` adds what it lacks.
+    #[cfg(feature = "postgres")]
+    pub fn completion_in_with(&self, result: &RunResult) -> Result<crate::CompletionStatement, Error> {
+        let result = result.to_keep().map_err(|why| Error::config(why).on(self.resource()))?;
+        self.0.completion_in(Some(&result))
     }
 
     /// See [`Lease::release`]: the work was not done, and another worker may do it.
@@ -202,7 +222,7 @@ impl Client {
         let (mut doubtful, mut tries) = (Vec::new(), 0);
         loop {
             let run = request.clone().acquire().await?;
-            run.finish_by(self.caller).await?;
+            run.finish_by(None, self.caller).await?;
             let mut left = done.clone();
             for _ in 0..FORGET_LOOKS {
                 (_, left) = self.inspect_marked(resource.as_str()).await?;

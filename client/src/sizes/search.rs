@@ -103,6 +103,9 @@ impl World {
             owner: Some(format!("permits={number}")),
             at_unix_ms: 0,
             left: Duration::MAX,
+            result: None,
+            result_unsettled: false,
+            began_unix_ms: None,
         };
         let is_held = self.record.is_some() && mistake != Mistake::HeldCounts;
         shown(&[Some(Node { is_held, completion: self.number.map(completion) })], Duration::ZERO)

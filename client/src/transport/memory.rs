@@ -480,7 +480,18 @@ mod tests {
         let finish = |name: &str| {
             let counter = store.contents.lock().records[&resource(name)].record.counter;
             let (nonce, owner) = (Nonce::from_bytes([1; 16]), Owner::new("me").unwrap());
-            op(name, Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep: DAY, owner, quorum: None })))
+            op(
+                name,
+                Op::Finish(Box::new(Finish {
+                    nonce,
+                    token: counter,
+                    counter,
+                    keep: DAY,
+                    owner,
+                    about: None,
+                    quorum: None,
+                })),
+            )
         };
         store.apply(CLIENT, &[acquire("b", 1), acquire("c", 1), release("c", 1), acquire("d", 1)], &at(DAY));
         store.apply(CLIENT, &[finish("d")], &at(DAY));

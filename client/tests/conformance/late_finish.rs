@@ -54,7 +54,7 @@ mod with_direct {
 
         fn finish(&self, counter: Token) -> Outcome {
             let (keep, owner) = (Duration::from_secs(3_600), Owner::new("we").unwrap());
-            let finish = Finish { nonce: OURS, token: counter, counter, keep, owner, quorum: self.quorum };
+            let finish = Finish { nonce: OURS, token: counter, counter, keep, owner, about: None, quorum: self.quorum };
             self.ask(Op::Finish(Box::new(finish)))
         }
 

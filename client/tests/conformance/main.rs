@@ -22,6 +22,7 @@ mod on_tables;
 mod permits;
 mod processes;
 mod queues;
+mod results;
 mod revoke;
 mod runs;
 mod sessions;
@@ -412,6 +413,11 @@ macro_rules! behaviours {
             runs::marks_are_shown_and_removed_by_people
             runs::a_plain_lock_does_not_look_at_marks
             runs::bad_settings_of_runs_are_refused_alike_everywhere
+            results::the_second_caller_gets_the_first_ones_result
+            results::a_run_without_a_result_shows_none
+            results::a_result_that_is_too_long_is_dropped_and_the_work_counts
+            results::a_result_goes_with_its_completion
+            results::a_run_that_lost_its_lease_leaves_no_result
             sessions::the_locks_of_a_client_belong_to_its_session
             sessions::clients_of_one_name_have_sessions_of_their_own
             sessions::a_revoked_session_lets_go_of_all_its_locks

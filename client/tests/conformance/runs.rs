@@ -24,7 +24,7 @@ fn report(client: &Client, key: &str) -> RunRequest {
 }
 
 #[track_caller]
-fn begun(request: RunRequest) -> Run {
+pub(crate) fn begun(request: RunRequest) -> Run {
     match request.begin().unwrap() {
         Once::Run(run) => run,
         other => panic!("it is to be done: {other:?}"),
@@ -32,7 +32,7 @@ fn begun(request: RunRequest) -> Run {
 }
 
 #[track_caller]
-fn done(request: RunRequest) -> Completion {
+pub(crate) fn done(request: RunRequest) -> Completion {
     match request.begin().unwrap() {
         Once::Done(completion) => completion,
         other => panic!("it is done: {other:?}"),

@@ -1,7 +1,7 @@
 //! Runs whose finish the server refuses, or whose process is killed during it.
 
-use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Once, Run};
+use leasehold::{ErrorKind, RunResult, schema};
 use leasehold_servers::postgres::Server;
 use leasehold_servers::proxy::{Proxy, Request};
 
@@ -29,6 +29,36 @@ fn a_finish_that_the_server_refuses_ends_with_its_reason() {
     for words in ["it may be done again", "takes no writes", "25006"] {
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+#[test]
+fn a_table_of_an_earlier_version_does_runs_and_keeps_results_once_it_is_brought_up_to_date() {
+    let rig = Rig::new();
+    let table = rig.table();
+    rig.server.run(&format!("ALTER TABLE {table} DROP COLUMN about"));
+    let client = rig.client();
+    let done = |key: &str| match client.once("job").key(key).begin().unwrap() {
+        Once::Done(completion) => completion,
+        other => panic!("it is done: {other:?}"),
+    };
+    begun(&client).finish().unwrap();
+    assert_eq!(done("monday").result, None);
+    let result = RunResult::Json("[1]".to_owned());
+    let run = |key: &str| match client.once("job").key(key).begin().unwrap() {
+        Once::Run(run) => run,
+        other => panic!("it is to be done: {other:?}"),
+    };
+    let error = run("tuesday").finish_with(result.clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ResultNotKept, "{error}");
+    assert!(error.to_string().contains("leasehold store create"), "{error}");
+    assert_eq!(done("tuesday").result, None, "the work counts");
+    schema::create(&rig.url).unwrap();
+    run("friday").finish_with(result.clone()).unwrap();
+    assert_eq!(done("friday").result, Some(result));
+    // As a client writes it that knows no results.
+    rig.server
+        .run(&format!("UPDATE {table} SET done_nonce = decode(repeat('09', 16), 'hex') WHERE resource = 'job@friday'"));
+    assert_eq!(done("friday").result, None);
 }
 
 /// Finishes a run as soon as it has begun.

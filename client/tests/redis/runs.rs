@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::rig::Rig;
 use crate::common::on_redis::{is_taken, request};
 use crate::common::{PATIENCE, ms};
-use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Once, Run, RunRequest};
+use leasehold::{ErrorKind, RunResult};
 use leasehold_servers::proxy::{Proxy, Request};
 use leasehold_servers::redis::Server;
 
@@ -104,6 +104,38 @@ fn a_full_server_still_takes_the_mark_of_finished_work() {
     assert!(!server.command(&["CONFIG", "SET", "maxmemory", "0"]).is_error());
     let Once::Done(completion) = client.once("job").key("monday").begin().unwrap() else { panic!("it is done") };
     assert_eq!(completion.token, run.token());
+}
+
+#[test]
+fn a_full_server_takes_the_result_as_well() {
+    let server = Server::builder().maxmemory(100 << 20).start();
+    let client = Client::connect(server.url()).unwrap();
+    let run = begun(client.once("job").key("monday"));
+    assert!(!server.command(&["CONFIG", "SET", "maxmemory", "1"]).is_error());
+    let result = RunResult::Json("[1]".to_owned());
+    run.finish_with(result.clone()).unwrap();
+    let done = client.inspect_run("job", Some("monday")).unwrap().done.unwrap();
+    assert_eq!((done.token, done.result), (run.token(), Some(result)));
+}
+
+#[test]
+fn clients_that_know_no_results_see_and_leave_completions_as_ever() {
+    let server = Server::start();
+    let client = Client::connect(server.url()).unwrap();
+    let result = RunResult::Json("[1]".to_owned());
+    begun(client.once("job").key("monday")).finish_with(result.clone()).unwrap();
+    let (done, about) = ("{job@monday}\u{1f}done of name", "{job@monday}\u{1f}about of name");
+    let value = server.command(&["GET", done]).text();
+    let parts: Vec<&str> = value.split(['@', ';']).collect();
+    assert!(parts[0].len() == 32 && parts.len() == 4, "the value is what it was: {value}");
+    let ends = [done, about].map(|key| server.command(&["PTTL", key]).integer());
+    assert!(ends[0] > 0 && (ends[0] - ends[1]).abs() < 1_000, "{ends:?}");
+    // Such a client finishes: it replaces the completion, and knows nothing of the other key.
+    server.command(&["SET", done, &value.replacen(parts[0], &"9".repeat(32), 1), "PX", "60000"]);
+    let shown = client.inspect_run("job", Some("monday")).unwrap().done.unwrap();
+    assert_eq!(shown.result, None, "that of another run");
+    begun(client.once("job").key("monday").even_if_done()).finish().unwrap();
+    assert_eq!(server.command(&["EXISTS", about]).integer(), 0, "a finish without a result leaves none behind");
 }
 
 #[test]

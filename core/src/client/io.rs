@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use crate::about::RunResult;
 use crate::config::{LockOptions, Span};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, RequestId, Resource};
@@ -90,6 +91,9 @@ pub enum Input {
     Finish {
         /// The lock.
         lock: LockId,
+        /// The result of the run, for those who come later.
+        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        run_result: Option<RunResult>,
     },
     /// See [`declare_lost`](super::Client::declare_lost).
     DeclareLost {

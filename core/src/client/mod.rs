@@ -17,6 +17,7 @@ pub use io::{Error, Input, Output, Stats, Transmit};
 use locks::{Lock, LockIndex, Locks};
 pub use queue::Departure;
 
+use crate::about::{About, RunResult};
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum};
 use crate::event::{Event, Failure};
 use crate::ids::{LockId, NodeId, Nonce, RequestId, Resource, Seq, Version};
@@ -227,11 +228,12 @@ impl Client {
     }
 
     /// Finishes a run: the store writes the completion that the work is done and frees the resource, at once. It ends with
-    /// [`Event::Finished`], or with [`Event::Lost`] if the record was not ours any more and no completion was written.
+    /// [`Event::Finished`], or with [`Event::Lost`] if the record was not ours any more and no completion was written. The result
+    /// is written with the completion; a store that refuses both, since it is full, gets the completion alone.
     ///
     /// # Errors
     /// [`Error::NotARun`]; [`Error::UnknownLock`], also when the lease was lost or released before, or is not held yet.
-    pub fn finish(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
+    pub fn finish(&mut self, lock: LockId, run_result: Option<RunResult>, now: Now) -> Result<(), Error> {
         self.advance(now, None);
         let place = self.locks.find(lock).ok_or(Error::UnknownLock)?;
         let state = self.locks.get(place).ok_or(Error::UnknownLock)?;
@@ -241,7 +243,7 @@ impl Client {
         if !matches!(state.machine, Machine::Held(_)) {
             return Err(Error::UnknownLock);
         }
-        self.drive(place, LeaseInput::Finish);
+        self.drive(place, LeaseInput::Finish(run_result));
         Ok(())
     }
 
@@ -391,6 +393,11 @@ impl Client {
         self.find(lock).and_then(|lock| lock.machine.nonce())
     }
 
+    /// The record of a run that is held, with a result, as its finish would write it. `None` when the lock is not held.
+    pub fn about(&self, lock: LockId, run_result: &RunResult) -> Option<About> {
+        self.find(lock).and_then(|lock| lock.machine.held()).map(|held| held.about(run_result))
+    }
+
     /// Tells if a lock has not begun yet: it waits for another one of this client.
     pub fn is_queued(&self, lock: LockId) -> bool {
         self.find(lock).is_some_and(|lock| lock.machine.is_idle())
@@ -450,7 +457,7 @@ impl Client {
         let (lock, result) = match input {
             Input::Acquire { lock, resource, options } => (lock, self.acquire(lock, resource, options, fresh, now)),
             Input::Release { lock } => (lock, self.release(lock, now)),
-            Input::Finish { lock } => (lock, self.finish(lock, now)),
+            Input::Finish { lock, run_result } => (lock, self.finish(lock, run_result, now)),
             Input::DeclareLost { lock } => (lock, self.declare_lost(lock, now)),
             Input::Response { id, result } => return self.handle_response(id, result, now),
             Input::Notified { resource } => return self.notified(&resource, now),

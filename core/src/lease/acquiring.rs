@@ -16,11 +16,12 @@ use crate::lease::{
     unknown_send,
 };
 use crate::one_or_many::OneOrMany;
-use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
+use crate::op::{Acquire, Applied, Completion, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
 use crate::prf::{Domain, Entropy, nonce};
 use crate::queue::Reserved;
 use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
 use crate::time::{Monotonic, deadline_of, fraction_of};
+use crate::view::settled;
 
 /// An attempt under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +40,8 @@ pub(crate) struct Acquiring {
     woken: bool,
     /// Nodes that got fresh credentials during this attempt, perhaps after they had refused it.
     renewed: Vec<NodeId>,
+    /// The completions that nodes have shown. Any of them ends the attempt.
+    completions: Vec<Completion>,
 }
 
 /// The most sends of one operation to one node within one attempt.
@@ -61,6 +64,7 @@ impl Acquiring {
             recovered: false,
             woken: false,
             renewed: Vec::new(),
+            completions: Vec::new(),
         });
         for at in 0..nodes {
             attempt.ask(at, ctx);
@@ -107,7 +111,7 @@ impl Acquiring {
             | Input::Turn
             | Input::RenewAlong(_)
             | Input::Late { .. }
-            | Input::Finish
+            | Input::Finish(_)
             | Input::DeclareLost => (Machine::Acquiring(self), None),
         }
     }
@@ -216,11 +220,10 @@ impl Acquiring {
         ctx: &mut Ctx<'_>,
     ) -> Step {
         if let Refusal::Done(completion) = refusal {
-            // Any node's completion shows that the work was done, whatever the others have seen of it.
             self.nodes[at].sends.settle(seq);
             ctx.note_vote(self.nodes[at].id, None);
-            self.release_in_background(ctx);
-            return (Acquisition::done(completion, ctx), Some(Row::AcquiringDone));
+            self.completions.push(*completion);
+            return self.done(ctx);
         }
         if let Refusal::Conflict(Seen { holding: Some(holding), .. }) = &refusal
             && holding.is_of(&self.nonce)
@@ -348,8 +351,9 @@ impl Acquiring {
     }
 
     fn unknown(mut self: Box<Self>, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
+        let is_done = !self.completions.is_empty();
         let node = &mut self.nodes[at];
-        if node.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
+        if !is_done && node.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
             // After a timeout enough time has passed; a broken connection breaks again if asked at once.
             let pause = match fault.kind {
                 FaultKind::Timeout => Duration::ZERO,
@@ -388,7 +392,24 @@ impl Acquiring {
         (Machine::Acquiring(self), Some(Row::AcquiringResent))
     }
 
+    /// Ends the attempt, since any node's completion shows that the work was done, whatever the others have seen of it. Where the
+    /// node shows a result as well, the others are waited for, as long as they can show that it counts.
+    fn done(mut self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
+        for node in &mut self.nodes {
+            node.retry_at = None;
+        }
+        let Some(completion) = settled(self.completions.iter(), self.nodes.len()) else { return self.fail(ctx) };
+        if completion.unsettled && self.nodes.iter().any(|node| node.in_flight.is_some()) {
+            return (Machine::Acquiring(self), Some(Row::AcquiringDoneOnOne));
+        }
+        self.release_in_background(ctx);
+        (Acquisition::done(completion.into(), ctx), Some(Row::AcquiringDone))
+    }
+
     fn count(mut self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
+        if !self.completions.is_empty() {
+            return self.done(ctx);
+        }
         // An ack counts as long as the record behind it stands. Once the record may be gone, a node that forgot it may
         // vote for others.
         for node in &self.nodes {

@@ -432,7 +432,7 @@ impl Idle {
             | Input::Wake { .. }
             | Input::FreshCredentials(_)
             | Input::Late { .. }
-            | Input::Finish
+            | Input::Finish(_)
             | Input::DeclareLost => (Machine::Idle(self), None),
         }
     }

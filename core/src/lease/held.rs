@@ -2,12 +2,13 @@
 
 use alloc::boxed::Box;
 
+use crate::about::{About, RunResult};
 use crate::backoff::Backoff;
 use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::attempt::NodeAttempt;
 use crate::lease::node_state::known_losses;
-use crate::lease::releasing::{CompletionAt, NodeRelease, PendingAcquires};
+use crate::lease::releasing::{CompletionAt, Marks, NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, counted, misfit, unknown_send};
 use crate::member::LossId;
@@ -28,6 +29,8 @@ pub(crate) struct Held {
     warn_at: Option<Monotonic>,
     /// No automatic renewal is due from here on.
     renew_until: Monotonic,
+    /// When a run began, in milliseconds since 1970; 0 for a plain lock.
+    began_unix_ms: u64,
     next_seq: u32,
     nodes: OneOrMany<NodeLease>,
 }
@@ -161,8 +164,18 @@ impl Held {
     ) -> Box<Self> {
         let warn_at = Some(danger_at(deadline, ctx.options.ttl));
         let renew_until = ctx.options.max_hold.map_or(Monotonic::FAR, |max_hold| ctx.after(max_hold));
-        let nobody = OneOrMany::new();
-        let mut lease = Box::new(Self { nonce, token, deadline, warn_at, renew_until, next_seq, nodes: nobody });
+        let began_unix_ms = ctx.options.run().map_or(0, |_| ctx.now.unix_ms);
+        let nodes_of_it = OneOrMany::new();
+        let mut lease = Box::new(Self {
+            nonce,
+            token,
+            deadline,
+            warn_at,
+            renew_until,
+            began_unix_ms,
+            next_seq,
+            nodes: nodes_of_it,
+        });
         lease.nodes = nodes
             .into_iter()
             .map(|node| {
@@ -228,9 +241,9 @@ impl Held {
             }
             Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(Row::HeldLost)),
             Input::Release => (Machine::Releasing(self.end(None, ctx)), Some(Row::HeldReleased)),
-            Input::Finish => {
-                let finished = (self.token, self.deadline);
-                (Machine::Releasing(self.end(Some(finished), ctx)), Some(Row::HeldFinished))
+            Input::Finish(result) => {
+                let marks = Marks::new(self.token, self.deadline, result.map(|result| self.about(&result)));
+                (Machine::Releasing(self.end(Some(marks), ctx)), Some(Row::HeldFinished))
             }
             Input::Start { .. }
             | Input::Turn
@@ -240,8 +253,13 @@ impl Held {
         }
     }
 
-    /// The release of the lease; `finished` are the token and the deadline of a run whose work is done.
-    fn end(self: Box<Self>, finished: Option<(Token, Monotonic)>, ctx: &Ctx<'_>) -> Box<Releasing> {
+    /// The record of the run, with its result.
+    pub(crate) fn about(&self, result: &RunResult) -> About {
+        About::new(&self.nonce, self.began_unix_ms, 0, Some(result))
+    }
+
+    /// The release of the lease; with `finished`, the finish of a run whose work is done.
+    fn end(self: Box<Self>, finished: Option<Marks>, ctx: &Ctx<'_>) -> Box<Releasing> {
         let now = ctx.now.monotonic;
         let nodes = self.nodes.into_iter().filter_map(|node| node.into_release(now)).collect();
         Releasing::of_lease(self.nonce, nodes, self.next_seq, finished, ctx)

@@ -19,6 +19,7 @@
 //! | Acquiring | count lost, no wait left | Ended | Failed, background release | `AcquiringFailed` |
 //! | Acquiring | denied for good | Ended | Failed: refused, background release | `AcquiringDenied` |
 //! | Acquiring | a completion stands | Ended | Failed: done, background release | `AcquiringDone` |
+//! | Acquiring | a completion with a result stands at too few nodes, others have not answered | Acquiring | | `AcquiringDoneOnOne` |
 //! | Acquiring | release | Ended | Failed: cancelled, background release | `AcquiringCancelled` |
 //! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
@@ -81,6 +82,7 @@ pub(crate) use releasing::Releasing;
 pub(crate) use sends::Sends;
 pub(crate) use waiting::Waiting;
 
+use crate::about::RunResult;
 use crate::config::{Config, LockOptions};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
@@ -122,6 +124,7 @@ rows! {
         AcquiringFailed,
         AcquiringDenied,
         AcquiringDone,
+        AcquiringDoneOnOne,
         AcquiringCancelled,
         WaitingStarted,
         WaitingLooked,
@@ -198,8 +201,8 @@ pub(crate) enum Input<'a> {
     FreshCredentials(NodeId),
     /// The caller releases the lock, or cancels its acquisition.
     Release,
-    /// The caller has done the work of the run.
-    Finish,
+    /// The caller has done the work of the run; it may leave a result.
+    Finish(Option<RunResult>),
     /// The embedder has reported the lease as lost.
     DeclareLost,
 }
@@ -283,7 +286,7 @@ impl Machine {
         }
     }
 
-    fn held(&self) -> Option<&Held> {
+    pub(crate) fn held(&self) -> Option<&Held> {
         match self {
             Self::Held(state) => Some(state),
             Self::Idle(_)

@@ -10,13 +10,14 @@
 
 use alloc::boxed::Box;
 
+use crate::about::About;
 use crate::backoff::Backoff;
 use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Row, Step};
 use crate::one_or_many::OneOrMany;
-use crate::op::{Applied, Finish, Op, Outcome, Refusal, Release, Seen};
+use crate::op::{Applied, FaultKind, Finish, Op, Outcome, Refusal, Release, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
 use crate::time::Monotonic;
@@ -50,16 +51,32 @@ pub(crate) struct Releasing {
 
 /// The completions of a finish.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Marks {
+pub(super) struct Marks {
     /// The token of the lease.
     token: Token,
     /// The end of the lease: a grant that is shown later may be of a late copy of the acquire.
     deadline: Monotonic,
+    /// The record of the run, with its result.
+    about: Option<About>,
     /// Nodes that have confirmed the completion.
     written: usize,
+    /// Of these, those that were sent the record of the run with it.
+    told: usize,
     /// Nodes that showed nothing of ours to a finish that was repeated: an earlier one may have written a completion there that is
     /// gone again.
     doubtful: usize,
+}
+
+impl Marks {
+    pub(super) const fn new(token: Token, deadline: Monotonic, about: Option<About>) -> Self {
+        Self { token, deadline, about, written: 0, told: 0, doubtful: 0 }
+    }
+
+    /// The end of the finish.
+    fn event(&self, confirmed: bool, ctx: &Ctx<'_>) -> Event {
+        let result_dropped = self.about.is_some() && self.told < majority(ctx.config.nodes().len());
+        Event::Finished { lock: ctx.lock, confirmed, result_dropped }
+    }
 }
 
 /// Evidence that a lease was ours until its release, counted in nodes.
@@ -99,6 +116,8 @@ pub(super) struct NodeRelease {
     /// Until then the node has our record, unless somebody took it away.
     held_until: Option<Monotonic>,
     completion: CompletionAt,
+    /// How often the node has refused the completion with the record of the run, for certain; once for good counts as twice.
+    refusals: u8,
     /// An earlier release may have been carried out.
     repeated: bool,
     /// A release has got no answer for certain.
@@ -126,7 +145,26 @@ enum Recheck {
     AtOnce,
 }
 
+/// A store that is full may say so as something that passes, and so does one that is being replaced by another.
+const REFUSALS_OF_A_RESULT: u8 = 2;
+
 impl NodeRelease {
+    /// The next finish carries no record of the run: the node may be too full for it.
+    fn is_bare(&self) -> bool {
+        self.refusals >= REFUSALS_OF_A_RESULT
+    }
+
+    /// Counts a refusal of a finish with a record. Returns true if the next one carries none, and may leave at once.
+    fn note_refusal(&mut self, outcome: &Outcome) -> bool {
+        let was_bare = self.is_bare();
+        self.refusals = self.refusals.saturating_add(match outcome {
+            Outcome::NotApplied(Refusal::Denied(_)) => REFUSALS_OF_A_RESULT,
+            Outcome::NotApplied(Refusal::Unavailable(fault)) if fault.kind == FaultKind::Server => 1,
+            Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => 0,
+        });
+        self.is_bare() && !was_bare
+    }
+
     /// A release on this node, from now on. Until `held_until` the node has our record, unless somebody took it away.
     ///
     /// Where an acquire may yet land, "not ours" is asked once more. A renewal creates no record, so elsewhere one definite
@@ -152,6 +190,7 @@ impl NodeRelease {
             found_nothing: false,
             held_until,
             completion,
+            refusals: 0,
             repeated: false,
             failed: false,
         }
@@ -175,13 +214,13 @@ impl Releasing {
         })
     }
 
-    /// The release of a lease; `finished` are the token and the deadline of a run whose work is done. A node that is just
-    /// being asked for its grant is waited for then.
+    /// The release of a lease; with `finished`, the finish of a run whose work is done. A node that is just being asked for
+    /// its grant is waited for then.
     pub(super) fn of_lease(
         nonce: Nonce,
         mut nodes: OneOrMany<NodeRelease>,
         next_seq: u32,
-        finished: Option<(Token, Monotonic)>,
+        finished: Option<Marks>,
         ctx: &Ctx<'_>,
     ) -> Box<Self> {
         for node in nodes.iter_mut().filter(|node| finished.is_some() && node.completion == CompletionAt::NotYet) {
@@ -190,7 +229,7 @@ impl Releasing {
         let held = nodes.iter().filter(|node| node.held_until.is_some()).count();
         let mut release = Self::of_attempt(nonce, nodes, next_seq, ctx);
         release.evidence = Some(Evidence { held, ..Evidence::default() });
-        release.finish = finished.map(|(token, deadline)| Marks { token, deadline, written: 0, doubtful: 0 });
+        release.finish = finished;
         release
     }
 
@@ -220,7 +259,7 @@ impl Releasing {
             | Input::Late { .. }
             | Input::Wake { .. }
             | Input::FreshCredentials(_)
-            | Input::Finish
+            | Input::Finish(_)
             | Input::DeclareLost => (Machine::Revoked(self), None),
         }
     }
@@ -244,8 +283,8 @@ impl Releasing {
                 }
             }
             Input::Timeout if ctx.now.monotonic >= self.until => {
-                ctx.event(match self.finish {
-                    Some(_) => Event::Finished { lock: ctx.lock, confirmed: false },
+                ctx.event(match &self.finish {
+                    Some(completions) => completions.event(false, ctx),
                     None => Event::Released { lock: ctx.lock, confirmed: false },
                 });
                 (Machine::Ended, Some(Row::ReleasingRanOut))
@@ -266,7 +305,7 @@ impl Releasing {
             | Input::Wake { .. }
             | Input::FreshCredentials(_)
             | Input::Release
-            | Input::Finish
+            | Input::Finish(_)
             | Input::DeclareLost => (Machine::Releasing(self), None),
         }
     }
@@ -286,6 +325,7 @@ impl Releasing {
                 counter,
                 keep: run.keep,
                 owner: ctx.options.owner.clone(),
+                about: completions.about.clone().filter(|_| !node.is_bare()),
                 quorum,
             })),
             // The counter of the grant also tells why a release finds nothing.
@@ -366,6 +406,7 @@ impl Releasing {
                 self.note(&node, Finding::Ours);
                 if let Some(completions) = &mut self.finish {
                     completions.written += 1;
+                    completions.told += usize::from(!node.is_bare());
                 }
             }
             Outcome::NotApplied(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. }))
@@ -398,6 +439,10 @@ impl Releasing {
                 node.repeated |= !matches!(outcome, Outcome::NotApplied(_));
                 node.failed = true;
                 node.retry_at = Some(ctx.after(backoff.sleep(self.tries, jitter)));
+                let has_about = self.finish.as_ref().is_some_and(|completions| completions.about.is_some());
+                if has_about && node.note_refusal(outcome) {
+                    node.retry_at = Some(ctx.now.monotonic);
+                }
                 self.tries = self.tries.saturating_add(1);
             }
         }
@@ -435,7 +480,8 @@ impl Releasing {
                 Row::ReleasingTaken
             }
             Some(row @ (Row::ReleasingFinished | Row::ReleasingUnfinished)) => {
-                ctx.event(Event::Finished { lock: ctx.lock, confirmed: row == Row::ReleasingFinished });
+                let ended = self.finish.as_ref().map(|marks| marks.event(row == Row::ReleasingFinished, ctx));
+                ended.into_iter().for_each(|event| ctx.event(event));
                 row
             }
             Some(row) => {

@@ -15,6 +15,7 @@ use runs::RUNS;
 use scripts::{Answer, Do, SCRIPTS, Script};
 
 use super::*;
+use crate::about::{About, RunResult};
 use crate::config::NodeConfig;
 use crate::event::{Failure, LostReason};
 use crate::ids::{Owner, Version};
@@ -73,7 +74,10 @@ impl Bench {
                 self.handle(input, &mut taken);
             }
             Do::Release => self.handle(Input::Release, &mut taken),
-            Do::Finish => self.handle(Input::Finish, &mut taken),
+            Do::Finish => self.handle(Input::Finish(None), &mut taken),
+            Do::FinishWithResult => {
+                self.handle(Input::Finish(Some(RunResult::json("1").unwrap())), &mut taken);
+            }
             Do::Wake => self.handle(Input::Wake { after: Duration::ZERO }, &mut taken),
             Do::Landed(node) => {
                 let outcome = Outcome::Applied(Applied::Acquired { counter: Token::ZERO });
@@ -177,10 +181,11 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     let theirs = || Seen { holding: Some(holding(Nonce::from_bytes([0xee; 16]), Seq::new(3), false)), done: None };
     let conflict = |holding| Outcome::NotApplied(Refusal::Conflict(Seen { holding, done: None }));
     let token = |counter| Token::new(counter).unwrap();
-    let completion = || {
-        let (token, left) = (token(5), Duration::from_secs(60));
-        alloc::boxed::Box::new(Completion { token, owner: Owner::default(), at_unix_ms: 0, left })
+    let completion = |about| {
+        let (token, left, owner) = (token(5), Duration::from_secs(60), Owner::default());
+        alloc::boxed::Box::new(Completion { token, owner, at_unix_ms: 0, left, about, unsettled: false })
     };
+    let about = || Some(About::new(&Nonce::from_bytes([0xee; 16]), 0, 0, Some(&RunResult::json("1").unwrap())));
     match answer {
         Answer::Granted(counter) => Outcome::Applied(Applied::Acquired { counter: token(counter) }),
         Answer::GrantedInDoubt(counter) => {
@@ -190,8 +195,10 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
         Answer::Renewed => Outcome::Applied(Applied::Renewed),
         Answer::Released => Outcome::Applied(Applied::Released),
         Answer::Finished => Outcome::Applied(Applied::Finished),
-        Answer::Done => Outcome::NotApplied(Refusal::Done(completion())),
-        Answer::SawDone => Outcome::Applied(Applied::Read(Seen { done: Some(completion()), ..theirs() })),
+        Answer::Done => Outcome::NotApplied(Refusal::Done(completion(None))),
+        Answer::DoneWithResult => Outcome::NotApplied(Refusal::Done(completion(about()))),
+        Answer::SawDone => Outcome::Applied(Applied::Read(Seen { done: Some(completion(None)), ..theirs() })),
+        Answer::SawResult => Outcome::Applied(Applied::Read(Seen { done: Some(completion(about())), ..theirs() })),
         Answer::Timeout => Outcome::Unknown(Fault::of(FaultKind::Timeout)),
         Answer::Reset => Outcome::Unknown(Fault::of(FaultKind::Reset)),
         Answer::Unavailable => Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))),

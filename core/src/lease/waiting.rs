@@ -9,6 +9,7 @@ use crate::one_or_many::OneOrMany;
 use crate::op::{Applied, FaultKind, Holding, Op, Outcome, Refusal, Seen};
 use crate::quorum::majority;
 use crate::time::Monotonic;
+use crate::view::settled;
 
 /// A sleeping acquisition. The poll timer always runs; wake-ups only shorten the sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +114,7 @@ impl Waiting {
             | Input::Turn
             | Input::RenewAlong(_)
             | Input::Late { .. }
-            | Input::Finish
+            | Input::Finish(_)
             | Input::DeclareLost => (Machine::Waiting(self), None),
         }
     }
@@ -175,6 +176,14 @@ impl Waiting {
         let now = ctx.now.monotonic;
         let block_reason = match outcome {
             Outcome::Applied(Applied::Read(Seen { done: Some(completion), .. })) if ctx.options.is_unless_done() => {
+                let Some(completion) = settled(core::iter::once(&*completion), self.nodes.len()).map(Box::new) else {
+                    return (Machine::Waiting(self), None);
+                };
+                // An attempt asks all nodes, and so tells whether the result counts.
+                if completion.unsettled && !self.acquisition.is_past_wait(now) {
+                    self.try_at(now);
+                    return (Machine::Waiting(self), Some(Row::WaitingSaw));
+                }
                 return (Acquisition::done(completion, ctx), Some(Row::WaitingDone));
             }
             Outcome::Applied(Applied::Read(seen)) => {

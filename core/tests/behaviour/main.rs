@@ -28,6 +28,7 @@ mod quorum_waiting;
 mod recovered_reply;
 mod release_and_cancel;
 mod renewal;
+mod results;
 mod revoke;
 mod runs;
 mod sessions;

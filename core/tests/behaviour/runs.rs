@@ -6,13 +6,15 @@ use crate::common::*;
 use crate::quorum_memory::{born, refuse_connection, rejoin};
 use leasehold_core::config::RunOptions;
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal};
-use leasehold_core::{Error, Event, Failure, LockOptions, LostReason, NodeId, Resource, Token, Wait, period_key};
+use leasehold_core::{
+    Error, Event, Failure, LockOptions, LostReason, NodeId, Resource, RunResult, Token, Wait, period_key,
+};
 
 const KEEP: Duration = secs(3_600);
-const RUN: RunOptions = RunOptions { keep: KEEP, trust_quorum: false, even_if_done: false };
+pub(crate) const RUN: RunOptions = RunOptions { keep: KEEP, trust_quorum: false, even_if_done: false };
 
 /// A run that steps aside where somebody else is at it.
-fn run() -> LockOptions {
+pub(crate) fn run() -> LockOptions {
     with(|o| o.run(RUN).wait(Wait::Once))
 }
 
@@ -22,8 +24,12 @@ fn standing_by() -> LockOptions {
 }
 
 fn finish(world: &mut World, host: usize, id: u64) {
+    finish_with(world, host, id, None);
+}
+
+pub(crate) fn finish_with(world: &mut World, host: usize, id: u64, result: Option<RunResult>) {
     let now = world.now(host);
-    world.hosts[host].client.finish(lock(id), now).unwrap();
+    world.hosts[host].client.finish(lock(id), result, now).unwrap();
     world.drain(host);
 }
 
@@ -154,7 +160,7 @@ fn a_finish_after_the_loss_is_lost_and_leaves_no_completion() {
     world.hold(1, 2, "r", run());
     // The first runner was stopped and does not know yet.
     let now = world.now(0);
-    assert_eq!(world.hosts[0].client.finish(lock(1), now), Err(Error::UnknownLock));
+    assert_eq!(world.hosts[0].client.finish(lock(1), None, now), Err(Error::UnknownLock));
     world.tick(0);
     assert_eq!(loss(&world.take_events(0)), LostReason::Expired);
     finish(&mut world, 1, 2);
@@ -223,19 +229,19 @@ fn a_full_store_is_asked_again_and_the_run_is_not_finished_meanwhile() {
 fn only_a_run_that_is_held_can_be_finished_and_once() {
     let mut world = World::new(1);
     let now = world.now(0);
-    assert_eq!(world.hosts[0].client.finish(lock(9), now), Err(Error::UnknownLock));
+    assert_eq!(world.hosts[0].client.finish(lock(9), None, now), Err(Error::UnknownLock));
     world.hold(0, 1, "plain", options());
-    assert_eq!(world.hosts[0].client.finish(lock(1), now), Err(Error::NotARun));
+    assert_eq!(world.hosts[0].client.finish(lock(1), None, now), Err(Error::NotARun));
     world.acquire(0, 2, "r", run());
-    assert_eq!(world.hosts[0].client.finish(lock(2), now), Err(Error::UnknownLock), "not held yet");
+    assert_eq!(world.hosts[0].client.finish(lock(2), None, now), Err(Error::UnknownLock), "not held yet");
     world.deliver_all();
     finish(&mut world, 0, 2);
-    assert_eq!(world.hosts[0].client.finish(lock(2), now), Err(Error::UnknownLock), "twice");
+    assert_eq!(world.hosts[0].client.finish(lock(2), None, now), Err(Error::UnknownLock), "twice");
     world.deliver_all();
     world.take_events(0);
     world.hold(0, 3, "s", run());
     world.hosts[0].client.close(now);
-    assert_eq!(world.hosts[0].client.finish(lock(3), now), Err(Error::UnknownLock), "after close");
+    assert_eq!(world.hosts[0].client.finish(lock(3), None, now), Err(Error::UnknownLock), "after close");
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn call(client: &mut Client, input: Input, fresh: &[u8; 16], now: Now) {
     match input {
         Input::Acquire { lock, resource, options } => client.acquire(lock, resource, options, fresh, now).unwrap(),
         Input::Release { lock } => client.release(lock, now).unwrap(),
-        Input::Finish { lock } => client.finish(lock, now).unwrap(),
+        Input::Finish { lock, run_result } => client.finish(lock, run_result, now).unwrap(),
         Input::DeclareLost { lock } => client.declare_lost(lock, now).unwrap(),
         Input::Response { id, result } => client.handle_response(id, result, now),
         Input::Notified { resource } => client.notified(&resource, now),
@@ -62,7 +62,7 @@ fn step_and_the_methods_give_the_same_outputs() {
         respond(0, acquired(7)),
         Input::Acquire { lock: lock(4), resource: resource("d"), options: run() },
         respond(1, acquired(8)),
-        Input::Finish { lock: lock(4) },
+        Input::Finish { lock: lock(4), run_result: None },
         respond(2, Outcome::Applied(Applied::Finished)),
         acquire(2, "b"),
         respond(3, busy()),

@@ -132,7 +132,8 @@ mod tests {
             let finish = |keep| {
                 let (nonce, counter) = (Nonce::from_bytes([1; 16]), Token::new(1).unwrap());
                 Op::Finish(
-                    Finish { nonce, token: counter, counter, keep, owner: Owner::default(), quorum: None }.into(),
+                    Finish { nonce, token: counter, counter, keep, owner: Owner::default(), about: None, quorum: None }
+                        .into(),
                 )
             };
             assert_eq!(carried_out(&finish(asked)), finish(kept));

@@ -73,7 +73,7 @@ const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 11] = [
+const RENAMED_METHODS: [(&str, &str); 12] = [
     // A component asks for no queue of waiters.
     ("reserved", ""),
     ("placed", ""),
@@ -90,10 +90,12 @@ const RENAMED_METHODS: [(&str, &str); 11] = [
     ("handle_input", ""),
     // Knowing an attempt is enough to release it. A host sees it in the requests that it sends.
     ("nonce", ""),
+    // Its statement in a transaction is for PostgreSQL, which a component does not speak.
+    ("about", ""),
 ];
 
 /// Integers that are plain numbers and so have no unit.
-const COUNTS: [(&str, &str); 13] = [
+const COUNTS: [(&str, &str); 14] = [
     ("check-in-order", "write"),
     ("control-character", "at code"),
     ("invalid-token", "token max"),
@@ -101,6 +103,7 @@ const COUNTS: [(&str, &str); 13] = [
     ("http-response", "status"),
     ("node-config", "batch"),
     ("out-of-order", "write last"),
+    ("run-record", "attempts"),
     ("stats", "locks held in-flight orphans observations undrained ignored-responses timed-out-requests"),
     ("redis-store", "replicas"),
     ("take", "replies"),

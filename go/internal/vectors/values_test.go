@@ -21,6 +21,7 @@ var (
 	defaults = map[string]any{
 		"owner": "", "lock-delay-ms": uint64(0), "durability": core.DurabilityNotDeclared, "birth": core.BirthNo,
 		"retention-ms": uint64(604_800_000), "unless-done": false, "trust-quorum": false, "even-if-done": false,
+		"unsettled": false, "result-dropped": false,
 	}
 	// texts are bytes that a file has as text; others are hexadecimal.
 	texts = map[string]bool{"body": true, "replies": true}

@@ -129,7 +129,7 @@ func (p *played) call(name string, said object, step step) error {
 	case "release":
 		return c.Release(integer(said["lock"]), now)
 	case "finish":
-		return c.Finish(integer(said["lock"]), now)
+		return c.Finish(integer(said["lock"]), read[*core.RunResult](said["run_result"]), now)
 	case "declare_lost":
 		return c.DeclareLost(integer(said["lock"]), now)
 	case "response", "http_response", "redis_replies":

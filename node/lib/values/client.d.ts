@@ -2,7 +2,7 @@
 
 import type { DenialKind, Fault, FaultKind, Holding, LockOp, Outcome } from "./ops.js";
 import type { Credentials } from "./stores.js";
-import type { LockOptions, SettingError } from "./types.js";
+import type { LockOptions, RunResult, SettingError } from "./types.js";
 
 /** The reason why an acquisition ended without the lock. */
 export type Failure =
@@ -59,6 +59,16 @@ export type Failure =
       atUnixMs: number;
       /** How much longer the completion stands; rounded up. */
       leftMs: number;
+      /**
+       * The record of the run that wrote the completion, as it came with `Op finish`; absent where none was kept, and
+       * where the store shows one that does not begin with the nonce of that finish. `Runs.readAbout` reads it.
+       */
+      about?: Uint8Array | undefined;
+      /**
+       * In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store
+       * says false.
+       */
+      unsettled: boolean;
     }
   /**
    * Nodes of the quorum may have lost completions of finished work, and too few others are left to say that none
@@ -176,11 +186,10 @@ export type Event =
   /** The finish of a run has ended. */
   | {
       type: "finished";
-      /**
-       * The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer
-       * says that the completion stands, so the work may be done again.
-       */
+      /** The completion stands. Otherwise no answer says that it does, and the work may be done again. */
       confirmed: boolean;
+      /** The work is done, but its result was not kept: too few nodes had room for it. */
+      resultDropped: boolean;
     };
 
 /** The result of a request. An answer of an unexpected kind counts as unknown. */
@@ -255,7 +264,7 @@ export type CommandError =
       type: "above-max-keep";
       /** The time that was asked for. */
       keepMs: number;
-      /** The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long. */
+      /** The limit: a node that may have lost completions is in doubt about them for so long. */
       maxKeepMs: number;
     }
   /** A plain lock has no completion, so it cannot be finished. */
@@ -391,8 +400,10 @@ export type Input =
   /** As `Client.finish`. */
   | {
       type: "finish";
-      /** Which. */
+      /** The lock. */
       lock: number;
+      /** The result of the run, for those who come later. */
+      runResult?: RunResult | undefined;
     }
   /** As `Client.declareLost`. */
   | {

@@ -105,6 +105,11 @@ export type Op =
       keepMs: number;
       /** The label of the holder; may be empty. */
       owner: string;
+      /**
+       * The record of the run, to keep beside the completion and to show with it; absent for a run without a result.
+       * `Runs.readAbout` reads it. A store that has no room for it may refuse the finish: the next one carries none.
+       */
+      about?: Uint8Array | undefined;
       /** In a quorum, as in `renew`; absent for a single store. */
       quorum?: Durability | undefined;
     }
@@ -196,6 +201,16 @@ export interface Completion {
   atUnixMs: number;
   /** How much longer the completion stands; rounded up. */
   leftMs: number;
+  /**
+   * The record of the run that wrote the completion, as it came with `Op finish`; absent where none was kept, and where
+   * the store shows one that does not begin with the nonce of that finish. `Runs.readAbout` reads it.
+   */
+  about?: Uint8Array | undefined;
+  /**
+   * In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store says
+   * false.
+   */
+  unsettled: boolean;
 }
 
 /** A writer that speaks this protocol. */
@@ -295,6 +310,16 @@ export type Refusal =
       atUnixMs: number;
       /** How much longer the completion stands; rounded up. */
       leftMs: number;
+      /**
+       * The record of the run that wrote the completion, as it came with `Op finish`; absent where none was kept, and
+       * where the store shows one that does not begin with the nonce of that finish. `Runs.readAbout` reads it.
+       */
+      about?: Uint8Array | undefined;
+      /**
+       * In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store
+       * says false.
+       */
+      unsettled: boolean;
     }
   /** The store throttles requests. */
   | {

@@ -85,6 +85,35 @@ export interface Config {
   quorum?: Quorum | undefined;
 }
 
+/**
+ * The form of a result.
+ *
+ * `"bytes"`: Bytes of any kind.
+ *
+ * `"json"`: A value as JSON writes it, in UTF-8.
+ *
+ * `"output"`: The output of a command.
+ */
+export type ResultKind = "bytes" | "json" | "output";
+
+/** The result of a run, for those who come later. */
+export interface RunResult {
+  /** The form of the bytes. */
+  kind: ResultKind;
+  /** At most 4,096 bytes. */
+  bytes: Uint8Array;
+}
+
+/** The record of a run beside its completion. */
+export interface RunRecord {
+  /** When the run began, by the clock of the one that did it, in milliseconds since 1970. */
+  beganUnixMs: number;
+  /** The number of attempts with this one; 0 if they were not counted. */
+  attempts: number;
+  /** The result, if one was kept. */
+  runResult?: RunResult | undefined;
+}
+
 /** The options of a run. */
 export interface RunOptions {
   /**

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Now,
         Output,
         Response,
+        RunResult,
         Stats,
         Stepped,
         Store,
@@ -70,12 +71,13 @@ class Client(_Native):
         """
         self._native.call("release", lock, now)
 
-    def finish(self, lock: int, now: Now) -> None:
+    def finish(self, lock: int, run_result: RunResult | None, now: Now) -> None:
         """Finishes a run that is held: the store writes the completion that the work is done and frees the resource, in one step.
         It ends with ``Event.Finished``, or with ``Event.Lost`` if the record was not ours any more and no completion was written.
-        Raises :class:`CommandRejectedError` for a lock without ``LockOptions.run``, and for one that is not held.
+        A result is for those who come later. Raises :class:`CommandRejectedError` for a lock without ``LockOptions.run``, for one
+        that is not held, and for a result above 4,096 bytes.
         """
-        self._native.call("finish", lock, now)
+        self._native.call("finish", lock, run_result, now)
 
     def declare_lost(self, lock: int, now: Now) -> None:
         """Declares a lease lost: the host has reported the loss from its own reading of the deadline, so the lease must stay

@@ -167,6 +167,9 @@ fn completion(completion: &Completion, fields: &mut Fields) {
     fields.insert("done owner", Value::Text(completion.owner.as_str().to_owned()));
     fields.insert("done at", Value::At(completion.at_unix_ms));
     fields.insert("done left", Value::Span(completion.left));
+    if let Some(about) = &completion.about {
+        fields.insert("done about", Value::Text(hex(about.as_bytes())));
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

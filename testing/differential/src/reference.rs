@@ -10,7 +10,7 @@ use leasehold_core::op::{Acquire, Finish, Op, Outcome, Raise, Release, Renew, Re
 use leasehold_core::queue::{self, ClientId, Ticket, Waiter, serve_in_queue};
 use leasehold_core::session::tell;
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, seen};
-use leasehold_core::{LockId, Monotonic, Nonce, Owner, Payload, Seq, SessionLabel, Token, Version};
+use leasehold_core::{About, LockId, Monotonic, Nonce, Owner, Payload, RunResult, Seq, SessionLabel, Token, Version};
 
 use crate::script::{Member, NAMES, Near, What, Who};
 
@@ -58,6 +58,12 @@ pub fn nonce(name: u8, attempt: u8) -> Nonce {
     let mut bytes = [0x11 * (attempt + 1); 16];
     bytes[0] = 2 * (1 + name) + u8::from(usize::from(name) + 1 == NAMES.len());
     Nonce::from_bytes(bytes)
+}
+
+/// The record of the run of an attempt; every second one leaves none.
+fn about_of(nonce: &Nonce) -> Option<About> {
+    let result = RunResult::bytes(nonce.as_bytes()).ok();
+    (nonce.as_bytes()[1] / 0x11).is_multiple_of(2).then(|| About::new(nonce, 1, 0, result.as_ref()))
 }
 
 impl Reference {
@@ -190,7 +196,15 @@ impl Reference {
                 let nonce = self.nonce(name, who);
                 // A late or repeated one is of an earlier grant.
                 let counter = self.counter(name);
-                Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep, owner: owner(&nonce), quorum }))
+                Op::Finish(Box::new(Finish {
+                    nonce,
+                    token: counter,
+                    counter,
+                    keep,
+                    owner: owner(&nonce),
+                    about: about_of(&nonce),
+                    quorum,
+                }))
             }
             What::Revoke { who } => Op::Revoke(Revoke { nonce: self.nonce(name, who) }),
             What::Raise { who, token, of_the_loss } => {

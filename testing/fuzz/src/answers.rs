@@ -140,7 +140,8 @@ fn free(u: &mut Unstructured<'_>) -> Result<Vec<Value>> {
 fn marked(u: &mut Unstructured<'_>, word: &str) -> Result<Vec<Value>> {
     let left = *u.choose(&[-2, -1, 0, 1_000, 3_600_000, i64::MAX])?;
     let value = format!("{};{}", String::from_utf8_lossy(&lock_value(u)?), values::number(u)?);
-    Ok(vec![text(word), text(value), Value::Integer(left)])
+    let about = if u.arbitrary()? { text("") } else { text(values::bytes(u, 40)?) };
+    Ok(vec![text(word), text(value), Value::Integer(left), about])
 }
 
 /// The reply to one command that carries these operations. `id` is the request's own for the most part.

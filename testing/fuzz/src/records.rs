@@ -66,6 +66,7 @@ fn completion(u: &mut Unstructured<'_>) -> Result<CompletionRecord> {
         owner: values::owner(u)?,
         at_unix_ms: values::number(u)?,
         until_unix_ms: values::number(u)?,
+        about: values::maybe(u, values::about)?,
     })
 }
 

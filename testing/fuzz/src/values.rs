@@ -10,7 +10,7 @@ use leasehold_core::op::{
     Acquire, Applied, Completion, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Op, Outcome,
     Raise, Refusal, Release, Renew, Revoke, Seen, TransportFault,
 };
-use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
+use leasehold_core::{About, LockId, Nonce, Owner, Payload, Resource, RunResult, Seq, Token, Version};
 
 /// The time of honest hosts' wall clocks.
 pub(crate) const UNIX_MS: u64 = 1_700_000_000_000;
@@ -183,6 +183,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             counter: token(u)?,
             keep: length(u)?,
             owner: owner(u)?,
+            about: maybe(u, about)?,
             quorum: maybe(u, durability)?,
         })),
         4 => Op::Raise(Raise { nonce: nonce(u)?, token: token(u)?, loss: maybe(u, stamp)? }),
@@ -239,7 +240,14 @@ pub(crate) fn seen(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Seen> 
 
 /// A completion of finished work, honest or not.
 pub(crate) fn completion(u: &mut Unstructured<'_>) -> Result<Completion> {
-    Ok(Completion { token: token(u)?, owner: owner(u)?, at_unix_ms: number(u)?, left: length(u)? })
+    let (token, owner, at_unix_ms, left) = (token(u)?, owner(u)?, number(u)?, length(u)?);
+    Ok(Completion { token, owner, at_unix_ms, left, about: maybe(u, about)?, unsettled: u.arbitrary()? })
+}
+
+/// The record of a run of any attempt.
+pub(crate) fn about(u: &mut Unstructured<'_>) -> Result<About> {
+    let result = maybe(u, |u| Ok(RunResult::bytes(&u.arbitrary::<[u8; 3]>()?).ok()))?.flatten();
+    Ok(About::new(&nonce(u)?, number(u)?, u.arbitrary()?, result.as_ref()))
 }
 
 /// A failure that may pass.

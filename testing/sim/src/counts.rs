@@ -187,6 +187,8 @@ counted! {
         FinishUnconfirmed => "run finished, unconfirmed",
         /// An acquisition that found that the work was done.
         FoundDone => "run found done",
+        /// A run that was told the result of another.
+        ToldResult => "run told a result",
         /// A finish that found that the lease was lost.
         FinishLost => "run lost at its finish",
         /// A run that nodes which may have lost completions kept waiting.

@@ -473,6 +473,12 @@ impl Ledger {
         }
     }
 
+    /// A caller was told the result of the work: from then on it is done, for at least this long.
+    pub fn known_done(&mut self, at: TrueTime, resource: usize, token: Token, stands_for: Duration) {
+        let done = Done { answered: at, until: at.plus(stands_for), token };
+        self.dones.entry(resource).or_default().push(done);
+    }
+
     /// A node has confirmed the completion of an attempt.
     pub fn marked(&mut self, nonce: &Nonce, node: usize) {
         if let Some(attempt) = self.attempts.get_mut(nonce) {

@@ -73,7 +73,10 @@ const ANEW: &str = "write it again: cargo xtask component --bless";
 fn files(model: &Model, writer: Writer) -> Result<Vec<File>> {
     let files = writer(model);
     match files.iter().find(|(_, text)| text.lines().count() > MOST_LINES) {
-        Some((name, _)) => Err(format!("{name} would have more than {MOST_LINES} lines; have its writer split it")),
+        Some((name, text)) => {
+            let lines = text.lines().count();
+            Err(format!("{name} would have {lines} lines, more than {MOST_LINES}; have its writer split it"))
+        }
         None => Ok(files),
     }
 }

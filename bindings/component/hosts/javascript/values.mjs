@@ -10,6 +10,8 @@ const DEFAULTS = {
   "unless-done": false,
   "trust-quorum": false,
   "even-if-done": false,
+  unsettled: false,
+  "result-dropped": false,
 };
 /** Bytes that a file has as text; others are hexadecimal. */
 const TEXTS = new Set(["body", "replies"]);

@@ -21,6 +21,8 @@ DEFAULTS = {
     "unless-done": False,
     "trust-quorum": False,
     "even-if-done": False,
+    "unsettled": False,
+    "result-dropped": False,
 }
 # Bytes that a file has as text; others are hexadecimal.
 TEXTS = {"body", "replies"}

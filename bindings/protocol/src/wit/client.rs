@@ -10,7 +10,7 @@ mod values;
 
 use crate::wit::ops::{Completion, Denial, Fault, Holding, LockOp, Outcome};
 use crate::wit::stores::{Credentials, RedisCommand};
-use crate::wit::types::{ConfigError, LockOptions, OtherError};
+use crate::wit::types::{ConfigError, LockOptions, OtherError, RunResult};
 
 pub use calls::Client;
 pub(crate) use calls::{Guest, GuestClient};
@@ -146,9 +146,10 @@ pub struct Released {
 
 /// Payload of `event.finished`.
 pub struct Finished {
-    /// The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer says that
-    /// the completion stands, so the work may be done again.
+    /// The completion stands. Otherwise no answer says that it does, and the work may be done again.
     pub confirmed: bool,
+    /// The work is done, but its result was not kept: too few nodes had room for it.
+    pub result_dropped: bool,
 }
 
 /// Payload of `failure.busy` and `failure.timed-out`.
@@ -312,7 +313,7 @@ pub struct AboveMaxTtl {
 pub struct AboveMaxKeep {
     /// The time that was asked for.
     pub keep_ms: u64,
-    /// The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long.
+    /// The limit: a node that may have lost completions is in doubt about them for so long.
     pub max_keep_ms: u64,
 }
 
@@ -386,6 +387,14 @@ pub struct AcquireCommand {
     pub options: LockOptions,
 }
 
+/// Payload of `input.finish`.
+pub struct FinishCommand {
+    /// The lock.
+    pub lock: u64,
+    /// The result of the run, for those who come later.
+    pub run_result: Option<RunResult>,
+}
+
 /// One lock.
 pub struct LockRef {
     /// Which.
@@ -435,7 +444,7 @@ pub enum Input {
     /// As `client.release`.
     Release(LockRef),
     /// As `client.finish`.
-    Finish(LockRef),
+    Finish(FinishCommand),
     /// As `client.declare-lost`.
     DeclareLost(LockRef),
     /// As `client.handle-response`.

@@ -97,6 +97,9 @@ pub struct Finish {
     pub keep_ms: u64,
     /// The label of the holder; may be empty.
     pub owner: String,
+    /// The record of the run, to keep beside the completion and to show with it; absent for a run without a result. `runs.read-about`
+    /// reads it. A store that has no room for it may refuse the finish: the next one carries none.
+    pub about: Option<Vec<u8>>,
     /// In a quorum, as in `renew`; absent for a single store.
     pub quorum: Option<Durability>,
 }
@@ -229,6 +232,11 @@ pub struct Completion {
     pub at_unix_ms: u64,
     /// How much longer the completion stands; rounded up.
     pub left_ms: u64,
+    /// The record of the run that wrote the completion, as it came with `op.finish`; absent where none was kept, and where the
+    /// store shows one that does not begin with the nonce of that finish. `runs.read-about` reads it.
+    pub about: Option<Vec<u8>>,
+    /// In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store says false.
+    pub unsettled: bool,
 }
 
 /// A writer that speaks this protocol.

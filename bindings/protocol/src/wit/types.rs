@@ -76,6 +76,34 @@ pub struct Config {
     pub quorum: Option<Quorum>,
 }
 
+/// The form of a result.
+pub enum ResultKind {
+    /// Bytes of any kind.
+    Bytes,
+    /// A value as JSON writes it, in UTF-8.
+    Json,
+    /// The output of a command.
+    Output,
+}
+
+/// The result of a run, for those who come later.
+pub struct RunResult {
+    /// The form of the bytes.
+    pub kind: ResultKind,
+    /// At most 4,096 bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The record of a run beside its completion.
+pub struct RunRecord {
+    /// When the run began, by the clock of the one that did it, in milliseconds since 1970.
+    pub began_unix_ms: u64,
+    /// The number of attempts with this one; 0 if they were not counted.
+    pub attempts: u32,
+    /// The result, if one was kept.
+    pub run_result: Option<RunResult>,
+}
+
 /// The options of a run.
 pub struct RunOptions {
     /// How long the completion of finished work stands: from `ttl-ms` to 3,153,600,000,000 (100 years); in a quorum no more

@@ -117,7 +117,7 @@ fn call(client: &mut Client, dice: &mut Dice, open: &mut Vec<u64>, met: &mut Met
                 answered(client.acquire(wish.lock, &wish.resource, &wish.options, &fresh, now), met)?;
             }
             Input::Release(lock) => drop(answered(client.release(lock.lock, now), met)?),
-            Input::Finish(lock) => drop(answered(client.finish(lock.lock, now), met)?),
+            Input::Finish(it) => drop(answered(client.finish(it.lock, it.run_result.as_ref(), now), met)?),
             Input::DeclareLost(lock) => drop(answered(client.declare_lost(lock.lock, now), met)?),
             Input::Response(reply) => client.handle_response(reply.id, &reply.response, now)?,
             Input::Notified(hint) => client.notified(&hint.resource, now)?,

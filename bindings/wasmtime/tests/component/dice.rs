@@ -1,8 +1,8 @@
 //! Values that nobody should pass, and some that one should, drawn from a seed.
 
 use leasehold_wasmtime::client::{
-    AcquireCommand, HttpHeader, HttpResponse, Input, LockRef, NewCredentials, NewSeed, NodeRef, NodeVote, Outcomes,
-    RedisReplies, RequestResponse, ResourceRef, Response, Subscription,
+    AcquireCommand, FinishCommand, HttpHeader, HttpResponse, Input, LockRef, NewCredentials, NewSeed, NodeRef,
+    NodeVote, Outcomes, RedisReplies, RequestResponse, ResourceRef, Response, Subscription,
 };
 use leasehold_wasmtime::ops::{
     Applied, AppliedOutcome, Completion, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder,
@@ -357,7 +357,14 @@ impl Dice {
     }
 
     fn completion(&mut self) -> Completion {
-        Completion { token: self.counter(), owner: self.text(), at_unix_ms: self.number(), left_ms: self.number() }
+        Completion {
+            token: self.counter(),
+            owner: self.text(),
+            at_unix_ms: self.number(),
+            left_ms: self.number(),
+            about: self.maybe(|dice| dice.bytes(40)),
+            unsettled: false,
+        }
     }
 
     fn fault(&mut self) -> Fault {
@@ -388,7 +395,7 @@ impl Dice {
             4 => Input::NodeVotes(NodeVote { node: self.node(), loss: self.maybe(|dice| dice.bytes(16)) }),
             5 => Input::Reseed(NewSeed { seed: self.bytes(32) }),
             6 if self.is_one_in(30) => Input::Close,
-            16 => Input::Finish(LockRef { lock: self.id() }),
+            16 => Input::Finish(FinishCommand { lock: self.id(), run_result: None }),
             7..9 => Input::Release(LockRef { lock: self.id() }),
             9..12 => Input::Response(RequestResponse { id: self.id(), response: self.response() }),
             _ => Input::Acquire(AcquireCommand { lock: self.id(), resource: self.text(), options: self.options() }),

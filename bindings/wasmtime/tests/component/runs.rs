@@ -44,13 +44,13 @@ fn told(client: &mut Client) -> Event {
 fn a_run_is_finished() {
     let mut client = client();
     client.acquire(1, "nightly@2026-11-24", &run(Some(DAY_MS)), &FRESH, at(0)).expect("a run");
-    assert_eq!(client.finish(1, at(0)), Err(CallError::Refused(Error::UnknownLock)), "it is not held yet");
+    assert_eq!(client.finish(1, None, at(0)), Err(CallError::Refused(Error::UnknownLock)), "it is not held yet");
     let Op::Acquire(acquire) = asked(&mut client, applied(Applied::Acquired(NodeCounter { counter: 7 }))) else {
         panic!("an acquire")
     };
     assert!(acquire.unless_done);
     assert!(matches!(told(&mut client), Event::Acquired(_)));
-    client.finish(1, at(0)).expect("a run that is held");
+    client.finish(1, None, at(0)).expect("a run that is held");
     let Op::Finish(finish) = asked(&mut client, applied(Applied::Finished)) else { panic!("a finish") };
     assert_eq!((finish.nonce, finish.token), (acquire.nonce, 7));
     assert_eq!((finish.keep_ms, finish.owner.as_str()), (DAY_MS, "worker"));
@@ -62,7 +62,14 @@ fn a_run_is_finished() {
 fn a_run_that_is_done_is_not_granted() {
     let mut client = client();
     client.acquire(1, "nightly@2026-11-24", &run(None), &FRESH, at(0)).expect("a run");
-    let completion = Completion { token: 7, owner: "other".into(), at_unix_ms: 1_699_999_999_000, left_ms: DAY_MS };
+    let completion = Completion {
+        token: 7,
+        owner: "other".into(),
+        at_unix_ms: 1_699_999_999_000,
+        left_ms: DAY_MS,
+        about: None,
+        unsettled: false,
+    };
     let done = NotAppliedOutcome { refusal: Refusal::Done(completion.clone()) };
     asked(&mut client, Outcome::NotApplied(done));
     let Event::Failed(failed) = told(&mut client) else { panic!("a refusal") };
@@ -75,7 +82,7 @@ fn a_plain_lock_is_not_finished() {
     client.acquire(1, "invoice/42", &options(), &FRESH, at(0)).expect("a lock");
     let acquire = asked(&mut client, applied(Applied::Acquired(NodeCounter { counter: 7 })));
     assert!(matches!(acquire, Op::Acquire(acquire) if !acquire.unless_done));
-    assert_eq!(client.finish(1, at(0)), Err(CallError::Refused(Error::NotARun)));
+    assert_eq!(client.finish(1, None, at(0)), Err(CallError::Refused(Error::NotARun)));
 }
 
 #[test]

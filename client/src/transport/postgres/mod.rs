@@ -96,7 +96,8 @@ impl Postgres {
         // Of two that make it at the same time, one is told that the name is taken, and finds it the next time.
         let made = statements.iter().try_for_each(|sql| make(sql).or_else(|_| make(sql))).and_then(|()| {
             // It would wait for all who use the table.
-            if store.marker()?.has_queues { Ok(()) } else { make(upgrade) }
+            let found = store.marker()?;
+            if found.has_queues && found.has_results { Ok(()) } else { make(upgrade) }
         });
         // A user who may not make it may use the one that is there.
         made.or_else(|error| store.marker().map(drop).map_err(|_| error))

@@ -4,6 +4,7 @@
 //! new file gets the permissions that the umask allows; SQLite gives the same to the files that it keeps beside it.
 //! A user who can write the file can break every lock in it; a user who can read it sees owners and data.
 
+mod abouts;
 mod connection;
 mod doctor;
 mod error;

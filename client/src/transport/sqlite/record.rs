@@ -12,6 +12,8 @@ use leasehold_wire::session_text;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+use super::abouts;
+
 const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data, \
                     done_nonce, done_token, done_owner, done_ms, done_until FROM leases WHERE resource = ?1";
 const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, \
@@ -38,7 +40,11 @@ pub(super) type FoundRow = Result<Option<Record>, Denial>;
 /// Reads the row of a resource. The outer error is SQLite's, the inner one that of the row.
 pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<FoundRow> {
     let found = db.prepare_cached(READ)?.query_row([resource.as_str()], |row| Ok(decode(row))).optional()?;
-    Ok(found.transpose())
+    let mut found = found.transpose();
+    if let Ok(Some(Record { completion: Some(completion), .. })) = &mut found {
+        completion.about = abouts::read(db, resource.as_str(), &completion.nonce)?;
+    }
+    Ok(found)
 }
 
 /// Calls `each` with every row, and its name if it has one.
@@ -102,19 +108,20 @@ pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: 
         completion.map(|completion| integer(completion.at_unix_ms)),
         completion.map(|completion| integer(completion.until_unix_ms)),
     ];
-    db.prepare_cached(WRITE)?.execute(row).map(drop)
+    db.prepare_cached(WRITE)?.execute(row)?;
+    match completion {
+        Some(completion) => abouts::write(db, resource.as_str(), completion.about.as_ref()),
+        None => Ok(()),
+    }
 }
 
 /// Forgets a few resources near a new one that have not been locked for a long time.
 pub(super) fn forget_neighbours(db: &Connection, new: &Resource, now: &StoreNow) -> rusqlite::Result<usize> {
     let oldest = integer(now.unix_ms.saturating_sub(u64::try_from(RETENTION.as_millis()).unwrap_or(u64::MAX)));
-    db.prepare_cached(FORGET)?.execute((
-        new.as_str(),
-        oldest,
-        now.boot.0,
-        integer(now.uptime.ns()),
-        integer(now.unix_ms),
-    ))
+    let (uptime, unix_ms) = (integer(now.uptime.ns()), integer(now.unix_ms));
+    let forgotten = db.prepare_cached(FORGET)?.execute((new.as_str(), oldest, now.boot.0, uptime, unix_ms))?;
+    abouts::forget_neighbours(db, new.as_str())?;
+    Ok(forgotten)
 }
 
 fn integer(value: u64) -> i64 {
@@ -165,6 +172,7 @@ fn completion(row: &Row<'_>) -> Result<CompletionRecord, Denial> {
         owner: owner.ok_or_else(|| corrupt("done_owner", "text that is long or not printable"))?,
         at_unix_ms: number(row, "done_ms", u64::MAX)?,
         until_unix_ms: number(row, "done_until", u64::MAX)?,
+        about: None,
     })
 }
 

@@ -120,6 +120,52 @@ pub(super) const RUNS: &[Script] = &[
         ..RUN
     },
     Script {
+        name: "a result counts once a majority shows it",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, DoneWithResult), &[AcquiringDoneOnOne]),
+            (Say(1, Granted(7)), &[AcquiringDoneOnOne]),
+            (Say(2, DoneWithResult), &[AcquiringDone]),
+        ],
+        ..RUN
+    },
+    Script {
+        name: "a result that too few nodes show",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, DoneWithResult), &[AcquiringDoneOnOne]),
+            (Say(1, Timeout), &[AcquiringDoneOnOne]),
+            (Say(2, Theirs), &[AcquiringDone]),
+        ],
+        ..RUN
+    },
+    Script {
+        name: "a look at one node of several shows a result",
+        nodes: 3,
+        poll: Poll::Read,
+        steps: &[
+            START,
+            (Say(0, Theirs), &[AcquiringCounted]),
+            (Say(1, Theirs), &[AcquiringBlocked]),
+            (At(1_000), &[WaitingLooked]),
+            (Say(0, SawResult), &[WaitingSaw]),
+        ],
+        ..RUN
+    },
+    Script {
+        name: "a store that is full gets the completion without the result",
+        steps: &[
+            START,
+            HOLD,
+            (Do::FinishWithResult, &[HeldFinished, ReleasingSent]),
+            (Say(0, Denied), &[ReleasingOpen, ReleasingSent]),
+            (Say(0, Finished), &[ReleasingFinished]),
+        ],
+        ..RUN
+    },
+    Script {
         name: "nodes that may have lost completions are no majority for a run",
         nodes: 3,
         steps: &[

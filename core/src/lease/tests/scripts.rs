@@ -19,6 +19,7 @@ pub(super) enum Do {
     Say(u16, Answer),
     Release,
     Finish,
+    FinishWithResult,
     Wake,
     Landed(u16),
     RenewAlong,
@@ -36,7 +37,10 @@ pub(super) enum Answer {
     Released,
     Finished,
     Done,
+    /// Done, with a result.
+    DoneWithResult,
     SawDone,
+    SawResult,
     Timeout,
     Reset,
     Unavailable,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Finish, Op, Outcome, Raise, Refusal, Release, Renew, Revoke, Tell};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
-use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
+use leasehold_core::{About, Monotonic, Nonce, Owner, Seq, Token, Version};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -63,6 +63,7 @@ fn op_of(step: &Move, version: Option<&Version>, counter: Token) -> Op {
             counter: if step.floor.is_multiple_of(4) { Token::new(step.floor).unwrap() } else { counter },
             keep: Duration::from_millis(step.ttl_ms),
             owner: Owner::new("").unwrap(),
+            about: step.floor.is_multiple_of(3).then(|| About::new(&nonce, step.ttl_ms, 0, None)),
             quorum: None,
         })),
         "revoke" => Op::Revoke(Revoke { nonce }),

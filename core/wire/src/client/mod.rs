@@ -83,7 +83,7 @@ use leasehold_core::time::{Monotonic, Now};
 use leasehold_core::timers::Timers;
 use leasehold_core::{Entropy, Seed};
 use leasehold_core::{Error, Stats, Transmit};
-use leasehold_core::{LockId, NodeId, RequestId, Resource};
+use leasehold_core::{LockId, NodeId, RequestId, Resource, RunResult};
 
 /// Of one [`WireClient::step`]: each may be as long as the longest request, and a host has them all in memory at once.
 const MOST_OUTPUTS: usize = 1_000;
@@ -190,9 +190,9 @@ impl WireClient {
     ///
     /// # Errors
     /// See [`leasehold_core::Client::finish`].
-    pub fn finish(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
+    pub fn finish(&mut self, lock: LockId, run_result: Option<RunResult>, now: Now) -> Result<(), Error> {
         self.expire(now);
-        self.inner.finish(lock, now)
+        self.inner.finish(lock, run_result, now)
     }
 
     /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.

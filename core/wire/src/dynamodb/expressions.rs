@@ -48,7 +48,7 @@ pub(super) enum Expires {
 }
 
 /// Placeholders for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 19] = [
+const PLACEHOLDERS: [(&str, &str); 20] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
@@ -68,6 +68,7 @@ const PLACEHOLDERS: [(&str, &str); 19] = [
     ("#mn", record::DONE_NONCE),
     ("#ma", record::DONE_AT),
     ("#mu", record::DONE_UNTIL),
+    ("#mr", record::DONE_ABOUT),
 ];
 
 /// The time that a completion is kept longer than asked, since the clock of a later client may be ahead of that of the writer: 60 s.
@@ -252,7 +253,8 @@ pub(super) fn acquire(
         }
     };
     update.value(":floor", number(floor(op).get()));
-    update.remove = "REMOVE #ir, #un";
+    // DynamoDB bills whole rows, so each renewal would pay for the record of the last run.
+    update.remove = if lock.may_be_of_run() { "REMOVE #ir, #un, #mr" } else { "REMOVE #ir, #un" };
     // Without data of ours, what one of Java's left for the next of its kind stays.
     if let Some(data) = &op.data {
         update.set("#d = :d, #dn = :own");
@@ -326,7 +328,12 @@ pub(super) fn finish(settings: &Settings, lock: &Resource, op: &Finish, unix_ms:
     let keep = op.keep.saturating_add(CLOCK_MARGIN);
     let until = if op.keep.is_zero() { 0 } else { unix_ms.saturating_add(whole_ms(keep)) };
     update.set("#ir = :yes, #mt = :mt, #mo = :mo, #mn = :own, #ma = :ma, #mu = :mu");
-    update.remove = "REMOVE #un";
+    update.remove = "REMOVE #un, #mr";
+    if let Some(about) = &op.about {
+        update.set("#mr = :mr");
+        update.value(":mr", bytes(about.as_bytes()));
+        update.remove = "REMOVE #un";
+    }
     update.value(":yes", text("1"));
     update.value(":own", text(&own(&op.nonce)));
     update.value(":mt", number(op.token.get()));

@@ -14,7 +14,7 @@ use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Acquire, Completion, Denial, DenialKind, Holder, Holding, Seen, Session};
-use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
+use leasehold_core::{About, Nonce, Owner, Payload, Seq, Token, Version};
 
 pub(super) const OWNER: &str = "ownerName";
 pub(super) const DURATION: &str = "leaseDuration";
@@ -44,11 +44,13 @@ pub(super) const DONE_NONCE: &str = "doneNonce";
 pub(super) const DONE_AT: &str = "doneAt";
 /// Decides whether the completion of finished work stands.
 pub(super) const DONE_UNTIL: &str = "doneUntil";
+/// The record of the run that wrote the completion: one of another attempt says nothing.
+pub(super) const DONE_ABOUT: &str = "doneAbout";
 
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 19] = [
+pub(super) const OURS: [&str; 20] = [
     OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, SESSION, TOLD, COUNTER, GRANTED_AT, FREED_AT, TRUST, UNDONE, MARKER,
-    DONE_TOKEN, DONE_OWNER, DONE_NONCE, DONE_AT, DONE_UNTIL,
+    DONE_TOKEN, DONE_OWNER, DONE_NONCE, DONE_AT, DONE_UNTIL, DONE_ABOUT,
 ];
 
 /// A row as far as it matters here.
@@ -86,6 +88,7 @@ pub(super) struct Done {
     owner: Owner,
     at_unix_ms: u64,
     until_unix_ms: u64,
+    about: Option<About>,
 }
 
 impl Done {
@@ -100,12 +103,15 @@ impl Done {
                 owner: Owner::new(words(DONE_OWNER)?).ok()?,
                 at_unix_ms: number(DONE_AT)?,
                 until_unix_ms: as_number(until)?,
+                about: item.get(DONE_ABOUT).and_then(as_bytes).and_then(|bytes| About::read(&bytes)),
             })
         };
         let honest = |done: &Self| {
             Duration::from_millis(done.until_unix_ms.saturating_sub(done.at_unix_ms)) <= MAX_KEEP.saturating_mul(2)
         };
-        read().filter(honest).map(Some).ok_or(DONE_UNTIL)
+        let mut done = read().filter(honest).ok_or(DONE_UNTIL)?;
+        done.about = done.about.filter(|about| done.nonce == own(&about.nonce()));
+        Ok(Some(done))
     }
 
     pub(super) fn is_of(&self, nonce: &Nonce) -> bool {
@@ -120,6 +126,8 @@ impl Done {
                 owner: self.owner.clone(),
                 at_unix_ms: self.at_unix_ms,
                 left: Duration::from_millis(self.until_unix_ms - unix_ms),
+                about: self.about.clone(),
+                unsettled: false,
             })
         })
     }

@@ -10,13 +10,15 @@ use serde_json::{Map, Value as Json, json};
 use leasehold_core::member::LossId;
 use leasehold_core::op::{Denial, DenialKind, Session};
 use leasehold_core::store::{BootId, CompletionRecord, LeaseRecord, Record};
-use leasehold_core::{Monotonic, Nonce, Owner, Payload, Seq, SessionLabel, Token};
+use leasehold_core::{About, Monotonic, Nonce, Owner, Payload, Seq, SessionLabel, Token};
 
 use crate::dynamodb::json::object;
 
 /// The boot of every record that was read. It differs from [`NOW`], so no record runs out by itself: observers wait.
 const PAST: BootId = BootId([0; 16]);
 pub(crate) const NOW: BootId = BootId([1; 16]);
+/// The field with the record of the run that wrote the completion.
+const ABOUT: &str = "about";
 
 /// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -35,9 +37,11 @@ impl Row {
         let counter = fields.get("counter").and_then(Json::as_u64).and_then(Token::new);
         let counter = counter.ok_or_else(|| corrupt("counter"))?;
         let lease = fields.get("lease").map(|lease| lease_in(lease).ok_or_else(|| corrupt("lease"))).transpose()?;
+        // A record of a run that does not read so is that of another version, or of a completion that was replaced.
+        let about = fields.get(ABOUT).and_then(|about| STANDARD.decode(about.as_str()?).ok());
         let completion = fields
             .get("done")
-            .map(|completion| completion_in(completion).ok_or_else(|| corrupt("done")))
+            .map(|completion| completion_in(completion, about.as_deref()).ok_or_else(|| corrupt("done")))
             .transpose()?;
         let loss = |loss: &Json| loss.as_str().and_then(LossId::parse).ok_or_else(|| corrupt("trusted"));
         let trusted = fields.get("trusted").map(loss).transpose()?;
@@ -66,8 +70,12 @@ impl Row {
                 "at_ms": completion.at_unix_ms, "until_ms": completion.until_unix_ms,
             })
         });
+        // Beside the completion, and not in it: a client that knows no records of runs replaces the completion, and keeps the rest.
+        fields.remove(ABOUT);
+        let about = record.completion.as_ref().and_then(|completion| completion.about.as_ref());
+        let about = about.map(|about| json!(STANDARD.encode(about.as_bytes())));
         let trusted = trusted.or(self.trusted).map(|loss| json!(loss.to_string()));
-        for (name, value) in [("lease", lease), ("done", completion), ("trusted", trusted)] {
+        for (name, value) in [("lease", lease), ("done", completion), (ABOUT, about), ("trusted", trusted)] {
             fields.extend(value.map(|value| (name.to_string(), value)));
         }
         Json::Object(fields).to_string()
@@ -120,13 +128,15 @@ fn lease_in(lease: &Json) -> Option<LeaseRecord> {
     })
 }
 
-fn completion_in(completion: &Json) -> Option<CompletionRecord> {
+fn completion_in(completion: &Json, about: Option<&[u8]>) -> Option<CompletionRecord> {
+    let nonce = nonce(completion)?;
     Some(CompletionRecord {
-        nonce: nonce(completion)?,
+        nonce,
         token: Token::new(number(completion, "token")?)?,
         owner: Owner::new(completion.get("owner")?.as_str()?).ok()?,
         at_unix_ms: number(completion, "at_ms")?,
         until_unix_ms: number(completion, "until_ms")?,
+        about: about.and_then(|about| About::beside(about, &nonce)),
     })
 }
 

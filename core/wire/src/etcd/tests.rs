@@ -12,7 +12,8 @@ use crate::{Exchange as _, Progress};
 use leasehold_core::SessionLabel;
 use leasehold_core::op::{Acquire, Applied, DenialKind, Finish, Refusal, Release, Renew, Tell};
 use leasehold_core::op::{Op, Session as LeaseSession};
-use leasehold_core::{LockId, Nonce, Owner, Seq, Token, Version};
+use leasehold_core::store::{CompletionRecord, Record};
+use leasehold_core::{About, LockId, Nonce, Owner, RunResult, Seq, Token, Version};
 
 const TTL: Duration = Duration::from_secs(30);
 const NOW: u64 = 1_700_000_000_000;
@@ -166,11 +167,53 @@ fn finished_work_is_marked_a_minute_longer_than_asked() {
         counter: Token::new(1).unwrap(),
         owner: Owner::new("w").unwrap(),
         keep: TTL,
+        about: None,
         quorum: None,
     };
     assert_eq!(etcd.ask(Op::Finish(Box::new(finish))), Outcome::Applied(Applied::Finished));
     assert!(matches!(etcd.at(acquire(2, None, true), NOW + 89_999), Outcome::NotApplied(Refusal::Done(_))));
     assert_eq!(etcd.at(acquire(2, None, true), NOW + 90_000), granted(2));
+}
+
+#[test]
+fn a_result_stands_beside_its_completion_and_not_in_it() {
+    let mut etcd = Etcd::default();
+    assert_eq!(etcd.ask(acquire(1, None, true)), granted(1));
+    let (token, owner) = (Token::new(1).unwrap(), Owner::new("w").unwrap());
+    let about = About::new(&nonce(1), 1, 0, Some(&RunResult::json("[1]").unwrap()));
+    let bare = Finish { nonce: nonce(1), token, counter: token, keep: TTL, owner, about: None, quorum: None };
+    let finish = Finish { about: Some(about.clone()), ..bare };
+    assert_eq!(etcd.ask(Op::Finish(Box::new(finish))), Outcome::Applied(Applied::Finished));
+    let told = |etcd: &mut Etcd| match etcd.ask(acquire(2, None, true)) {
+        Outcome::NotApplied(Refusal::Done(completion)) => completion.about,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(&mut etcd), Some(about));
+}
+
+#[test]
+fn a_client_of_before_that_replaces_the_completion_leaves_no_result() {
+    let token = Token::new(1).unwrap();
+    let completion = |of, about| CompletionRecord {
+        nonce: nonce(of),
+        token,
+        owner: Owner::default(),
+        at_unix_ms: NOW,
+        until_unix_ms: NOW + 1,
+        about,
+    };
+    let record = |completion| Record { counter: token, lease: None, completion: Some(completion) };
+    let result = RunResult::json("[1]").unwrap();
+    let ours = record(completion(1, Some(About::new(&nonce(1), 1, 0, Some(&result)))));
+    let text = record::Row::default().with(&ours, None);
+    assert_eq!(record::Row::parse(text.as_bytes()).unwrap().record, Some(ours));
+    // It keeps the fields that it does not know, and replaces those that it does.
+    let replaced =
+        text.replacen(&alloc::format!("\"{:032x}\"", u128::MAX / 255), "\"09090909090909090909090909090909\"", 1);
+    assert_ne!(replaced, text);
+    let row = record::Row::parse(replaced.as_bytes()).unwrap();
+    assert_eq!(row.record, Some(record(completion(9, None))));
+    assert!(!row.with(&row.record.clone().unwrap(), None).contains("about"), "nor does what was left come back");
 }
 
 #[test]

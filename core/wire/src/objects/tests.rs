@@ -249,7 +249,7 @@ fn a_lock_passes_from_one_to_the_next_on_every_service() {
         assert_eq!(bucket.ask(release(1)), Outcome::Applied(Applied::Released));
         assert_eq!(granted(&bucket.ask(acquire(2))), 2);
         let (token, owner) = (Token::new(2).unwrap(), Owner::new("worker").unwrap());
-        let finish = Finish { nonce: nonce(2), token, counter: token, keep: TTL, owner, quorum: None };
+        let finish = Finish { nonce: nonce(2), token, counter: token, keep: TTL, owner, about: None, quorum: None };
         assert!(matches!(bucket.ask(Op::Finish(Box::new(finish))), Outcome::Applied(Applied::Finished)));
     }
 }

@@ -364,7 +364,13 @@ fn write<'a>(texts: &'a Texts, op: &Op, expected: Option<&str>, params: &mut Vec
                 Param::Int8(micros(finish.keep)),
                 int8(finish.counter.get()),
             ]);
-            &texts.finish
+            match &finish.about {
+                None => &texts.finish,
+                Some(about) => {
+                    params.push(Param::Text(Some(rows::about_text(about))));
+                    &texts.finish_with_about
+                }
+            }
         }
         Op::Revoke(revoke) => {
             params.push(nonce(&revoke.nonce));

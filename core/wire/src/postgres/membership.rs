@@ -24,6 +24,8 @@ pub struct FoundMarker {
     pub text: Vec<u8>,
     /// The tables have what queues of waiters need, and this user may use it.
     pub has_queues: bool,
+    /// The table of locks has room for results of runs.
+    pub has_results: bool,
 }
 
 /// For `leasehold quorum` and for clients that connect.
@@ -44,9 +46,11 @@ impl Codec {
     /// The marker could not be read.
     pub fn found(&self, answer: Answer) -> Result<FoundMarker, Outcome> {
         let mut rows = answer?;
-        let has_queues = rows.first_mut().and_then(Vec::pop).ok_or_else(misfit)? == Field::Bool(true);
+        let mut last =
+            || rows.first_mut().and_then(Vec::pop).ok_or_else(misfit).map(|field| field == Field::Bool(true));
+        let (has_results, has_queues) = (last()?, last()?);
         let text = only_text(Ok(rows))?.unwrap_or_default();
-        Ok(FoundMarker { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_queues })
+        Ok(FoundMarker { marker: Marker::parse(text.as_bytes()), text: text.into_bytes(), has_queues, has_results })
     }
 
     /// Reads the answer to [`Codec::ask_run`].

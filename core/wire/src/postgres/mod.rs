@@ -54,6 +54,7 @@ mod tests;
 
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -119,7 +120,7 @@ impl Codec {
     /// fails if the lease is over. Its one parameter, an array of texts, serves the drivers of all languages.
     pub fn completion_in(&self, resource: &Resource, finish: &Finish) -> (String, Vec<String>) {
         let nonce = finish.nonce.as_bytes().iter().map(|byte| alloc::format!("{byte:02x}")).collect();
-        let run = [
+        let mut run = vec![
             resource.as_str().to_string(),
             nonce,
             finish.token.to_string(),
@@ -127,7 +128,10 @@ impl Codec {
             exchange::micros(finish.keep).to_string(),
             finish.counter.to_string(),
         ];
-        (self.texts.completion_in.text().to_string(), run.into())
+        let texts = &*self.texts;
+        let sql = if finish.about.is_some() { &texts.completion_in_with_about } else { &texts.completion_in };
+        run.extend(finish.about.as_ref().map(rows::about_text));
+        (sql.text().to_string(), run)
     }
 }
 

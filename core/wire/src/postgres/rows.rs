@@ -5,10 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::member::{LossId, RunId};
 use leasehold_core::op::{Completion, Denial, DenialKind, Holder, Holding, Seen, Session};
-use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
+use leasehold_core::{About, Nonce, Owner, Payload, Seq, Token, Version};
 
 use super::Field;
 use crate::session_text;
@@ -151,20 +153,33 @@ fn found(columns: &[Field]) -> Result<LockRow, Denial> {
 }
 
 fn completion(columns: &[Field]) -> Result<Option<(Nonce, Completion)>, Denial> {
-    let [nonce, token_field, owner, at, left, keep] = columns else { return Err(corrupt("done_nonce")) };
+    let [nonce, token_field, owner, at, left, keep, about] = columns else { return Err(corrupt("done_nonce")) };
     if *left == Field::Null {
         return Ok(None);
     }
     if micros(keep).is_none_or(|keep| keep > MAX_KEEP.saturating_add(CLOCK_STEP)) {
         return Err(corrupt("done_until"));
     }
+    let nonce = attempt(nonce).ok_or_else(|| corrupt("done_nonce"))?;
     let completion = Completion {
         token: token(token_field).ok_or_else(|| corrupt("done_token"))?,
         owner: label(owner).ok_or_else(|| corrupt("done_owner"))?,
         at_unix_ms: number(at).ok_or_else(|| corrupt("done_at"))?,
         left: micros(left).ok_or_else(|| corrupt("done_until"))?,
+        about: about_in(about).filter(|about| about.nonce() == nonce),
+        unsettled: false,
     };
-    Ok(Some((attempt(nonce).ok_or_else(|| corrupt("done_nonce"))?, completion)))
+    Ok(Some((nonce, completion)))
+}
+
+/// The record of a run as its column holds it.
+pub(super) fn about_text(about: &About) -> String {
+    STANDARD.encode(about.as_bytes())
+}
+
+fn about_in(field: &Field) -> Option<About> {
+    let Field::Text(text) = field else { return None };
+    About::read(&STANDARD.decode(text).ok()?)
 }
 
 fn attempt(field: &Field) -> Option<Nonce> {

@@ -61,6 +61,7 @@ pub fn create(schema: &str) -> [String; 2] {
     done_owner text,
     done_at    timestamptz CHECK (isfinite(done_at)),
     done_until timestamptz CHECK (isfinite(done_until)),
+    about      text,
     trust      text,
     marker     text,
     line       bytea
@@ -79,10 +80,11 @@ pub fn create(schema: &str) -> [String; 2] {
     [locks, waiters]
 }
 
-/// The statement that gives a table of an earlier version its column for queues. It waits for transactions that use the table,
+/// The statement that gives a table of an earlier version its columns for queues and for records of runs. It waits for transactions that use the table,
 /// and others wait for it.
 pub fn upgrade(schema: &str) -> String {
-    format!("ALTER TABLE {} ADD COLUMN IF NOT EXISTS line bytea", table(schema))
+    let table = table(schema);
+    format!("ALTER TABLE {table} ADD COLUMN IF NOT EXISTS line bytea, ADD COLUMN IF NOT EXISTS about text")
 }
 
 /// A statement that makes something, in one transaction with what has that on disk before it is answered: commands for the
@@ -93,13 +95,23 @@ pub fn on_disk(statement: &str) -> String {
 
 /// An expression that tells if there is all that queues need, and if this user may use it.
 pub(super) fn has_queues(schema: &str) -> String {
-    let named = |table: String| format!("to_regclass({})", literal(&table));
-    let (locks, waiters) = (named(table(schema)), named(waiters(schema)));
+    let (line, waiters) = (has_column(schema, "line"), regclass(&waiters(schema)));
     format!(
-        "EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = {locks} AND a.attname = 'line' AND NOT a.attisdropped) \
-         AND coalesce(has_table_privilege({waiters}, 'SELECT') AND has_table_privilege({waiters}, 'INSERT') \
+        "{line} AND coalesce(has_table_privilege({waiters}, 'SELECT') AND has_table_privilege({waiters}, 'INSERT') \
          AND has_table_privilege({waiters}, 'UPDATE'), false)"
     )
+}
+
+/// An expression that tells if the table of locks has this column, which tables of earlier versions may lack.
+pub(super) fn has_column(schema: &str, name: &str) -> String {
+    let locks = regclass(&table(schema));
+    format!(
+        "EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = {locks} AND a.attname = '{name}' AND NOT a.attisdropped)"
+    )
+}
+
+fn regclass(table: &str) -> String {
+    format!("to_regclass({})", literal(table))
 }
 
 /// The statement that makes the table of items for compare-and-set, unless it is there.

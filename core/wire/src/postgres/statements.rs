@@ -19,13 +19,15 @@ pub(super) const MARKER_ROW: &str = "E'leasehold\\x1fquorum'";
 /// The channel on which releases are told, with the resource as payload.
 pub const CHANNEL: &str = "leasehold";
 
-/// The columns of [`super::rows::Found`], in this order.
+/// The columns of [`super::rows::LockRow`], in this order. Tables of earlier versions have no column for the record of a run: asked for by
+/// its name in this way it is null there.
 pub(super) const COLUMNS: &str = "l.resource, l.counter, l.nonce, l.seq, l.released, l.ttl_us, \
     (extract(epoch FROM l.expires_at - clock_timestamp()) * 1000000)::bigint, \
     (extract(epoch FROM l.since) * 1000)::bigint, l.owner, l.data, l.trust, \
     l.done_nonce, l.done_token, l.done_owner, (extract(epoch FROM l.done_at) * 1000)::bigint, \
     (extract(epoch FROM l.done_until - clock_timestamp()) * 1000000)::bigint, \
-    (extract(epoch FROM l.done_until - l.done_at) * 1000000)::bigint";
+    (extract(epoch FROM l.done_until - l.done_at) * 1000000)::bigint, \
+    CASE WHEN l.done_until > clock_timestamp() THEN to_jsonb(l) ->> 'about' END";
 
 /// The server's clock in milliseconds since 1970.
 pub(super) const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -51,6 +53,8 @@ pub(super) struct Texts {
     pub(super) release: Sql,
     pub(super) release_to_next: Sql,
     pub(super) finish: Sql,
+    /// The same with the record of the run, for which tables of earlier versions have no column.
+    pub(super) finish_with_about: Sql,
     pub(super) revoke: Sql,
     pub(super) raise: Sql,
     pub(super) read: Sql,
@@ -60,6 +64,7 @@ pub(super) struct Texts {
     pub(super) unmark: Sql,
     pub(super) look: Sql,
     pub(super) completion_in: Sql,
+    pub(super) completion_in_with_about: Sql,
     pub(super) list: Sql,
     pub(super) queues: Option<QueueTexts>,
 }
@@ -94,6 +99,14 @@ impl Texts {
             (Kept { condition: nobody_waits, queue: "" }, Kept { condition: &comes_first, queue: &rest });
         let granting = |part: String| Sql::writes_in_time(&format!(", {part} SELECT a.counter, a.is_new FROM a"));
         let one = "l.resource = $2::text AND l.nonce = $3::bytea";
+        let finish = |about: &str| {
+            Sql::writes_in_time(&format!(
+                "UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
+                 done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
+                 done_until = clock_timestamp() + $6::bigint * interval '1 microsecond'{about}{served} FROM c WHERE {one} AND \
+                 {LIVE} AND l.counter = $7::bigint RETURNING 1::bigint{turn}{finished}"
+            ))
+        };
         Self {
             acquire: granting(acquire(table, "c", &free)),
             acquire_in_turn: granting(acquire(table, "c", &waited_for)),
@@ -126,12 +139,8 @@ impl Texts {
                 "UPDATE {table} AS l SET released = true{served} FROM c WHERE {one} AND NOT l.released \
                  RETURNING 1::bigint{turn}{told}"
             )),
-            finish: Sql::writes_in_time(&format!(
-                "UPDATE {table} AS l SET released = true, done_nonce = l.nonce, \
-                 done_token = $4::bigint, done_owner = $5::text, done_at = clock_timestamp(), \
-                 done_until = clock_timestamp() + $6::bigint * interval '1 microsecond'{served} FROM c WHERE {one} AND \
-                 {LIVE} AND l.counter = $7::bigint RETURNING 1::bigint{turn}{finished}"
-            )),
+            finish: finish(""),
+            finish_with_about: finish(", about = $8::text"),
             // Every renewal is older than the last number there is.
             revoke: Sql::writes_in_time(&format!(
                 "UPDATE {table} AS l SET seq = {last} FROM c WHERE {one} AND {LIVE} RETURNING 1::bigint",
@@ -158,10 +167,12 @@ impl Texts {
                 "DELETE FROM {table} AS l USING c WHERE l.resource = {MARKER_ROW} AND l.marker = $1::text RETURNING l.marker"
             )),
             look: Sql::reads(format!(
-                "SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW}), {}",
-                schema::has_queues(schema)
+                "SELECT (SELECT s.marker FROM {table} AS s WHERE s.resource = {MARKER_ROW}), {}, {}",
+                schema::has_queues(schema),
+                schema::has_column(schema, "about")
             )),
-            completion_in: completion_in(table),
+            completion_in: completion_in(table, ""),
+            completion_in_with_about: completion_in(table, ", about = ($1::text[])[7]"),
             // The name of the first page may be the prefix itself, which no later one can be.
             list: Sql::reads(format!(
                 "SELECT l.resource, {LIVE} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
@@ -252,12 +263,12 @@ fn forget(table: &str) -> Sql {
 ///
 /// From here to the end of that transaction the row is locked, so nobody else is granted the lock meanwhile. The failure is a
 /// text that is no number, since a statement cannot raise an error of its own; an aggregate is what no planner reads ahead.
-fn completion_in(table: &str) -> Sql {
+fn completion_in(table: &str, about: &str) -> Sql {
     let run = |at: u8| format!("($1::text[])[{at}]");
     Sql::writes_in_theirs(&format!(
         ", marked AS (UPDATE {table} AS l SET done_nonce = l.nonce, done_token = {token}::bigint, \
          done_owner = {owner}, done_at = clock_timestamp(), \
-         done_until = clock_timestamp() + {keep}::bigint * interval '1 microsecond' \
+         done_until = clock_timestamp() + {keep}::bigint * interval '1 microsecond'{about} \
          FROM leasehold_on_disk WHERE l.resource = {resource} AND l.nonce = decode({nonce}, 'hex') \
          AND l.counter = {counter}::bigint AND {LIVE} RETURNING 1) \
          SELECT (SELECT CASE count(*) WHEN 1 THEN '1' ELSE '{MARK_REFUSED}' END FROM marked)::bigint AS marked",

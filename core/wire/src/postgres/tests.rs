@@ -15,6 +15,8 @@ use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
 use super::*;
 use crate::Progress;
 
+mod results;
+
 const OURS: Nonce = Nonce::from_bytes([7; 16]);
 const THEIRS: Nonce = Nonce::from_bytes([9; 16]);
 const TTL: Duration = Duration::from_secs(30);
@@ -59,6 +61,7 @@ fn finishing() -> Exchange {
         counter: Token::ZERO,
         keep: TTL,
         owner,
+        about: None,
         quorum: None,
     })))])
 }
@@ -86,7 +89,7 @@ impl Shown {
         row.extend([Field::Int(self.seq), Field::Bool(self.released), Field::Int(30_000_000)]);
         row.extend([Field::Int(self.left_us), Field::Int(NOW), text("them"), Field::Null, Field::Null]);
         row.extend(match self.completion {
-            None => vec![Field::Null; 6],
+            None => vec![Field::Null; 7],
             Some((nonce, left)) => vec![
                 Field::Bytes(nonce.as_bytes().to_vec()),
                 Field::Int(8),
@@ -94,6 +97,7 @@ impl Shown {
                 Field::Int(NOW),
                 Field::Int(left),
                 Field::Int(60_000_000),
+                Field::Null,
             ],
         });
         row
@@ -103,7 +107,7 @@ impl Shown {
 /// The row where there is no lock.
 fn nothing() -> Vec<Field> {
     let mut row = vec![Field::Null, Field::Null, Field::Int(NOW)];
-    row.resize(20, Field::Null);
+    row.resize(21, Field::Null);
     row
 }
 
@@ -219,7 +223,8 @@ fn the_longest_mark_is_read_though_the_clock_goes_on_while_it_is_written() {
     let read = |kept_us| {
         let run = begin(&[op(Op::Acquire(Box::new(Acquire { unless_done: true, ..acquire(None) })))]);
         let mut row = Shown { released: true, completion: Some((THEIRS, 7)), ..HELD }.row();
-        *row.last_mut().unwrap() = Field::Int(kept_us);
+        let kept = row.len() - 2;
+        row[kept] = Field::Int(kept_us);
         outcome(run, [vec![], vec![row]])
     };
     let longest = i64::try_from(MAX_KEEP.as_micros()).unwrap();
@@ -268,24 +273,6 @@ fn a_finish_that_meets_its_own_mark_has_succeeded() {
     for other in [marked(THEIRS, 1), marked(OURS, -1)] {
         assert!(is_conflict(&outcome(finishing(), [vec![], vec![other.row()]]), Some(OURS)));
     }
-}
-
-#[test]
-fn a_completion_for_a_transaction_is_one_statement_with_one_parameter() {
-    let codec = Codec::new(&Settings { schema: "shop".into(), ..Settings::default() });
-    let owner = Owner::new("biller").unwrap();
-    let token = Token::new(7).unwrap();
-    let finish = Finish { nonce: OURS, token, counter: token, keep: Duration::from_millis(1_500), owner, quorum: None };
-    let (sql, run) = codec.completion_in(&Resource::new("bill@monday").unwrap(), &finish);
-    assert!(
-        sql.contains("\"shop\".\"leasehold\"") && sql.contains("NOT l.released AND l.expires_at > clock_timestamp()")
-    );
-    assert!(
-        sql.contains("$1") && !sql.contains("$2") && !sql.contains('%'),
-        "drivers write parameters in ways of their own"
-    );
-    let nonce = alloc::format!("{:032x}", u128::from_be_bytes(*OURS.as_bytes()));
-    assert_eq!(run, ["bill@monday", nonce.as_str(), "7", "biller", "1500000", "7"]);
 }
 
 fn asked() -> Membership {
@@ -416,11 +403,16 @@ fn another_quorum_is_refused() {
 fn a_marker_is_looked_at_and_replaced() {
     let codec = Codec::new(&Settings::default());
     let member = marker(Phase::Member);
-    let found = codec.found(Ok(vec![vec![text(&member.text()), Field::Bool(true)]])).unwrap();
-    assert_eq!((&found.marker, found.has_queues), (&Some(member.clone()), true));
-    let nothing = codec.found(Ok(vec![vec![Field::Null, Field::Bool(false)]])).unwrap();
-    assert!(nothing.text.is_empty() && !nothing.has_queues);
-    for odd in [vec![], vec![vec![]], vec![vec![Field::Null]], vec![vec![Field::Int(1), Field::Bool(true)]]] {
+    let found = codec.found(Ok(vec![vec![text(&member.text()), Field::Bool(true), Field::Bool(false)]])).unwrap();
+    assert_eq!((&found.marker, found.has_queues, found.has_results), (&Some(member.clone()), true, false));
+    let nothing = codec.found(Ok(vec![vec![Field::Null, Field::Bool(false), Field::Bool(true)]])).unwrap();
+    assert!(nothing.text.is_empty() && !nothing.has_queues && nothing.has_results);
+    for odd in [
+        vec![],
+        vec![vec![]],
+        vec![vec![Field::Null, Field::Null]],
+        vec![vec![Field::Int(1), Field::Bool(true), Field::Null]],
+    ] {
         assert!(codec.found(Ok(odd)).is_err());
     }
     assert!(codec.mark(b"", Some(&member)).sql.contains("INSERT"));
@@ -445,7 +437,7 @@ fn what_was_not_sent_was_not_applied() {
 
 #[test]
 fn rows_that_no_client_writes_are_never_free() {
-    let columns = HELD.row().len() - 6;
+    let columns = HELD.row().len() - 7;
     for at in 4..columns {
         let odd = if matches!(HELD.row()[at], Field::Null) { Field::Bool(true) } else { Field::Null };
         let mut row = HELD.row();

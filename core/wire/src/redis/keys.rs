@@ -55,6 +55,11 @@ pub(super) fn done(resource: &Resource) -> Beside<'_> {
     beside(resource, b"done")
 }
 
+/// The key with the record of the run that wrote the completion.
+pub(super) fn about(resource: &Resource) -> Beside<'_> {
+    beside(resource, b"about")
+}
+
 /// The key with the queue of waiters.
 pub(super) fn queue(resource: &Resource) -> Beside<'_> {
     beside(resource, b"line")
@@ -115,12 +120,12 @@ mod tests {
     fn no_two_names_share_a_key_or_a_channel() {
         let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
         let all = names.iter().flat_map(|name| {
-            [fence, trust, done, queue, item, channel]
+            [fence, trust, done, about, queue, item, channel]
                 .map(|beside| beside(name).concat())
                 .into_iter()
                 .chain([name.as_str().into()])
         });
-        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 7);
+        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 8);
     }
 
     #[test]

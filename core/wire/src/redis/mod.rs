@@ -258,6 +258,11 @@ impl Codec {
         keys::done(resource).concat()
     }
 
+    /// The key with the record of the run that wrote the completion.
+    pub fn about_key(resource: &Resource) -> Vec<u8> {
+        keys::about(resource).concat()
+    }
+
     /// The channel where a release of the resource is told.
     pub fn channel(resource: &Resource) -> Vec<u8> {
         keys::channel(resource).concat()
@@ -339,6 +344,7 @@ impl Codec {
                 });
                 args.push_number(ms(finish.keep).clamp(1, LONGEST_RETENTION_MS));
                 args.push_number(finish.counter.get());
+                args.push_with(|about| value::write_about(finish.about.as_ref(), about));
                 asks_run = finish.quorum;
                 if finish.quorum.is_none() {
                     args.push_parts(&queue);
@@ -368,12 +374,17 @@ impl Codec {
             }
             "run_vote" => {
                 keys.push(keys::MARKER);
+                keys.push_parts(&keys::about(&op.resource));
                 keys.push_parts(&keys::done(&op.resource));
             }
             // A key that is not there costs a server of a cluster its answer while the slot moves.
             "read" if !op.resource.may_be_of_run() => {}
-            "run" | "finish" | "read" => keys.push_parts(&keys::done(&op.resource)),
+            "run" | "finish" | "read" => {
+                keys.push_parts(&keys::about(&op.resource));
+                keys.push_parts(&keys::done(&op.resource));
+            }
             "conclude" => {
+                keys.push_parts(&keys::about(&op.resource));
                 keys.push_parts(&keys::done(&op.resource));
                 keys.push(keys::MARKER);
             }

@@ -141,14 +141,14 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Vote(..), b"abstains", [loss]) => {
             Some(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp(loss)?) }))
         }
-        (Asked::Acquire(_) | Asked::Vote(..), b"done", [completion, left]) => {
-            Some(match read_completion(completion, left)? {
+        (Asked::Acquire(_) | Asked::Vote(..), b"done", [completion, left, about]) => {
+            Some(match read_completion(completion, left, about)? {
                 Ok(completion) => Outcome::NotApplied(Refusal::Done(Box::new(completion))),
                 Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
             })
         }
-        (Asked::Read, b"marked", [completion, left, rest @ ..]) => {
-            Some(match (read_completion(completion, left)?, judge(asked, rest)?) {
+        (Asked::Read, b"marked", [completion, left, about, rest @ ..]) => {
+            Some(match (read_completion(completion, left, about)?, judge(asked, rest)?) {
                 (Ok(completion), Outcome::Applied(Applied::Read(seen))) => {
                     Outcome::Applied(Applied::Read(Seen { done: Some(Box::new(completion)), ..seen }))
                 }
@@ -244,10 +244,10 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
 }
 
 /// The outer `None` is an answer that no server gives, the inner error a completion that no honest client writes.
-fn read_completion(completion: &Value, left: &Value) -> Option<Result<Completion, Denial>> {
+fn read_completion(completion: &Value, left: &Value, about: &Value) -> Option<Result<Completion, Denial>> {
     // A completion without an end shows no time that is left.
     let left = time_left(left)?.unwrap_or(Duration::MAX);
-    Some(value::parse_completion(completion.as_bytes()?, left).ok_or_else(|| {
+    Some(value::parse_completion(completion.as_bytes()?, left, about.as_bytes()?).ok_or_else(|| {
         Denial::new(
             DenialKind::CorruptRecord,
             "the completion of finished work beside the lock is damaged or was written by another program; if the work \

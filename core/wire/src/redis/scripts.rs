@@ -314,21 +314,25 @@ pub(super) const ACQUIRE: Script = Script {
     sha1: "0668a77bf70fd8873e87fa543e8dd5f2106c3cd7",
 };
 
-/// Ends the acquire of a run whose work is done. The completion is the last key.
+/// Ends the acquire of a run whose work is done. The completion is the last key, and the record of its run the one before.
 macro_rules! unless_done {
     () => {
         r"local mark = redis.pcall('GETRANGE', KEYS[#KEYS], '0', '8191')
 if type(mark) == 'table' then return mark end
-if mark ~= '' then return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), ARGV[#ARGV]} end
+if mark ~= '' then
+  local about = redis.pcall('GETRANGE', KEYS[#KEYS - 1], '0', '8191')
+  if type(about) == 'table' then about = '' end
+  return {'done', mark, redis.call('PTTL', KEYS[#KEYS]), about, ARGV[#ARGV]}
+end
 "
     };
 }
 
-/// KEYS: lock, fence, completion. ARGV: as in an acquire.
+/// KEYS: lock, fence, record of the run, completion. ARGV: as in an acquire.
 pub(super) const RUN: Script = Script {
     name: "run",
     text: concat!(unless_done!(), acquire!(take!(), "{'granted', token, ARGV[5]}", "")),
-    sha1: "816f84918d357f1facd664979e213ecd72f5bfe1",
+    sha1: "9f6491de0841e42f713be121e214c71caab13be8",
 };
 
 /// The acquire at a node of a quorum: see [`admit`](leasehold_core::member::admit). `$trusted` tells that what was
@@ -398,10 +402,10 @@ pub(super) const VOTE: Script = Script {
     sha1: "fa7cb7a72a0abd7185afe5398866c6b898a7ea3e",
 };
 
-/// KEYS: lock, fence, marker, completion. ARGV: as in a vote. A counter that was raised after a loss says nothing of completions, so
+/// KEYS: lock, fence, marker, record of the run, completion. ARGV: as in a vote. A counter that was raised after a loss says nothing of completions, so
 /// the node is in doubt for as long as a lost completion might stand.
 pub(super) const RUN_VOTE: Script =
-    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "a4fc66e8a57f7979bc0ed5bfd147d4d6c3a14324" };
+    Script { name: "run_vote", text: vote!("false", unless_done!()), sha1: "39d6cc3ab6eaf1a8ae6d17c51e2f77caddb7ea84" };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
@@ -478,21 +482,24 @@ pub(super) const FREE: Script = Script {
     sha1: "d345d93a81c71ce051633b32ec93a57a5d06e382",
 };
 
-/// The finish of a run. What may be refused comes before the write that counts: the completion is removed first, which needs the
-/// same right as freeing the lock, and lets the rest of the script write in a server that is full. `$missing` is done before
+/// The finish of a run. What may be refused comes before the write that counts: the old completion and the record of its run are
+/// removed first, which needs the same right as freeing the lock, and lets the rest of the script write in a server that is full. The
+/// new record is written first, since it alone says nothing. `$missing` is done before
 /// a record that is not ours is looked at. A counter that has moved since the grant shows another grant, but for one that
 /// transactions have moved above the top. A completion of our own was written by an earlier send.
 macro_rules! finish {
     ($free:expr, $missing:expr) => {
         concat!(
-            r"local lock, fence, mark = KEYS[1], KEYS[2], KEYS[3]
+            r"local lock, fence, about, mark = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local head = redis.pcall('GETRANGE', lock, '0', '32')
 local is_granted = head == ARGV[1] .. '@' or head == '!' .. ARGV[1]
 local counter = redis.pcall('GETRANGE', fence, '0', '16')
 if ARGV[6] == '9007199254740991' and type(counter) == 'string' and counter > ARGV[6] then counter = ARGV[6] end
 if is_granted and counter == ARGV[6] then
-  redis.call('DEL', mark)
-  local done = redis.pcall('SET', mark, ARGV[4], 'PX', ARGV[5])
+  redis.call('DEL', mark, about)
+  local done = ARGV[7] == '' or redis.pcall('SET', about, ARGV[7], 'PX', ARGV[5])
+  if done ~= true and done.err then return done end
+  done = redis.pcall('SET', mark, ARGV[4], 'PX', ARGV[5])
   if done.err then return done end
 ",
             $free,
@@ -515,27 +522,27 @@ if failed(value) then return value end
     };
 }
 
-/// KEYS: lock, fence, completion. ARGV: nonce, channel, retention, the completion's value, for how long it stands, the counter of the grant,
-/// the queue or nothing, request. All who wait for the end of the work are told.
+/// KEYS: lock, fence, record of the run, completion. ARGV: nonce, channel, retention, the completion's value, for how long it stands,
+/// the counter of the grant, the record or nothing, the queue or nothing, request. All who wait for the end of the work are told.
 pub(super) const FINISH: Script = Script {
     name: "finish",
     text: finish!(
         concat!(
-            "  local line = ARGV[7]\n",
+            "  local line = ARGV[8]\n",
             serve!("line == '' and 0 or 32", ""),
             "  if not served then redis.call('DEL', lock) end\n  redis.pcall('PUBLISH', ARGV[2], lock)\n"
         ),
         ""
     ),
-    sha1: "4e2f476832c98653f718f909382c00d1e15bd143",
+    sha1: "dde93c565dc10a8971a41223188194ec6ede1e3c",
 };
 
-/// KEYS: lock, fence, completion, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
+/// KEYS: lock, fence, record of the run, completion, marker. ARGV: as in a finish, but before the request `ask` for the run id or nothing. A finish
 /// at a node of a quorum.
 pub(super) const CONCLUDE: Script = Script {
     name: "conclude",
     text: finish!(free!(), concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
-    sha1: "4a454a2d383bce05bbb6d5239d8750257db32759",
+    sha1: "95d1ca1af030d960b90a2d15802d7974e449dfe2",
 };
 
 mod queue;

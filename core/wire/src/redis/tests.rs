@@ -11,6 +11,8 @@ use leasehold_core::op::{
 };
 use leasehold_core::{LockId, Nonce, Owner, Payload, Seq, Token, Version};
 
+mod results;
+
 const NONCE: Nonce = Nonce::from_bytes([0x5a; 16]);
 const RIVAL: Nonce = Nonce::from_bytes([0xc3; 16]);
 const HEX: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
@@ -157,13 +159,14 @@ fn finish() -> Op {
         counter: token(8),
         keep: Duration::from_secs(10 * 86_400),
         owner: Owner::new("me").unwrap(),
+        about: None,
         quorum: None,
     }))
 }
 
 #[test]
 fn what_runs_are_told_is_read() {
-    let completion = |text: &str, left| list([bulk("done"), bulk(text), Value::Integer(left)]);
+    let completion = |text: &str, left| list([bulk("done"), bulk(text), Value::Integer(left), bulk("")]);
     let good = format!("{HEX}@me;1700000000000;9");
     let Outcome::NotApplied(Refusal::Done(shown)) = answered(run(), completion(&good, 5_000)) else { panic!("done") };
     assert_eq!((shown.token.get(), shown.owner.as_str(), shown.at_unix_ms), (9, "me", 1_700_000_000_000));
@@ -182,7 +185,7 @@ fn what_runs_are_told_is_read() {
     }
     assert!(is_protocol(&answered(release(), list([bulk("finished")]))));
     assert!(is_protocol(&answered(acquire_with("me", None, Duration::ZERO), list([bulk("finished")]))));
-    let seen = list([bulk("marked"), bulk(&good), Value::Integer(5_000), bulk("free"), bulk("")]);
+    let seen = list([bulk("marked"), bulk(&good), Value::Integer(5_000), bulk(""), bulk("free"), bulk("")]);
     let Outcome::Applied(Applied::Read(seen)) = answered(Op::Read, seen) else { panic!("a read") };
     assert_eq!((seen.holding, seen.done), (None, Some(shown)));
 }
@@ -193,7 +196,8 @@ fn each_operation_is_these_arguments() {
     let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
     let plain = format!("{HEX}@me;1700000000000");
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
-    let (completion, done) = ("{a}\x1fdone of name", format!("{HEX}@me;1700000000000;9"));
+    let (about, completion, done) =
+        ("{a}\x1fabout of name", "{a}\x1fdone of name", format!("{HEX}@me;1700000000000;9"));
     let queue = "{a}\x1fline of name";
     let (fence, wake, marker) = ("{a}\x1ffence of name", "{a}\x1fwake of name", "leasehold\x1fquorum");
     for (op, expected) in [
@@ -202,11 +206,11 @@ fn each_operation_is_these_arguments() {
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
         (release(), ("release", vec!["2", "a", fence, HEX, wake, week, queue, "17"])),
         (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust of name", HEX, week, "9", "", "17"])),
-        (run(), ("run", vec!["3", "a", fence, completion, &plain, "30000", week, "7", "17"])),
-        (
-            finish(),
-            ("finish", vec!["3", "a", fence, completion, HEX, wake, "864000000", &done, "864000000", "8", queue, "17"]),
-        ),
+        (run(), ("run", vec!["4", "a", fence, about, completion, &plain, "30000", week, "7", "17"])),
+        (finish(), {
+            let keys = ["4", "a", fence, about, completion, HEX, wake, "864000000"];
+            ("finish", [&keys[..], &[&done, "864000000", "8", "", queue, "17"]].concat())
+        }),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
         let exchange = codec().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();

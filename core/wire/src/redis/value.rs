@@ -6,7 +6,8 @@
 //! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
 //! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
 //!
-//! The value of a completion is `<nonce>@<owner>;<at>;<token>`: `at` is the holder's milliseconds since 1970 at the finish.
+//! The value of a completion is `<nonce>@<owner>;<at>;<token>`: `at` is the holder's milliseconds since 1970 at the finish. The record
+//! of its run is base64url without padding, in a key of its own.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,7 +20,7 @@ use crate::resp::Digits;
 use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
 use leasehold_core::op::{Completion, Session};
-use leasehold_core::{Nonce, Owner, Payload, Token};
+use leasehold_core::{About, Nonce, Owner, Payload, Token};
 
 /// A lock value of ours, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,17 +70,27 @@ pub(super) fn write_completion(nonce: &Nonce, owner: &Owner, at_unix_ms: u64, to
     out.extend_from_slice(Digits::of(token.get()).as_bytes());
 }
 
-/// A completion that stands for `left`; `None` for everything that this crate does not write.
-pub(super) fn parse_completion(value: &[u8], left: Duration) -> Option<Completion> {
+/// Appends the value to write for the record of a run; nothing for none.
+pub(super) fn write_about(about: Option<&About>, out: &mut Vec<u8>) {
+    if let Some(about) = about {
+        out.extend_from_slice(URL_SAFE_NO_PAD.encode(about.as_bytes()).as_bytes());
+    }
+}
+
+/// A completion that stands for `left`, with the record of its run; `None` for everything that this crate does not write. A record
+/// that it does not write is none.
+pub(super) fn parse_completion(value: &[u8], left: Duration, about: &[u8]) -> Option<Completion> {
     let (rest, token) = core::str::from_utf8(value).ok()?.rsplit_once(';')?;
-    let LockValue { owner, since_unix_ms, data: None, session: None, revoked: false, .. } = parse(rest.as_bytes())?
+    let LockValue { nonce, owner, since_unix_ms, data: None, session: None, revoked: false } = parse(rest.as_bytes())?
     else {
         return None;
     };
     if !token.bytes().all(|byte| byte.is_ascii_digit()) || left > MAX_KEEP {
         return None;
     }
-    Some(Completion { token: Token::new(token.parse().ok()?)?, owner, at_unix_ms: since_unix_ms, left })
+    let about = URL_SAFE_NO_PAD.decode(about).ok().and_then(|about| About::beside(&about, &nonce));
+    let token = Token::new(token.parse().ok()?)?;
+    Some(Completion { token, owner, at_unix_ms: since_unix_ms, left, about, unsettled: false })
 }
 
 /// The nonce as it is written.

@@ -116,7 +116,7 @@ mirrored! { mirrors:
     enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
     struct Release { nonce, quorum }
-    struct Finish { nonce, token, counter, keep, owner, quorum }
+    struct Finish { nonce, token, counter, keep, owner, about, quorum }
     struct Revoke { nonce }
     struct Raise { nonce, token, loss }
     enum Outcome { Applied(Applied), NotApplied(Refusal), Unknown(Fault) }
@@ -133,7 +133,7 @@ mirrored! { mirrors:
     struct Denial { kind, detail }
     enum DenialKind { Permission, Schema, CorruptRecord, TokensExhausted, StorageFull, Membership, Other }
     struct Seen { holding, done }
-    struct Completion { token, owner, at_unix_ms, left }
+    struct Completion { token, owner, at_unix_ms, left, about, unsettled }
     struct Holding { holder, version, released, counter, owner, record_ttl, left, since_unix_ms, data, session, told }
     enum Holder { Lease { nonce, seq }, Foreign }
     enum TransportFault { NotSent(Fault), Unknown(Fault) }
@@ -158,7 +158,7 @@ mirrored! { mirrors:
         Expiring { lock, deadline },
         Lost { lock, reason },
         Released { lock, confirmed },
-        Finished { lock, confirmed },
+        Finished { lock, confirmed, result_dropped },
     }
     enum Failure {
         Busy { holding }, TimedOut { holding }, Throttled(Fault), Unavailable(Fault), Abstains { left },
@@ -168,7 +168,7 @@ mirrored! { mirrors:
     enum Input {
         Acquire { lock, resource, options },
         Release { lock },
-        Finish { lock },
+        Finish { lock, run_result },
         DeclareLost { lock },
         Response { id, result },
         Notified { resource },

@@ -83,6 +83,14 @@ class Failure:
         """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
         left_ms: int
         """How much longer the completion stands; rounded up."""
+        about: bytes | None
+        """The record of the run that wrote the completion, as it came with ``Op.Finish``; absent where none was kept,
+        and where the store shows one that does not begin with the nonce of that finish. ``Runs.read_about`` reads it.
+        """
+        unsettled: bool
+        """In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store
+        says false.
+        """
 
     @dataclass(frozen=True, slots=True)
     class CompletionsInDoubt:
@@ -269,9 +277,9 @@ class Event:
 
         _of: ClassVar[str] = "event.finished"
         confirmed: bool
-        """The completion stands: nobody does the work again while it does. Otherwise the work was done, but no answer
-        says that the completion stands, so the work may be done again.
-        """
+        """The completion stands. Otherwise no answer says that it does, and the work may be done again."""
+        result_dropped: bool
+        """The work is done, but its result was not kept: too few nodes had room for it."""
 
     Case: TypeAlias = (
         Acquired
@@ -328,8 +336,7 @@ class CommandError:
         keep_ms: int
         """The time that was asked for."""
         max_keep_ms: int
-        """The limit: a node that has lost its data may have lost completions, and is in doubt about them for so long.
-        """
+        """The limit: a node that may have lost completions is in doubt about them for so long."""
 
     @dataclass(frozen=True, slots=True)
     class NotARun:

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 
 from leasehold.protocol._values.ops import FaultKind, Outcome
 from leasehold.protocol._values.stores import Credentials
-from leasehold.protocol._values.types import LockOptions
+from leasehold.protocol._values.types import LockOptions, RunResult
 
 
 class Response:
@@ -101,7 +101,9 @@ class Input:
 
         _of: ClassVar[str] = "input.finish"
         lock: int
-        """Which."""
+        """The lock."""
+        run_result: RunResult | None = None
+        """The result of the run, for those who come later."""
 
     @dataclass(frozen=True, slots=True)
     class DeclareLost:

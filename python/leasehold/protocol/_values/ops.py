@@ -122,6 +122,10 @@ class Op:
         """How long the completion stands from now on."""
         owner: str
         """The label of the holder; may be empty."""
+        about: bytes | None = None
+        """The record of the run, to keep beside the completion and to show with it; absent for a run without a result.
+        ``Runs.read_about`` reads it. A store that has no room for it may refuse the finish: the next one carries none.
+        """
         quorum: Durability | None = None
         """In a quorum, as in ``renew``; absent for a single store."""
 
@@ -229,6 +233,14 @@ class Completion:
     """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
     left_ms: int
     """How much longer the completion stands; rounded up."""
+    about: bytes | None
+    """The record of the run that wrote the completion, as it came with ``Op.Finish``; absent where none was kept, and
+    where the store shows one that does not begin with the nonce of that finish. ``Runs.read_about`` reads it.
+    """
+    unsettled: bool
+    """In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store says
+    false.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +377,14 @@ class Refusal:
         """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
         left_ms: int
         """How much longer the completion stands; rounded up."""
+        about: bytes | None
+        """The record of the run that wrote the completion, as it came with ``Op.Finish``; absent where none was kept,
+        and where the store shows one that does not begin with the nonce of that finish. ``Runs.read_about`` reads it.
+        """
+        unsettled: bool
+        """In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store
+        says false.
+        """
 
     @dataclass(frozen=True, slots=True)
     class Throttled:

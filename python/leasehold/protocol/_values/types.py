@@ -103,6 +103,40 @@ class Config:
     Without it, nodes must never lose data. A single node ignores it.
     """
 
+ResultKind: TypeAlias = Literal["bytes", "json", "output"]
+"""The form of a result.
+
+bytes: Bytes of any kind.
+
+json: A value as JSON writes it, in UTF-8.
+
+output: The output of a command.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run, for those who come later."""
+
+    _of: ClassVar[str] = "run-result"
+    kind: ResultKind
+    """The form of the bytes."""
+    bytes: bytes
+    """At most 4,096 bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The record of a run beside its completion."""
+
+    _of: ClassVar[str] = "run-record"
+    began_unix_ms: int
+    """When the run began, by the clock of the one that did it, in milliseconds since 1970."""
+    attempts: int
+    """The number of attempts with this one; 0 if they were not counted."""
+    run_result: RunResult | None = None
+    """The result, if one was kept."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
@@ -379,6 +413,8 @@ CLASSES: dict[str, type] = {
     "node-config": NodeConfig,
     "limits": Limits,
     "config": Config,
+    "run-result": RunResult,
+    "run-record": RunRecord,
     "run-options": RunOptions,
     "wait.once": Wait.Once,
     "wait.for": Wait.For,
@@ -414,7 +450,10 @@ __all__ = [
     "Poll",
     "Quorum",
     "Renewal",
+    "ResultKind",
     "RunOptions",
+    "RunRecord",
+    "RunResult",
     "SettingError",
     "Wait",
 ]

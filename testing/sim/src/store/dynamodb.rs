@@ -11,7 +11,7 @@ use leasehold_core::member::{LossId, Marker, RETENTION};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding};
 use leasehold_core::op::{Completion, Op, Outcome, Raise, Refusal, Seen, Session};
 use leasehold_core::session::may_be_record;
-use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
+use leasehold_core::{About, Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
 use crate::store::{self, Answer, Ask, By, StoredRecord, exhausted, whole_ms};
 
@@ -66,6 +66,7 @@ pub(super) struct Done {
     owner: Owner,
     at_unix_ms: u64,
     until_unix_ms: u64,
+    about: Option<About>,
 }
 
 /// The time that a mark is kept longer than asked, since the clock of a later client may be ahead.
@@ -79,6 +80,8 @@ impl Done {
                 owner: self.owner.clone(),
                 at_unix_ms: self.at_unix_ms,
                 left: Duration::from_millis(self.until_unix_ms - unix_ms),
+                about: self.about.clone(),
+                unsettled: false,
             })
         })
     }
@@ -291,7 +294,8 @@ impl Dynamodb {
             data_of: op.data.as_ref().map(|_| op.nonce).or_else(|| row.and_then(|row| row.data_of)),
             session: op.session.clone(),
             told: row.map_or(0, |row| row.told),
-            done: row.and_then(|row| row.done.clone()),
+            // A row is billed whole, so the record of the last run goes.
+            done: row.and_then(|row| row.done.clone()).map(|done| Done { about: None, ..done }),
             kept: row.map_or(Kept::default(), |row| row.kept).held(ask.resource, ask.caller.unix_ms),
         };
         self.rows.insert(ask.resource.clone(), row);
@@ -409,6 +413,7 @@ fn done(op: &Finish, unix_ms: u64) -> Done {
         owner: op.owner.clone(),
         at_unix_ms: unix_ms,
         until_unix_ms: if op.keep.is_zero() { 0 } else { until() },
+        about: op.about.clone(),
     }
 }
 

@@ -10,7 +10,7 @@ use leasehold_core::op::{
 };
 use leasehold_core::queue::Reserved;
 use leasehold_core::session::none_is_told;
-use leasehold_core::{Nonce, Owner, Resource, Seq, Token, Version};
+use leasehold_core::{About, Nonce, Owner, Resource, Seq, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
 use crate::store::member::{MemberState, Vote};
@@ -65,6 +65,7 @@ struct Done {
     /// By the wall clock of the client that finished.
     at_unix_ms: u64,
     expires_ms: u64,
+    about: Option<About>,
 }
 
 impl Value {
@@ -347,6 +348,7 @@ impl Redis {
 
     fn finish(&mut self, resource: &Resource, op: &Finish, at_unix_ms: u64, now_ms: u64) {
         let done = Done {
+            about: op.about.clone(),
             nonce: op.nonce,
             token: op.token,
             owner: op.owner.clone(),
@@ -374,6 +376,8 @@ impl Redis {
             owner: done.owner.clone(),
             at_unix_ms: done.at_unix_ms,
             left: Duration::from_millis(done.expires_ms - now_ms),
+            about: done.about.clone(),
+            unsettled: false,
         }))
     }
 

@@ -83,7 +83,7 @@ pub(super) fn call(client: &mut Client, input: Option<Input>, entropy: &Entropy,
             command(lock, client.acquire(lock, resource, options, entropy, now));
         }
         Some(Input::Release { lock }) => command(lock, client.release(lock, now)),
-        Some(Input::Finish { lock }) => command(lock, client.finish(lock, now)),
+        Some(Input::Finish { lock, run_result }) => command(lock, client.finish(lock, run_result, now)),
         Some(Input::DeclareLost { lock }) => command(lock, client.declare_lost(lock, now)),
         Some(Input::Response { id, result }) => client.handle_response(id, result, now),
         Some(Input::Notified { resource }) => client.notified(&resource, now),

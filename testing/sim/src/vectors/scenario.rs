@@ -8,8 +8,8 @@ use leasehold_core::member::LossId;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::op::{Completion, LockOp, TransportFault};
 use leasehold_core::{
-    Client, Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Nonce, Now, Output, Owner, RequestId,
-    Resource, Seed, Seq, Token, Transmit, Version,
+    About, Client, Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Nonce, Now, Output, Owner,
+    RequestId, Resource, RunResult, Seed, Seq, Token, Transmit, Version,
 };
 
 use super::play::call;
@@ -43,6 +43,8 @@ pub(super) enum Answer {
     Finished,
     /// A completion says that the work is done.
     Done,
+    /// One with this result.
+    DoneWith(&'static str),
     Unknown(FaultKind),
     Throttled,
     Unavailable,
@@ -202,7 +204,13 @@ impl Scenario {
     }
 
     pub(super) fn finish(&mut self, lock: u64) -> &mut Self {
-        self.call(Some(Input::Finish { lock: LockId::new(lock) }))
+        self.call(Some(Input::Finish { lock: LockId::new(lock), run_result: None }))
+    }
+
+    /// With a result of JSON.
+    pub(super) fn finish_with(&mut self, lock: u64, text: &str) -> &mut Self {
+        let run_result = Some(RunResult::json(text).expect("a short one"));
+        self.call(Some(Input::Finish { lock: LockId::new(lock), run_result }))
     }
 
     pub(super) fn declare_lost(&mut self, lock: u64) -> &mut Self {
@@ -318,6 +326,7 @@ impl Scenario {
             Answer::Released => Outcome::Applied(Applied::Released),
             Answer::Finished => Outcome::Applied(Applied::Finished),
             Answer::Done => Outcome::NotApplied(Refusal::Done(Box::new(completion()))),
+            Answer::DoneWith(text) => Outcome::NotApplied(Refusal::Done(Box::new(completion_with(text)))),
             Answer::Unknown(kind) => Outcome::Unknown(Fault::of(*kind)),
             Answer::Throttled => Outcome::NotApplied(Refusal::Throttled(Fault::new(FaultKind::Busy, "slow down"))),
             Answer::Unavailable => Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))),
@@ -422,7 +431,15 @@ pub(super) fn completion() -> Completion {
         owner: Owner::new("host-b:77").expect("a label"),
         at_unix_ms: START.unix_ms - 60_000,
         left: Duration::from_secs(3_540),
+        about: None,
+        unsettled: false,
     }
+}
+
+/// The same, with a result.
+pub(super) fn completion_with(text: &str) -> Completion {
+    let (nonce, result) = (Nonce::from_bytes([0xb0; 16]), RunResult::json(text).expect("a short one"));
+    Completion { about: Some(About::new(&nonce, START.unix_ms - 90_000, 0, Some(&result))), ..completion() }
 }
 
 pub(super) fn token(value: u64) -> Token {

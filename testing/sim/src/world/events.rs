@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use leasehold_core::op::Completion;
 use leasehold_core::{Event, Failure, LockId, LostReason};
 
+use super::worker::result_of;
 use super::{Due, LastHolder, World};
 use crate::counts::{Sometimes, Struck};
 use crate::ledger::ProcessId;
@@ -108,9 +110,10 @@ impl World<'_> {
                     Failure::Refused(_) => self.counts.see(Sometimes::Refused),
                     Failure::Abstains { .. } => {}
                     Failure::CompletionsInDoubt => self.counts.see(Sometimes::CompletionsInDoubt),
-                    Failure::Done(_) => {
+                    Failure::Done(completion) => {
                         self.counts.see(Sometimes::FoundDone);
                         if let Some(resource) = self.resource_of(process, lock) {
+                            self.see_result(process, resource, completion);
                             self.wanted.remove(&resource);
                         }
                     }
@@ -118,6 +121,20 @@ impl World<'_> {
             }
             Event::Contended { .. } => {}
         }
+    }
+
+    /// A result is that of the completion that stands, and so the same for all.
+    fn see_result(&mut self, process: ProcessId, resource: usize, completion: &Completion) {
+        let Some(about) = &completion.about else { return };
+        self.counts.see(Sometimes::ToldResult);
+        if about.result() != Some(result_of(completion.token)) {
+            let text = format!("token {} is told to have done the work, with {:?}", completion.token, about.result());
+            self.record_violation(Promise::Once, Some(process.host), Some(resource), text);
+        }
+        // Clocks of clients decide on a table, which adds a minute for that.
+        let left = completion.left.saturating_sub(Duration::from_secs(60));
+        let stands_for = self.stands_for(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+        self.ledger.known_done(self.now, resource, completion.token, stands_for);
     }
 
     fn see_grant(&mut self, process: ProcessId, lock: LockId, resource: usize, recovered: bool) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Client, Error, Event, LockId, LostReason, Now, Token};
+use leasehold_core::{Client, Error, Event, LockId, LostReason, Now, RunResult, Token};
 
 use super::{Due, World};
 use crate::clock::TrueTime;
@@ -200,9 +200,10 @@ impl World<'_> {
     }
 
     /// The work is over: a run is finished, unless the work has failed.
-    fn end_work(&mut self, process: ProcessId, n: usize, lock: LockId, job: &Job) {
+    fn end_work(&mut self, process: ProcessId, n: usize, (lock, token): (LockId, Token), job: &Job) {
         if job.keep_ns.is_some() && !job.fails {
-            self.leave(process, n, lock, "finished", Client::finish);
+            let finish = |client: &mut Client, lock, now| client.finish(lock, Some(result_of(token)), now);
+            self.leave(process, n, lock, "finished", finish);
         } else {
             self.release_lock(process, n, lock);
         }
@@ -287,7 +288,7 @@ impl World<'_> {
         let Some(job) = self.job(process, n) else { return };
         self.hosts[process.host].workers[n].phase = phase;
         if self.now >= until {
-            return self.end_work(process, n, lock, &job);
+            return self.end_work(process, n, (lock, token), &job);
         }
         let stands = self.check(process, lock);
         // A check that found the lease lost may have moved the worker on.
@@ -381,6 +382,11 @@ impl World<'_> {
             (_, _, _) => {}
         }
     }
+}
+
+/// The result that the run with this token leaves.
+pub(super) fn result_of(token: Token) -> RunResult {
+    RunResult::bytes(&token.get().to_be_bytes()).expect("eight bytes")
 }
 
 impl Phase {

@@ -310,7 +310,8 @@ fn on_redis(
 
 /// A mark as it is shown; no client looks at the rest of it.
 fn done() -> Completion {
-    Completion { token: Token::MAX, owner: Owner::default(), at_unix_ms: WALL_MS, left: KEEP }
+    let (token, owner) = (Token::MAX, Owner::default());
+    Completion { token, owner, at_unix_ms: WALL_MS, left: KEEP, about: None, unsettled: false }
 }
 
 fn lengthen(value: &mut Option<Value>, until: TrueTime) {

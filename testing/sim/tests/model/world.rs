@@ -324,7 +324,7 @@ impl World {
                 state.hosts[host].watched[id].phase = Phase::Stopping;
                 self.run(state, host, Manner::Orderly, |client, _, now| {
                     // As above.
-                    let _ = client.finish(lock(id), now);
+                    let _ = client.finish(lock(id), None, now);
                 });
             }
             Action::Revoke => {

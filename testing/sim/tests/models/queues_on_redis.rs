@@ -288,6 +288,7 @@ fn run(seed: u64) {
                         counter,
                         keep: Duration::from_secs(600),
                         owner: Owner::new("me").unwrap(),
+                        about: None,
                         quorum: None,
                     };
                     pair.ask(n, lock, if draws.one_in(4) { Op::Finish(Box::new(finish)) } else { release });

@@ -270,7 +270,8 @@ impl Node {
         let owner = Owner::new("me").unwrap();
         let known = self.locks[name].counter.unwrap_or(Token::MAX);
         let counter = if draws.one_in(5) { Token::ZERO } else { known };
-        let finish = Finish { nonce, token: Token::MAX, counter, keep: TTL, owner, quorum: Some(durability) };
+        let finish =
+            Finish { nonce, token: Token::MAX, counter, keep: TTL, owner, about: None, quorum: Some(durability) };
         let memory = NodeMemory { marker: self.marker.as_ref(), trusted: None, run: Some(&self.run) };
         let in_doubt = memory.is_in_doubt(durability);
         let outcome = self.ask(name, Op::Finish(Box::new(finish)));

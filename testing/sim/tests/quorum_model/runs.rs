@@ -297,7 +297,7 @@ impl<const N: usize> World<N> {
                 state.hosts[host].stage = Stage::Finishing;
                 let lock = LockId::new(state.hosts[host].locks.into());
                 self.run(state, host, |client| {
-                    client.finish(lock, NOW).expect("it is held");
+                    client.finish(lock, None, NOW).expect("it is held");
                     client.handle_timeout(&[0xff; 16], NOW);
                 });
             }

@@ -84,6 +84,7 @@ fn finish(of: u8, token: Token, label: &str) -> Op {
         counter: token,
         keep: Duration::from_secs(1_000_000),
         owner,
+        about: None,
         quorum: None,
     }))
 }

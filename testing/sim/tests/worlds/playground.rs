@@ -153,6 +153,7 @@ impl Node {
                     .map_or(floor, |record| if chance.one_in(5) { floor } else { record.counter }),
                 keep: Duration::from_millis(chance.of(&[8, 40])),
                 owner: Owner::new("A").expect("a short label"),
+                about: None,
                 quorum: None,
             })),
             _ => Op::Read,

@@ -2,7 +2,7 @@
 
 use crate::wit::ops::Holding;
 use crate::wit::stores::{Credentials, Store};
-use crate::wit::types::{Config, ConfigError, LockOptions, Now};
+use crate::wit::types::{Config, ConfigError, LockOptions, Now, RunResult};
 use super::{Error, Input, Output, Response, Stats, Stepped};
 use crate::face::*;
 
@@ -30,7 +30,11 @@ pub(crate) trait GuestClient: Sized {
     /// Finishes a run that is held: the store writes the completion that the work is done and frees the resource, in one step.
     /// It ends with `finished`, or with `lost` if the record was not ours any more and no completion was written. A lock
     /// without `lock-options.run` is `not-a-run`; one that is not held, or is no longer, is an `unknown-lock`.
-    fn finish(&self, lock: u64, now: Now) -> Result<(), Error>;
+    ///
+    /// A result, for those who come later, is written with the completion. A store that refuses both, since it is full, gets the
+    /// completion alone, and the end is told with `result-dropped`. A result above 4,096 bytes, or
+    /// JSON that is not UTF-8, is refused as `invalid`, and the run goes on.
+    fn finish(&self, lock: u64, run_result: Option<RunResult>, now: Now) -> Result<(), Error>;
     /// Declares a lease lost: the host has reported the loss from its own reading of the deadline, so it must stay lost.
     fn declare_lost(&self, lock: u64, now: Now) -> Result<(), Error>;
     /// Cancels all acquisitions and releases all leases; no new commands are accepted. Keep driving until
@@ -131,10 +135,11 @@ impl Client {
                 Ok(to.nothing())
             }
             "finish" => {
-                let [lock, now] = arguments(args)?;
+                let [lock, run_result, now] = arguments(args)?;
                 let lock = argument(lock, "lock")?;
+                let run_result = argument(run_result, "run-result")?;
                 let now = argument(now, "now")?;
-                self.0.finish(lock, now)?;
+                self.0.finish(lock, run_result, now)?;
                 Ok(to.nothing())
             }
             "declare-lost" => {

@@ -161,6 +161,7 @@ impl Fields for Finished {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
             ("confirmed", self.confirmed.write(to)),
+            ("result-dropped", self.result_dropped.write(to)),
         ]
     }
 }
@@ -386,6 +387,16 @@ impl Read for AcquireCommand {
             lock: field(from, "lock")?,
             resource: field(from, "resource")?,
             options: field(from, "options")?,
+        })
+    }
+}
+
+impl Read for FinishCommand {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["lock", "run-result"])?;
+        Ok(Self {
+            lock: field(from, "lock")?,
+            run_result: field(from, "run-result")?,
         })
     }
 }

@@ -76,6 +76,7 @@ impl Fields for Finish {
             ("counter", self.counter.write(to)),
             ("keep-ms", self.keep_ms.write(to)),
             ("owner", self.owner.write(to)),
+            ("about", self.about.write(to)),
             ("quorum", self.quorum.write(to)),
         ]
     }
@@ -259,12 +260,14 @@ impl Fields for Denial {
 
 impl Read for Completion {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        from.only(&["token", "owner", "at-unix-ms", "left-ms"])?;
+        from.only(&["token", "owner", "at-unix-ms", "left-ms", "about", "unsettled"])?;
         Ok(Self {
             token: field(from, "token")?,
             owner: field(from, "owner")?,
             at_unix_ms: field(from, "at-unix-ms")?,
             left_ms: field(from, "left-ms")?,
+            about: field(from, "about")?,
+            unsettled: field(from, "unsettled")?,
         })
     }
 }
@@ -276,6 +279,8 @@ impl Fields for Completion {
             ("owner", self.owner.write(to)),
             ("at-unix-ms", self.at_unix_ms.write(to)),
             ("left-ms", self.left_ms.write(to)),
+            ("about", self.about.write(to)),
+            ("unsettled", self.unsettled.write(to)),
         ]
     }
 }

@@ -1,6 +1,6 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 
-use crate::wit::types::ConfigError;
+use crate::wit::types::{ConfigError, RunRecord};
 use crate::face::*;
 
 /// What there is beside values.
@@ -14,6 +14,8 @@ pub(crate) trait Guest {
     /// Periods begin `offset-ms` after the start of 1970, a Thursday, and follow one another. Fails for a period below 1,000
     /// or above 3,153,600,000,000 (100 years), and an offset that is not below the period.
     fn period_key(unix_ms: u64, every_ms: u64, offset_ms: u64) -> Result<String, ConfigError>;
+    /// Reads the record of a run, as a completion shows it; absent for one that is damaged, or of a later version.
+    fn read_about(about: Vec<u8>) -> Option<RunRecord>;
 }
 
 /// Calls a function of the interface by its name.
@@ -35,6 +37,12 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
             let every_ms = argument(every_ms, "every-ms")?;
             let offset_ms = argument(offset_ms, "offset-ms")?;
             let made = <crate::Component as Guest>::period_key(unix_ms, every_ms, offset_ms)?;
+            Ok(made.write(to))
+        }
+        "read-about" => {
+            let [about] = arguments(args)?;
+            let about = argument(about, "about")?;
+            let made = <crate::Component as Guest>::read_about(about);
             Ok(made.write(to))
         }
         _ => Err(Problem::no_call(name)),

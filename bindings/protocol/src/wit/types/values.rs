@@ -86,6 +86,67 @@ impl Read for Config {
     }
 }
 
+impl Read for ResultKind {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["bytes", "json", "output"])? {
+            0 => Self::Bytes,
+            1 => Self::Json,
+            _ => Self::Output,
+        })
+    }
+}
+
+impl Write for ResultKind {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.name(match self {
+            Self::Bytes => "bytes",
+            Self::Json => "json",
+            Self::Output => "output",
+        })
+    }
+}
+
+impl Read for RunResult {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["kind", "bytes"])?;
+        Ok(Self {
+            kind: field(from, "kind")?,
+            bytes: field(from, "bytes")?,
+        })
+    }
+}
+
+impl Fields for RunResult {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("kind", self.kind.write(to)),
+            ("bytes", self.bytes.write(to)),
+        ]
+    }
+}
+
+impl Write for RunResult {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("run-result", self.fields(to))
+    }
+}
+
+impl Fields for RunRecord {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("began-unix-ms", self.began_unix_ms.write(to)),
+            ("attempts", self.attempts.write(to)),
+            ("run-result", self.run_result.write(to)),
+        ]
+    }
+}
+
+impl Write for RunRecord {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("run-record", self.fields(to))
+    }
+}
+
 impl Read for RunOptions {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["keep", "trust-quorum", "even-if-done"])?;

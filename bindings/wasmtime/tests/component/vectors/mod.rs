@@ -144,7 +144,7 @@ fn make(client: &mut Client, call: Call, fresh: &[u8], now: Now) -> (Vec<Output>
                 command(wish.lock, client.acquire(wish.lock, &wish.resource, &wish.options, fresh, now));
             }
             Input::Release(lock) => command(lock.lock, client.release(lock.lock, now)),
-            Input::Finish(lock) => command(lock.lock, client.finish(lock.lock, now)),
+            Input::Finish(it) => command(it.lock, client.finish(it.lock, it.run_result.as_ref(), now)),
             Input::DeclareLost(lock) => command(lock.lock, client.declare_lost(lock.lock, now)),
             Input::Response(reply) => client.handle_response(reply.id, &reply.response, now).expect("a call"),
             Input::Notified(hint) => client.notified(&hint.resource, now).expect("a call"),

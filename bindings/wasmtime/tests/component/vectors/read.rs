@@ -1,15 +1,16 @@
 //! Reads the values in the files as those of the WIT. An unknown value fails the test.
 
 use leasehold_wasmtime::client::{
-    AcquireCommand, Input, LockRef, NewSeed, NodeRef, NodeVote, Outcomes, RequestResponse, ResourceRef, Response,
-    Subscription,
+    AcquireCommand, FinishCommand, Input, LockRef, NewSeed, NodeRef, NodeVote, Outcomes, RequestResponse, ResourceRef,
+    Response, Subscription,
 };
 use leasehold_wasmtime::ops::{
     Applied, AppliedOutcome, Completion, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder,
     LostMemory, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::types::{
-    Config, Durability, Limits, LockOptions, NodeConfig, Poll, Quorum, RenewEvery, Renewal, RunOptions, Wait, WaitFor,
+    Config, Durability, Limits, LockOptions, NodeConfig, Poll, Quorum, RenewEvery, Renewal, ResultKind, RunOptions,
+    RunResult, Wait, WaitFor,
 };
 use serde_json::Value;
 
@@ -114,7 +115,10 @@ pub(super) fn call(value: &Value) -> Call {
             options: options(&value["options"]),
         }),
         "release" => Input::Release(lock()),
-        "finish" => Input::Finish(lock()),
+        "finish" => Input::Finish(FinishCommand {
+            lock: number(value, "lock"),
+            run_result: value.get("run_result").map(run_result),
+        }),
         "declare_lost" => Input::DeclareLost(lock()),
         "response" => answered(value, response(&value["result"])),
         "http_response" => answered(value, whole::http_response(value)),
@@ -222,7 +226,19 @@ fn completion(value: &Value) -> Completion {
         owner: value.get("owner").map_or("", text).to_owned(),
         at_unix_ms: number(value, "at_unix_ms"),
         left_ms: ms(value, "left_ns").expect("a length"),
+        about: value.get("about").map(bytes),
+        unsettled: value.get("unsettled").is_some(),
     }
+}
+
+fn run_result(value: &Value) -> RunResult {
+    let kind = match text(&value["kind"]) {
+        "bytes" => ResultKind::Bytes,
+        "json" => ResultKind::Json,
+        "output" => ResultKind::Output,
+        other => panic!("{other:?} is no kind of a result"),
+    };
+    RunResult { kind, bytes: bytes(&value["bytes"]) }
 }
 
 fn holding(value: &Value) -> Holding {

@@ -103,6 +103,7 @@ fn operation(op: &Op) -> Value {
             "counter": it.counter,
             "keep_ns": ns(it.keep_ms),
             "owner": label(&it.owner),
+            "about": it.about.as_ref().map(hex),
             "quorum": it.quorum.map(durability),
         } }),
         Op::Revoke(it) => json!({ "revoke": { "nonce": hex(&it.nonce) } }),
@@ -153,7 +154,9 @@ fn event(lock: u64, event: &Event) -> Value {
         Event::Expiring(it) => json!({ "expiring": { "lock": lock, "deadline_ns": it.deadline_ns } }),
         Event::Lost(it) => json!({ "lost": { "lock": lock, "reason": lost(&it.reason) } }),
         Event::Released(it) => json!({ "released": { "lock": lock, "confirmed": it.confirmed } }),
-        Event::Finished(it) => json!({ "finished": { "lock": lock, "confirmed": it.confirmed } }),
+        Event::Finished(it) => json!({ "finished": {
+            "lock": lock, "confirmed": it.confirmed, "result_dropped": it.result_dropped.then_some(true),
+        } }),
     }
 }
 

@@ -485,7 +485,7 @@ async fn try_lock(
     };
     let finish = |counter| {
         let (nonce, keep, owner) = (runner, TRIAL, owner.clone());
-        Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep, owner, quorum: None }))
+        Op::Finish(Box::new(Finish { nonce, token: counter, counter, keep, owner, about: None, quorum: None }))
     };
     let of_lock = [
         ("taking a lock", acquire(nonce, false)),

@@ -5,6 +5,7 @@ mod faults;
 #[cfg(unix)]
 mod fork;
 mod hostile;
+mod results;
 #[cfg(unix)]
 mod unix;
 mod waiters;

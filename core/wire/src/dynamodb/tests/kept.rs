@@ -87,8 +87,15 @@ fn other_writes_of_a_run_leave_the_end_and_a_mark_has_its_own() {
         assert!(!puts_off(&asked[0]), "{asked:?}");
     }
     let keep = Duration::from_secs(365 * 86_400);
-    let finish =
-        Finish { nonce: NONCE, token: token(5), counter: token(5), keep, owner: Owner::default(), quorum: None };
+    let finish = Finish {
+        nonce: NONCE,
+        token: token(5),
+        counter: token(5),
+        keep,
+        owner: Owner::default(),
+        about: None,
+        quorum: None,
+    };
     let (_, asked) = told_of("job@monday", Op::Finish(Box::new(finish)), &[response(500, &json!({}))]);
     let end = (UNIX_MS / 1000 + keep.as_secs() + 60).to_string();
     assert_eq!(asked[0]["ExpressionAttributeValues"][":ex"], json!({ "N": end }));

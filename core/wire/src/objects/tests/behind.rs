@@ -45,7 +45,7 @@ fn a_completion_that_others_count_on_is_read_as_it_is() {
     let write = |bucket: &mut Bucket, of: u8, owner: &str| {
         let token = Token::new(granted(&bucket.with(&mut Memory::default(), name, acquire(of)))).unwrap();
         let owner = Owner::new(owner).unwrap();
-        let finish = Finish { nonce: nonce(of), token, counter: token, keep: TTL, owner, quorum: None };
+        let finish = Finish { nonce: nonce(of), token, counter: token, keep: TTL, owner, about: None, quorum: None };
         let done = bucket.with(&mut Memory::default(), name, Op::Finish(Box::new(finish)));
         assert_eq!(done, Outcome::Applied(Applied::Finished));
     };

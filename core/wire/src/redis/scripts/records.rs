@@ -24,7 +24,7 @@ return {'raised', token, ARGV[5]}
     sha1: "861e1f6047932e8d0149423599e13d279b9e64a0",
 };
 
-/// KEYS: lock, fence, for a run its completion. ARGV: request. A completion comes before the lock.
+/// KEYS: lock, fence, for a run the record of it and its completion. ARGV: request. A completion comes before the lock.
 pub(in crate::redis) const READ: Script = Script {
     name: "read",
     text: concat!(
@@ -32,12 +32,16 @@ pub(in crate::redis) const READ: Script = Script {
         r"local value = get(KEYS[1])
 if failed(value) then return value end
 local reply = seen(KEYS[1], KEYS[2], value)
-local mark = KEYS[3] and get(KEYS[3])
-if type(mark) == 'string' then reply = {'marked', mark, redis.call('PTTL', KEYS[3]), unpack(reply)} end
+local mark = KEYS[4] and get(KEYS[4])
+if type(mark) == 'string' then
+  local about = get(KEYS[3])
+  if type(about) ~= 'string' then about = '' end
+  reply = {'marked', mark, redis.call('PTTL', KEYS[4]), about, unpack(reply)}
+end
 return told(reply)
 "
     ),
-    sha1: "3a46d338b467e79eeaa4d5c04151b393f0558b44",
+    sha1: "bff15e64f9b227f84d1fad42970c5167926ad826",
 };
 
 /// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write, or nothing; request.

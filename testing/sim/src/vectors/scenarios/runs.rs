@@ -96,6 +96,37 @@ pub(super) fn run_lost() -> Vector {
     s.about(&["HeldFinished", "ReleasingTaken", "ReleasingUnfinished", "HeldLost"])
 }
 
+pub(super) fn run_result() -> Vector {
+    let mut s = Scenario::new(
+        "run_result",
+        "A run may leave a result, which its finish carries in one record that begins with the nonce of the attempt. Who comes later is \
+         told it. A store that refuses the finish for good is sent the completion alone, at once, and the caller is told that \
+         the result was dropped.",
+    );
+    s.acquire(1, "job@monday", run).say(0, Granted(7)).finish_with(1, "[1]").say(0, Unknown(FaultKind::Reset));
+    s.wake_until_sent().say(0, Finished);
+    s.acquire(2, "job@monday", once).say(0, DoneWith("[1]"));
+    s.acquire(3, "job@tuesday", run).say(0, Granted(8)).finish_with(3, "2").say(0, Denied(DenialKind::StorageFull));
+    s.wake_until_sent().say(0, Finished);
+    s.about(&["AcquiringDone", "HeldFinished", "ReleasingSent", "ReleasingFinished"])
+}
+
+pub(super) fn quorum_run_result() -> Vector {
+    let mut s = three(
+        "quorum_run_result",
+        "A result is told once a majority shows the same completion, with or without it. Where too few do, the work is done and \
+         its result is not settled.",
+    );
+    s.acquire(1, "job@monday", run).say(0, DoneWith("1")).say(1, DoneWith("1"));
+    s.acquire(2, "job@monday", run).say(0, DoneWith("1")).say(1, Granted(8)).say(2, Done);
+    s.say_for(2, 1, Released);
+    s.acquire(3, "job@monday", run).say(0, DoneWith("1")).say(1, Granted(9)).say(2, Granted(9));
+    s.say_for(3, 1, Released).say_for(3, 2, Released);
+    s.acquire(4, "job@friday", run).say(0, Granted(10)).say(1, Granted(10)).say(2, Granted(10));
+    s.finish_with(4, "2").say(0, Denied(DenialKind::StorageFull)).say(1, Finished).say(2, Finished);
+    s.about(&["AcquiringDoneOnOne", "AcquiringDone", "ReleasingFinished"])
+}
+
 pub(super) fn quorum_run() -> Vector {
     let mut s = three(
         "quorum_run",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::op::{Acquire, Finish, Op, Raise, Release, Renew, Revoke};
-use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
+use leasehold_core::{About, Nonce, Owner, Payload, Resource, RunResult, Seq, Token, Version};
 use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
 
@@ -161,7 +161,15 @@ impl Dice {
                 let quorum = *self.draws.pick(&[None, Some(Durability::Declared), Some(Durability::NotDeclared)]);
                 let (token, keep) = (self.token(resource, known), self.ttl());
                 let counter = known.counter.filter(|_| !self.draws.one_in(5)).unwrap_or(token);
-                Op::Finish(Box::new(Finish { nonce, token, counter, keep, owner: owner_of(&nonce), quorum }))
+                Op::Finish(Box::new(Finish {
+                    nonce,
+                    token,
+                    counter,
+                    keep,
+                    owner: owner_of(&nonce),
+                    about: about_of(&nonce),
+                    quorum,
+                }))
             }
             14 | 15 => Op::Release(Release { nonce, quorum: None }),
             16 | 17 => {
@@ -277,6 +285,12 @@ impl Dice {
         let late = if self.draws.one_in(4) { u32::try_from(self.draws.below(10)).unwrap() } else { 0 };
         Seq::new(self.seq - late)
     }
+}
+
+/// The record of the run of an attempt; every second one leaves none.
+fn about_of(nonce: &Nonce) -> Option<About> {
+    let result = RunResult::bytes(nonce.as_bytes()).unwrap();
+    nonce.as_bytes()[0].is_multiple_of(2).then(|| About::new(nonce, 1, 0, Some(&result)))
 }
 
 /// The owner, which is the same for all sends of an attempt.

@@ -261,7 +261,8 @@ fn done_alike(real: Option<&Completion>, model: Option<&Completion>) -> bool {
     match (real, model) {
         (None, None) => true,
         (Some(real), Some(model)) => {
-            (real.token, &real.owner, real.at_unix_ms) == (model.token, &model.owner, model.at_unix_ms)
+            (real.token, &real.owner, real.at_unix_ms, &real.about)
+                == (model.token, &model.owner, model.at_unix_ms, &model.about)
                 && real.left.abs_diff(model.left) <= Duration::from_millis(LONGEST_MS)
         }
         (None, Some(_)) | (Some(_), None) => false,
