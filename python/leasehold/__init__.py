@@ -32,6 +32,7 @@ from leasehold._errors import (
     LockBusyError,
     LockTimeoutError,
     NotOwnedError,
+    ResultNotKeptError,
     StaleTokenError,
     StoreRefusedError,
     StoreUnavailableError,
@@ -58,6 +59,7 @@ from leasehold._permits import LockAny, RwLock, Semaphore
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from leasehold._results import NoResult
     from leasehold._runs import AlreadyDone, Completion, Ran, RunInfo, RunningElsewhere
     from leasehold._watch import Change
 
@@ -83,11 +85,13 @@ __all__ = [
     "LockTimeoutError",
     "Lost",
     "Completion",
+    "NoResult",
     "NotOwnedError",
     "Once",
     "Permit",
     "Ran",
     "ReleaseIfOutcome",
+    "ResultNotKeptError",
     "RevokeOutcome",
     "Run",
     "RunInfo",
@@ -111,6 +115,7 @@ if not TYPE_CHECKING:
         "AlreadyDone": "_runs",
         "Change": "_watch",
         "Completion": "_runs",
+        "NoResult": "_results",
         "Ran": "_runs",
         "RunInfo": "_runs",
         "RunningElsewhere": "_runs",

@@ -7,6 +7,7 @@ import asyncio
 from leasehold._aio_loop import perform
 from leasehold._aio_pending import asked
 from leasehold._misuse import AsyncOnly
+from leasehold._results import NoResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,15 +154,17 @@ class Run(Lease):
 
     _native: _native.Run
 
-    async def finish(self) -> None:
+    async def finish(self, *, result: object = NoResult.NONE) -> None:
         """Writes down that the work is done, and releases the lock; see :meth:`leasehold.Run.finish`. Cancelling does not
         stop it.
         """
-        await perform(self._native._begin_finish())
+        await perform(self._native._begin_finish(result=result))
 
-    def completion_in(self, *, paramstyle: ParamStyle = "numeric_dollar") -> tuple[str, Any]:
+    def completion_in(
+        self, *, paramstyle: ParamStyle = "numeric_dollar", result: object = NoResult.NONE
+    ) -> tuple[str, Any]:
         """A statement that writes the completion in a transaction of yours, and its parameters; see :meth:`leasehold.Run.completion_in`."""
-        return self._native.completion_in(paramstyle=paramstyle)
+        return self._native.completion_in(paramstyle=paramstyle, result=result)
 
 
 class Leases(_Held):

@@ -14,6 +14,7 @@ from leasehold._functions import refuse_generator, refuse_plain
 from leasehold._misuse import AsyncOnly
 from leasehold._names import namer
 from leasehold._once import NOT_A_CONDITION, requester
+from leasehold._results import as_read
 from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
 
 TYPE_CHECKING = False
@@ -153,6 +154,8 @@ class Once(AsyncOnly):
     decorates a coroutine function.
     """
 
+    _saves = False
+
     def __init__(self, client: Client, name: str, options: OnceOptions) -> None:
         self._client = client
         self._name = name
@@ -199,16 +202,20 @@ class Once(AsyncOnly):
         refuse_generator(function)
         refuse_plain(function)
         request_of = requester(function, self._name, self._options)
-        client = self._client
+        client, saves = self._client, self._saves
 
         @functools.wraps(function)
         async def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
+            value: Any
             once = Once(client, *request_of(args, kwargs))
             async with once as run:
                 if run is not None:
-                    result = await function(*args, **kwargs)
+                    value = await function(*args, **kwargs)
+                    if saves:
+                        await run.finish(result=value)
+                        value = as_read(value)
             outcome = once.outcome
-            return Ran(result) if outcome is None else outcome
+            return Ran(value) if outcome is None else outcome
 
         return ran
 

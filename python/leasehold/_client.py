@@ -195,7 +195,7 @@ class Client(SyncOnly):
         return self._request(name, options).try_acquire()
 
     @shown_as(running)
-    def once(self, name: str, **options: Unpack[OnceOptions]) -> Once:
+    def once(self, name: str, *, save_result: bool = False, **options: Unpack[OnceOptions]) -> Once:
         """A job that is done once: for ``with``, which gives a :class:`Run` or None, or as a decorator, which answers
         :class:`Ran`, :class:`AlreadyDone` or :class:`RunningElsewhere`. A lock says "not at the same time"; a run says "not
         twice": when the body ends, a completion is written that turns away all who come later. An exception leaves no completion.
@@ -214,6 +214,8 @@ class Client(SyncOnly):
         trust_quorum: an operator's word that no completion was lost, for a quorum whose nodes have lost their data.
         even_if_done: run although a completion stands, which the end of the body replaces; for a repair by hand.
         watch_holder: True to find out whether the runner lives, however short the wait is: see :meth:`acquire`.
+        save_result: True for a decorated function whose later callers get what it returned, in :class:`AlreadyDone`: bytes, or
+            what JSON can hold, at most 4 KiB. In ``with``, ``run.finish(result=...)`` leaves it.
 
         Work is done at least once until its completion stands, and not again while it stands. A run that lost its lease may overlap
         its successor: pass ``run.token`` to what it writes to, which rejects older ones.
@@ -222,7 +224,9 @@ class Client(SyncOnly):
         :meth:`acquire`, without LockBusyError and LockTimeoutError. Leaving raises LeaseLostError if the lease was lost, so
         that no completion was written, and FinishUnconfirmedError if no answer says that the completion stands.
         """
-        return Once(self, name, options)
+        once = Once(self, name, options)
+        once._saves = save_result
+        return once
 
     @shown_as(acquiring_all)
     def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:

@@ -126,6 +126,15 @@ class FinishUnconfirmedError(LeaseholdError):
     code = "finish_unconfirmed"
 
 
+class ResultNotKeptError(LeaseholdError):
+    """The work of a run is done and its completion stands, without the result that was given: it is too long, cannot be written
+    down, or the store has no room for it. Those who come later find none.
+    """
+
+    __module__ = "leasehold"
+    code = "result_not_kept"
+
+
 class CallbackError(LeaseholdError):
     """A callback of an election or of shards has raised: ``__cause__`` is its exception."""
 
@@ -153,6 +162,7 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
         ClosedError,
         StaleTokenError,
         FinishUnconfirmedError,
+        ResultNotKeptError,
         TooManyConflictsError,
         CallbackError,
         InternalError,

@@ -12,7 +12,7 @@ from leasehold._native import OnceBase
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import NoReturn, ParamSpec, TypeVar
+    from typing import Any, NoReturn, ParamSpec, TypeVar
 
     from leasehold._client import Client
     from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
@@ -44,6 +44,7 @@ class Once(OnceBase, SyncOnly):
     """
 
     __module__ = "leasehold"
+    _saves = False
 
     def __init__(self, client: Client, name: str, options: OnceOptions) -> None:
         self._client = client
@@ -58,23 +59,30 @@ class Once(OnceBase, SyncOnly):
     def __call__(self, function: Callable[P, R]) -> Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]:
         """Decorates: each call is a run, and answers ``Ran(value)``, ``AlreadyDone(...)`` or ``RunningElsewhere(...)``, of
         which only the first is true. Fields of the name and of the key, as in ``"report-{day}"``, are filled from the
-        arguments of the call. An exception of the function is raised, and leaves no completion.
+        arguments of the call. An exception of the function is raised, and leaves no completion. With ``save_result`` all later
+        calls get what the function has returned, in ``AlreadyDone.result``.
         """
         refuse_deferred(function, _LATER)
         request_of = requester(function, self._name, self._options)
-        client = self._client
+        client, saves = self._client, self._saves
 
         @functools.wraps(function)
         def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
             from leasehold._runs import Ran
 
+            value: Any
             once = Once(client, *request_of(args, kwargs))
             with once as run:
                 if run is not None:
-                    result = function(*args, **kwargs)
-                    refuse_result(result, _LATER)
+                    value = function(*args, **kwargs)
+                    refuse_result(value, _LATER)
+                    if saves:
+                        from leasehold._results import as_read
+
+                        run.finish(result=value)
+                        value = as_read(value)
             outcome = once.outcome
-            return Ran(result) if outcome is None else outcome
+            return Ran(value) if outcome is None else outcome
 
         return ran
 

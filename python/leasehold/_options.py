@@ -219,6 +219,7 @@ def running(
     trust_quorum: bool = False,
     even_if_done: bool = False,
     watch_holder: bool = False,
+    save_result: bool = False,
 ) -> None: ...
 
 

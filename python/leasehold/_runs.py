@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from leasehold._results import NoResult
 
 if TYPE_CHECKING:
     from leasehold._native import LockInfo
@@ -24,6 +26,12 @@ class Completion:
     """The fencing token of that run."""
     left: float
     """Seconds for which the completion still stands."""
+    result: Any = NoResult.NONE
+    """What the run has left by ``run.finish(result=...)`` or ``save_result``: a value of JSON, or bytes; a :class:`NoResult` where
+    there is none.
+    """
+    began: float | None = None
+    """When the run began, in seconds since 1970; known of runs that left a result."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class Ran(Generic[T]):
 
     __module__ = "leasehold"
     value: T
-    """The result of the function."""
+    """The result of the function; with ``save_result`` as those who come later read it."""
 
     def __bool__(self) -> bool:
         return True

@@ -146,9 +146,11 @@ class Client(AsyncOnly):
         return None if lease is None else Lease(lease)
 
     @shown_as(running)
-    def once(self, name: str, **options: Unpack[OnceOptions]) -> Once:
+    def once(self, name: str, *, save_result: bool = False, **options: Unpack[OnceOptions]) -> Once:
         """See :meth:`leasehold.Client.once`; used by ``async with``, or as a decorator of coroutine functions."""
-        return Once(self, name, options)
+        once = Once(self, name, options)
+        once._saves = save_result
+        return once
 
     @shown_as(acquiring_all)
     def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Pending[Leases]:

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{Completion, Error, Once, RunInfo, ffi};
+use leasehold::{Completion, Error, Once, RunInfo, RunResult, ffi};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -130,20 +130,64 @@ pub(crate) fn begun(py: Python<'_>, once: Once) -> PyResult<Bound<'_, PyAny>> {
             let lease = Lease::new(ffi::run_lease(run));
             Ok(Bound::new(py, PyClassInitializer::from(lease).add_subclass(Run))?.into_any())
         }
-        Once::Done(completion) => runs.getattr("AlreadyDone")?.call1(fields(completion)),
+        Once::Done(completion) => runs.getattr("AlreadyDone")?.call1(fields(py, completion)?),
         Once::Running(holder) => runs.getattr("RunningElsewhere")?.call1((holder.map(LockInfo::new),)),
         _ => runs.getattr("RunningElsewhere")?.call1((py.None(),)),
     }
 }
 
-fn fields(completion: Completion) -> (f64, Option<String>, u64, f64) {
-    let at = Duration::from_millis(completion.at_unix_ms).as_secs_f64();
-    (at, completion.owner, completion.token, completion.left.as_secs_f64())
+type Fields<'py> = (f64, Option<String>, u64, f64, Bound<'py, PyAny>, Option<f64>);
+
+fn fields(py: Python<'_>, completion: Completion) -> PyResult<Fields<'_>> {
+    let seconds = |unix_ms| Duration::from_millis(unix_ms).as_secs_f64();
+    let results = py.import("leasehold._results")?;
+    let none = if completion.result_unsettled { "UNSETTLED" } else { "NONE" };
+    let result = match &completion.result {
+        Some(result) => results.getattr("read")?.call1((result.kind(), PyBytes::new(py, result.as_bytes())))?,
+        None => results.getattr("NoResult")?.getattr(none)?,
+    };
+    let (at, began) = (seconds(completion.at_unix_ms), completion.began_unix_ms.map(seconds));
+    Ok((at, completion.owner, completion.token, completion.left.as_secs_f64(), result, began))
+}
+
+/// The result that a run is finished with.
+enum Given {
+    Absent,
+    Value(Py<PyAny>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for Given {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self::Value(value.to_owned().unbind()))
+    }
+}
+
+impl Given {
+    /// # Errors
+    /// The package is not whole.
+    fn outcome(self, py: Python<'_>) -> PyResult<ffi::RunOutcome> {
+        let Self::Value(value) = self else { return Ok(None) };
+        let results = py.import("leasehold._results")?;
+        let value = value.into_bound(py);
+        if value.is_instance(&results.getattr("NoResult")?)? {
+            return Ok(None);
+        }
+        let written = results.getattr("written")?.call1((value,)).and_then(|made| made.extract::<(String, Vec<u8>)>());
+        Ok(Some(match written {
+            Ok((kind, bytes)) if kind == "json" => {
+                String::from_utf8(bytes).map(RunResult::Json).map_err(|e| e.to_string())
+            }
+            Ok((_, bytes)) => Ok(RunResult::Bytes(bytes)),
+            Err(error) => Err(format!("it is neither bytes nor a value that JSON can hold: {}", error.value(py))),
+        }))
+    }
 }
 
 pub(crate) fn completion(py: Python<'_>, completion: Option<Completion>) -> PyResult<Bound<'_, PyAny>> {
     let Some(completion) = completion else { return Ok(py.None().into_bound(py)) };
-    py.import("leasehold._runs")?.getattr("Completion")?.call1(fields(completion))
+    py.import("leasehold._runs")?.getattr("Completion")?.call1(fields(py, completion)?)
 }
 
 pub(crate) fn info(py: Python<'_>, info: RunInfo) -> PyResult<Bound<'_, PyAny>> {
@@ -165,21 +209,32 @@ impl Run {
     /// Raises LeaseLostError if the lease was lost before: no completion was written, and another worker may do the work
     /// again. FinishUnconfirmedError if no answer of the store says that the completion stands. NotOwnedError after a release
     /// or finish.
-    fn finish(slf: PyRef<'_, Self>) -> PyResult<()> {
+    ///
+    /// `result` is for those who come later, in AlreadyDone.result: bytes, or a value that JSON can hold, at most 4 KiB. Raises
+    /// ResultNotKeptError if it cannot be kept: the work counts as done all the same.
+    #[pyo3(signature = (*, result = Given::Absent))]
+    fn finish(slf: PyRef<'_, Self>, result: Given) -> PyResult<()> {
         let py = slf.py();
-        finish(py, slf.as_super()).and_then(|finished| finished.map_err(|error| raised(py, &error)))
+        finish(py, slf.as_super(), result.outcome(py)?)
+            .and_then(|finished| finished.map_err(|error| raised(py, &error)))
     }
 
     /// A statement that writes the completion in a transaction of yours, and its parameters: work and completion are then committed
     /// together, or not at all. The lock has to be in the same PostgreSQL database as the work.
     ///
     /// Run it last in the transaction, commit, and finish only then. It fails if the lease is over: roll back. `paramstyle` is
-    /// that of leasehold.fence.PostgresGuard. Raises ConfigError if the store is no single PostgreSQL database,
+    /// that of leasehold.fence.PostgresGuard, and `result` as in finish(). Raises ConfigError if the store is no single PostgreSQL
+    /// database, or the result cannot be kept,
     /// LeaseLostError if the lease is over, NotOwnedError after a release.
-    #[pyo3(signature = (*, paramstyle = "numeric_dollar"))]
-    fn completion_in<'py>(slf: PyRef<'py, Self>, paramstyle: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
+    #[pyo3(signature = (*, paramstyle = "numeric_dollar", result = Given::Absent))]
+    fn completion_in<'py>(
+        slf: PyRef<'py, Self>,
+        paramstyle: &str,
+        result: Given,
+    ) -> PyResult<(String, Bound<'py, PyAny>)> {
         let (py, style) = (slf.py(), ParamStyle::of(slf.py(), paramstyle)?);
-        let completion = ffi::completion_in(slf.as_super().held(), None).map_err(|error| raised(py, &error))?;
+        let completion =
+            ffi::completion_in(slf.as_super().held(), result.outcome(py)?).map_err(|error| raised(py, &error))?;
         let parameters = style.parameters(py, [("run", completion.parameter.into_bound_py_any(py)?)])?;
         Ok((style.write(&completion.sql, ["run"; 2]), parameters))
     }
@@ -204,14 +259,15 @@ impl Run {
             }
             Body::Done => {
                 let was_lost = lease.held().is_lost();
-                ffi::run_left(was_lost, finish(py, lease)?).map_err(|error| raised(py, &error))
+                ffi::run_left(was_lost, finish(py, lease, None)?).map_err(|error| raised(py, &error))
             }
         }
     }
 
-    fn _begin_finish(slf: PyRef<'_, Self>) -> Operation {
-        let held = slf.as_super().held().clone();
-        Operation::new(async move { ffi::finish_async(&held, None).await.map(|()| Outcome::Nothing) })
+    #[pyo3(signature = (*, result = Given::Absent))]
+    fn _begin_finish(slf: PyRef<'_, Self>, result: Given) -> PyResult<Operation> {
+        let (held, outcome) = (slf.as_super().held().clone(), result.outcome(slf.py())?);
+        Ok(Operation::new(async move { ffi::finish_async(&held, outcome).await.map(|()| Outcome::Nothing) }))
     }
 
     fn _begin_exit(slf: PyRef<'_, Self>, has_raised: bool) -> Operation {
@@ -238,10 +294,10 @@ impl Run {
 
 /// # Errors
 /// The exception of a signal handler, which ends the wait, not the finish.
-fn finish(py: Python<'_>, lease: &Lease) -> PyResult<Result<(), Error>> {
+fn finish(py: Python<'_>, lease: &Lease, outcome: ffi::RunOutcome) -> PyResult<Result<(), Error>> {
     let mut signals = Signals::default();
     let held = lease.held();
-    let finished = py.detach(|| ffi::finish(held, None, || signals.interrupt()));
+    let finished = py.detach(|| ffi::finish(held, outcome, || signals.interrupt()));
     signals.check()?;
     Ok(finished)
 }

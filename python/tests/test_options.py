@@ -50,7 +50,7 @@ def keywords(function: Callable[..., object]) -> dict[str, str]:
 
 
 # `readers` and `permits` say what is locked, and watching over it has one setting more.
-MORE = {"readers", "on_lost"}
+MORE = {"readers", "on_lost", "save_result"}
 
 
 @pytest.mark.parametrize(
