@@ -7,5 +7,6 @@ const { CommandRejectedError, NOTHING_TO_EXTEND, errorOf, ...errors } = require(
 const { Lease, Leases, Run } = require("./lib/lease.cjs");
 const { LockAny, Permit, RwLock, Semaphore } = require("./lib/permits.cjs");
 const { observe } = require("./lib/observe.cjs");
+const { noResult, unsettled } = require("./lib/results.cjs");
 
-module.exports = { connect, observe, Client, Election, Lease, Leases, LockAny, Permit, Run, RwLock, Semaphore, Shard, Shards, ...errors };
+module.exports = { connect, observe, Client, Election, Lease, Leases, LockAny, Permit, Run, RwLock, Semaphore, Shard, Shards, noResult, unsettled, ...errors };

@@ -11,13 +11,14 @@
 /// <reference lib="esnext.disposable" />
 
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
-import type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran } from "./lib/runs.js";
+import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions } from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
 export * from "./lib/errors.js";
 export * from "./lib/observe.js";
 export * from "./lib/shards.js";
-export type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran };
+export { noResult, unsettled } from "./lib/runs.js";
+export type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions };
 
 /** Settings of a client. */
 export interface ConnectOptions {
@@ -256,7 +257,7 @@ export class Client {
    */
   once<T>(
     name: string,
-    options: OnceOptions & Occurrence,
+    options: OnceOptions & Occurrence & SaveOptions,
     body: (run: Run) => T | PromiseLike<T>,
   ): Promise<OnceOutcome<T>>;
 
@@ -584,9 +585,10 @@ export class Run extends Lease {
    *
    * @throws {@link LeaseLostError} if the lease was lost before: no completion was written, and another worker may do the work again.
    * @throws {@link FinishUnconfirmedError} if no answer of the store says that the completion stands.
+   * @throws {@link ResultNotKeptError} if the result cannot be kept: the work counts as done all the same.
    * @throws {@link NotOwnedError} after a release or finish.
    */
-  finish(): Promise<void>;
+  finish(options?: FinishOptions): Promise<void>;
   /**
    * A statement that writes the completion in a transaction of yours, as `pg` takes it: work and completion are then committed together, or
    * not at all. The lock has to be in the same PostgreSQL database as the work.
@@ -597,7 +599,7 @@ export class Run extends Lease {
    * @throws {@link ConfigError} if the store is no single PostgreSQL database.
    * @throws {@link LeaseLostError} if the lease is over, {@link NotOwnedError} after a release.
    */
-  completionIn(): { text: string; values: [string[]] };
+  completionIn(options?: FinishOptions): { text: string; values: [string[]] };
 }
 
 /** Several leases that were acquired together, in the order of their names. */

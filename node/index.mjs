@@ -21,6 +21,7 @@ export const {
   LeaseLostError,
   NotOwnedError,
   FinishUnconfirmedError,
+  ResultNotKeptError,
   StoreUnavailableError,
   TooManyConflictsError,
   StoreRefusedError,
@@ -29,4 +30,6 @@ export const {
   CallbackError,
   InternalError,
   StaleTokenError,
+  noResult,
+  unsettled,
 } = leasehold;

@@ -8,6 +8,7 @@ const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
 const { LockAny, RwLock, Semaphore } = require("./permits.cjs");
+const { read, saving } = require("./results.cjs");
 const {
   ALL,
   CONNECT,
@@ -80,9 +81,15 @@ function refuseFiles(urls) {
 const held = (native) => new Lease(native);
 const runs = (native) => new Run(native);
 
+/** A completion, with its result as it was given. */
+function completed({ kind, result, unsettled, began, ...completion }) {
+  const known = began === undefined || began === null ? completion : { ...completion, began };
+  return { ...known, result: read(kind ?? undefined, result ?? undefined, unsettled) };
+}
+
 /** The reason why there is nothing to do. */
 function skipped({ completion, holder }) {
-  return completion ? { ran: false, reason: "done", ...completion } : { ran: false, reason: "running", holder: holder ?? null };
+  return completion ? { ran: false, reason: "done", ...completed(completion) } : { ran: false, reason: "running", holder: holder ?? null };
 }
 
 /** A change of a lock, as users see it. */
@@ -130,9 +137,10 @@ class Client {
   async once(name, given, body) {
     if (body === undefined && typeof given === "function") return this.once(name, undefined, given);
     if (typeof body !== "function") throw new TypeError("once needs a function to call with the run");
-    const { run, ...outcome } = await this.beginRun(name, given);
+    const { saveResult = false, ...settings } = given ?? {};
+    const { run, ...outcome } = await this.beginRun(name, settings);
     if (run === null) return outcome;
-    return { ran: true, value: await under(run, body, undefined, finish), token: run.token };
+    return { ran: true, value: await under(run, saveResult ? saving(body) : body, undefined, finish), token: run.token };
   }
 
   async beginRun(name, given) {
@@ -145,7 +153,7 @@ class Client {
 
   async inspectRun(name, key) {
     const { resource, holder, done } = await run(this.#native.inspectRun(text("name", name), optional(key)));
-    return { resource, holder: holder ?? null, done: done ?? null };
+    return { resource, holder: holder ?? null, done: done ? completed(done) : null };
   }
 
   async forgetRun(name, key) {

@@ -30,6 +30,7 @@ const classes = {
   LeaseLostError: kind("LeaseLostError", "lost"),
   NotOwnedError: kind("NotOwnedError", "not_owned"),
   FinishUnconfirmedError: kind("FinishUnconfirmedError", "finish_unconfirmed"),
+  ResultNotKeptError: kind("ResultNotKeptError", "result_not_kept"),
   TooManyConflictsError: kind("TooManyConflictsError", "too_many_conflicts"),
   StoreUnavailableError: kind("StoreUnavailableError", "store_unavailable"),
   StoreRefusedError: kind("StoreRefusedError", "store_refused"),

@@ -228,7 +228,7 @@ class Release extends Call {
 
 class Finish extends Release {
   begin(slot, generation) {
-    return native.finish(this.number, this.leaves, slot, generation);
+    return native.finish(this.number, this.leaves, slot, generation, ...(this.held.result ?? []));
   }
 }
 
@@ -320,14 +320,15 @@ class Held {
     return this.#end(Release, true);
   }
 
-  completionIn() {
+  completionIn(result) {
     if (this.#number === undefined) throw errorOf(this.#over());
-    this.#marking = told(reactor.completionIn(this.#number));
+    this.#marking = told(reactor.completionIn(this.#number, ...(result ?? [])));
     return { text: this.#marking.sql, values: [this.#marking.parameter] };
   }
 
-  /** Finishes a run. */
-  finish() {
+  /** Finishes a run, with a result as it is written down, or none. */
+  finish(result) {
+    this.result = result;
     return this.#end(Finish, false);
   }
 

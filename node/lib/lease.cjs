@@ -3,6 +3,7 @@
 const { ConfigError, NOTHING_TO_EXTEND, errorOf } = require("./errors.cjs");
 const { run } = require("./loop.cjs");
 const { number } = require("./options.cjs");
+const { written } = require("./results.cjs");
 const { shows } = require("./shown.cjs");
 const { told } = require("./told.cjs");
 const { ASYNC_DISPOSE } = require("./under.cjs");
@@ -77,15 +78,15 @@ class Lease {
   }
 
   /** After a loss, only a run whose mark is in a transaction of the user's asks native code how it ended. */
-  [end](how, isMarked = false) {
-    if (this.#loss === undefined || isMarked) return this.#native[how]();
+  [end](how, isMarked = false, result = undefined) {
+    if (this.#loss === undefined || isMarked) return this.#native[how](result);
     this.#native.letGo?.();
     return Promise.reject(this.#heard());
   }
 
-  [mark]() {
+  [mark](result) {
     if (this.#loss !== undefined) throw this.#heard();
-    return this.#native.completionIn();
+    return this.#native.completionIn(result);
   }
 
   [forget]() {
@@ -112,16 +113,21 @@ class Lease {
   }
 }
 
+/** A result as it is written down, where one is given. */
+function given(how) {
+  return how !== undefined && how !== null && "result" in how ? written(how.result) : undefined;
+}
+
 /** A lease under which work is done that is done once. */
 class Run extends Lease {
   #isMarked = false;
 
-  finish() {
-    return this[end]("finish", this.#isMarked);
+  finish(how) {
+    return this[end]("finish", this.#isMarked, given(how));
   }
 
-  completionIn() {
-    const statement = this[mark]();
+  completionIn(how) {
+    const statement = this[mark](given(how));
     this.#isMarked = true;
     return statement;
   }

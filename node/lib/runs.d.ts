@@ -48,6 +48,32 @@ export interface Completion {
   token: number;
   /** How many ms the completion still stands. */
   left: number;
+  /**
+   * What the run has left: a value of JSON, or a `Uint8Array`; {@link noResult} or {@link unsettled} where there is none.
+   */
+  result: unknown;
+  /** When the run began, in ms since 1970; known of runs that left a result. */
+  began?: number;
+}
+
+/** In the place of a result: none was left, or the store had no room for it. */
+export const noResult: unique symbol;
+/** In the place of a result: there may be one, but no majority of the quorum's nodes has shown the same completion yet. */
+export const unsettled: unique symbol;
+
+/** The option of `once` that leaves a result. */
+export interface SaveOptions {
+  /** Leaves what `body` returns, as {@link FinishOptions.result}; `value` is then as those who come later read it. Default `false`. */
+  saveResult?: boolean | undefined;
+}
+
+/** How a run is finished. */
+export interface FinishOptions {
+  /**
+   * What those who come later get as `result`: a `Uint8Array`, or a value that JSON can hold, at most 4 KiB. `undefined` is kept as
+   * `null`.
+   */
+  result?: unknown;
 }
 
 /** This call has done the work, and its completion stands. */

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use leasehold::Error;
 use leasehold::ffi::{self, Held};
-use napi::bindgen_prelude::{FromNapiValue, JsValue, ToNapiValue};
+use napi::bindgen_prelude::{Buffer, FromNapiValue, JsValue, ToNapiValue};
 use napi::{Env, Result, check_status, sys};
 
 use crate::failure::Failure;
 use crate::options::{LockOptions, milliseconds};
 use crate::reactor::{Outcome, Owner, Shared, Task};
+use crate::run;
 use crate::waiter::{Wait, Waiter};
 
 /// Numbers of one result: the waiter's slot and generation, the lease's number or [`NO_LEASE`], and its token.
@@ -127,14 +128,22 @@ unsafe extern "C" fn release(env: sys::napi_env, info: sys::napi_callback_info) 
     }
 }
 
-/// The same for a run: finishes it.
+/// The same for a run: finishes it. Two more arguments may be the kind of its result, and the result.
 unsafe extern "C" fn finish(env: sys::napi_env, info: sys::napi_callback_info) -> Raw {
     // SAFETY: as in `acquire`.
     unsafe {
-        end(env, info, |held, leaves| async move {
-            let was_lost = leaves && held.is_lost();
-            let finished = ffi::finish_async(&held, None).await;
-            if leaves { ffi::run_left(was_lost, finished) } else { finished }
+        call(env, info, |shared, [lease, leaves, slot, generation, kind, result]: [Raw; 6]| {
+            let kind = text(env, kind)?;
+            let bytes = matches!(kind.as_deref(), Some("bytes" | "output"))
+                .then(|| Buffer::from_napi_value(env, result).map(|bytes| bytes.to_vec()))
+                .transpose()?;
+            let outcome = run::outcome(kind.as_deref(), text(env, result)?, bytes);
+            let ending = |held: Held, leaves| async move {
+                let was_lost = leaves && held.is_lost();
+                let finished = ffi::finish_async(&held, outcome).await;
+                if leaves { ffi::run_left(was_lost, finished) } else { finished }
+            };
+            ended(env, shared, [lease, leaves, slot, generation], ending)
         })
     }
 }
@@ -170,20 +179,30 @@ unsafe fn end<F: Future<Output = std::result::Result<(), Error>> + Send + 'stati
     ending: impl FnOnce(Held, bool) -> F,
 ) -> Raw {
     // SAFETY: as the caller promises.
+    unsafe { call(env, info, |shared, arguments: [Raw; 4]| ended(env, shared, arguments, ending)) }
+}
+
+/// # Safety
+/// The arguments must belong to the environment, in an open scope.
+unsafe fn ended<F: Future<Output = std::result::Result<(), Error>> + Send + 'static>(
+    env: sys::napi_env,
+    shared: &Arc<Shared>,
+    [lease, leaves, slot, generation]: [Raw; 4],
+    ending: impl FnOnce(Held, bool) -> F,
+) -> Result<Raw> {
+    // SAFETY: as the caller promises.
     unsafe {
-        call(env, info, |shared, [lease, leaves, slot, generation]: [Raw; 4]| {
-            let held = shared.take(index(env, lease)?);
-            let leaves = boolean(env, leaves)?;
-            let waiter = called(env, slot, generation)?;
-            let task: Task = match held.map(|held| ending(held, leaves)) {
-                None => Box::pin(std::future::ready(Err(Failure::internal("there is no such lease".to_owned())))),
-                Some(ending) => Box::pin(async move {
-                    ending.await?;
-                    Ok(Outcome::Nothing)
-                }),
-            };
-            Ok(shared.begun(&Env::from_raw(env), waiter, task)?.raw())
-        })
+        let held = shared.take(index(env, lease)?);
+        let leaves = boolean(env, leaves)?;
+        let waiter = called(env, slot, generation)?;
+        let task: Task = match held.map(|held| ending(held, leaves)) {
+            None => Box::pin(std::future::ready(Err(Failure::internal("there is no such lease".to_owned())))),
+            Some(ending) => Box::pin(async move {
+                ending.await?;
+                Ok(Outcome::Nothing)
+            }),
+        };
+        Ok(shared.begun(&Env::from_raw(env), waiter, task)?.raw())
     }
 }
 

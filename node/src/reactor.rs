@@ -15,7 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use leasehold::ffi::{self, Executor, Held, Interest, Mutex, Poller, RawFd};
-use napi::bindgen_prelude::{Float64Array, Function, FunctionRef, JsValue, Object, ToNapiValue, Unknown};
+use napi::bindgen_prelude::{Buffer, Float64Array, Function, FunctionRef, JsValue, Object, ToNapiValue, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Either, Env, Result, Status, check_status, sys};
 use napi_derive::napi;
@@ -29,7 +29,7 @@ use crate::items::{ItemStep, Items};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
-use crate::run::{Completion, Marking, RunInfo, Skipped};
+use crate::run::{self, Completion, Marking, RunInfo, Skipped};
 use crate::series::Changed;
 use crate::shards::{ShardStep, Shards};
 use crate::test_clock;
@@ -219,11 +219,22 @@ impl Reactor {
         self.0.look(lease, |held| held.check(min).err().map(Failure::from))?
     }
 
-    /// Begins to mark the run of this number in a transaction of the user's.
+    /// Begins to mark the run of this number in a transaction of the user's, with a result or none.
     #[napi(catch_unwind)]
-    pub fn completion_in(&self, lease: u32) -> Either<Marking, Failure> {
+    pub fn completion_in(
+        &self,
+        lease: u32,
+        kind: Option<String>,
+        result: Option<Either<String, Buffer>>,
+    ) -> Either<Marking, Failure> {
         let gone = || Err(Failure::internal("there is no such lease".to_owned()));
-        either(self.0.look(lease, Marking::of).unwrap_or_else(gone))
+        let (text, bytes) = match result {
+            Some(Either::A(text)) => (Some(text), None),
+            Some(Either::B(bytes)) => (None, Some(bytes.to_vec())),
+            None => (None, None),
+        };
+        let outcome = run::outcome(kind.as_deref(), text, bytes);
+        either(self.0.look(lease, |held| Marking::of(held, outcome)).unwrap_or_else(gone))
     }
 
     /// The resource of the lease of this number.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use leasehold::ffi::{self, Held};
-use leasehold::{CompletionStatement, Once, RunRequest};
-use napi::bindgen_prelude::Uint8Array;
+use leasehold::{CompletionStatement, Once, RunRequest, RunResult};
+use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -105,12 +105,29 @@ pub struct Completion {
     pub token: i64,
     /// Time for which the completion still stands.
     pub left: f64,
+    /// The kind of the result, if one was left: `bytes`, `json` or `output`.
+    pub kind: Option<String>,
+    /// The result.
+    pub result: Option<Buffer>,
+    /// There may be a result that is not told yet.
+    pub unsettled: bool,
+    /// When the run began, since 1970, if it left a result.
+    pub began: Option<f64>,
 }
 
 impl From<leasehold::Completion> for Completion {
     fn from(completion: leasehold::Completion) -> Self {
-        let at = milliseconds(Duration::from_millis(completion.at_unix_ms));
-        Self { at, owner: completion.owner, token: whole(completion.token), left: milliseconds(completion.left) }
+        let since = |unix_ms| milliseconds(Duration::from_millis(unix_ms));
+        Self {
+            at: since(completion.at_unix_ms),
+            owner: completion.owner,
+            token: whole(completion.token),
+            left: milliseconds(completion.left),
+            kind: completion.result.as_ref().map(|result| result.kind().to_owned()),
+            result: completion.result.map(|result| result.as_bytes().to_vec().into()),
+            unsettled: completion.result_unsettled,
+            began: completion.began_unix_ms.map(since),
+        }
     }
 }
 
@@ -148,8 +165,8 @@ pub struct Marking {
 }
 
 impl Marking {
-    pub(crate) fn of(held: &Held) -> Result<Self, Failure> {
-        Ok(Self { statement: ffi::completion_in(held, None)?, held: held.clone() })
+    pub(crate) fn of(held: &Held, outcome: ffi::RunOutcome) -> Result<Self, Failure> {
+        Ok(Self { statement: ffi::completion_in(held, outcome)?, held: held.clone() })
     }
 }
 
@@ -175,6 +192,16 @@ impl Marking {
             ffi::finish_async(&held, None).await?;
             Ok(Outcome::Nothing)
         })
+    }
+}
+
+/// The result that a run is finished with, by its kind; `unfit` is the reason why there is none that can be kept.
+pub(crate) fn outcome(kind: Option<&str>, text: Option<String>, bytes: Option<Vec<u8>>) -> ffi::RunOutcome {
+    match (kind?, text, bytes) {
+        ("json", Some(text), _) => Some(Ok(RunResult::Json(text))),
+        ("bytes", _, Some(bytes)) => Some(Ok(RunResult::Bytes(bytes))),
+        ("output", _, Some(bytes)) => Some(Ok(RunResult::Output(bytes))),
+        (_, reason, _) => Some(Err(reason.unwrap_or_else(|| "it has no kind".to_owned()))),
     }
 }
 

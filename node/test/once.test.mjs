@@ -80,7 +80,7 @@ testEach("a key is done once", async (one, two) => {
   assert.deepEqual({ ...first, value: 0 }, { ran: true, value: 0, token: run.token });
   assert.deepEqual([run.remaining(), run.signal.aborted], [0, false]);
   const { at, left, ...done } = await two.once("job", JOB, () => assert.fail("done again"));
-  assert.deepEqual(done, { ran: false, reason: "done", owner: "one", token: run.token });
+  assert.deepEqual(done, { ran: false, reason: "done", owner: "one", token: run.token, result: leasehold.noResult });
   assert.ok(Math.abs(at - Date.now()) < 600_000 && left > 6.9 * DAY && left <= 7 * DAY, `${at} ${left}`);
   const info = await two.inspectRun("job", "s");
   assert.deepEqual([info.holder, info.done.token], [null, run.token]);

@@ -43,7 +43,7 @@ for (const [kind, pair] of Object.entries(pairs)) {
     });
     assert.deepEqual(first, { ran: true, value: first.token, token: first.value });
     const { at, left, ...done } = await rival.once("job", JOB, () => assert.fail("twice"));
-    assert.deepEqual(done, { ran: false, reason: "done", owner: "me", token: first.token });
+    assert.deepEqual(done, { ran: false, reason: "done", owner: "me", token: first.token, result: leasehold.noResult });
     assert.ok(at > 1.7e12 && left > 6 * DAY && left <= 7 * DAY);
     const info = await client.inspectRun("job", "s");
     assert.deepEqual([info.holder, info.done.token, info.done.at], [null, first.token, at]);

@@ -39,7 +39,6 @@ const EACH = { outcomes: "outcome", outputs: "output", stores: "store" };
 const DEFAULTS = {
   acquire: { owner: "", unlessDone: false },
   finish: { owner: "" },
-  finished: { resultDropped: false },
   done: { owner: "", unsettled: false },
   member: { durability: "not-declared", birth: "no", retentionMs: 604_800_000 },
 };
@@ -88,7 +87,9 @@ function variant(of, said) {
     return { type, lock, event };
   }
   if (of === "outcome" && AROUND[name]) return { type, [AROUND[name]]: variant(AROUND[name], content) };
-  return { type, ...fields(content, name) };
+  const made = { type, ...fields(content, name) };
+  // What a store answers to a finish is called so as well.
+  return of === "event" && name === "finished" ? { resultDropped: false, ...made } : made;
 }
 
 function comparable(output) {
