@@ -311,6 +311,12 @@ pub(crate) struct OnceArgs {
     /// client.
     #[arg(long)]
     pub keep_failures: bool,
+    /// Keep what the command writes to stdout, up to 4 KiB, for those who come later
+    ///
+    /// A later start with this option writes it to stdout in the place of the command. Longer output is not kept: the job counts as
+    /// done, and leasehold exits with the status 74.
+    #[arg(long)]
+    pub save_output: bool,
     /// For a quorum: also count nodes that have lost their data
     ///
     /// Use it only if you know that no completion was lost; otherwise a job may be done a second time.
@@ -330,7 +336,7 @@ pub(crate) struct OnceArgs {
     /// Waits up to 10s while another client runs the job.
     #[arg(long, conflicts_with_all = [
         "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
-        "keep_failures", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "observations",
+        "keep_failures", "save_output", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "observations",
         "command",
     ])]
     pub forget: bool,

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &ElectArgs, target: &Target) -> Result<u8, Failure> {
     let job = |_: &Client| {
         let (resource, command) = (args.name.clone(), args.command.as_slice());
-        Ok(Job { resource, hold: &args.hold, wait: None, command, permit: None })
+        Ok(Job { resource, hold: &args.hold, wait: None, command, permit: None, keeps_output: false })
     };
     let mut exec = Exec::start(target, (None, &args.hold), job)?;
     loop {

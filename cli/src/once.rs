@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use leasehold::{Client, Once, Run, RunRequest, blocking, ffi};
+use leasehold::{Client, Completion, ErrorKind, Once, Run, RunRequest, blocking, ffi};
 
 use crate::args::{OccurrenceArgs, OnceArgs};
-use crate::exec::{End, Ended, Exec, Job, Observations, not_had};
-use crate::output::{Failure, answer, seconds};
+use crate::exec::{End, Ended, Exec, Job, Observations, Output, not_had};
+use crate::output::{Failure, answer, answer_bytes, seconds};
 use crate::status;
 use crate::store::Target;
 
@@ -18,7 +18,14 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let wait = Some(args.wait.unwrap_or_default());
     let job = |client: &Client| {
         let resource = request(args, client).resource()?;
-        Ok(Job { resource, hold: &args.hold, wait, command: &args.command, permit: None })
+        Ok(Job {
+            resource,
+            hold: &args.hold,
+            wait,
+            command: &args.command,
+            permit: None,
+            keeps_output: args.save_output,
+        })
     };
     let mut exec = Exec::start(target, (wait, &args.hold), job)?;
     let observations = Observations::of(&args.watching, &exec.client, vec![exec.job.resource.clone()]);
@@ -30,10 +37,13 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     match observations.asked(ask, |answer| matches!(answer, Ok(Once::Running(_)))) {
         ControlFlow::Continue(Ok(Once::Run(run))) => {
             let outcome = exec.under(&run);
-            end(&exec, args, &run, outcome)
+            end(&mut exec, args, &run, outcome)
         }
         ControlFlow::Continue(Ok(Once::Done(completion))) => {
             exec.say(format_args!("{:?}: done already, {completion}", exec.job.resource));
+            if args.save_output {
+                show(&exec, &completion)?;
+            }
             if args.cooldown.is_some_and(|cooldown| ffi::is_just_missed(cooldown, &completion)) {
                 exec.say(format_args!(
                     "{:?}: the cooldown ends in {}, and counts from the end of the work: a job that is started just as \
@@ -96,7 +106,7 @@ fn request(args: &OnceArgs, client: &Client) -> RunRequest {
 }
 
 /// Writes the completion, or leaves the work to the next one.
-fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failure>) -> Result<u8, Failure> {
+fn end(exec: &mut Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failure>) -> Result<u8, Failure> {
     let done =
         matches!(outcome, Ok(Ended { status, how: End::ByItself }) if status == status::DONE || args.keep_failures);
     let outcome = outcome.map(|ended| ended.status);
@@ -107,7 +117,14 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
     if !done {
         return exec.release(run, outcome);
     }
-    let finished = match exec.patiently(run.finish(), "the work is done, but its completion is not confirmed yet") {
+    let output = exec.output.take().map(Output::taken);
+    let finish = async {
+        match output {
+            Some(output) => run.finish_with(output).await,
+            None => run.finish().await,
+        }
+    };
+    let finished = match exec.patiently(finish, "the work is done, but its completion is not confirmed yet") {
         ControlFlow::Continue(finished) => finished,
         ControlFlow::Break(_) => {
             exec.say("the store did not confirm the completion: the job may be run again");
@@ -116,6 +133,10 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
     };
     match finished {
         Ok(()) => outcome,
+        Err(error) if error.kind() == ErrorKind::ResultNotKept => {
+            exec.say(error.to_string());
+            Ok(status::RESULT_NOT_KEPT)
+        }
         Err(error) => {
             exec.say(error.to_string());
             exec.say("the command has ended, and may be run again");
@@ -123,6 +144,21 @@ fn end(exec: &Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failu
                 status::LOST => args.hold.lost_status,
                 status => status,
             })
+        }
+    }
+}
+
+/// Writes what the first run has left to stdout.
+fn show(exec: &Exec<'_>, completion: &Completion) -> Result<(), Failure> {
+    match &completion.result {
+        Some(result) => answer_bytes(result.as_bytes()),
+        None if completion.result_unsettled => {
+            exec.say("its output is not settled: too few nodes of the quorum have shown it; ask again");
+            Ok(())
+        }
+        None => {
+            exec.say("its output was not kept");
+            Ok(())
         }
     }
 }

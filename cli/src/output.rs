@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
 use std::time::Duration;
 
-use leasehold::{Completion, Error, LockInfo, Waiters, ffi};
+use leasehold::{Completion, Error, LockInfo, RunResult, Waiters, ffi};
 use serde_json::{Value, json};
 
 use crate::paint::{PROBLEM, STRONG, fitting, painted};
@@ -90,8 +90,14 @@ pub(crate) fn ask(question: impl Display) {
 
 /// Writes a text to stdout. A reader that has gone is no failure.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    let text = fitting(&std::io::stdout().lock(), text);
+    answer_bytes(text.as_bytes())
+}
+
+/// Writes bytes to stdout, as they are.
+pub(crate) fn answer_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(fitting(&out, text).as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != IoKind::BrokenPipe => Err(Failure {
             status: status::OUTPUT,
             kind: "output",
@@ -180,19 +186,41 @@ pub(crate) fn waiters_text(waiters: Waiters) -> String {
 
 /// The completion of a run for machines.
 pub(crate) fn completion_json(completion: &Completion) -> Value {
-    json!({
+    let mut shown = json!({
         "token": completion.token,
         "owner": completion.owner,
         "at": utc(completion.at_unix_ms),
         "at_unix_ms": completion.at_unix_ms,
         "left_ms": ms(completion.left),
-    })
+    });
+    if let Some(result) = &completion.result {
+        shown["result"] = result_json(result);
+    }
+    if completion.result_unsettled {
+        shown["result_unsettled"] = true.into();
+    }
+    shown
+}
+
+/// The result of a run: the value of one that is JSON, the text of another where it is text.
+fn result_json(result: &RunResult) -> Value {
+    let value = if let RunResult::Json(text) = result {
+        serde_json::from_str(text).unwrap_or_default()
+    } else {
+        std::str::from_utf8(result.as_bytes()).map_or(Value::Null, Value::from)
+    };
+    json!({ "kind": result.kind(), "bytes": result.as_bytes().len(), "value": value })
 }
 
 /// The completion of a run for people, one line for each value.
 pub(crate) fn completion_text(completion: &Completion) -> String {
+    let result = match &completion.result {
+        Some(result) => format!("  result     {} bytes ({})\n", result.as_bytes().len(), result.kind()),
+        None if completion.result_unsettled => "  result     not settled: too few nodes have shown it\n".to_owned(),
+        None => String::new(),
+    };
     format!(
-        "  done by    {}\n  done with  token {}\n  done       {}\n  not again  for {}\n",
+        "  done by    {}\n  done with  token {}\n  done       {}\n  not again  for {}\n{result}",
         completion.owner.as_deref().map_or_else(|| "a client without a label".to_owned(), printable),
         completion.token,
         ago(completion.at_unix_ms),

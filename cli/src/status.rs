@@ -28,6 +28,8 @@ pub const OUTPUT: u8 = 74;
 pub const BUSY: u8 = 75;
 /// `exec`, `once` and `elect`: the lease was lost or in danger, unless `--lost-status` is given.
 pub const LOST: u8 = 76;
+/// `once --save-output`: the command has done the work and its completion stands, without its output.
+pub const RESULT_NOT_KEPT: u8 = 74;
 /// The store refuses: permissions, a missing table, a record that cannot be read.
 pub const REFUSED: u8 = 77;
 /// `exec` and `once`: the command was found and cannot be run.
@@ -43,6 +45,7 @@ pub const fn of(kind: ErrorKind) -> u8 {
         ErrorKind::Busy | ErrorKind::TimedOut => BUSY,
         ErrorKind::Lost => LOST,
         ErrorKind::FinishUnconfirmed => UNCONFIRMED,
+        ErrorKind::ResultNotKept => RESULT_NOT_KEPT,
         ErrorKind::StoreUnavailable => UNAVAILABLE,
         ErrorKind::StoreRefused => REFUSED,
         ErrorKind::Config => USAGE,

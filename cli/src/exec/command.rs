@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::thread;
 
@@ -17,6 +17,7 @@ use rustix::stdio::{stderr, stdin, stdout};
 
 use super::guard::{self, Guard};
 use super::inbox::{Event, tell};
+use super::output::Output;
 use super::remains::Remains;
 use super::terminal::{self, Terminal};
 use crate::status;
@@ -28,6 +29,7 @@ pub(super) struct Running {
     guard: Option<Guard>,
     reaped: bool,
     remains: Remains,
+    output: Option<Output>,
 }
 
 impl Running {
@@ -37,7 +39,7 @@ impl Running {
     /// # Errors
     /// The command cannot be started.
     pub(super) fn start(
-        command: &[OsString],
+        (command, keeps_output): (&[OsString], bool),
         environment: impl IntoIterator<Item = (&'static str, OsString)>,
         terminal: &Terminal,
         events: Sender<Event>,
@@ -61,13 +63,24 @@ impl Running {
         };
         let mut command = Command::new(program);
         command.args(arguments).envs(environment).process_group(0);
+        if keeps_output {
+            command.stdout(Stdio::piped());
+        }
         // SAFETY: between fork and exec only system calls are made: no memory is allocated, no lock taken.
         unsafe { command.pre_exec(prepare) };
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         let group = Pid::from_child(&child);
-        let running = Self { child, group, guard, reaped: false, remains: Remains::of(group) };
+        let stream = child.stdout.take();
+        let remains = Remains::of(group);
+        let mut running = Self { child, group, guard, reaped: false, remains, output: None };
+        running.output = stream.map(Output::of).transpose()?;
         thread::Builder::new().name("leasehold-command".to_owned()).spawn(move || watch(group, &events))?;
         Ok(running)
+    }
+
+    /// The output, if it is kept.
+    pub(super) fn take_output(&mut self) -> Option<Output> {
+        self.output.take()
     }
 
     pub(super) fn group(&self) -> Pid {

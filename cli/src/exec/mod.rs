@@ -5,6 +5,7 @@ mod guard;
 mod inbox;
 mod messages;
 mod observations;
+mod output;
 mod patience;
 mod remains;
 mod signals;
@@ -32,6 +33,7 @@ use inbox::tell;
 pub(crate) use inbox::{Event, Inbox};
 use messages::Messages;
 pub(crate) use observations::Observations;
+pub(crate) use output::Output;
 use patience::Patience;
 pub(crate) use signals::Signals;
 use supervise::{Ending, Supervisor};
@@ -47,6 +49,8 @@ pub(crate) struct Exec<'a> {
     pub job: Job<'a>,
     target: &'a Target,
     patience: Patience,
+    /// That of the command, if it is kept.
+    pub output: Option<Output>,
 }
 
 /// The command, and the lock or run that it needs.
@@ -58,6 +62,8 @@ pub(crate) struct Job<'a> {
     pub command: &'a [OsString],
     /// The number of the permit, if it is a semaphore.
     pub permit: Option<usize>,
+    /// The output of the command is kept for those who come later.
+    pub keeps_output: bool,
 }
 
 /// The end of a command.
@@ -104,7 +110,14 @@ pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let job = |_: &Client| {
         // Of the permits of a semaphore, the holder of the first one is shown to those who wait.
         let resource = if args.permits.is_some() { format!("{}#0", args.name) } else { args.name.clone() };
-        Ok(Job { resource, hold: &args.hold, wait: args.wait(), command: &args.command, permit: None })
+        Ok(Job {
+            resource,
+            hold: &args.hold,
+            wait: args.wait(),
+            command: &args.command,
+            permit: None,
+            keeps_output: false,
+        })
     };
     let mut exec = Exec::start(target, (args.wait(), &args.hold), job)?;
     let names = match args.permits {
@@ -185,7 +198,7 @@ impl<'a> Exec<'a> {
         let refused = |error| Failure::system("cannot catch signals", &error);
         let signals = Signals::catch(inbox.sender()).map_err(refused)?;
         let messages = Messages::start().map_err(|error| Failure::system("cannot start a thread", &error))?;
-        Ok(Self { client, messages, signals, inbox, job, target, patience })
+        Ok(Self { client, messages, signals, inbox, job, target, patience, output: None })
     }
 
     pub(crate) fn say(&self, what: impl Display) {
@@ -362,8 +375,12 @@ impl<'a> Exec<'a> {
         ];
         let permit = self.job.permit.map(|permit| ("LEASEHOLD_PERMIT", permit.to_string().into()));
         let environment = environment.into_iter().chain(permit).chain(self.target.environment());
-        let command = match Running::start(self.job.command, environment, &terminal, self.inbox.sender()) {
-            Ok(command) => command,
+        let wanted = (self.job.command, self.job.keeps_output);
+        let command = match Running::start(wanted, environment, &terminal, self.inbox.sender()) {
+            Ok(mut command) => {
+                self.output = command.take_output();
+                command
+            }
             Err(error) => {
                 terminal.reclaim();
                 let (status, message) = not_started(self.job.command, &error);
@@ -417,7 +434,7 @@ mod tests {
         let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());
         let patience = Patience::start(None);
         let (resource, command) = (args.name.clone(), args.command.as_slice());
-        let job = Job { resource, hold: &args.hold, wait: None, command, permit: None };
+        let job = Job { resource, hold: &args.hold, wait: None, command, permit: None, keeps_output: false };
         let exec = Exec { client, messages, signals, inbox, job, target, patience };
         // A store in memory grants at once, before any event is handled.
         tell(&exec.inbox.sender(), Event::Signal(Signal::INT));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::{Extension, Json};
-use leasehold::{Error, ffi};
-use serde::Deserialize;
+use leasehold::{Error, RunResult, ffi};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -22,6 +22,19 @@ type LeaseId = Result<Path<String>, PathRejection>;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
+
+/// The body of a finish.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Outcome {
+    /// For those who come later; `null` is a result like any other.
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+}
+
+fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(value).map(Some)
+}
 
 /// A way in which a client ends its lease.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,7 +89,7 @@ pub(super) async fn release(
     request: Request,
 ) -> Answer {
     let Nothing {} = read(request).await?;
-    service.end(&caller.0, known(id)?, End::Release).await.map(Json)
+    service.end(&caller.0, known(id)?, End::Release, None).await.map(Json)
 }
 
 pub(super) async fn finish(
@@ -85,8 +98,9 @@ pub(super) async fn finish(
     id: LeaseId,
     request: Request,
 ) -> Answer {
-    let Nothing {} = read(request).await?;
-    service.end(&caller.0, known(id)?, End::Finish).await.map(Json)
+    let Outcome { result } = read(request).await?;
+    let result = result.map(|result| RunResult::Json(result.to_string()));
+    service.end(&caller.0, known(id)?, End::Finish, result).await.map(Json)
 }
 
 /// The id in a path. One that is no text is of no lease.
@@ -96,8 +110,14 @@ fn known(id: LeaseId) -> Result<String, Reply> {
 
 impl Service {
     /// Ends a lease. A client that asks again gets the same result, which says that it was asked for before.
-    async fn end(self: &Arc<Self>, client: &str, id: String, end: End) -> Result<Value, Reply> {
-        let (mut result, is_repeated) = self.ending(client, id, end)?;
+    async fn end(
+        self: &Arc<Self>,
+        client: &str,
+        id: String,
+        end: End,
+        left: Option<RunResult>,
+    ) -> Result<Value, Reply> {
+        let (mut result, is_repeated) = self.ending(client, id, end, left)?;
         // The task that ends it lives as long as the daemon.
         let result = result.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         let mut answer = result.unwrap_or_else(|| {
@@ -111,7 +131,13 @@ impl Service {
     ///
     /// # Errors
     /// The client has no such lease, or nothing is to be finished: then it keeps the lease.
-    fn ending(self: &Arc<Self>, client: &str, id: String, end: End) -> Result<(Results, bool), Reply> {
+    fn ending(
+        self: &Arc<Self>,
+        client: &str,
+        id: String,
+        end: End,
+        left: Option<RunResult>,
+    ) -> Result<(Results, bool), Reply> {
         let mut table = self.table();
         let Some(entry) = table.held.get(&id).filter(|entry| entry.client == client) else {
             let ended = table.ended.get(client, &id).filter(|ended| ended.end == end);
@@ -127,7 +153,7 @@ impl Service {
         let service = Arc::clone(self);
         // Beside the request, which ends when its client goes, and may be asked again.
         tokio::spawn(async move {
-            let ended = end.of(&work).await;
+            let ended = end.of(&work, left).await;
             if ended.is_ok() {
                 service.counts.released.fetch_add(1, Ordering::Relaxed);
             }
@@ -146,10 +172,11 @@ impl End {
         }
     }
 
-    async fn of(self, work: &Work) -> Result<(), Error> {
-        match (self, work) {
-            (Self::Finish, Work::Run(run)) => run.finish().await,
-            (_, work) => work.release().await,
+    async fn of(self, work: &Work, left: Option<RunResult>) -> Result<(), Error> {
+        match (self, work, left) {
+            (Self::Finish, Work::Run(run), Some(result)) => run.finish_with(result).await,
+            (Self::Finish, Work::Run(run), None) => run.finish().await,
+            (_, work, _) => work.release().await,
         }
     }
 }

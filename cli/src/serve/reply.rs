@@ -119,11 +119,11 @@ impl From<Error> for Reply {
             ErrorKind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::StoreRefused => StatusCode::BAD_GATEWAY,
             ErrorKind::FinishUnconfirmed => StatusCode::GATEWAY_TIMEOUT,
+            ErrorKind::ResultNotKept => StatusCode::INSUFFICIENT_STORAGE,
             ErrorKind::Closed
             | ErrorKind::Cancelled
             | ErrorKind::StaleToken
             | ErrorKind::Done
-            | ErrorKind::ResultNotKept
             | ErrorKind::Internal
             | _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
