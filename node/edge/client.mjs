@@ -5,6 +5,7 @@ import { Machine, random } from "./machine.mjs";
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import shared from "./shared/options.mjs";
+import results from "./shared/results.mjs";
 import shownAs from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
 import { config, credentials, kindOf, lockOptions, runOptions, runKey } from "./settings.mjs";
@@ -130,9 +131,11 @@ export class Client {
   async once(name, given, body) {
     if (body === undefined && typeof given === "function") return this.once(name, undefined, given);
     if (typeof body !== "function") throw new TypeError("once needs a function to call with the run");
-    const { run, ...outcome } = await this.beginRun(name, given);
+    const { saveResult = false, ...settings } = given ?? {};
+    const { run, ...outcome } = await this.beginRun(name, settings);
     if (run === null) return outcome;
-    return { ran: true, value: await ending.under(run, body, undefined, finish), token: run.token };
+    const saved = saveResult ? results.saving(body) : body;
+    return { ran: true, value: await ending.under(run, saved, undefined, finish), token: run.token };
   }
 
   async beginRun(name, given) {
@@ -142,7 +145,9 @@ export class Client {
     const slot = await this.#begun(resource, owner, locked, signal);
     if (slot.phase !== "failed") return { run: new Run(this.#machine, slot) };
     const why = slot.failure;
-    if (slot.completion !== undefined) return { run: null, ran: false, reason: "done", ...slot.completion };
+    if (slot.completion !== undefined) {
+      return { run: null, ran: false, reason: "done", ...messages.completion(slot.completion, this.#runs) };
+    }
     if (why instanceof LockBusyError || why instanceof LockTimeoutError) {
       return { run: null, ran: false, reason: "running", holder: why.holder ?? null };
     }

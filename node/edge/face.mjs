@@ -1,6 +1,7 @@
 // The shared exports of both ways of loading the component.
 
 import errors from "./shared/errors.mjs";
+import results from "./shared/results.mjs";
 
 export { Client } from "./client.mjs";
 export { Lease, Run } from "./lease.mjs";
@@ -11,8 +12,10 @@ export const {
   LeaseLostError,
   NotOwnedError,
   FinishUnconfirmedError,
+  ResultNotKeptError,
   StoreUnavailableError,
   StoreRefusedError,
   ClosedError,
   ConfigError,
 } = errors;
+export const { noResult, unsettled } = results;

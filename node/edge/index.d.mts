@@ -10,9 +10,10 @@
 
 /// <reference lib="esnext.disposable" />
 
-import type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran } from "../lib/runs.js";
+import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions } from "../lib/runs.js";
 
-export type { AlreadyDone, Completion, Occurrence, OccurrenceOptions, Ran };
+export { noResult, unsettled } from "../lib/runs.js";
+export type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions };
 
 /** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
 export interface AwsCredentials {
@@ -198,7 +199,7 @@ export class Client {
    */
   once<T>(
     name: string,
-    options: OnceOptions & Occurrence,
+    options: OnceOptions & Occurrence & SaveOptions,
     body: (run: Run) => T | PromiseLike<T>,
   ): Promise<OnceOutcome<T>>;
 
@@ -295,9 +296,10 @@ export class Run extends Lease {
    *
    * @throws {@link LeaseLostError} if the lease was lost before: no completion was written, and another worker may do the work again.
    * @throws {@link FinishUnconfirmedError} if no answer of the store says that the completion stands.
+   * @throws {@link ResultNotKeptError} if the result cannot be kept: the work counts as done all the same.
    * @throws {@link NotOwnedError} after a release or finish.
    */
-  finish(): Promise<void>;
+  finish(options?: FinishOptions): Promise<void>;
 }
 
 /** The holder of a lock, as far as the store shows it. */
@@ -353,6 +355,8 @@ export class NotOwnedError extends LeaseholdError {}
  * `finish_unconfirmed`.
  */
 export class FinishUnconfirmedError extends LeaseholdError {}
+/** The work of a run is done and its completion stands, without the result that was given. Code `result_not_kept`. */
+export class ResultNotKeptError extends LeaseholdError {}
 /** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */

@@ -3,12 +3,17 @@
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import options from "./shared/options.mjs";
+import results from "./shared/results.mjs";
 import shown from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
 import { length } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
 
 const { ConfigError, LeaseLostError, NOTHING_TO_EXTEND } = errors;
+
+const { written } = results;
+/** The most bytes of a result, which the component refuses to exceed as well. */
+const MOST_BYTES = 4_096;
 
 /** Finishes a run at the end of its body. */
 export const finish = Symbol("finish");
@@ -80,13 +85,18 @@ export class Lease {
     return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
   }
 
-  async [finishNow]() {
+  async [finishNow](how) {
+    const [kind, kept] = how !== undefined && how !== null && "result" in how ? written(how.result) : [];
+    const bytes = kind === "json" ? new TextEncoder().encode(kept) : kept;
+    const unfit = kind === "unfit" ? kept : tooLong(bytes);
     const left = this.#slot.remaining();
     if (left === 0) throw this.#letGo();
     this.#wasReleased = true;
-    this.#machine.finish(this.#slot);
+    this.#machine.finish(this.#slot, kind === undefined || unfit !== undefined ? undefined : { kind, bytes });
     await this.#ended(left + PATIENCE_MS);
     if (!this.#slot.isMarked) throw messages.finishUnconfirmed(this.resource);
+    if (unfit !== undefined) throw messages.resultNotKept(this.resource, unfit);
+    if (this.#slot.isResultDropped) throw messages.resultNotKept(this.resource, "the store had no room for it");
   }
 
   async [finish]() {
@@ -118,10 +128,16 @@ export class Lease {
   }
 }
 
+/** Why a result does not fit; `undefined` if it does. @param {Uint8Array | undefined} bytes */
+function tooLong(bytes) {
+  const count = bytes?.length ?? 0;
+  return count > MOST_BYTES ? `result has ${count} bytes; at most ${MOST_BYTES} are allowed` : undefined;
+}
+
 /** A lease under which work is done that is done once. */
 export class Run extends Lease {
-  finish() {
-    return this[finishNow]();
+  finish(how) {
+    return this[finishNow](how);
   }
 }
 

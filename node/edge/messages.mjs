@@ -2,9 +2,11 @@
 
 import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
+import results from "./shared/results.mjs";
 
 const { LeaseholdError, LockBusyError, LockTimeoutError, LeaseLostError, NotOwnedError } = errors;
-const { FinishUnconfirmedError, StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
+const { read } = results;
+const { FinishUnconfirmedError, ResultNotKeptError, StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
 
 const FAULTS = {
   timeout: "no reply in time",
@@ -61,9 +63,12 @@ export function failed(resource, { tag, val }) {
   }
 }
 
-/** A completion as `Completion`. */
-export function completion({ atUnixMs, owner, token, leftMs }) {
-  const shown = { at: Number(atUnixMs), token: Number(token), left: Number(leftMs) };
+/** A completion as `Completion`. @param {any} completion @param {any} runs */
+export function completion({ atUnixMs, owner, token, leftMs, about, unsettled }, runs) {
+  const record = about && runs.readAbout(about);
+  const result = read(record?.runResult?.kind, record?.runResult?.bytes, unsettled);
+  const shown = { at: Number(atUnixMs), token: Number(token), left: Number(leftMs), result };
+  if (record) Object.assign(shown, { began: Number(record.beganUnixMs) });
   return owner === "" ? shown : { ...shown, owner };
 }
 
@@ -132,6 +137,11 @@ export function closed(resource) {
 export function unconfirmed(resource) {
   const message = "the release is not confirmed: it is tried again in the background, and otherwise the lock expires after its ttl";
   return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
+}
+
+export function resultNotKept(resource, why) {
+  const message = `the work is done, but its result was not kept: ${why}; those who come later find none`;
+  return new ResultNotKeptError(on(resource, message), { resource });
 }
 
 export function finishUnconfirmed(resource) {

@@ -13,7 +13,9 @@ export class Slot {
   isFree = false;
   /** True once the store has confirmed the completion of a finish. */
   isMarked = false;
-  /** The completion of work that was done before. */
+  /** True once the store has confirmed it without its result. */
+  isResultDropped = false;
+  /** The completion of work that was done before, as the component shows it. */
   completion;
   #machine;
   #deadlineNs;
@@ -65,13 +67,14 @@ export class Slot {
         return true;
       case "failed":
         this.#failed = () => messages.failed(this.resource, val.failure);
-        if (val.failure.tag === "done") this.completion = messages.completion(val.failure.val);
+        if (val.failure.tag === "done") this.completion = val.failure.val;
         this.#become("failed");
         return true;
       case "released":
       case "finished":
         this.isFree = true;
         this.isMarked = tag === "finished" && val.confirmed;
+        this.isResultDropped = tag === "finished" && val.resultDropped;
         if (this.phase !== "closed") this.#become("released");
         return true;
       default:
