@@ -24,6 +24,7 @@ mod prf;
 pub mod queue;
 pub mod quorum;
 mod run;
+pub mod schedule;
 pub mod session;
 mod sip;
 pub mod store;

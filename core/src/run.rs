@@ -48,6 +48,12 @@ impl Resource {
 /// # Errors
 /// A period below [`MIN_PERIOD`] or above [`MAX_KEEP`], or an offset that is not below the period.
 pub fn period_key(unix_ms: u64, every: Duration, offset: Duration) -> Result<String, ConfigError> {
+    check_periods(every, offset)?;
+    let ms = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+    Ok(utc(period_start(unix_ms, ms(every), ms(offset))))
+}
+
+pub(crate) fn check_periods(every: Duration, offset: Duration) -> Result<(), ConfigError> {
     if every < MIN_PERIOD {
         return Err(ConfigError::TooShort { what: "every", value: every, min: MIN_PERIOD });
     }
@@ -55,29 +61,29 @@ pub fn period_key(unix_ms: u64, every: Duration, offset: Duration) -> Result<Str
     if offset >= every {
         return Err(ConfigError::TooFar { what: "offset (it must be below the period)", value: offset, max: every });
     }
-    let ms = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
-    Ok(utc(period_start(unix_ms, ms(every), ms(offset))))
+    Ok(())
 }
 
 /// An instant as ISO 8601 writes it, with milliseconds only where there are some.
 fn utc(unix_ms: u64) -> String {
     let (seconds, ms) = (unix_ms / 1000, unix_ms % 1000);
-    let (year, month, day) = date(seconds / 86_400);
+    let (year, month, day) = date(i64::try_from(seconds / 86_400).unwrap_or(i64::MAX));
     let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     let fraction = if ms == 0 { String::new() } else { format!(".{ms:03}") };
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z")
 }
 
 /// Year, month and day of a number of days since 1970. The year is taken to begin in March, so that the leap day is its last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
+pub(crate) fn date(days: i64) -> (i64, u32, u32) {
+    let days = days.saturating_add(719_468);
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    let small = |number: i64| u32::try_from(number).unwrap_or_default();
+    (era * 400 + year_of_era + i64::from(month <= 2), small(month), small(day))
 }
 
 #[cfg(test)]
