@@ -3,5 +3,6 @@
 pub(crate) mod completion;
 #[cfg(feature = "postgres")]
 pub(crate) mod completion_in;
+mod occurrence;
 pub(crate) mod once;
 pub(crate) mod result;

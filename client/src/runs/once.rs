@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_core::config::{MAX_KEEP, RunOptions, Span};
-use leasehold_core::{Resource, period_key};
+use leasehold_core::Resource;
+use leasehold_core::config::RunOptions;
 
 use crate::admin::inspect::listed;
 use crate::client::Client;
@@ -21,6 +21,7 @@ use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
 use crate::runs::completion::Completion;
+use crate::runs::occurrence::{Occurrence, Present};
 use crate::runs::result::RunResult;
 
 /// The answer to the request for a run. Whatever else there may be one day, only with [`Once::Run`] the work is the caller's.
@@ -130,16 +131,6 @@ impl Deref for Run {
     }
 }
 
-/// The part of a job that is done once.
-#[derive(Clone, Debug, Default)]
-enum Occurrence {
-    /// The job as a whole: once done, it is done until its completion ends.
-    #[default]
-    All,
-    Key(String),
-    Every(Duration),
-}
-
 /// A request for a run. Awaiting it answers at once, unless [`RunRequest::wait`] is given.
 ///
 /// Dropping the future at any await gives the acquisition up and cleans up behind it.
@@ -148,9 +139,6 @@ enum Occurrence {
 pub struct RunRequest {
     name: String,
     occurrence: Occurrence,
-    offset: Duration,
-    cooldown: Option<Duration>,
-    keep: Option<Duration>,
     trust_quorum: bool,
     even_if_done: bool,
     /// The name of the resource is set when the request is made.
@@ -182,16 +170,7 @@ impl Client {
     pub fn once(&self, name: impl Into<String>) -> RunRequest {
         let name = name.into();
         let lock = self.lock(name.as_str()).once();
-        RunRequest {
-            name,
-            occurrence: Occurrence::All,
-            offset: Duration::ZERO,
-            cooldown: None,
-            keep: None,
-            trust_quorum: false,
-            even_if_done: false,
-            lock,
-        }
+        RunRequest { name, occurrence: Occurrence::default(), trust_quorum: false, even_if_done: false, lock }
     }
 
     /// The holder and the completion of one occurrence of a job.
@@ -252,11 +231,6 @@ impl Client {
     }
 }
 
-/// Without any of these, work would be done once and not again for seven days, and nobody would have said so.
-const UNSPOKEN: &str = "say when the work may be done again: key (never for this key, such as a date), every (in the \
-                        next period), cooldown (after this time), or keep (after this time, if the name alone \
-                        identifies the work)";
-
 /// Further tries reach a node whose answer was late.
 const FORGET_TRIES: u32 = 3;
 /// A node that answers and still shows the completion is behind its neighbours, and each try gives it time.
@@ -300,30 +274,55 @@ settings! { RunRequest:
     /// The occurrence of the job: a date, an invoice, a batch. Each is done once. 1 byte or more, at most 1,024 together
     /// with the name.
     pub fn key(self, key: impl Into<String>) -> Self {
-        Self { occurrence: Occurrence::Key(key.into()), ..self }
+        self.about(|occurrence| occurrence.key = Some(key.into()))
     }
 
     /// One occurrence in each period, 1 s or longer (7 days at most on a quorum), by this machine's clock: the key is the start of the period in UTC.
     /// Machines whose clocks differ agree on all but the moments in which a period begins, where one may still be in the
     /// old period; each key is done once at most all the same.
     pub fn every(self, period: Duration) -> Self {
-        Self { occurrence: Occurrence::Every(period), ..self }
+        self.about(|occurrence| occurrence.every = Some(period))
     }
 
-    /// How long after the start of 1970 in UTC the periods of [`RunRequest::every`] begin; less than a period, default 0.
+    /// How long after the start of 1970, in UTC or by the clocks of [`RunRequest::tz`], the periods of [`RunRequest::every`] begin;
+    /// less than a period, default 0.
     pub fn offset(self, offset: Duration) -> Self {
-        Self { offset, ..self }
+        self.about(|occurrence| occurrence.offset = offset)
+    }
+
+    /// The time of day at which the periods of [`RunRequest::every`] begin, from `00:00` to `23:59` by the clocks of
+    /// [`RunRequest::tz`]. Periods are then whole days. Default: midnight.
+    #[cfg(feature = "local-time")]
+    pub fn at(self, time_of_day: impl Into<String>) -> Self {
+        self.about(|occurrence| occurrence.local.at = Some(time_of_day.into()))
+    }
+
+    /// The zone by whose clocks [`RunRequest::every`] and [`RunRequest::cron`] count, by its name in the IANA database, such as
+    /// `Europe/Berlin` or `UTC`. The key is the local time with the zone as you wrote it, `2026-10-25T02:30[Europe/Berlin]`: a time
+    /// that comes twice when clocks are set back is done once, and so is one that clocks leave out, as soon as they are past it.
+    #[cfg(feature = "local-time")]
+    pub fn tz(self, zone: impl Into<String>) -> Self {
+        self.about(|occurrence| occurrence.local.tz = Some(zone.into()))
+    }
+
+    /// One occurrence for each time of a cron expression by the clocks of [`RunRequest::tz`], which has to be given: minute, hour, day
+    /// of the month, month and day of the week, such as `0 2 * * 1-5`. The occurrence is the latest one until now, so a machine that
+    /// comes late does it.
+    #[cfg(feature = "local-time")]
+    pub fn cron(self, expression: impl Into<String>) -> Self {
+        self.about(|occurrence| occurrence.local.cron = Some(expression.into()))
     }
 
     /// Once done, the job is not done again for this long. In place of a key or period.
     pub fn cooldown(self, cooldown: Duration) -> Self {
-        Self { cooldown: Some(cooldown), ..self }
+        self.about(|occurrence| occurrence.cooldown = Some(cooldown))
     }
 
     /// How long the completion of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a
-    /// quorum). By default 7 days, or twice the period if that is longer than 7 days.
+    /// quorum). By default 7 days, or twice the period if that is longer than 7 days. With a [zone](RunRequest::tz) it stands until a day
+    /// after the next time at least.
     pub fn keep(self, keep: Duration) -> Self {
-        Self { keep: Some(keep), ..self }
+        self.about(|occurrence| occurrence.keep = Some(keep))
     }
 
     /// How long to stand by while somebody else runs: the answer is [`Once::Done`] when that one finishes, and
@@ -361,52 +360,19 @@ impl RunRequest {
     }
 
     fn named(&self) -> Result<Resource, Error> {
-        let key = match &self.occurrence {
-            Occurrence::All => None,
-            Occurrence::Key(key) => Some(key.clone()),
-            Occurrence::Every(period) => Some(
-                period_key(self.lock.time().unix_ms(), *period, self.offset)
-                    .map_err(|error| Error::config(error.to_string()).on(&self.name))?,
-            ),
-        };
-        resource(&self.name, key.as_deref())
+        resource(&self.name, self.present()?.key.as_deref())
+    }
+
+    fn present(&self) -> Result<Present, Error> {
+        self.occurrence.present(self.lock.time().unix_ms()).map_err(|misfit| Error::config(misfit).on(&self.name))
     }
 
     /// The request of the lock.
     fn into_lock(self) -> Result<LockRequest, Error> {
-        let resource = self.named()?;
-        let misfit = |message: &str| Err(Error::config(message).on(&self.name));
-        if matches!(self.occurrence, Occurrence::All) && self.cooldown.or(self.keep).is_none() {
-            return misfit(UNSPOKEN);
-        }
-        if self.cooldown.is_some() && !matches!(self.occurrence, Occurrence::All) {
-            return misfit("a run has a key or a cooldown, not both");
-        }
-        if self.cooldown.is_some() && self.keep.is_some() {
-            return misfit("the cooldown already says how long the completion is kept: leave keep out");
-        }
-        if !self.offset.is_zero() && !matches!(self.occurrence, Occurrence::Every(_)) {
-            return misfit(
-                "an offset moves the start of the periods, so it needs every: add every, or leave offset out",
-            );
-        }
-        let default = RunOptions::default().keep;
-        let keep = match (&self.occurrence, self.cooldown.or(self.keep)) {
-            (Occurrence::Every(period), Some(keep)) if keep < *period && !(self.even_if_done && keep.is_zero()) => {
-                return misfit(&format!(
-                    "keep of {} is shorter than the period of {}, in which the job would be done again: keep the \
-                     completion for the period at least",
-                    Span(keep),
-                    Span(*period)
-                ));
-            }
-            (_, Some(keep)) => keep,
-            // No completion stands for longer on a quorum.
-            (Occurrence::Every(period), None) if *period <= default && self.lock.is_of_quorum() => default,
-            // The next period may begin later by the clock of another machine.
-            (Occurrence::Every(period), None) => default.max(period.saturating_mul(2).min(MAX_KEEP)),
-            (_, None) => default,
-        };
+        let present = self.present()?;
+        let resource = resource(&self.name, present.key.as_deref())?;
+        let kept = self.occurrence.kept(&present, self.lock.is_of_quorum(), self.even_if_done);
+        let keep = kept.map_err(|misfit| Error::config(misfit).on(&self.name))?;
         let run = RunOptions { keep, trust_quorum: self.trust_quorum, even_if_done: self.even_if_done };
         Ok(self.lock.named(resource.as_str()).run(run))
     }
@@ -419,8 +385,8 @@ impl RunRequest {
     /// Warns, once in a process, of a length that was most likely meant in a smaller unit.
     fn doubt_lengths(&self) {
         static WARNED: AtomicBool = AtomicBool::new(false);
-        let every = if let Occurrence::Every(period) = &self.occurrence { Some(*period) } else { None };
-        for (setting, length) in [("every", every), ("cooldown", self.cooldown), ("keep", self.keep)] {
+        let Occurrence { every, cooldown, keep, .. } = self.occurrence;
+        for (setting, length) in [("every", every), ("cooldown", cooldown), ("keep", keep)] {
             let Some(meant) = length.and_then(lengths::meant) else { continue };
             if !WARNED.swap(true, Ordering::Relaxed) {
                 let (days, hours) = (meant.as_secs() * 1000 / 86_400, meant.as_secs() / 3600);
@@ -448,7 +414,7 @@ impl RunRequest {
 
     pub(crate) async fn begin(self) -> Result<Once, Error> {
         self.doubt_lengths();
-        let cooldown = self.cooldown.map(|cooldown| (self.name.clone(), cooldown));
+        let cooldown = self.occurrence.cooldown.map(|cooldown| (self.name.clone(), cooldown));
         match self.into_lock()?.acquire().await {
             Ok(lease) => Ok(Once::Run(Run(lease))),
             Err(error) => match (error.kind(), error.completion()) {
@@ -462,6 +428,11 @@ impl RunRequest {
                 (_, _) => Err(error),
             },
         }
+    }
+
+    fn about(mut self, change: impl FnOnce(&mut Occurrence)) -> Self {
+        change(&mut self.occurrence);
+        self
     }
 
     fn map(self, change: impl FnOnce(LockRequest) -> LockRequest) -> Self {

@@ -54,6 +54,18 @@ fn once_in_each_period() -> Tested {
 }
 
 #[test]
+fn at_a_local_time() -> Tested {
+    let client = Client::connect("memory:")?;
+
+    let nightly = client.once("nightly").cron("0 2 * * 1-5").tz("Europe/Berlin").wait(Duration::from_secs(3_600));
+    if let Once::Run(run) = nightly.begin()? {
+        report(run.token())?;
+        run.finish()?;
+    }
+    Ok(())
+}
+
+#[test]
 fn once_for_each_message() -> Tested {
     let client = Client::connect("memory:")?;
     let charge = |_order: &str, _token: u64| -> Tested { Ok(()) };

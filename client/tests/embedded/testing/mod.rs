@@ -5,6 +5,7 @@ mod composed;
 mod faults;
 mod groups;
 mod holding;
+mod local_time;
 mod threads;
 
 use std::sync::{Arc, Mutex};
