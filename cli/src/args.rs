@@ -278,6 +278,21 @@ pub(crate) struct OccurrenceArgs {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     #[arg(requires = "every")]
     pub offset: Option<Duration>,
+    /// The local time of day at which the periods of --every begin, such as 02:00; they are whole days then, and --tz is needed
+    #[arg(long, value_name = "HH:MM")]
+    pub at: Option<String>,
+    /// The zone by whose clocks --every and --cron count, such as Europe/Berlin or UTC
+    ///
+    /// The key is the local time with the zone as written here. A time that comes twice when clocks are set back is done once; so is
+    /// one that clocks leave out, as soon as they are past it.
+    #[arg(long, value_name = "ZONE")]
+    pub tz: Option<String>,
+    /// One occurrence for each time of a cron expression by the clocks of --tz, such as '0 2 * * 1-5'
+    ///
+    /// Minute, hour, day of the month, month, day of the week. The occurrence is the latest one until now, so a machine that comes
+    /// late does it.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["key", "every"])]
+    pub cron: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -288,7 +303,7 @@ pub(crate) struct OnceArgs {
     pub occurrence: OccurrenceArgs,
     /// Once done, the job is not done again for this long; instead of a key or period
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["key", "every", "keep"])]
+    #[arg(conflicts_with_all = ["key", "every", "cron", "keep"])]
     pub cooldown: Option<Duration>,
     /// How long the job counts as done [default: 7d, or two periods if those are longer]
     ///

@@ -69,26 +69,47 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     }
 }
 
+/// A request about the given occurrence, for either face of the client.
+macro_rules! about {
+    ($occurrence:expr, $request:expr) => {{
+        let mut request = $request;
+        if let Some(every) = $occurrence.every {
+            request = request.every(every);
+        }
+        if let Some(offset) = $occurrence.offset {
+            request = request.offset(offset);
+        }
+        if let Some(key) = &$occurrence.key {
+            request = request.key(key);
+        }
+        if let Some(at) = &$occurrence.at {
+            request = request.at(at);
+        }
+        if let Some(tz) = &$occurrence.tz {
+            request = request.tz(tz);
+        }
+        if let Some(cron) = &$occurrence.cron {
+            request = request.cron(cron);
+        }
+        request
+    }};
+}
+
 impl OccurrenceArgs {
-    /// The key that was given, or that of the present period.
+    /// The key that was given, or that of the present period or time.
     pub(crate) fn key(&self, client: &blocking::Client, name: &str) -> Result<Option<String>, Failure> {
-        let Some(every) = self.every else { return Ok(self.key.clone()) };
-        let request = client.once(name).every(every).offset(self.offset.unwrap_or_default());
-        let resource = request.resource()?;
-        Ok(resource.rsplit_once('@').map(|(_, key)| key.to_owned()))
+        if self.key.is_some() && self.tz.is_none() {
+            return Ok(self.key.clone());
+        }
+        let resource = about!(self, client.once(name)).resource()?;
+        Ok(resource.rsplit_once('@').map(|(_, key)| key.to_owned()).filter(|key| !key.is_empty()))
     }
 }
 
 fn request(args: &OnceArgs, client: &Client) -> RunRequest {
-    let mut request = client.once(&args.name).ttl(args.hold.ttl());
-    let OccurrenceArgs { key, every, offset } = &args.occurrence;
-    if let Some(key) = key {
-        request = request.key(key);
-    }
+    let mut request = about!(&args.occurrence, client.once(&args.name)).ttl(args.hold.ttl());
     for (given, set) in [
-        (*every, RunRequest::every as fn(RunRequest, Duration) -> RunRequest),
-        (*offset, RunRequest::offset),
-        (args.cooldown, RunRequest::cooldown),
+        (args.cooldown, RunRequest::cooldown as fn(RunRequest, Duration) -> RunRequest),
         (args.keep, RunRequest::keep),
         (args.hold.max_hold, RunRequest::max_hold),
     ] {

@@ -118,6 +118,8 @@ pub(super) const ONCE_HELP: &str = "\
 Examples:
   leasehold once --every 1d --wait 1h nightly -- ./report.sh
       in the crontab of each machine: one runs it, or another if that one dies
+  leasehold once --cron '0 2 * * 1-5' --tz Europe/Berlin nightly -- ./report.sh
+      on weekdays at 02:00 in Berlin, if it is started then or later
   leasehold once --key invoice-42 --keep 365d --wait 1h bill -- ./bill.sh 42
       stand by while another one bills, and take over if it dies
   leasehold once --cooldown 1h sync -- ./sync.sh

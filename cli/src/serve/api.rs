@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use futures_util::stream;
-use leasehold::{Error, ErrorKind, Lease, Once, ffi};
+use leasehold::{Client, Error, ErrorKind, Lease, Once, RunRequest, ffi};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -88,7 +88,36 @@ struct AskedOnce {
     wait_ms: Option<u64>,
     #[serde(default, deserialize_with = "whole")]
     keep_ms: Option<u64>,
+    #[serde(default, deserialize_with = "whole")]
+    every_ms: Option<u64>,
+    #[serde(default, deserialize_with = "whole")]
+    offset_ms: Option<u64>,
+    at: Option<String>,
+    tz: Option<String>,
+    cron: Option<String>,
     owner: Option<String>,
+}
+
+impl AskedOnce {
+    fn request(&self, client: &Client) -> RunRequest {
+        let mut run = client.once(&self.name);
+        for (given, set) in [
+            (self.keep_ms, RunRequest::keep as fn(RunRequest, Duration) -> RunRequest),
+            (self.every_ms, RunRequest::every),
+            (self.offset_ms, RunRequest::offset),
+        ] {
+            run = given.map(Duration::from_millis).into_iter().fold(run, set);
+        }
+        for (given, set) in [
+            (&self.key, RunRequest::key as fn(RunRequest, String) -> RunRequest),
+            (&self.at, RunRequest::at),
+            (&self.tz, RunRequest::tz),
+            (&self.cron, RunRequest::cron),
+        ] {
+            run = given.clone().into_iter().fold(run, set);
+        }
+        run
+    }
 }
 
 async fn acquire(State(service): Shared, Extension(caller): Extension<Caller>, request: Request) -> Answer {
@@ -225,8 +254,9 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
     let begun = ffi::clocks().0;
     let key = key(request.headers())?;
     let asked: AskedOnce = read(request).await?;
-    if asked.key.is_none() && asked.keep_ms.is_none() {
-        let message = "give key, which names the occurrence of the job, or keep_ms, for how long it is not done again";
+    if asked.key.as_ref().or(asked.cron.as_ref()).is_none() && asked.keep_ms.or(asked.every_ms).is_none() {
+        let message = "give key, which names the occurrence of the job, every_ms or cron, by which the clock names it, or keep_ms, for \
+                       how long it is not done again";
         return Err(Reply::bad(message));
     }
     let sent = service.sent(key, "once", &asked);
@@ -235,14 +265,7 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
         Claim::New(attempt) => attempt,
     };
     let ttl = asked.ttl_ms.map_or(TTL, Duration::from_millis);
-    let owner = label(&caller, asked.owner)?;
-    let mut run = service.client.once(&asked.name).ttl(ttl).wait(wait(asked.wait_ms)?).owner(owner);
-    if let Some(key) = asked.key {
-        run = run.key(key);
-    }
-    if let Some(keep) = asked.keep_ms {
-        run = run.keep(Duration::from_millis(keep));
-    }
+    let run = asked.request(&service.client).ttl(ttl).wait(wait(asked.wait_ms)?).owner(label(&caller, asked.owner)?);
     let waiting = service.wait(&run.resource()?);
     let once = run.await.map_err(|error| failed(&service, error))?;
     drop(waiting);

@@ -248,6 +248,26 @@ fn every_period_has_a_run() {
 }
 
 #[test]
+fn times_of_a_zone_have_a_run_each() {
+    let place = Place::new();
+    let resource = |options: &[&str]| once(&place, options, "echo $LEASEHOLD_RESOURCE").expect(0).stdout;
+    let by_period = ["--every", "36500d", "--at", "02:30", "--tz", "Europe/Berlin"];
+    assert_eq!(resource(&by_period), "job@1970-01-01T02:30[Europe/Berlin]\n");
+    // No test runs at the border of such a time, but once in four years.
+    let by_cron = ["--cron", "30 2 29 FEB *", "--tz", "America/New_York"];
+    let shown = resource(&by_cron);
+    assert!(shown.starts_with("job@20") && shown.ends_with("-02-29T02:30[America/New_York]\n"), "{shown}");
+    for times in [&by_period[..], &by_cron] {
+        once(&place, times, "touch again").expect(0).says("]\": done already");
+        let asked = |command: &[&str]| place.run(&[command, &["job"], times].concat());
+        assert!(asked(&["inspect"]).expect(0).stdout.contains("] is done\n"));
+        assert!(asked(&["once", "--forget"]).expect(0).stdout.contains("] may be done again; it was done by "));
+        asked(&["inspect"]).expect(1);
+    }
+    assert!(!place.path("again").exists());
+}
+
+#[test]
 fn a_completion_can_be_forgotten() {
     let place = Place::new();
     let forget = |arguments: &[&str]| place.run(&[&["once", "--forget"], arguments].concat());
@@ -352,6 +372,16 @@ fn wrong_arguments_say_what_would_be_right() {
         (&["--every", "1"], "the unit is missing"),
         (&["--every", "1d", "--offset", "1d"], "below the period"),
         (&["--every", "1d", "--offset", "-1h"], "cannot be negative"),
+        (&["--every", "1d", "--at", "02:00"], "add tz"),
+        (&["--every", "1d", "--at", "24:00", "--tz", "UTC"], "\"24:00\" is no time of day"),
+        (&["--key", "s", "--at", "02:00", "--tz", "UTC"], "add every"),
+        (&["--every", "1d", "--tz", "Europe/Berln"], "\"Europe/Berln\" is no zone"),
+        (&["--key", "s", "--tz", "UTC"], "leave tz out"),
+        (&["--cron", "0 2 * * *"], "add tz"),
+        (&["--cron", "0 0 30 2 *", "--tz", "UTC"], "never comes"),
+        (&["--cron", "0 2 * * *", "--tz", "UTC", "--key", "s"], "--key"),
+        (&["--cron", "0 2 * * *", "--tz", "UTC", "--every", "1d"], "--every"),
+        (&["--cron", "0 2 * * *", "--tz", "UTC", "--cooldown", "1h"], "--cooldown"),
         (&["--keep", "29s"], "29 s, less than the ttl of 30 s"),
         (&["--cooldown", "0s"], "0 s, less than the ttl of 30 s"),
         (&["--every", "1d", "--keep", "23h"], "shorter than the period"),

@@ -109,6 +109,32 @@ fn work_is_done_once() {
     assert_eq!(daemon.lease(&run, "finish").expect(200)["finished"], true);
     let done = once();
     assert_eq!((done["state"].as_str(), &done["completion"]["token"]), (Some("done"), &run["token"]));
+    for (times, begins) in [
+        (
+            json!({ "name": "report", "every_ms": 3_000_000_000_000_u64, "offset_ms": 1_000 }),
+            "report@1970-01-01T00:00:01Z",
+        ),
+        (
+            json!({ "name": "report", "every_ms": 2_592_000_000_000_u64, "at": "02:30", "tz": "UTC" }),
+            "report@1970-01-01T02:30[UTC]",
+        ),
+        (json!({ "name": "report", "cron": "30 2 29 2 *", "tz": "Asia/Tokyo" }), "report@20"),
+    ] {
+        let run = daemon.post("/v1/once", &times).expect(200);
+        assert!(run["resource"].as_str().is_some_and(|resource| resource.starts_with(begins)), "{run}");
+        daemon.lease(&run, "release").expect(200);
+    }
+    for (settings, says) in [
+        (json!({ "name": "report" }), "give key"),
+        (json!({ "name": "report", "cron": "0 0 30 2 *", "tz": "UTC" }), "never comes"),
+        (json!({ "name": "report", "every_ms": 86_400_000, "tz": "Europe/Berln" }), "is no zone"),
+        (json!({ "name": "report", "every_ms": 86_400_000, "at": "02:00" }), "add tz"),
+        (json!({ "name": "report", "every_ms": 86_400_000, "key": "monday" }), "one of key, every and cron"),
+    ] {
+        let message =
+            daemon.post("/v1/once", &settings).expect(400)["error"]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(message.contains(says), "{message}");
+    }
     let lock = daemon.acquire("plain");
     assert_eq!(daemon.lease(&lock, "finish").expect(400)["error"]["kind"], "not_a_run");
     assert!(daemon.is_held("plain"), "a mistake ends no lease");
