@@ -11,14 +11,22 @@
 /// <reference lib="esnext.disposable" />
 
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
-import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions } from "./lib/runs.js";
+import type {
+  AlreadyDone,
+  Completion,
+  FinishOptions,
+  Occurrence as OccurrenceInUtc,
+  OccurrenceOptions,
+  Ran,
+  SaveOptions,
+} from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
 export * from "./lib/errors.js";
 export * from "./lib/observe.js";
 export * from "./lib/shards.js";
 export { noResult, unsettled } from "./lib/runs.js";
-export type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions };
+export type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, SaveOptions };
 
 /** Settings of a client. */
 export interface ConnectOptions {
@@ -113,8 +121,28 @@ export type Change =
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
-/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), a `cooldown` or `keep`. */
-export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"> {}
+/**
+ * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already tells from all
+ * other, such as `welcome-42`.
+ */
+export type Occurrence = OccurrenceInUtc | { cron: string; tz: string };
+
+/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
+export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"> {
+  /** The time of day at which the periods of `every` begin, from "00:00" to "23:59" by the clocks of `tz`. They are whole days then. Default: midnight. */
+  at?: string | undefined;
+  /**
+   * The zone by whose clocks `every` and `cron` count, by its name in the IANA database, such as "Europe/Berlin" or "UTC". The key
+   * is the local time with the zone as you wrote it, `2026-10-25T02:30[Europe/Berlin]`: a time that comes twice when clocks are set
+   * back is done once, and so is one that clocks leave out, as soon as they are past it.
+   */
+  tz?: string | undefined;
+  /**
+   * One occurrence for each time of a cron expression by the clocks of `tz`: minute, hour, day of the month, month and day of the
+   * week, such as "0 2 * * 1-5". The occurrence is the latest one until now, so a process that comes late does it.
+   */
+  cron?: string | undefined;
+}
 
 /** Somebody else is at it, who may still fail. */
 export interface RunningElsewhere {

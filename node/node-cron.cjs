@@ -11,7 +11,7 @@ const STAND_BY = 3_600_000;
 /** How long the completion of a time stands that only its key names. */
 const WEEK = 604_800_000;
 /** What the schedule says already. */
-const { key, every, offset, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;
+const { key, every, offset, at, tz, cron, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;
 
 class RunCoordinator {
   #client;

@@ -15,7 +15,7 @@ import type { Client, OnceOptions, Run } from "./index.js";
 
 /** Settings of all runs of a coordinator. The schedule itself names them, and a task's `distributedLease` is their ttl. */
 export interface CoordinatorOptions
-  extends Omit<OnceOptions, "key" | "every" | "offset" | "cooldown" | "ttl" | "signal"> {
+  extends Omit<OnceOptions, "key" | "every" | "offset" | "at" | "tz" | "cron" | "cooldown" | "ttl" | "signal"> {
   /** How many ms a process stands by while another one runs; default an hour. With 0, a run that dies is not repeated. */
   wait?: number | undefined;
 }

@@ -8,8 +8,8 @@ const DEFAULT_KEEP = 7 * DAY;
 const MAX_KEEP = 36_500 * DAY;
 
 /** What is missing in the settings, for people: without it, work would be done once and not again for seven days. @param {Record<string, any>} settings */
-function unspoken({ key, every, cooldown, keep }) {
-  if ((key ?? every ?? cooldown ?? keep) !== undefined) return undefined;
+function unspoken({ key, every, cron, cooldown, keep }) {
+  if ((key ?? every ?? cron ?? cooldown ?? keep) !== undefined) return undefined;
   return (
     "say when the work may be done again: key (never for this key, such as a date), every (in the next period), cooldown " +
     "(after so many milliseconds), or keep (after so many, if the name alone identifies the work)"

@@ -47,7 +47,7 @@ const RUN = /** @type {const} */ ({
   trustQuorum: "true or false",
   evenIfDone: "true or false",
 });
-const NATIVE_RUN = /** @type {const} */ ({ ...RUN, watchHolder: NATIVE.watchHolder });
+const NATIVE_RUN = /** @type {const} */ ({ ...RUN, at: "text", tz: "text", cron: "text", watchHolder: NATIVE.watchHolder });
 const HOLDER = /** @type {const} */ ({ token: "number", owner: "text" });
 const ELECT = /** @type {const} */ ({ ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" });
 

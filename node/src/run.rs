@@ -21,6 +21,12 @@ pub struct RunOptions {
     pub every: Option<f64>,
     /// See `RunRequest::offset`.
     pub offset: Option<f64>,
+    /// See `RunRequest::at`.
+    pub at: Option<String>,
+    /// See `RunRequest::tz`.
+    pub tz: Option<String>,
+    /// See `RunRequest::cron`.
+    pub cron: Option<String>,
     /// See `RunRequest::cooldown`.
     pub cooldown: Option<f64>,
     /// See `RunRequest::keep`.
@@ -51,9 +57,6 @@ pub struct RunOptions {
 
 impl RunOptions {
     pub(crate) fn request(self, mut request: RunRequest) -> Result<RunRequest, Failure> {
-        if self.key.is_some() && self.every.is_some() {
-            return Err(Failure::config("a run has a key or a period, not both: leave out key or every".to_owned()));
-        }
         type Set = fn(RunRequest, Duration) -> RunRequest;
         let lengths: [(&str, Option<f64>, Set); 7] = [
             ("every", self.every, RunRequest::every),
@@ -69,8 +72,13 @@ impl RunOptions {
                 request = set(request, length(name, ms)?);
             }
         }
-        if let Some(key) = self.key {
-            request = request.key(key);
+        for (given, set) in [
+            (self.key, RunRequest::key as fn(RunRequest, String) -> RunRequest),
+            (self.at, RunRequest::at),
+            (self.tz, RunRequest::tz),
+            (self.cron, RunRequest::cron),
+        ] {
+            request = given.into_iter().fold(request, set);
         }
         if self.wait.is_some() {
             request = request.wait(patience(self.wait)?.unwrap_or(Duration::MAX));

@@ -332,6 +332,20 @@ test("each period has a key", async (t) => {
   assert.equal(moved.value, protocol.runResource("job", protocol.periodKey(Date.now(), DAY * 20_000, DAY)));
 });
 
+test("times of a zone have a key each", async (t) => {
+  const client = await alone(t, "times");
+  const times = [
+    [{ every: DAY * 20_000, at: "02:30", tz: "Europe/Berlin" }, /^job@(1970-01-01|2024-10-04)T02:30\[Europe\/Berlin\]$/],
+    // No test runs at the border of such a time, but once in four years.
+    [{ cron: "30 2 29 feb *", tz: "Asia/Tokyo" }, /^job@20\d\d-02-29T02:30\[Asia\/Tokyo\]$/],
+  ];
+  for (const [options, key] of times) {
+    const { value } = await client.once("job", options, ({ resource }) => resource);
+    assert.match(value, key);
+    assert.equal((await client.once("job", options, () => assert.fail(value))).reason, "done");
+  }
+});
+
 test("impossible settings are refused, and nothing runs", async (t) => {
   const client = await alone(t, "refused");
   const never = () => assert.fail("it must not run");
@@ -341,6 +355,16 @@ test("impossible settings are refused, and nothing runs", async (t) => {
     { key: "a\nb" },
     { key: "s", cooldown: DAY },
     { key: "s", every: DAY },
+    { key: "s", cron: "0 2 * * *", tz: "UTC" },
+    { every: DAY, cron: "0 2 * * *", tz: "UTC" },
+    { cron: "0 2 * * *" },
+    { cron: "0 0 30 2 *", tz: "UTC" },
+    { cron: "0 0 2 * * *", tz: "UTC" },
+    { every: DAY, at: "02:00" },
+    { every: DAY, at: "2am", tz: "UTC" },
+    { every: DAY, tz: "Europe/Berln" },
+    { key: "s", at: "02:00", tz: "UTC" },
+    { key: "s", tz: "UTC" },
     { every: DAY, cooldown: DAY },
     { every: 0 },
     { every: 500 },

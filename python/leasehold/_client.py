@@ -205,6 +205,9 @@ class Client(SyncOnly):
         key: the occurrence of the job: a date, an invoice, a batch. Each is done once.
         every: in place of a key, one occurrence in each period by this machine's clock, 1 s or longer; ``offset`` moves the
             start of the periods, which is 1970 in UTC.
+        at, tz: with every, the time of day and the zone in which periods begin, such as ``at="02:00", tz="Europe/Berlin"``; they
+            are whole days then. The key is the local time, so a time that comes twice, or never, when clocks are set is done once.
+        cron, tz: in place of a key, one occurrence for each time of a cron expression in that zone, such as ``cron="0 2 * * 1-5"``.
         cooldown: in place of both: once done, the job is not done again for this long, from the end of the work.
         keep: how long the completion stands: at least the ttl and the period, at most 100 years, on a quorum 7 days. By default 7
             days, or twice the period if that is longer than 7 days.

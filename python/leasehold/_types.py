@@ -38,6 +38,9 @@ class OnceOptions(TypedDict, total=False):
     key: str | None
     every: Seconds | None
     offset: Seconds | None
+    at: str | None
+    tz: str | None
+    cron: str | None
     cooldown: Seconds | None
     keep: Seconds | None
     wait: Seconds | None

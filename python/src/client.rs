@@ -295,7 +295,7 @@ impl Client {
         request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
     }
 
-    #[pyo3(signature = (name, *, key=None, every=None, offset=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, trust_quorum=false, even_if_done=false, watch_holder=false))]
+    #[pyo3(signature = (name, *, key=None, every=None, offset=None, at=None, tz=None, cron=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, trust_quorum=false, even_if_done=false, watch_holder=false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run_request(
         &self,
@@ -304,6 +304,9 @@ impl Client {
         key: Option<String>,
         every: Option<Seconds>,
         offset: Option<Seconds>,
+        at: Option<String>,
+        tz: Option<String>,
+        cron: Option<String>,
         cooldown: Option<Seconds>,
         keep: Option<Seconds>,
         wait: Option<Seconds>,
@@ -322,6 +325,9 @@ impl Client {
             key,
             every,
             offset,
+            at,
+            tz,
+            cron,
             cooldown,
             keep,
             wait,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::convert::{self, Kept, Seconds};
-use crate::errors::{self, raised};
+use crate::errors::raised;
 use crate::fence_sql::ParamStyle;
 use crate::info::LockInfo;
 use crate::lease::{Body, Lease, shown};
@@ -22,6 +22,9 @@ pub(crate) struct Settings<'py> {
     pub(crate) key: Option<String>,
     pub(crate) every: Option<Seconds>,
     pub(crate) offset: Option<Seconds>,
+    pub(crate) at: Option<String>,
+    pub(crate) tz: Option<String>,
+    pub(crate) cron: Option<String>,
     pub(crate) cooldown: Option<Seconds>,
     pub(crate) keep: Option<Seconds>,
     pub(crate) wait: Option<Seconds>,
@@ -51,16 +54,18 @@ impl Settings<'_> {
         ];
         convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
         convert::warn_of_long(py, [("every", self.every), ("cooldown", self.cooldown), ("keep", self.keep)])?;
-        if self.key.is_some() && self.every.is_some() {
-            return Err(errors::config(py, "a run has a key or a period, not both: leave out key or every"));
-        }
         for (name, length, set) in lengths {
             if let Some(length) = length {
                 request = set(request, length.finite(py, name)?);
             }
         }
-        if let Some(key) = self.key {
-            request = request.key(key);
+        for (given, set) in [
+            (self.key, leasehold::RunRequest::key as fn(leasehold::RunRequest, String) -> leasehold::RunRequest),
+            (self.at, leasehold::RunRequest::at),
+            (self.tz, leasehold::RunRequest::tz),
+            (self.cron, leasehold::RunRequest::cron),
+        ] {
+            request = given.into_iter().fold(request, set);
         }
         if let Some(wait) = self.wait {
             request = request.wait(wait.if_finite().unwrap_or(Duration::MAX));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -304,6 +305,16 @@ def test_functions_that_run_later_cannot_be_decorated(client: leasehold.Client, 
         {"key": "a\nb"},
         {"key": "s", "cooldown": 60},
         {"key": "s", "every": 60},
+        {"key": "s", "cron": "0 2 * * *", "tz": "UTC"},
+        {"every": 60, "cron": "0 2 * * *", "tz": "UTC"},
+        {"cron": "0 2 * * *"},
+        {"cron": "0 0 30 2 *", "tz": "UTC"},
+        {"cron": "0 0 2 * * *", "tz": "UTC"},
+        {"every": 86_400, "at": "02:00"},
+        {"every": 86_400, "at": "2am", "tz": "UTC"},
+        {"every": 86_400, "tz": "Europe/Berln"},
+        {"key": "s", "at": "02:00", "tz": "UTC"},
+        {"key": "s", "tz": "UTC"},
         {"every": 60, "cooldown": 60},
         {"every": 0},
         {"every": 0.5},
@@ -381,6 +392,21 @@ def test_a_period_and_a_cooldown(client: leasehold.Client, name: str) -> None:
     eventually("the cooldown is over", lambda: client.inspect_run(name).done is None)
     with cooled as run:
         assert run is not None
+
+
+def test_times_of_a_zone(client: leasehold.Client, name: str) -> None:
+    times: list[tuple[Any, str]] = [
+        ({"every": timedelta(days=30000), "at": "02:30", "tz": "Europe/Berlin"}, r"1970-01-01T02:30\[Europe/Berlin\]"),
+        # No test runs at the border of such a time, but once in four years.
+        ({"cron": "30 2 29 feb *", "tz": "Asia/Tokyo"}, r"20\d\d-02-29T02:30\[Asia/Tokyo\]"),
+    ]
+    for options, key in times:
+        with client.once(name, **options, ttl=TTL) as run:
+            assert run is not None and re.fullmatch(f"{name}@{key}", run.resource)
+        with client.once(name, **options, ttl=TTL) as run:
+            assert run is None
+    with pytest.raises(leasehold.ConfigError, match="one of key, every and cron"):
+        client.once(name, key="s", every=60)
 
 
 def test_a_run_can_be_repeated_by_hand(client: leasehold.Client, name: str) -> None:

@@ -60,7 +60,7 @@ class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
         which ``wait`` is an hour by default: so long a scheduler stands by while another one runs the job, on a thread of
         the pool.
         """
-        if fixed := sorted({"key", "every", "offset", "cooldown"} & options.keys()):
+        if fixed := sorted({"key", "every", "offset", "at", "tz", "cron", "cooldown"} & options.keys()):
             raise ConfigError(f"the schedule of a job names its runs: leave out {', '.join(fixed)}")
         super().__init__(max_workers, pool_kwargs)
         self._stores = stores

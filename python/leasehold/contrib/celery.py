@@ -69,7 +69,7 @@ def once(
     task, raises ConfigError: the message is that task's.
     """
 
-    is_named = name is not None or not options.keys().isdisjoint(("key", "every", "cooldown"))
+    is_named = name is not None or not options.keys().isdisjoint(("key", "every", "cron", "cooldown"))
 
     def decorate(function: Callable[P, R]) -> Callable[P, R | None]:
         # Refuses unknown fields now.
