@@ -137,6 +137,12 @@ impl Client {
         Listing { inner: self.0.list(prefix), has_failed: false }
     }
 
+    /// The runs whose resources begin with `prefix`: see [`leasehold::Client::runs`](crate::Client::runs). An error ends the
+    /// iterator.
+    pub fn runs(&self, prefix: impl Into<String>) -> Runs {
+        Runs { inner: self.0.runs(prefix), has_failed: false }
+    }
+
     /// See [`leasehold::Client::close`](crate::Client::close).
     ///
     /// # Errors
@@ -156,35 +162,47 @@ impl Client {
     }
 }
 
-/// Iterates over held locks: see [`leasehold::Listing`](crate::Listing).
-#[derive(Debug)]
-#[must_use = "nothing is asked before the first lock is taken from it"]
-pub struct Listing {
-    inner: list::Listing,
-    has_failed: bool,
-}
-
-impl Listing {
-    /// See [`leasehold::Listing::page`](crate::Listing::page).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn page(&mut self) -> Result<Option<Vec<LockInfo>>, Error> {
-        block_on(self.inner.page())
-    }
-}
-
-impl Iterator for Listing {
-    type Item = Result<LockInfo, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.has_failed {
-            return None;
+/// Iterators over what is asked for page by page. An error ends them.
+macro_rules! iterators {
+    ($($(#[$doc:meta])* $name:ident of $item:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[must_use = "nothing is asked before the first is taken from it"]
+        pub struct $name {
+            inner: list::$name,
+            has_failed: bool,
         }
-        let next = block_on(self.inner.next()).transpose();
-        self.has_failed = matches!(next, Some(Err(_)));
-        next
-    }
+
+        impl $name {
+            #[doc = concat!("See [`leasehold::", stringify!($name), "::page`](crate::", stringify!($name), "::page).")]
+            ///
+            /// # Errors
+            /// As there.
+            pub fn page(&mut self) -> Result<Option<Vec<$item>>, Error> {
+                block_on(self.inner.page())
+            }
+        }
+
+        impl Iterator for $name {
+            type Item = Result<$item, Error>;
+
+            fn next(&mut self) -> Option<Self::Item> {
+                if self.has_failed {
+                    return None;
+                }
+                let next = block_on(self.inner.next()).transpose();
+                self.has_failed = matches!(next, Some(Err(_)));
+                next
+            }
+        }
+    )*};
+}
+
+iterators! {
+    /// Iterates over held locks: see [`leasehold::Listing`](crate::Listing).
+    Listing of LockInfo;
+    /// Iterates over runs: see [`leasehold::Runs`](crate::Runs).
+    Runs of RunInfo;
 }
 
 /// Iterates over the changes of a lock, without end, and waits for each: see [`leasehold::Watch`](crate::Watch).

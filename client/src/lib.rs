@@ -173,7 +173,7 @@ pub use leasehold_fence as fence;
 
 pub use admin::doctor::{Finding, Severity};
 pub use admin::inspect::Waiters;
-pub use admin::list::Listing;
+pub use admin::list::{Listing, Runs};
 pub use admin::release_if::{HolderMatch, ReleaseIfOutcome};
 pub use admin::revoke::RevokeOutcome;
 #[cfg(feature = "postgres")]

@@ -36,6 +36,15 @@ impl Resource {
         Self::new(&resource)
     }
 
+    /// The name and the key of a run's resource; `None` for a resource that no run has.
+    pub fn parts_of_run(&self) -> Option<(String, Option<String>)> {
+        let (name, key) = self.as_str().split_once('@')?;
+        let plain = |part: &str| part.replace("%40", "@").replace("%25", "%");
+        let (name, key) = (plain(name), Some(plain(key)).filter(|key| !key.is_empty()));
+        let is_of_run = Self::of_run(&name, key.as_deref()).is_ok_and(|resource| resource == *self);
+        is_of_run.then_some((name, key))
+    }
+
     /// Returns true if it may be the resource of a run, so that a completion may lie beside the record: it has an `@`.
     pub fn may_be_of_run(&self) -> bool {
         self.as_str().contains('@')
@@ -107,6 +116,18 @@ mod tests {
         assert_ne!(name("a@b", Some("c")), name("a", Some("b@c")));
         assert_ne!(name("a%40b", Some("c")), name("a@b", Some("c")));
         assert_eq!(name("a@b%", Some("%@")), "a%40b%25@%25%40");
+    }
+
+    #[test]
+    fn resources_of_runs_are_taken_apart() {
+        let parts = |resource: &str| Resource::new(resource).unwrap().parts_of_run();
+        let run = |name: &str, key: Option<&str>| Some((name.to_string(), key.map(ToString::to_string)));
+        assert_eq!(parts("nightly@2026-11-24"), run("nightly", Some("2026-11-24")));
+        assert_eq!(parts("nightly@"), run("nightly", None));
+        assert_eq!(parts("a%40b%25@%2540"), run("a@b%", Some("%40")));
+        for lock in ["nightly", "@key", "a@b@c", "50%@key", "a@50%41"] {
+            assert_eq!(parts(lock), None, "{lock}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Listing the locks of a store, page by page.
+//! Listing the locks of a store and its runs, page by page.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -6,26 +6,52 @@ use leasehold_core::Resource;
 use leasehold_core::op::{Applied, Denial, DenialKind, Outcome, Refusal, Seen};
 use leasehold_core::quorum::majority;
 use leasehold_core::view::View;
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 
 use crate::admin::inspect::{error_of, holder, listed, unavailable};
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::Arc;
+use crate::runs::completion::Completion;
+use crate::runs::once::RunInfo;
 
 /// The held locks of a store, asked for page by page: see [`Client::list`].
 ///
 /// It remembers the names that it has given, so that none comes twice.
 #[derive(Debug)]
 #[must_use = "nothing is asked before the first lock is taken from it"]
-pub struct Listing {
+pub struct Listing(pub(crate) Paged<LockInfo>);
+
+/// The runs of a store that are done or under way, asked for page by page: see [`Client::runs`].
+///
+/// It remembers the names that it has given, so that none comes twice.
+#[derive(Debug)]
+#[must_use = "nothing is asked before the first run is taken from it"]
+pub struct Runs(pub(crate) Paged<RunInfo>);
+
+/// Records, and what is shown of them.
+#[derive(Debug)]
+pub struct Paged<T> {
+    records: Records,
+    ready: VecDeque<T>,
+    shown: fn(&Client, Record) -> Option<T>,
+}
+
+/// Records page by page.
+#[derive(Debug)]
+struct Records {
     client: Client,
     prefix: String,
+    which: Which,
     place: PageStart,
-    ready: VecDeque<LockInfo>,
     given: HashSet<Resource>,
-    /// The records of sessions are given, too.
-    has_sessions: bool,
+}
+
+/// A record as the store shows it.
+pub(crate) struct Record {
+    name: Resource,
+    holder: Option<LockInfo>,
+    done: Option<Completion>,
 }
 
 /// The place where the next page begins.
@@ -62,40 +88,51 @@ impl Client {
     /// listed that every lock with a majority is on one of them, and each name is then read on all, as
     /// [`Client::inspect`] does it: [`LockInfo::votes`] says how many nodes show the record.
     pub fn list(&self, prefix: impl Into<String>) -> Listing {
-        Listing {
-            client: self.clone(),
-            prefix: prefix.into(),
-            place: PageStart::default(),
-            ready: VecDeque::new(),
-            given: HashSet::new(),
-            has_sessions: false,
-        }
+        let shown = |client: &Client, record: Record| record.holder.filter(|lock| client.record_of(lock).is_none());
+        Listing(Paged { records: self.records(prefix, Which::Held), ready: VecDeque::new(), shown })
     }
-}
 
-impl Client {
+    /// The runs whose resources begin with `prefix`, in no promised order: those whose completion stands, and those that somebody is
+    /// at. A resource is `name@key`, so `nightly@` has all occurrences of one job.
+    ///
+    /// ```
+    /// # async fn example(client: leasehold::Client) -> Result<(), leasehold::Error> {
+    /// let mut runs = client.runs("nightly@");
+    /// while let Some(run) = runs.next().await? {
+    ///     println!("{} {:?}: {:?}", run.name, run.key, run.done);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// What is said of [`Client::list`] is true of it, too: the costs, the rights, and that it is for looking. Redis is asked for all
+    /// keys that have an `@`, and each run that is found is read. DynamoDB needs a read for each that is done, beside the scan.
+    pub fn runs(&self, prefix: impl Into<String>) -> Runs {
+        let shown = |_: &Client, Record { name, holder, done }| RunInfo::of(&name, holder, done);
+        Runs(Paged { records: self.records(prefix, Which::Runs), ready: VecDeque::new(), shown })
+    }
+
+    fn records(&self, prefix: impl Into<String>, which: Which) -> Records {
+        let place = PageStart::default();
+        Records { client: self.clone(), prefix: prefix.into(), which, place, given: HashSet::new() }
+    }
+
     /// Those of the named locks that are held.
     ///
     /// # Errors
     /// As [`Listing::next`].
     pub(crate) async fn held_of(&self, names: Vec<Resource>) -> Result<Vec<LockInfo>, Error> {
-        let (listing, nodes) = (self.list(""), self.driver().transports().len());
         let unread = names.into_iter().map(|name| (name, None)).collect();
-        if nodes == 1 { listing.of_one(unread).await } else { listing.of_all(unread).await }
+        let held = self.records("", Which::Held).read(unread).await?;
+        Ok(held.into_iter().filter_map(|record| record.holder).collect())
     }
 }
 
 impl Listing {
-    pub(crate) fn with_sessions(self) -> Self {
-        Self { has_sessions: true, ..self }
-    }
-
-    pub(crate) fn place(&self) -> PageStart {
-        self.place.clone()
-    }
-
-    pub(crate) fn at(self, place: PageStart) -> Self {
-        Self { place, ..self }
+    /// The records of sessions are shown, too.
+    pub(crate) fn with_sessions(mut self) -> Self {
+        self.0.shown = |_, record| record.holder;
+        self
     }
 
     /// The next lock; `None` after the last one.
@@ -104,15 +141,7 @@ impl Listing {
     /// [`ErrorKind::Config`] for a prefix that no name can have, [`ErrorKind::StoreUnavailable`],
     /// [`ErrorKind::StoreRefused`]. The next call tries the same page again.
     pub async fn next(&mut self) -> Result<Option<LockInfo>, Error> {
-        loop {
-            if let Some(lock) = self.ready.pop_front() {
-                return Ok(Some(lock));
-            }
-            match self.page().await? {
-                Some(locks) => self.ready = locks.into(),
-                None => return Ok(None),
-            }
-        }
+        self.0.next().await
     }
 
     /// The locks of the next page, after one bounded request for names and the reads that these need. It may be empty before
@@ -121,9 +150,70 @@ impl Listing {
     /// # Errors
     /// As [`Listing::next`].
     pub async fn page(&mut self) -> Result<Option<Vec<LockInfo>>, Error> {
+        self.0.page().await
+    }
+}
+
+impl Runs {
+    /// The next run; `None` after the last one.
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    pub async fn next(&mut self) -> Result<Option<RunInfo>, Error> {
+        self.0.next().await
+    }
+
+    /// The runs of the next page: see [`Listing::page`].
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    pub async fn page(&mut self) -> Result<Option<Vec<RunInfo>>, Error> {
+        self.0.page().await
+    }
+}
+
+impl<T> Paged<T> {
+    /// The place that it has come to by [`Paged::page`].
+    pub fn place(&self) -> PageStart {
+        self.records.place.clone()
+    }
+
+    pub(crate) fn at(mut self, place: PageStart) -> Self {
+        self.records.place = place;
+        self
+    }
+
+    pub(crate) async fn next(&mut self) -> Result<Option<T>, Error> {
+        loop {
+            if let Some(one) = self.ready.pop_front() {
+                return Ok(Some(one));
+            }
+            match self.page().await? {
+                Some(page) => self.ready = page.into(),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// See [`Listing::page`].
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn page(&mut self) -> Result<Option<Vec<T>>, Error> {
         if !self.ready.is_empty() {
             return Ok(Some(std::mem::take(&mut self.ready).into()));
         }
+        let Some(page) = self.records.page().await? else { return Ok(None) };
+        Ok(Some(page.into_iter().filter_map(|record| (self.shown)(&self.records.client, record)).collect()))
+    }
+}
+
+impl Records {
+    /// The records of the next page; `None` after the last one.
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    async fn page(&mut self) -> Result<Option<Vec<Record>>, Error> {
         if self.place.is_over {
             return Ok(None);
         }
@@ -143,12 +233,13 @@ impl Listing {
                 return self.check_nodes().map(|()| Some(Vec::new()));
             }
         };
-        let records: Vec<_> = page.records.into_iter().filter(|(name, _)| !self.given.contains(name)).collect();
-        let mut locks = if nodes == 1 { self.of_one(records).await } else { self.of_all(records).await }?;
-        self.given.extend(locks.iter().filter_map(|lock| Resource::new(&lock.resource).ok()));
-        if !self.has_sessions {
-            locks.retain(|lock| self.client.record_of(lock).is_none());
-        }
+        // A name may come twice in a page, too.
+        let mut of_page = HashSet::new();
+        let is_asked = |name: &Resource| self.which == Which::Held || name.may_be_of_run();
+        let records = page.records.into_iter().filter(|(name, _)| is_asked(name) && !self.given.contains(name));
+        let records = records.filter(|(name, _)| of_page.insert(name.clone())).collect();
+        let found = self.read(records).await?;
+        self.given.extend(found.iter().map(|record| record.name.clone()));
         match page.next {
             Some(next) => self.place.after = next,
             None => {
@@ -160,7 +251,7 @@ impl Listing {
                 self.check_nodes()?;
             }
         }
-        Ok(Some(locks))
+        Ok(Some(found))
     }
 
     /// # Errors
@@ -186,13 +277,23 @@ impl Listing {
         let Some(transport) = self.client.driver().transports().get(self.place.node) else {
             return Ok(Page::default());
         };
-        let (transport, prefix, after) = (Arc::clone(transport), self.prefix.clone(), self.place.after.clone());
-        self.client.offload(move || transport.list(&prefix, &after)).await?
+        let (transport, which) = (Arc::clone(transport), self.which);
+        let (prefix, after) = (self.prefix.clone(), self.place.after.clone());
+        self.client.offload(move || transport.list(&prefix, &after, which)).await?
+    }
+
+    /// Those of the named records that are asked for. Records without contents are read.
+    ///
+    /// # Errors
+    /// Too few nodes answer.
+    async fn read(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<Record>, Error> {
+        let is_one = self.client.driver().transports().len() == 1;
+        if is_one { self.of_one(records).await } else { self.of_all(records).await }
     }
 
     /// # Errors
     /// A record could not be read; those that no client writes are left out.
-    async fn of_one(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<LockInfo>, Error> {
+    async fn of_one(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<Record>, Error> {
         let unread: Vec<Resource> =
             records.iter().filter(|(_, seen)| seen.is_none()).map(|(name, _)| name.clone()).collect();
         let mut read = match unread.is_empty() {
@@ -200,7 +301,7 @@ impl Listing {
             false => self.client.driver().read_records(0..1, &unread).await?.pop().unwrap_or_default(),
         }
         .into_iter();
-        let mut locks = Vec::with_capacity(records.len());
+        let mut found = Vec::with_capacity(records.len());
         let (mut names, mut outcomes) = (Vec::new(), Vec::new());
         for (name, seen) in records {
             names.push(name);
@@ -210,16 +311,19 @@ impl Listing {
             });
         }
         self.client.driver().look_at_sessions(0, &mut outcomes).await?;
-        for (name, outcome) in names.iter().zip(outcomes) {
+        for (name, outcome) in names.into_iter().zip(outcomes) {
             let seen = answered(outcome)?.unwrap_or_default();
-            locks.extend(seen.held().map(|holding| LockInfo::shown(name.as_str(), holding)));
+            if self.which.has(&name, &seen) {
+                let holder = seen.held().map(|holding| LockInfo::shown(name.as_str(), holding));
+                found.push(Record { name, holder, done: seen.done.as_deref().map(Completion::shown) });
+            }
         }
-        Ok(locks)
+        Ok(found)
     }
 
     /// # Errors
     /// Too few nodes answer.
-    async fn of_all(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<LockInfo>, Error> {
+    async fn of_all(&self, records: Vec<(Resource, Option<Seen>)>) -> Result<Vec<Record>, Error> {
         let nodes = self.client.driver().transports().len();
         let names: Vec<Resource> = records.into_iter().map(|(name, _)| name).collect();
         if names.is_empty() {
@@ -227,8 +331,8 @@ impl Listing {
         }
         let outcomes = self.client.driver().read_all(0..nodes, &names).await?;
         let mut outcomes: Vec<_> = outcomes.into_iter().map(Vec::into_iter).collect();
-        let mut locks = Vec::with_capacity(names.len());
-        for name in &names {
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
             let (mut shown, mut failed) = (Vec::with_capacity(nodes), None);
             for outcomes in &mut outcomes {
                 shown.push(outcomes.next().and_then(|outcome| {
@@ -244,10 +348,18 @@ impl Listing {
                     let what = format!("locks may be missing: no majority of the nodes answers: {error}");
                     return Err(Error::new(error.kind(), what).on(name.as_str()));
                 }
-                Some(_) | None => locks.extend(holder(&view, name.as_str())),
+                Some(_) | None => {
+                    let record = Record {
+                        holder: holder(&view, name.as_str()),
+                        done: view.done().as_ref().map(Completion::shown),
+                        name,
+                    };
+                    let is_done = self.which == Which::Runs && record.done.is_some();
+                    found.extend(Some(record).filter(|record| is_done || record.holder.is_some()));
+                }
             }
         }
-        Ok(locks)
+        Ok(found)
     }
 }
 

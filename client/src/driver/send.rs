@@ -252,7 +252,12 @@ mod tests {
             self.memory.look()
         }
 
-        fn list(&self, _prefix: &str, _after: &[u8]) -> Result<leasehold_wire::listing::Page, Error> {
+        fn list(
+            &self,
+            _: &str,
+            _: &[u8],
+            _: leasehold_wire::listing::Which,
+        ) -> Result<leasehold_wire::listing::Page, Error> {
             Ok(leasehold_wire::listing::Page::default())
         }
 

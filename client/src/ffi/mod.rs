@@ -44,7 +44,7 @@ use crate::locks::lease::Lease;
 use crate::locks::permits::Permit;
 use crate::locks::request::{LockRequest, none_if_busy};
 
-pub use crate::admin::list::PageStart;
+pub use crate::admin::list::{PageStart, Paged};
 pub use crate::callbacks::CallbackEnd;
 pub use crate::event_loop::{Interest, Poller};
 pub use crate::fence::Writing;
@@ -58,9 +58,9 @@ pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::completion_in;
-pub use runs::{RunOutcome, begin_run, check_run, finish, finish_async, run_lease, run_left};
+pub use runs::{RunOutcome, begin_run, check_run, finish, finish_async, parts_of_run, run_lease, run_left};
 pub use rustix::fd::RawFd;
-pub use series::{Changes, Pages, list_from, place_of};
+pub use series::{Changes, Pages, list_from, runs_from};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};
 pub use terms::{CallbackEnded, CallbackRunner, Ends, Unawaited, begin_to_end, on_gain, on_loss, on_start, on_stop};
 #[cfg(feature = "testing")]

@@ -1,5 +1,7 @@
 //! Runs, for bindings.
 
+use leasehold_core::Resource;
+
 use super::{asking, wait};
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
@@ -66,6 +68,11 @@ pub async fn finish_async(lease: &Lease, outcome: RunOutcome) -> Result<(), Erro
 pub fn completion_in(lease: &Lease, outcome: RunOutcome) -> Result<crate::CompletionStatement, Error> {
     let result = given(outcome).transpose().map_err(|why| Error::config(why).on(lease.resource()))?;
     lease.completion_in(result.as_ref())
+}
+
+/// The name and the key of a run's resource; `None` for a resource that no run has.
+pub fn parts_of_run(resource: &str) -> Option<(String, Option<String>)> {
+    Resource::new(resource).ok()?.parts_of_run()
 }
 
 /// Decides if the error of a finish is raised at the end of a run's body: not if the body has finished or released the run

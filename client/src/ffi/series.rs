@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::wait;
-use crate::admin::list::{Listing, PageStart};
+use crate::admin::list::{PageStart, Paged};
 use crate::admin::watch::{Change, Watch};
 use crate::client::Client;
 use crate::error::{Error, LockInfo};
 use crate::host::sync::{Arc, Mutex};
+use crate::runs::once::RunInfo;
 
 /// A value that one caller at a time borrows, across awaits. It comes back when that one ends or gives up.
 #[derive(Debug)]
@@ -51,42 +52,57 @@ impl<T> Drop for Lent<T> {
     }
 }
 
-/// The pages of a list: see [`Client::list`].
-#[derive(Clone, Debug)]
-pub struct Pages(Shelf<Listing>);
+/// The pages of a list.
+#[derive(Debug)]
+pub struct Pages<T>(Shelf<Paged<T>>);
 
-impl Pages {
-    /// The locks whose names begin with `prefix`.
-    pub fn of(client: &Client, prefix: &str) -> Self {
-        Self(Shelf::new(client.list(prefix)))
+impl<T> Clone for Pages<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
+}
 
-    /// See [`Listing::page`]. Gives up once `interrupted` returns `true`; the next call asks for the same page again.
+impl Pages<LockInfo> {
+    /// See [`Client::list`].
+    pub fn of(client: &Client, prefix: &str) -> Self {
+        Self(Shelf::new(client.list(prefix).0))
+    }
+}
+
+impl Pages<RunInfo> {
+    /// See [`Client::runs`].
+    pub fn of_runs(client: &Client, prefix: &str) -> Self {
+        Self(Shelf::new(client.runs(prefix).0))
+    }
+}
+
+impl<T: Send + 'static> Pages<T> {
+    /// See [`Listing::page`](crate::Listing::page). Gives up once `interrupted` returns `true`; the next call asks for the same page again.
     ///
     /// # Errors
     /// As there; [`ErrorKind::Cancelled`](crate::ErrorKind::Cancelled) when it was interrupted.
-    pub fn next(&self, interrupted: impl FnMut() -> bool) -> Result<Option<Vec<LockInfo>>, Error> {
+    pub fn next(&self, interrupted: impl FnMut() -> bool) -> Result<Option<Vec<T>>, Error> {
         wait(self.next_async(), interrupted)
     }
 
-    /// See [`Listing::page`].
+    /// See [`Listing::page`](crate::Listing::page).
     ///
     /// # Errors
     /// As there.
-    pub fn next_async(&self) -> impl Future<Output = Result<Option<Vec<LockInfo>>, Error>> + Send + 'static {
+    pub fn next_async(&self) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send + 'static {
         let shelf = self.0.clone();
         async move { shelf.take()?.get().page().await }
     }
 }
 
-/// The place that a listing has come to by [`Listing::page`].
-pub fn place_of(listing: &Listing) -> PageStart {
-    listing.place()
+/// The rest of a listing: all from a place on. It does not know which locks were given before.
+pub fn list_from(client: &Client, prefix: &str, place: PageStart) -> Paged<LockInfo> {
+    client.list(prefix).0.at(place)
 }
 
-/// The rest of a listing: all from a place on. It does not know which locks were given before.
-pub fn list_from(client: &Client, prefix: &str, place: PageStart) -> Listing {
-    client.list(prefix).at(place)
+/// The rest of a list of runs: all from a place on. It does not know which runs were given before.
+pub fn runs_from(client: &Client, prefix: &str, place: PageStart) -> Paged<RunInfo> {
+    client.runs(prefix).0.at(place)
 }
 
 /// The changes of a lock: see [`Client::watch`].

@@ -8,7 +8,7 @@ use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, T
 use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
 
 use crate::client::{Backend, Client};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 
 use crate::admin::doctor::Finding;
 use crate::driver::Driver;
@@ -182,8 +182,8 @@ impl Transport for Connection {
         self.memory.mark(found, marker)
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        self.memory.list(prefix, after)
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
+        self.memory.list(prefix, after, which)
     }
 }
 

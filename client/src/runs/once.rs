@@ -180,7 +180,8 @@ impl Client {
     pub async fn inspect_run(&self, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
         let resource = resource(name, key)?;
         let (holder, done) = self.inspect_marked(resource.as_str()).await?;
-        Ok(RunInfo { resource: resource.as_str().to_owned(), holder, done })
+        let (name, key, resource) = (name.to_owned(), key.map(str::to_owned), resource.as_str().to_owned());
+        Ok(RunInfo { resource, name, key, holder, done })
     }
 
     /// Removes the completion of one occurrence of a job, so that it is done again. For people: waits until nobody runs it, up
@@ -254,10 +255,22 @@ fn resource(name: &str, key: Option<&str>) -> Result<Resource, Error> {
 pub struct RunInfo {
     /// The resource that stands for it in the store.
     pub resource: String,
+    /// The name of the job.
+    pub name: String,
+    /// The key of the occurrence; `None` for the job as a whole.
+    pub key: Option<String>,
     /// The runner, if there is one.
     pub holder: Option<LockInfo>,
     /// The completion, if the work is done.
     pub done: Option<Completion>,
+}
+
+impl RunInfo {
+    /// That of a record; `None` if its resource is that of no run.
+    pub(crate) fn of(resource: &Resource, holder: Option<LockInfo>, done: Option<Completion>) -> Option<Self> {
+        let (name, key) = resource.parts_of_run()?;
+        Some(Self { resource: resource.as_str().to_owned(), name, key, holder, done })
+    }
 }
 
 settings_of_locks! { RunRequest:

@@ -10,7 +10,7 @@ use std::time::Duration;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 
 use super::pauses::Pauses;
 use super::{Answer, Answering, Done, Network, NodeRecord, Pool, Transport, UnderLock, Watcher};
@@ -210,8 +210,8 @@ impl Transport for LazyStore {
         self.opened()?.mark(found, marker)
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        self.opened()?.list(prefix, after)
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
+        self.opened()?.list(prefix, after, which)
     }
 }
 

@@ -14,7 +14,7 @@ use leasehold_core::queue::{self, ClientId, Reserved, Ticket, Waiter, serve_in_q
 use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Token, Transmit};
 use leasehold_wire::cas::{Answer as ItemAnswer, Ask, Item};
-use leasehold_wire::listing::{PAGE, Page};
+use leasehold_wire::listing::{PAGE, Page, Which};
 
 use super::items::{Asking, ItemStore, Store};
 use super::wakeups::Wakeups;
@@ -317,7 +317,7 @@ impl Transport for Opened {
         )]
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
         let now = self.memory.time.store_now(BOOT);
         let contents = self.memory.contents.lock();
         let begin = std::str::from_utf8(after).ok().and_then(|after| Resource::new(after).ok());
@@ -336,7 +336,7 @@ impl Transport for Opened {
             looked_at += 1;
             page.next = Some(name.as_str().as_bytes().to_vec());
             let seen = store::seen(Some(&entry.record), &now);
-            if seen.held().is_some() {
+            if which.has(name, &seen) {
                 page.records.push((name.clone(), Some(seen)));
             }
         }

@@ -82,7 +82,7 @@ use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_core::queue::Reserved;
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 
 use crate::admin::doctor::Finding;
 use crate::error::Error;
@@ -159,7 +159,7 @@ pub(crate) trait Transport: UnderLock {
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error>;
 
     /// One page of the locks whose names begin with `prefix`. `after` is empty, or where the last page has ended.
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error>;
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error>;
 
     asked_behind! {
         /// Tells if requests are answered within microseconds and without waiting, so that any thread may perform them.

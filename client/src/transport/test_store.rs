@@ -9,7 +9,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, TransportFault};
 use leasehold_core::{LockId, NodeConfig, NodeId, Nonce, OneOrMany, RequestId, Resource, Transmit};
 use leasehold_wire::cas::{Answer as ItemAnswer, Ask};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 
 use super::items::{Asking, ItemStore, Store};
 use super::memory::{Memory, Opened, config};
@@ -197,9 +197,9 @@ impl Transport for Connection {
         self.opened.mark(found, marker)
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
         self.check()?;
-        self.opened.list(prefix, after)
+        self.opened.list(prefix, after, which)
     }
 }
 

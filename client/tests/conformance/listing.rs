@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use leasehold::blocking::Client;
-use leasehold::{ErrorKind, LockInfo};
+use leasehold::blocking::{Client, Once};
+use leasehold::{ErrorKind, LockInfo, RunInfo, RunResult};
 
 use crate::{Can, Store};
 
@@ -100,4 +100,46 @@ pub(crate) fn bad_prefixes_are_refused_alike_everywhere(store: &Store) {
 fn without_left(mut info: LockInfo) -> LockInfo {
     info.left = None;
     info
+}
+
+pub(crate) fn runs_are_listed_while_they_are_under_way_and_done(store: &Store) {
+    let (one, two) = store.two_clients();
+    let runs = |prefix: &str| -> BTreeMap<String, RunInfo> {
+        let runs: Vec<RunInfo> = two.runs(prefix).map(Result::unwrap).collect();
+        let by_name: BTreeMap<_, _> = runs.iter().map(|run| (run.resource.clone(), run.clone())).collect();
+        assert_eq!(by_name.len(), runs.len(), "no run comes twice");
+        by_name
+    };
+    assert!(runs("").is_empty());
+    let begin = |name: &str, key: Option<&str>| {
+        let request = one.once(name).owner("night shift").ttl(TTL).keep(Duration::from_secs(600_000));
+        let begun = key.into_iter().fold(request, leasehold::blocking::RunRequest::key).begin().unwrap();
+        let Once::Run(run) = begun else { panic!("nobody has done it") };
+        run
+    };
+    let _lock = one.lock("night/lock").ttl(TTL).acquire().unwrap();
+    let [monday, tuesday, whole] =
+        [("night", Some("mon")), ("night", Some("t@e")), ("{tag}night", None)].map(|(name, key)| begin(name, key));
+    begin("night", Some("released")).release().unwrap();
+    monday.finish_with(RunResult::Bytes(b"made".to_vec())).unwrap();
+    whole.finish().unwrap();
+    assert_eq!(runs("").into_keys().collect::<BTreeSet<_>>(), set(&["night@mon", "night@t%40e", "{tag}night@"]));
+    let nights = runs("night@");
+    let (done, under_way) = (&nights["night@mon"], &nights["night@t%40e"]);
+    assert_eq!((nights.len(), done.name.as_str(), done.key.as_deref()), (2, "night", Some("mon")));
+    assert_eq!((under_way.name.as_str(), under_way.key.as_deref()), ("night", Some("t@e")));
+    let by = |run: &RunInfo| run.done.as_ref().map(|done| (done.token, done.owner.clone().unwrap_or_default()));
+    let result = |run: &RunInfo| run.done.as_ref().and_then(|done| done.result.clone());
+    assert_eq!((result(done), result(under_way)), (Some(RunResult::Bytes(b"made".to_vec())), None));
+    assert_eq!((by(done), by(under_way)), (Some((monday.token(), "night shift".to_owned())), None));
+    assert!(
+        done.holder.is_none() && under_way.holder.as_ref().and_then(|holder| holder.token) == Some(tuesday.token())
+    );
+    let whole = runs("{tag}");
+    assert_eq!((whole.len(), whole["{tag}night@"].key.as_deref()), (1, None));
+    two.forget_run("night", Some("mon")).unwrap().unwrap();
+    assert_eq!(runs("night@mon").len(), 0, "what was forgotten is not shown");
+    tuesday.finish().unwrap();
+    assert_eq!(by(&runs("night@t")["night@t%40e"]).map(|(token, _)| token), Some(tuesday.token()));
+    assert!(two.runs("a\nb").next().unwrap().is_err());
 }

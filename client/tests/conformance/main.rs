@@ -391,6 +391,7 @@ macro_rules! behaviours {
             listing::more_locks_than_a_page_are_listed_once_each
             listing::a_prefix_is_taken_literally
             listing::bad_prefixes_are_refused_alike_everywhere
+            listing::runs_are_listed_while_they_are_under_way_and_done
             losses::a_loss_has_the_reason_of_its_cause
             permits::any_of_several_locks_will_do
             permits::a_semaphore_has_as_many_holders_as_permits

@@ -10,6 +10,26 @@ use leasehold_core::op::Seen;
 /// The most records that one page of a store looks at.
 pub const PAGE: u32 = 250;
 
+/// The names that a list is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// Those of locks that are held.
+    #[default]
+    Held,
+    /// Those of runs that are done or under way.
+    Runs,
+}
+
+impl Which {
+    /// Tells if a name is among them, as far as the name and its record show it.
+    pub fn has(self, name: &Resource, seen: &Seen) -> bool {
+        match self {
+            Self::Held => seen.held().is_some(),
+            Self::Runs => name.may_be_of_run() && (seen.held().is_some() || seen.done.is_some()),
+        }
+    }
+}
+
 /// One page: the names of some records, and their contents where they came along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {

@@ -20,7 +20,7 @@ use leasehold_core::op::{Denial, Outcome};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::HttpResponse;
 use leasehold_wire::dynamodb::{Codec, Request, Settings};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 use leasehold_wire::sigv4::http_date;
 
 use self::access::{DynamodbAccess, DynamodbLink};
@@ -166,8 +166,8 @@ impl Transport for Dynamodb {
         self.codec.marked(marker, &response).map_err(|outcome| self.judged(outcome))
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let response = self.ask(self.codec.list(prefix, after)).map_err(|why| self.to_error(&why))?;
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
+        let response = self.ask(self.codec.list(prefix, after, which)).map_err(|why| self.to_error(&why))?;
         self.codec.listed(prefix, &response).map_err(|outcome| self.judged(outcome))
     }
 

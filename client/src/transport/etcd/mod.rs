@@ -18,7 +18,7 @@ use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Resource, Transmit};
 use leasehold_wire::HttpResponse;
 use leasehold_wire::etcd::{Codec, Request};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 
 use self::members::{EtcdAccess, EtcdLink};
 use self::watcher::EtcdWatcher;
@@ -130,7 +130,7 @@ impl Transport for Etcd {
         marked.map_err(|outcome| self.judged(outcome))
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+    fn list(&self, prefix: &str, after: &[u8], _: Which) -> Result<Page, Error> {
         let response = self.ask(self.codec.list(prefix, after));
         let page = response.and_then(|response| self.codec.listed(&response, clock::unix_ms()));
         page.map_err(|outcome| self.judged(outcome))

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::{NodeConfig, Transmit};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 use leasehold_wire::redis::{Command, list, look_by_script};
 use leasehold_wire::resp::Value;
 
@@ -127,8 +127,8 @@ impl Transport for Http {
         membership::mark(&self.url, found, marker, |commands| self.ask(commands))
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        membership::page(&self.url, prefix, &self.ask(vec![list(prefix, after)])?)
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
+        membership::page(&self.url, prefix, &self.ask(vec![list(prefix, after, which)])?)
     }
 
     /// Each is a request of its own over HTTP.

@@ -1,6 +1,7 @@
 //! Checks if this bucket or container can keep locks.
 
 use leasehold_core::op::Outcome;
+use leasehold_wire::listing::Which;
 use leasehold_wire::objects::{Harm, Properties, Service};
 
 use super::{Objects, settings};
@@ -69,7 +70,7 @@ fn conditions(store: &Objects, harms: &mut Vec<Harm>) -> Finding {
 }
 
 fn listing(store: &Objects) -> Finding {
-    match store.list("", b"") {
+    match store.list("", b"", Which::Held) {
         Ok(_) => check::LIST.passes("the names of locks may be listed"),
         Err(error) => check::LIST.fails(
             format!("`list` does not work: {error}"),

@@ -17,7 +17,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::{NodeConfig, Transmit};
 use leasehold_wire::HttpResponse;
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 use leasehold_wire::objects::{Codec, Properties, Request, Service};
 
 use self::bucket::{ObjectsAccess, ObjectsLink};
@@ -138,7 +138,7 @@ impl Transport for Objects {
         marked.map_err(|outcome| self.judged(outcome))
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+    fn list(&self, prefix: &str, after: &[u8], _: Which) -> Result<Page, Error> {
         let response = self.ask(self.codec.list(prefix, after));
         let names = response.and_then(|response| self.codec.listed(&response));
         let mut names = names.map_err(|outcome| self.judged(outcome))?;

@@ -21,7 +21,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::queue::{ClientId, Reserved};
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 use leasehold_wire::postgres::{Codec, Field, Notify, Settings, Statement, schema};
 
 use self::connection::PostgresAccess;
@@ -282,8 +282,8 @@ impl Transport for Postgres {
         self.codec.marked(self.ask(self.codec.mark(found, marker))).map_err(|outcome| self.judged(outcome))
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
-        let page = self.codec.listed(prefix, self.ask(self.codec.list(prefix, after)));
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
+        let page = self.codec.listed(prefix, self.ask(self.codec.list(prefix, after, which)));
         page.map_err(|outcome| self.judged(outcome))
     }
 

@@ -23,7 +23,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use leasehold_core::queue::Reserved;
 use leasehold_core::{LockId, NodeConfig, Resource, Transmit};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 use leasehold_wire::redis::{Codec, Command, Replicas, Settings, Topology, list, look, refusal};
 use leasehold_wire::resp::Value;
 
@@ -262,9 +262,9 @@ impl Transport for Redis {
         membership::mark(&self.url, found, marker, |commands| self.ask(commands))
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
         let Some(cluster) = self.access.cluster() else {
-            return membership::page(&self.url, prefix, &self.ask(vec![list(prefix, after)])?);
+            return membership::page(&self.url, prefix, &self.ask(vec![list(prefix, after, which)])?);
         };
         let Some(place) = cluster.place(after) else {
             let what = super::of(&self.url, &"no master of the cluster is known");
@@ -275,7 +275,7 @@ impl Transport for Redis {
             };
         };
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let (node, command) = (place.node.clone(), list(prefix, &place.after));
+        let (node, command) = (place.node.clone(), list(prefix, &place.after, which));
         let ask = move |link: Arc<StoreLink>| async move { link.to(&node).command(&[command], deadline).await };
         let replies = self.connections.block_on_background(ask).map_err(NoConnection::Fault).flatten();
         let replies = replies.map_err(|why| {

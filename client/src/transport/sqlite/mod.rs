@@ -31,7 +31,7 @@ use leasehold_core::member::{Durability, Marker};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, TransportFault};
 use leasehold_core::queue::{ClientId, Reserved};
 use leasehold_core::{LockId, Monotonic, NodeConfig, Resource, Transmit};
-use leasehold_wire::listing::Page;
+use leasehold_wire::listing::{Page, Which};
 use tracing::Level;
 
 #[cfg(test)]
@@ -253,10 +253,10 @@ impl Transport for Sqlite {
         Ok(NodeRecord { marker: Marker::parse(&text), text, file, ..NodeRecord::default() })
     }
 
-    fn list(&self, prefix: &str, after: &[u8]) -> Result<Page, Error> {
+    fn list(&self, prefix: &str, after: &[u8], which: Which) -> Result<Page, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
         let page = self.file.with_connection(Pool::Caller, until, |connection| {
-            record::read_page(connection.db(), prefix, after, &clock::store_now(self.file.boot()))
+            record::read_page(connection.db(), prefix, after, which, &clock::store_now(self.file.boot()))
                 .map_err(|error| Stop::NotApplied(SqliteError::from(error).at(self.file.path())))
         });
         page.map_err(given_up)

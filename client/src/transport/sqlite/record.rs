@@ -7,7 +7,7 @@ use leasehold_core::member::RETENTION;
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome};
 use leasehold_core::store::{self, BootId, CompletionRecord, LeaseRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
-use leasehold_wire::listing::{PAGE, Page};
+use leasehold_wire::listing::{PAGE, Page, Which};
 use leasehold_wire::session_text;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -60,7 +60,13 @@ pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record
 
 /// Reads a page of the names that begin with `prefix`, behind `after` if that is not empty. Rows that no honest client
 /// writes are left out.
-pub(super) fn read_page(db: &Connection, prefix: &str, after: &[u8], now: &StoreNow) -> rusqlite::Result<Page> {
+pub(super) fn read_page(
+    db: &Connection,
+    prefix: &str,
+    after: &[u8],
+    which: Which,
+    now: &StoreNow,
+) -> rusqlite::Result<Page> {
     let mut statement = db.prepare_cached(READ_PAGE)?;
     // A name need not be text, since anybody can write the file.
     let after = ToSqlOutput::Borrowed(ValueRef::Text(if after.is_empty() { prefix.as_bytes() } else { after }));
@@ -77,7 +83,9 @@ pub(super) fn read_page(db: &Connection, prefix: &str, after: &[u8], now: &Store
         if let (Some(name), Ok(record)) = (name, decode(row))
             && let Outcome::Applied(Applied::Read(seen)) = store::apply(Some(&record), &Op::Read, now).outcome
         {
-            page.records.extend(seen.held().is_some().then_some((name, Some(seen))));
+            // The result of a run is in another table, and comes with a read.
+            let is_whole = seen.done.is_none();
+            page.records.extend(which.has(&name, &seen).then_some((name, is_whole.then_some(seen))));
         }
     }
     page.next = page.next.filter(|_| looked_at == PAGE);

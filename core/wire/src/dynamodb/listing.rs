@@ -9,17 +9,17 @@ use leasehold_core::op::{Outcome, Seen};
 
 use super::exchange::{Heard, misfit};
 use super::json::{as_text, text};
-use super::record::{RELEASED, RVN, Row};
+use super::record::{DONE_NONCE, RELEASED, RVN, Row};
 use super::{Codec, HttpResponse, Request, Target, membership};
-use crate::listing::{PAGE, Page};
+use crate::listing::{PAGE, Page, Which};
 
 impl Codec {
     /// Asks for a page of the locks whose names begin with `prefix`; [`Codec::listed`] reads the response. `after` is
     /// empty for the first page. The right `dynamodb:Scan` is needed, and the rows of the whole table are paid for, as
     /// strongly consistent reads.
-    pub fn list(&self, prefix: &str, after: &[u8]) -> Request {
+    pub fn list(&self, prefix: &str, after: &[u8], which: Which) -> Request {
         let settings = &self.settings;
-        let mut filter = "attribute_exists(#rvn) AND attribute_not_exists(#ir)".to_string();
+        let mut filter = "attribute_exists(#rvn) AND ".to_string();
         let mut body = json!({
             "TableName": settings.table(),
             "Limit": PAGE,
@@ -27,6 +27,15 @@ impl Codec {
             "ExpressionAttributeNames": { "#rvn": RVN, "#ir": RELEASED },
         });
         let mut values = Map::new();
+        filter += match which {
+            Which::Held => "attribute_not_exists(#ir)",
+            Which::Runs => {
+                body["ExpressionAttributeNames"]["#pk"] = settings.key_name().into();
+                body["ExpressionAttributeNames"]["#done"] = DONE_NONCE.into();
+                values.insert(":at".to_string(), text("@"));
+                "contains(#pk, :at) AND (attribute_not_exists(#ir) OR attribute_exists(#done))"
+            }
+        };
         if !prefix.is_empty() {
             filter += " AND begins_with(#pk, :prefix)";
             body["ExpressionAttributeNames"]["#pk"] = settings.key_name().into();
@@ -48,7 +57,8 @@ impl Codec {
         Request::new(Target::Scan, &body)
     }
 
-    /// Reads the response to [`Codec::list`]. Rows that are no locks are left out.
+    /// Reads the response to [`Codec::list`]. Rows that are no locks are left out. Of those with a completion the name alone is told,
+    /// since its end depends on the time of reading.
     ///
     /// # Errors
     /// The table could not be read.
@@ -70,6 +80,7 @@ impl Codec {
         let item = item.as_object()?;
         let name = item.get(self.settings.key_name()).and_then(as_text).filter(|name| *name != membership::ROW)?;
         let row = Row::read(&self.settings, item).ok()?;
-        Some((Resource::new(name).ok()?, Some(row.seen())))
+        let seen = matches!(row.done, Ok(None)).then(|| row.seen());
+        Some((Resource::new(name).ok()?, seen))
     }
 }

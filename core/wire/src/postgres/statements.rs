@@ -66,6 +66,7 @@ pub(super) struct Texts {
     pub(super) completion_in: Sql,
     pub(super) completion_in_with_about: Sql,
     pub(super) list: Sql,
+    pub(super) list_runs: Sql,
     pub(super) queues: Option<QueueTexts>,
 }
 
@@ -173,11 +174,13 @@ impl Texts {
             )),
             completion_in: completion_in(table, ""),
             completion_in_with_about: completion_in(table, ", about = ($1::text[])[7]"),
-            // The name of the first page may be the prefix itself, which no later one can be.
-            list: Sql::reads(format!(
-                "SELECT l.resource, {LIVE} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
-                 (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
-            )),
+            list: list(table, LIVE),
+            list_runs: list(
+                table,
+                &format!(
+                    "position('@' IN l.resource) > 0 AND ({LIVE} OR coalesce(l.done_until > clock_timestamp(), false))"
+                ),
+            ),
             queues: waiters.map(|waiters| QueueTexts::new(table, waiters, notify)),
         }
     }
@@ -256,6 +259,14 @@ fn forget(table: &str) -> Sql {
          AND {} AND coalesce(o.done_until <= clock_timestamp(), true) FOR UPDATE SKIP LOCKED) AND {}",
         is_old("o"),
         is_old("l")
+    ))
+}
+
+/// A page of names, and which of their rows are asked for. The name of the first page may be the prefix itself, which no later one can be.
+fn list(table: &str, which: &str) -> Sql {
+    Sql::reads(format!(
+        "SELECT l.resource, {which} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
+         (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
     ))
 }
 

@@ -55,6 +55,14 @@ pub(super) fn done(resource: &Resource) -> Beside<'_> {
     beside(resource, b"done")
 }
 
+/// The resource of such a key; `None` for any other key.
+pub(super) fn done_of(key: &str) -> Option<Resource> {
+    let (name, _) = key.split_once('\x1f')?;
+    let bare = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
+    let resources = [Some(name), bare].into_iter().flatten().filter_map(|name| Resource::new(name).ok());
+    resources.into_iter().find(|resource| done(resource).concat() == key.as_bytes())
+}
+
 /// The key with the record of the run that wrote the completion.
 pub(super) fn about(resource: &Resource) -> Beside<'_> {
     beside(resource, b"about")
@@ -114,6 +122,16 @@ mod tests {
         assert_eq!(fence(&named("{}a")).concat(), b"{{}a}\x1ffence of name");
         assert_eq!(channel(&named("invoice/42")).concat(), b"{invoice/42}\x1fwake of name");
         assert_eq!(channel(&named("{user}/42")).concat(), b"{user}/42\x1fwake");
+    }
+
+    #[test]
+    fn keys_of_completions_tell_their_resource() {
+        for name in ["job@", "{user}@42", "a{b@", "{}a@", "{x}", "{{x}}@", "}@"].map(named) {
+            assert_eq!(done_of(core::str::from_utf8(&done(&name).concat()).unwrap()), Some(name));
+        }
+        for other in ["job@", "{job@}\x1ffence of name", "job@\x1fdone of name", "\x1fdone", "\x1fdone of name"] {
+            assert_eq!(done_of(other), None, "{other:?}");
+        }
     }
 
     #[test]

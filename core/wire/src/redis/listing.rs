@@ -7,9 +7,10 @@ use alloc::vec::Vec;
 use leasehold_core::Resource;
 use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 
+use super::keys::done_of;
 use super::replies::protocol;
 use super::{Command, error_outcome, said};
-use crate::listing::{PAGE, Page};
+use crate::listing::{PAGE, Page, Which};
 use crate::resp::Value;
 
 /// ARGV: cursor, pattern, number of keys to look at. Keys of other programs are left out here, so that no reply is longer
@@ -28,12 +29,33 @@ end
 return reply
 ";
 
+/// ARGV: cursor, pattern, number of keys to look at. Runs that are done have a key beside the lock's, and those under way have
+/// the lock's alone.
+const RUNS: &str = r"local page = redis.pcall('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+if page.err then return page end
+local reply = {page[1]}
+local nonce = string.rep('[0-9a-f]', 32)
+for _, key in ipairs(page[2]) do
+  if #key <= 1044 and string.find(key, '\31done', 1, true) then
+    reply[#reply + 1] = key
+  elseif #key <= 1024 and not string.find(key, '\31', 1, true) then
+    local head = redis.pcall('GETRANGE', key, 0, 32)
+    if type(head) == 'string' and string.find(head, '^' .. nonce .. '@$') then reply[#reply + 1] = key end
+  end
+end
+return reply
+";
+
 /// Asks one server for a page of the names that begin with `prefix`; [`listed`] reads the reply. `after` is empty for the
 /// first page. A name may come more than once.
-pub fn list(prefix: &str, after: &[u8]) -> Command {
+pub fn list(prefix: &str, after: &[u8], which: Which) -> Command {
     let cursor = if after.is_empty() { b"0" } else { after };
-    let (pattern, count) = (pattern(prefix), PAGE.to_string());
-    Command::new([&b"EVAL"[..], NAMES.as_bytes(), b"0", cursor, &pattern, count.as_bytes()])
+    let (script, pattern) = match which {
+        Which::Held => (NAMES, pattern(prefix)),
+        // The key with a completion may begin with a brace.
+        Which::Runs => (RUNS, b"*@*".to_vec()),
+    };
+    Command::new([&b"EVAL"[..], script.as_bytes(), b"0", cursor, &pattern, PAGE.to_string().as_bytes()])
 }
 
 /// Reads the reply to [`list`].
@@ -53,7 +75,10 @@ pub fn listed(prefix: &str, reply: &Value) -> Result<Page, Outcome> {
     let (cursor, names) = parts.split_first().ok_or_else(misfit)?;
     let cursor = cursor.as_bytes().filter(|cursor| !cursor.is_empty() && cursor.iter().all(u8::is_ascii_digit));
     let cursor = cursor.ok_or_else(misfit)?;
-    let named = |name: &Value| Resource::new(core::str::from_utf8(name.as_bytes()?).ok()?).ok();
+    let named = |key: &Value| {
+        let key = core::str::from_utf8(key.as_bytes()?).ok()?;
+        if key.contains('\x1f') { done_of(key) } else { Resource::new(key).ok() }
+    };
     let names = names.iter().filter_map(named).filter(|name| name.as_str().starts_with(prefix));
     Ok(Page::of_names(names, (cursor != b"0").then(|| cursor.to_vec())))
 }
@@ -83,9 +108,9 @@ mod tests {
     #[test]
     fn the_prefix_is_taken_literally() {
         assert_eq!(pattern("a*[b]?\\"), b"a\\*\\[b\\]\\?\\\\*");
-        let command = list("x", b"17");
+        let command = list("x", b"17", Which::Held);
         assert_eq!(command.words().skip(2).collect::<Vec<_>>(), [&b"0"[..], b"17", b"x*", b"250"]);
-        assert_eq!(list("", b"").words().nth(3), Some(&b"0"[..]));
+        assert_eq!(list("", b"", Which::Runs).words().skip(3).collect::<Vec<_>>(), [&b"0"[..], b"*@*", b"250"]);
     }
 
     #[test]
@@ -94,6 +119,10 @@ mod tests {
         let page = listed("a/", &reply).unwrap();
         assert_eq!((page.records.len(), page.next), (1, Some(b"7".to_vec())));
         assert_eq!(listed("", &Value::Array(vec![bulk("0")])), Ok(Page::default()));
+        let done =
+            ["{a/1@}\x1fdone of name", "{b}@\x1fdone", "{a/2@}\x1ffence of name", "a/3@\x1fdone", "\x1fdone of name"];
+        let page = listed("a/", &Value::Array([&["0"][..], &done].concat().into_iter().map(bulk).collect())).unwrap();
+        assert_eq!(page, Page::of_names([Resource::new("a/1@").unwrap()], None));
     }
 
     #[test]
