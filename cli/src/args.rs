@@ -17,7 +17,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::{duration, status};
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DOCTOR_HELP, ELECT_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP, JOIN_HELP,
-    LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, SESSIONS_HELP, SHOW_HELP, STATUS_HELP, WATCH_HELP,
+    LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, RUNS_HELP, SESSIONS_HELP, SHOW_HELP, STATUS_HELP,
+    WATCH_HELP,
 };
 pub(crate) use hold::{HoldArgs, OnLost};
 pub(crate) use holder::{BreakArgs, MeantArgs, RevokeArgs, SessionsArgs};
@@ -113,6 +114,12 @@ pub(crate) enum Command {
     /// answer is out of date when it arrives: use it for information, never for decisions.
     #[command(after_long_help = LIST_HELP)]
     List(ListArgs),
+    /// Show runs: which work is done or under way, by whom and since when, one line for each
+    ///
+    /// A run is shown while its completion stands. The answer is out of date when it arrives: use it for information, never for
+    /// decisions.
+    #[command(after_long_help = RUNS_HELP)]
+    Runs(ListArgs),
     /// Show each change of a lock's holder, one line for each, until it is interrupted
     ///
     /// The lock is read again and again, so a holder that comes and goes between two readings is not shown.
@@ -175,7 +182,7 @@ impl Command {
             Self::Once(args) => Some(&args.store),
             Self::Elect(args) => Some(&args.store),
             Self::Inspect(args) => Some(&args.store),
-            Self::List(args) => Some(&args.store),
+            Self::List(args) | Self::Runs(args) => Some(&args.store),
             Self::Watch(args) => Some(&args.store),
             #[cfg(feature = "top")]
             Self::Top(args) => Some(&args.store),
@@ -199,7 +206,7 @@ impl Command {
     pub(crate) const fn json(&self) -> bool {
         match self {
             Self::Inspect(args) => args.json,
-            Self::List(args) => args.json,
+            Self::List(args) | Self::Runs(args) => args.json,
             Self::Watch(args) => args.json,
             Self::Break(args) => args.json,
             Self::Revoke(args) => args.json,
@@ -397,7 +404,7 @@ pub(crate) struct ListArgs {
     /// The beginning of the names [default: all names]
     #[arg(default_value = "", hide_default_value = true)]
     pub prefix: String,
-    /// Answer in JSON: one object for each lock, on a line of its own
+    /// Answer in JSON: one object for each, on a line of its own
     #[arg(long)]
     pub json: bool,
 }

@@ -1,7 +1,7 @@
 //! `leasehold inspect`: shows the holder of a lock, or the completion of a run.
 
 use leasehold::blocking::Client;
-use leasehold::{Completion, ErrorKind, LockInfo, Waiters};
+use leasehold::{Completion, ErrorKind, LockInfo, RunInfo, Waiters, ffi};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
@@ -18,6 +18,8 @@ struct Seen {
     /// `None` for a lock.
     done: Option<Option<Completion>>,
     waiters: Option<Waiters>,
+    /// A free lock whose name is that of a job with runs.
+    has_runs: bool,
 }
 
 pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
@@ -35,12 +37,19 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         if let Some(waiters) = seen.waiters {
             answer["waiting"] = json!({ "count": waiters.count, "since_unix_ms": waiters.since_unix_ms });
         }
+        if seen.has_runs {
+            answer["has_runs"] = true.into();
+        }
         answer["store"] = store.into();
         answer_json(&answer)?;
     } else {
         let free = || match done {
             Some(Some(_)) => format!("{} is done\n", printable(&seen.resource)),
             Some(None) => format!("{} is not done, and nobody runs it\n", printable(&seen.resource)),
+            None if seen.has_runs => format!(
+                "{resource} is free\n  as a job   it has runs, which `leasehold runs {resource}@` shows\n",
+                resource = printable(&seen.resource)
+            ),
             None => format!(
                 "{} is free\n  as a job   add the --every or --key of its `once` to see if it is done\n",
                 printable(&seen.resource)
@@ -58,18 +67,30 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     let resource = args.name.clone();
     let parts = match args.occurrence.key(client, &resource)? {
         Some(key) => Some((resource.clone(), Some(key))),
-        None => parts(&resource),
+        None => ffi::parts_of_run(&resource),
     };
     if let Some((name, key)) = parts {
         let run = client.inspect_run(&name, key.as_deref())?;
-        return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
+        return Ok(Seen {
+            resource: run.resource,
+            holder: run.holder,
+            done: Some(run.done),
+            waiters: None,
+            has_runs: false,
+        });
     }
     let holder = client.inspect(&resource)?;
     // A job that has no key shares its name with no lock: where it was done, the question is about that.
     if holder.is_none() && !resource.contains(['@', '%']) {
         match client.inspect_run(&resource, None) {
             Ok(run) if run.holder.is_some() || run.done.is_some() => {
-                return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
+                return Ok(Seen {
+                    resource: run.resource,
+                    holder: run.holder,
+                    done: Some(run.done),
+                    waiters: None,
+                    has_runs: false,
+                });
             }
             Ok(_) => {}
             // The name is too long for that of a job.
@@ -78,30 +99,8 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
         }
     }
     let waiters = client.waiters(&resource)?;
-    Ok(Seen { resource, holder, done: None, waiters })
-}
-
-/// The name and the key of a run's resource; `None` for one that is that of no run.
-fn parts(resource: &str) -> Option<(String, Option<String>)> {
-    let (name, key) = resource.split_once('@')?;
-    let plain = |part: &str| part.replace("%40", "@").replace("%25", "%");
-    let escaped = |part: &str| part.replace('%', "%25").replace('@', "%40");
-    let is_of_a_run = !name.is_empty() && [name, key].iter().all(|part| escaped(&plain(part)) == **part);
-    is_of_a_run.then(|| (plain(name), Some(plain(key)).filter(|key| !key.is_empty())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn resources_of_runs_are_taken_apart() {
-        let run = |name: &str, key: Option<&str>| Some((name.to_owned(), key.map(str::to_owned)));
-        assert_eq!(parts("nightly@2026-11-24"), run("nightly", Some("2026-11-24")));
-        assert_eq!(parts("nightly@"), run("nightly", None));
-        assert_eq!(parts("a%40b%25@%2540"), run("a@b%", Some("%40")));
-        for lock in ["nightly", "", "@key", "a@b@c", "50%@key", "a@50%41"] {
-            assert_eq!(parts(lock), None, "{lock}");
-        }
-    }
+    // One bounded look, for which a user of the store may lack a right.
+    let is_there = |page: Option<Vec<RunInfo>>| page.is_some_and(|runs| !runs.is_empty());
+    let has_runs = holder.is_none() && client.runs(format!("{resource}@")).page().is_ok_and(is_there);
+    Ok(Seen { resource, holder, done: None, waiters, has_runs })
 }

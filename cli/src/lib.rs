@@ -26,6 +26,7 @@ mod paint;
 mod permits;
 mod quorum;
 mod revoke;
+mod runs;
 mod schema;
 #[cfg(feature = "serve")]
 mod serve;
@@ -81,6 +82,7 @@ pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Elect(args) => elect::run(args, &target),
         Command::Inspect(args) => inspect::run(args, &target),
         Command::List(args) => list::run(args, &target),
+        Command::Runs(args) => runs::run(args, &target),
         Command::Watch(args) => watch::run(args, &target),
         #[cfg(feature = "top")]
         Command::Top(args) => top::run(args, &target),

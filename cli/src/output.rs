@@ -253,7 +253,7 @@ pub(crate) fn instant(unix_ms: u64) -> String {
 }
 
 /// Days for people, or seconds where it is less than one.
-fn days(duration: Duration) -> String {
+pub(crate) fn days(duration: Duration) -> String {
     let days = duration.as_secs_f64() / 86_400.0;
     if days < 1.0 { seconds(duration) } else { format!("{days:.1} days") }
 }

@@ -26,6 +26,7 @@ Examples:
   leasehold elect scheduler -- ./scheduler run it on one machine of several
   leasehold inspect nightly                show the holder
   leasehold list                           show all locks that are held
+  leasehold runs nightly@                  show when a job was done
   leasehold sessions                       show clients with their locks
   leasehold doctor                         check the store
 
@@ -195,6 +196,25 @@ JSON lines: those of `leasehold inspect --json`, without store.
 Redis: SCAN, for which the user needs +scan. DynamoDB: the whole table is read,
 at one read unit for each 4 KiB, with the right dynamodb:Scan. Of a quorum, the
 answer says how many nodes show the lock.
+";
+
+pub(super) const RUNS_HELP: &str = "\
+Examples:
+  leasehold runs                 all runs that are done or under way
+  leasehold runs nightly@        the occurrences of one job
+  leasehold runs --json | jq -r 'select(.done == null).resource'
+
+Exit status:
+    0  there is some run
+    1  there is none
+and 64, 69, 70, 74, 77 as in `leasehold --help`. If the store fails midway, the
+runs before that are shown, and the status is that of the failure.
+
+JSON lines: resource, name, key (null for the job as a whole), held, holder (as
+`leasehold inspect --json` has it, or null) and done (the completion, or null).
+
+It costs what `leasehold list` costs, and a read for each run on Redis and
+DynamoDB.
 ";
 
 pub(super) const SESSIONS_HELP: &str = "\
@@ -433,7 +453,11 @@ mod tests {
         let once = [status::DONE, status::NOTHING, status::UNCONFIRMED];
         assert!(exec.iter().chain(&once).all(|status| listed(ONCE_HELP, *status)));
         let small = [status::DONE, status::NOTHING];
-        assert!(small.iter().all(|status| listed(INSPECT_HELP, *status) && listed(LIST_HELP, *status)));
+        assert!(
+            small.iter().all(|status| listed(INSPECT_HELP, *status)
+                && listed(LIST_HELP, *status)
+                && listed(RUNS_HELP, *status))
+        );
         let of_quorums = [INIT_HELP, STATUS_HELP, JOIN_HELP];
         assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
         assert!(small.iter().all(|status| listed(SHOW_HELP, *status)) && listed(CREATE_HELP, status::DONE));
@@ -445,7 +469,17 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        let more = [ONCE_HELP, CREATE_HELP, SHOW_HELP, PERMITS_HELP, LIST_HELP, WATCH_HELP, REVOKE_HELP, SESSIONS_HELP];
+        let more = [
+            ONCE_HELP,
+            CREATE_HELP,
+            SHOW_HELP,
+            PERMITS_HELP,
+            LIST_HELP,
+            RUNS_HELP,
+            WATCH_HELP,
+            REVOKE_HELP,
+            SESSIONS_HELP,
+        ];
         for help in helps.into_iter().chain(more) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }

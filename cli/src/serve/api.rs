@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use futures_util::stream;
-use leasehold::{Client, Error, ErrorKind, Lease, Once, RunRequest, ffi};
+use leasehold::{Client, Error, ErrorKind, Lease, LockInfo, Once, RunInfo, RunRequest, ffi};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
@@ -57,7 +57,8 @@ pub(super) fn routes(service: Arc<Service>) -> Router {
         .route("/v1/leases/{id}/finish", post(finish))
         .route("/v1/once", post(once))
         .route("/v1/inspect", get(inspect))
-        .route("/v1/list", get(list))
+        .route("/v1/list", get(list::<LockInfo>))
+        .route("/v1/runs", get(list::<RunInfo>))
         .fallback(|| async { Reply::no_route() })
         .method_not_allowed_fallback(|| async { Reply::wrong_method() })
         .with_state(service)

@@ -18,8 +18,8 @@ const SHOWN: usize = 500;
 const STYLE: &str = include_str!("page.css");
 
 pub(super) async fn show(State(service): State<Arc<Service>>) -> impl IntoResponse {
-    let listed = listed(&service, Cursor::default(), SHOWN).await;
-    let locks = listed.map(|listing| (listing.locks, listing.rest.is_none()));
+    let listed = listed::<LockInfo>(&service, Cursor::default(), SHOWN).await;
+    let locks = listed.map(|listing| (listing.items, listing.rest.is_none()));
     let page = page(&service.store, &locks, &service.waiting(), &service.losses());
     // The page needs nothing from anywhere.
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";

@@ -114,3 +114,42 @@ fn sessions_are_listed_and_revoked_as_a_whole() {
     place.run(&["inspect", "three"]).expect(0);
     place.run(&["exec", "--session", "two words", "one", "--", "true"]).expect(64).says("1 to 64 letters");
 }
+
+#[test]
+fn runs_shows_what_is_done_and_under_way() {
+    let place = Place::new();
+    place.run(&["runs"]).expect(1).says("no run is done or under way in sqlite:");
+    place.run(&["once", "--owner", "night shift", "--key", "mon", "jobs", "--", "true"]).expect(0);
+    let work = "echo > begun; exec sleep 1000";
+    let under_way = place.start(&["once", "--owner", "night shift", "--key", "tue", "jobs", "--", "sh", "-c", work]);
+    place.wait_for_file_exists("begun");
+    let _lock = hold(&place, "jobs", "held");
+    let text = place.run(&["runs", "jobs@"]).expect(0).stdout;
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(lines[0].starts_with("jobs@mon: done ") && lines[0].contains(" s ago ("), "{text}");
+    assert!(lines[0].contains(") by night shift, token ") && lines[0].ends_with(", not again for 7.0 days"), "{text}");
+    assert!(lines[1].starts_with("jobs@tue: under way, held by night shift, token "), "{text}");
+    let json = place.run(&["runs", "--json"]).expect(0).stdout;
+    let runs: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(runs.len(), 2, "{json}");
+    assert_eq!((&runs[0]["name"], &runs[0]["key"], &runs[0]["held"]), (&"jobs".into(), &"mon".into(), &false.into()));
+    assert_eq!((&runs[0]["done"]["owner"], &runs[0]["holder"]), (&"night shift".into(), &serde_json::Value::Null));
+    assert_eq!((&runs[1]["done"], &runs[1]["holder"]["owner"]), (&serde_json::Value::Null, &"night shift".into()));
+    place.run(&["runs", "nothing"]).expect(1).says("no run is done or under way below \"nothing\"");
+    place.run(&["runs", "a\nb"]).expect(64);
+    place.run(&["once", "--save-output", "--key", "wed", "jobs", "--", "echo", "made"]).expect(0);
+    let text = place.run(&["runs", "jobs@wed"]).expect(0).stdout;
+    assert!(text.contains(") in ") && text.ends_with(", not again for 7.0 days, left 5 bytes of output\n"), "{text}");
+    drop(under_way);
+}
+
+#[test]
+fn inspect_of_a_free_name_tells_that_it_has_runs() {
+    let place = Place::new();
+    assert!(place.run(&["inspect", "jobs"]).expect(1).stdout.contains("  as a job   add the --every or --key"));
+    place.run(&["once", "--key", "mon", "jobs", "--", "true"]).expect(0);
+    let text = place.run(&["inspect", "jobs"]).expect(1).stdout;
+    assert!(text.starts_with("jobs is free\n  as a job   it has runs, which `leasehold runs jobs@` shows\n"), "{text}");
+    assert_eq!(place.run(&["inspect", "jobs", "--json"]).expect(1).json()["has_runs"], true);
+}

@@ -246,7 +246,10 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
     let run = once("report");
     once("report");
     by_id("renew", &run);
+    check("get", "/v1/runs", daemon.get("/v1/runs"));
     by_id("finish", &run);
+    check("get", "/v1/runs", daemon.get("/v1/runs"));
+    check("get", "/v1/runs", daemon.get("/v1/runs?limit=0"));
     by_id("finish", &run);
     once("report");
     once("");
@@ -324,6 +327,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
             ("/v1/once", posted("/v1/once", r#"{"name":"4","key":"x","ttl_ms":2000}"#, "")),
             ("/v1/inspect", got("/v1/inspect?resource=a")),
             ("/v1/list", got("/v1/list")),
+            ("/v1/runs", got("/v1/runs")),
         ];
         // All at once, since each waits for the store.
         let streams =

@@ -1,0 +1,69 @@
+//! `leasehold runs`: shows which work is done or under way.
+
+use std::time::Duration;
+
+use leasehold::{RunInfo, RunResult};
+use serde_json::{Value, json};
+
+use crate::args::ListArgs;
+use crate::output::{Failure, ago, answer_line, completion_json, days, lock_json, printable, say, span};
+use crate::status;
+use crate::store::{Target, shown};
+
+pub(crate) fn run(args: &ListArgs, target: &Target) -> Result<u8, Failure> {
+    let client = target.connect()?;
+    let mut any = false;
+    for run in client.runs(&*args.prefix) {
+        let run = run?;
+        let line = if args.json { json(&run).to_string() } else { line(&run) };
+        if !answer_line(&line)? {
+            return Ok(status::DONE);
+        }
+        any = true;
+    }
+    if any {
+        return Ok(status::DONE);
+    }
+    if !args.json {
+        let which = if args.prefix.is_empty() { String::new() } else { format!(" below {:?}", args.prefix) };
+        say(format_args!("no run is done or under way{which} in {}", shown(client.stores())));
+    }
+    Ok(status::NOTHING)
+}
+
+/// A run for machines.
+pub(crate) fn json(run: &RunInfo) -> Value {
+    json!({
+        "resource": run.resource,
+        "name": run.name,
+        "key": run.key,
+        "held": run.holder.is_some(),
+        "holder": run.holder.as_ref().map(lock_json),
+        "done": run.done.as_ref().map(completion_json),
+    })
+}
+
+fn size(result: &RunResult) -> String {
+    format!("{} bytes", result.as_bytes().len())
+}
+
+/// One run on one line. A name may hold spaces, but no tab and no line break.
+fn line(run: &RunInfo) -> String {
+    let done = run.done.as_ref().map(|done| {
+        let owner = done.owner.as_deref().unwrap_or("a client without a label");
+        let left = done.result.as_ref().map(|result| format!(", left {} of {}", size(result), result.kind()));
+        let took = done.began_unix_ms.and_then(|began| done.at_unix_ms.checked_sub(began));
+        let took = took.map(|ms| format!(" in {}", span(Duration::from_millis(ms))));
+        format!(
+            "done {}{} by {owner}, token {}, not again for {}{}",
+            ago(done.at_unix_ms),
+            took.unwrap_or_default(),
+            done.token,
+            days(done.left),
+            left.unwrap_or_default()
+        )
+    });
+    let under_way = run.holder.as_ref().map(|holder| format!("under way, {holder}"));
+    let states: Vec<String> = [under_way, done].into_iter().flatten().collect();
+    printable(&format!("{}: {}", run.resource, states.join("; ")))
+}
