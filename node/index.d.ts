@@ -164,6 +164,10 @@ export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningEls
 export interface RunInfo {
   /** The resource that stands for it in the store. */
   resource: string;
+  /** The name of the job. */
+  name: string;
+  /** The key of the occurrence; `null` for the job as a whole. */
+  key: string | null;
   /** The holder that runs it now; `null` if nobody does. */
   holder: LockInfo | null;
   /** The completion of the finished work; `null` if it is not done. */
@@ -359,6 +363,16 @@ export class Client {
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError}, and {@link ConfigError} for a prefix that no name can have.
    */
   list(prefix?: string): AsyncGenerator<LockInfo, void, undefined>;
+
+  /**
+   * The runs whose resources begin with `prefix`, in no promised order: those whose completion stands, and those that somebody is
+   * at. A resource is `name@key`, so `"nightly@"` has all occurrences of one job.
+   *
+   * It is for looking, never for deciding, and costs what `list` costs; on Redis and DynamoDB each run is read, too.
+   *
+   * @throws the errors of {@link Client.list}.
+   */
+  runs(prefix?: string): AsyncGenerator<RunInfo, void, undefined>;
 
   /**
    * The changes of a lock's holder, without end, by reading it again and again: `break` or the signal ends it. The first one is

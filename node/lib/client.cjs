@@ -92,6 +92,11 @@ function skipped({ completion, holder }) {
   return completion ? { ran: false, reason: "done", ...completed(completion) } : { ran: false, reason: "running", holder: holder ?? null };
 }
 
+/** A run as users see it. @param {Record<string, any>} run */
+function known({ resource, name, key, holder, done }) {
+  return { resource, name, key: key ?? null, holder: holder ?? null, done: done ? completed(done) : null };
+}
+
 /** A change of a lock, as users see it. */
 function changed({ holder, failure }) {
   if (holder !== undefined && holder !== null) return { type: "held", holder };
@@ -152,8 +157,7 @@ class Client {
   }
 
   async inspectRun(name, key) {
-    const { resource, holder, done } = await run(this.#native.inspectRun(text("name", name), optional(key)));
-    return { resource, holder: holder ?? null, done: done ? completed(done) : null };
+    return known(await run(this.#native.inspectRun(text("name", name), optional(key))));
   }
 
   async forgetRun(name, key) {
@@ -188,6 +192,11 @@ class Client {
   async *list(prefix = "") {
     const pages = this.#native.pages(text("prefix", prefix));
     for (let page = await run(pages.next()); page; page = await run(pages.next())) yield* page;
+  }
+
+  async *runs(prefix = "") {
+    const pages = this.#native.runPages(text("prefix", prefix));
+    for (let page = await run(pages.next()); page; page = await run(pages.next())) yield* page.map(known);
   }
 
   async *watch(name, given) {

@@ -79,6 +79,10 @@ class Connected {
     return this.#client.pages(prefix);
   }
 
+  runPages(prefix) {
+    return this.#client.runPages(prefix);
+  }
+
   changes(name, every) {
     return this.#client.changes(name, every);
   }

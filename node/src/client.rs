@@ -13,7 +13,7 @@ use crate::options::{
 };
 use crate::reactor::{Operation, Outcome};
 use crate::run::{self, RunOptions};
-use crate::series::{Changes, Pages};
+use crate::series::{Changes, Pages, RunPages};
 use crate::shards;
 
 /// A connection to a store, and everything that keeps its leases alive.
@@ -121,6 +121,12 @@ impl Client {
     #[napi(catch_unwind)]
     pub fn pages(&self, prefix: String) -> Pages {
         Pages::new(ffi::Pages::of(&self.0, &prefix))
+    }
+
+    /// See `Client::runs`.
+    #[napi(catch_unwind)]
+    pub fn run_pages(&self, prefix: String) -> RunPages {
+        RunPages::new(ffi::Pages::of_runs(&self.0, &prefix))
     }
 
     /// See `Client::watch`.

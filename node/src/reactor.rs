@@ -45,6 +45,7 @@ pub(crate) enum Outcome {
     Leases(leasehold::Leases),
     MaybeHeld(Option<Held>),
     Page(Option<Vec<leasehold::LockInfo>>),
+    Runs(Option<Vec<leasehold::RunInfo>>),
     Change(leasehold::Change),
     Info(Option<leasehold::LockInfo>),
     ReleaseIf(leasehold::ReleaseIfOutcome),
@@ -541,6 +542,9 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::Leases(leases)) => Leases::new(leases).into_unknown(env),
         Ok(Outcome::Page(page)) => {
             page.map(|page| page.into_iter().map(LockInfo::from).collect::<Vec<_>>()).into_unknown(env)
+        }
+        Ok(Outcome::Runs(page)) => {
+            page.map(|page| page.into_iter().map(RunInfo::from).collect::<Vec<_>>()).into_unknown(env)
         }
         Ok(Outcome::Change(change)) => Changed::new(change).into_unknown(env),
         Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),

@@ -153,6 +153,10 @@ pub struct Skipped {
 pub struct RunInfo {
     /// The resource that stands for it.
     pub resource: String,
+    /// The name of the job.
+    pub name: String,
+    /// The key of the occurrence.
+    pub key: Option<String>,
     /// The runner.
     pub holder: Option<LockInfo>,
     /// The completion.
@@ -161,7 +165,13 @@ pub struct RunInfo {
 
 impl From<leasehold::RunInfo> for RunInfo {
     fn from(info: leasehold::RunInfo) -> Self {
-        Self { resource: info.resource, holder: info.holder.map(Into::into), done: info.done.map(Into::into) }
+        Self {
+            resource: info.resource,
+            name: info.name,
+            key: info.key,
+            holder: info.holder.map(Into::into),
+            done: info.done.map(Into::into),
+        }
     }
 }
 

@@ -9,10 +9,10 @@ use crate::reactor::{Operation, Outcome};
 
 /// The held locks of a store, page by page.
 #[napi]
-pub struct Pages(ffi::Pages);
+pub struct Pages(ffi::Pages<leasehold::LockInfo>);
 
 impl Pages {
-    pub(crate) fn new(pages: ffi::Pages) -> Self {
+    pub(crate) fn new(pages: ffi::Pages<leasehold::LockInfo>) -> Self {
         Self(pages)
     }
 }
@@ -24,6 +24,26 @@ impl Pages {
     pub fn next(&self) -> Operation {
         let next = self.0.next_async();
         Operation::new(async move { Ok(Outcome::Page(next.await?)) })
+    }
+}
+
+/// The runs of a store, page by page.
+#[napi]
+pub struct RunPages(ffi::Pages<leasehold::RunInfo>);
+
+impl RunPages {
+    pub(crate) fn new(pages: ffi::Pages<leasehold::RunInfo>) -> Self {
+        Self(pages)
+    }
+}
+
+#[napi]
+impl RunPages {
+    /// The runs of the next page; nothing after the last one.
+    #[napi(catch_unwind)]
+    pub fn next(&self) -> Operation {
+        let next = self.0.next_async();
+        Operation::new(async move { Ok(Outcome::Runs(next.await?)) })
     }
 }
 

@@ -54,6 +54,24 @@ testEach("the held locks of a prefix are listed", async (one, two) => {
   assert.deepEqual(await names(one), []);
 });
 
+testEach("runs are listed while they are under way and done", async (one, two) => {
+  const runs = async (prefix) => {
+    const found = [];
+    for await (const run of two.runs(prefix)) found.push(run);
+    return found;
+  };
+  const { token } = await one.once("night", { ...LONG, key: "mon", owner: "night shift" }, async (run) => {
+    const [underWay] = await runs("night@");
+    assert.deepEqual([underWay.name, underWay.key, underWay.done, underWay.holder.token], ["night", "mon", null, run.token]);
+  });
+  await one.once("other", { ...LONG, keep: 604_800_000 }, () => 0);
+  const [done, ...more] = await runs("night");
+  assert.deepEqual(more, []);
+  assert.deepEqual([done.resource, done.holder, done.done.token, done.done.owner], ["night@mon", null, token, "night shift"]);
+  assert.deepEqual((await runs()).map(({ name, key }) => `${name} ${key}`).sort(), ["night mon", "other null"]);
+  await assert.rejects(runs("a\n"), ConfigError);
+});
+
 testEach("more locks than a page are listed once each", async (one) => {
   const locks = Array.from({ length: 260 }, (_, number) => `crowd/${number}`).sort();
   const all = await one.lockAll(locks, LONG);

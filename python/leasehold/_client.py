@@ -37,7 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
     from types import TracebackType
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from typing_extensions import Self, Unpack
 
@@ -302,6 +302,17 @@ class Client(SyncOnly):
         refuse_prefix(prefix)
         return _listed(self._native.pages(prefix))
 
+    def runs(self, prefix: str = "") -> Generator[RunInfo, None, None]:
+        """The runs whose resources begin with ``prefix``, in no promised order: those whose completion stands, and those that
+        somebody is at. A resource is ``name@key``, so ``"nightly@"`` has all occurrences of one job.
+
+        It is for looking, never for deciding, and costs what :meth:`list` costs; on Redis and DynamoDB each run is read, too.
+
+        Raises the errors of :meth:`list`.
+        """
+        refuse_prefix(prefix)
+        return _listed(self._native.run_pages(prefix))
+
     def watch(self, name: str, *, every: Seconds | None = None) -> Generator[Change, None, None]:
         """The changes of a lock's holder, without end, by reading it again and again; ``break`` ends it. The first one is the
         state now. A holder that comes and goes between two readings is not seen: use it to look, never to decide.
@@ -480,7 +491,7 @@ class Client(SyncOnly):
         return f"<leasehold.Client {' '.join(self.stores)}>"
 
 
-def _listed(pages: _native.Pages) -> Generator[LockInfo, None, None]:
+def _listed(pages: _native.Pages | _native.RunPages) -> Generator[Any, None, None]:
     while (page := pages.next()) is not None:
         yield from page
 

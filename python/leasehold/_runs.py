@@ -79,3 +79,7 @@ class RunInfo:
     """Who runs it now; None if nobody does."""
     done: Completion | None
     """The completion of the finished work; None if it is not done."""
+    name: str
+    """The name of the job."""
+    key: str | None
+    """The key of the occurrence; None for the job as a whole."""

@@ -49,7 +49,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Sequence
     from types import TracebackType
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from typing_extensions import Self, Unpack
 
@@ -198,6 +198,11 @@ class Client(AsyncOnly):
         refuse_prefix(prefix)
         return _listed(self._native.pages(prefix))
 
+    def runs(self, prefix: str = "") -> AsyncGenerator[RunInfo, None]:
+        """See :meth:`leasehold.Client.runs`; used by ``async for``."""
+        refuse_prefix(prefix)
+        return _listed(self._native.run_pages(prefix))
+
     def watch(self, name: str, *, every: Seconds | None = None) -> AsyncGenerator[Change, None]:
         """See :meth:`leasehold.Client.watch`; used by ``async for``."""
         refuse_name(name)
@@ -319,10 +324,10 @@ class Client(AsyncOnly):
         return f"<leasehold.aio.Client {' '.join(self.stores)}>"
 
 
-async def _listed(pages: _native.Pages) -> AsyncGenerator[LockInfo, None]:
+async def _listed(pages: _native.Pages | _native.RunPages) -> AsyncGenerator[Any, None]:
     while (page := await perform(pages.begin_next())) is not None:
-        for lock in page:
-            yield lock
+        for each in page:
+            yield each
 
 
 async def _changed(changes: _native.Changes) -> AsyncGenerator[Change, None]:

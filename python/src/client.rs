@@ -19,7 +19,7 @@ use crate::pump::Pace;
 use crate::reactor::{Operation, Outcome};
 use crate::request::{self, Request, Settings, Wanted};
 use crate::run::{self, RunRequest};
-use crate::series::{Changes, Pages};
+use crate::series::{Changes, Pages, RunPages};
 use crate::shards::{self, Shards};
 use crate::signals::{self, Signals};
 
@@ -263,6 +263,10 @@ impl Client {
 
     fn pages(&self, prefix: &str) -> Pages {
         Pages::new(ffi::Pages::of(&self.0, prefix))
+    }
+
+    fn run_pages(&self, prefix: &str) -> RunPages {
+        RunPages::new(ffi::Pages::of_runs(&self.0, prefix))
     }
 
     #[pyo3(signature = (name, every=None))]

@@ -83,7 +83,7 @@ mod _native {
     #[pymodule_export]
     use super::run::{Run, RunRequest};
     #[pymodule_export]
-    use super::series::{Changes, Pages};
+    use super::series::{Changes, Pages, RunPages};
     #[pymodule_export]
     use super::shards::{Shard, Shards};
     #[pymodule_export]

@@ -198,7 +198,7 @@ pub(crate) fn completion(py: Python<'_>, completion: Option<Completion>) -> PyRe
 pub(crate) fn info(py: Python<'_>, info: RunInfo) -> PyResult<Bound<'_, PyAny>> {
     let done = completion(py, info.done)?;
     let class = py.import("leasehold._runs")?.getattr("RunInfo")?;
-    class.call1((info.resource, info.holder.map(LockInfo::new), done))
+    class.call1((info.resource, info.holder.map(LockInfo::new), done, info.name, info.key))
 }
 
 /// A lease under which work is done that is done once. As a context manager, it finishes when the body ends, and is

@@ -37,6 +37,24 @@ def test_more_locks_than_a_page_are_listed_once_each(client: leasehold.Client, n
         listing.close()
 
 
+def test_runs_are_listed_while_they_are_under_way_and_done(client: leasehold.Client, store: str, name: str) -> None:
+    with connect(store) as other:
+        with client.once(name, key="mon", owner="night shift") as run:
+            assert run is not None
+            [under_way] = other.runs(f"{name}@")
+            assert (under_way.name, under_way.key, under_way.done) == (name, "mon", None)
+            assert under_way.holder is not None and under_way.holder.token == run.token
+        [done] = other.runs(f"{name}@")
+        assert done == other.inspect_run(name, "mon")
+        assert done.holder is None and done.done is not None and done.done.owner == "night shift"
+        assert done.resource in [each.resource for each in other.runs()]
+    with client.once(name, keep=604_800):
+        pass
+    assert {run.key for run in client.runs(f"{name}@")} == {"mon", None}
+    with pytest.raises(TypeError, match="prefix must be"):
+        client.runs(5)  # type: ignore[arg-type]
+
+
 def test_bad_prefixes_are_refused(client: leasehold.Client) -> None:
     for prefix in ("a\n", "x" * 1025):
         with pytest.raises(leasehold.ConfigError):

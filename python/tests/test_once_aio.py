@@ -243,3 +243,16 @@ def test_a_decorated_coroutine_function_is_called_once(run: Runner, store: str, 
                 client.once(name, key="s", cooldown=60)
 
     run(body())
+
+
+def test_runs_are_listed(run: Runner, store: str, name: str) -> None:
+    async def body() -> None:
+        async with await connect(store) as client:
+            async with client.once(name, key="mon", ttl=TTL) as work:
+                assert work
+                [under_way] = [each async for each in client.runs(f"{name}@")]
+                assert under_way.done is None and under_way.holder is not None and under_way.holder.token == work.token
+            [done] = [each async for each in client.runs(f"{name}@")]
+            assert done == await client.inspect_run(name, "mon") and done.done is not None
+
+    run(body())
