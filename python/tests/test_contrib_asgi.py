@@ -1,0 +1,288 @@
+"""Requests with an ``Idempotency-Key`` that are answered once, with FastAPI and Starlette."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from fastapi.testclient import TestClient
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+import leasehold
+from leasehold import aio
+from leasehold.contrib.asgi import IdempotencyMiddleware, _hash, _read
+
+User = Callable[[Any], str]
+
+
+def user(scope: Any) -> str:
+    named: bytes = dict(scope["headers"]).get(b"x-user", b"")
+    return named.decode()
+
+
+class Shop:
+    """An application that counts its work."""
+
+    def __init__(self, store: str, **options: Any) -> None:
+        self.calls: list[str] = []
+        self.app = FastAPI()
+        self.app.add_middleware(IdempotencyMiddleware, store, principal=user, **options)
+
+        @self.app.api_route("/charge", methods=["GET", "POST", "PUT"], status_code=201)
+        async def charge(request: Request, response: Response) -> dict[str, Any]:
+            self.calls.append((await request.body()).decode())
+            response.set_cookie("session", "hunter2")
+            response.headers["x-charge"] = str(len(self.calls))
+            return {"charge": len(self.calls), "é": "ü"}
+
+        @self.app.post("/status/{status}")
+        async def status(status: int) -> Response:
+            self.calls.append(str(status))
+            return JSONResponse({"call": len(self.calls)}, status)
+
+        @self.app.post("/raises")
+        async def raises() -> None:
+            self.calls.append("raises")
+            # An error of the application's own locks is no error of ours.
+            raise leasehold.StoreUnavailableError("of another store") if len(self.calls) % 2 else ValueError("no")
+
+        @self.app.post("/long")
+        async def long() -> Response:
+            self.calls.append("long")
+            return Response(b"x" * 4_096)
+
+
+@pytest.fixture
+def store(sqlite: str) -> str:
+    return sqlite
+
+
+@pytest.fixture
+def shop(store: str) -> Shop:
+    return Shop(store)
+
+
+@pytest.fixture
+def client(shop: Shop) -> Iterator[TestClient]:
+    with TestClient(shop.app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def post(client: TestClient, path: str = "/charge", *, key: str = "k1", body: str = "9 EUR", **headers: str) -> Any:
+    return client.post(path, content=body, headers={"Idempotency-Key": key, **headers})
+
+
+def test_the_second_request_gets_the_first_response(shop: Shop, client: TestClient, store: str) -> None:
+    first, second = post(client), post(client, key='"k1"')
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.json() == second.json() == {"charge": 1, "é": "ü"} and shop.calls == ["9 EUR"]
+    assert second.headers["x-charge"] == "1" and second.headers["content-type"] == first.headers["content-type"]
+    assert "idempotency-replayed" not in first.headers and second.headers["idempotency-replayed"] == "true"
+    assert "set-cookie" in first.headers and "set-cookie" not in second.headers
+    # Another process gets it, too, and nothing of the cookie is in the store.
+    other = Shop(store)
+    with TestClient(other.app) as elsewhere:
+        assert post(elsewhere).json() == first.json() and other.calls == []
+    with leasehold.connect(store) as looking:
+        [run] = looking.runs("POST /charge@")
+        assert run.done is not None and b"hunter2" not in run.done.result and b"charge" in run.done.result
+
+
+def test_other_keys_users_paths_and_methods_are_other_requests(shop: Shop, client: TestClient) -> None:
+    answers = [
+        post(client),
+        post(client, key="k2"),
+        post(client, **{"X-User": "ann"}),
+        post(client, **{"X-User": "bob"}),
+        post(client, "/status/200"),
+    ]
+    assert len(shop.calls) == len(answers) and not any("idempotency-replayed" in answer.headers for answer in answers)
+    for method in ("GET", "PUT"):
+        for _ in range(2):
+            client.request(method, "/charge", headers={"Idempotency-Key": "k1"})
+    assert len(shop.calls) == len(answers) + 4, "methods to which it does not apply"
+    for _ in range(2):
+        client.post("/charge")
+    assert len(shop.calls) == len(answers) + 6, "requests without a key"
+
+
+def test_another_body_under_the_same_key_is_refused(shop: Shop, client: TestClient) -> None:
+    post(client)
+    for differs in (post(client, body="10 EUR"), client.post("/charge?x=1", content="9 EUR", headers={"Idempotency-Key": "k1"})):
+        assert differs.status_code == 422 and "another request" in differs.json()["detail"]
+        assert differs.headers["content-type"] == "application/problem+json"
+    assert len(shop.calls) == 1
+
+
+@pytest.mark.parametrize("status", [200, 400, 404, 409])
+def test_answers_about_the_request_are_kept(shop: Shop, client: TestClient, status: int) -> None:
+    first, second = (post(client, f"/status/{status}") for _ in range(2))
+    assert first.status_code == second.status_code == status and first.json() == second.json() and len(shop.calls) == 1
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_answers_that_ask_for_another_try_are_not_kept(shop: Shop, client: TestClient, status: int) -> None:
+    for call in (1, 2):
+        answer = post(client, f"/status/{status}")
+        assert answer.status_code == status and answer.json() == {"call": call}
+
+
+def test_an_exception_leaves_the_work_to_the_next_request(shop: Shop, client: TestClient) -> None:
+    for call in (1, 2, 3):
+        assert post(client, "/raises").status_code == 500 and len(shop.calls) == call
+
+
+def test_a_response_that_is_too_long_is_not_kept(shop: Shop, client: TestClient) -> None:
+    assert len(post(client, "/long").content) == 4_096
+    again = post(client, "/long")
+    assert again.status_code == 409 and "not kept" in again.json()["detail"] and len(shop.calls) == 1
+    assert post(client, "/long", body="other").status_code == 422
+
+
+@pytest.mark.parametrize("key", ["", '""', "x" * 256, "ü", '"open', "a b"])
+def test_keys_that_cannot_be_are_refused(shop: Shop, client: TestClient, key: str) -> None:
+    answer = client.post("/charge", headers=[(b"Idempotency-Key", key.encode("latin-1"))])
+    assert answer.status_code == 400 and not shop.calls
+
+
+def test_a_key_can_be_required_and_bodies_are_bounded(store: str) -> None:
+    shop = Shop(store, required=True, max_body=10, methods=["put"])
+    with TestClient(shop.app) as client:
+        assert client.put("/charge").status_code == 400
+        assert client.put("/charge", content=b"x" * 11, headers={"Idempotency-Key": "k"}).status_code == 413
+        assert client.put("/charge", content=b"x" * 10, headers={"Idempotency-Key": "k"}).status_code == 201
+        assert client.post("/charge").status_code == 201
+    assert len(shop.calls) == 2
+
+
+def test_the_principal_is_required(store: str) -> None:
+    with pytest.raises(TypeError, match="principal"):
+        IdempotencyMiddleware(FastAPI(), store)  # type: ignore[call-arg]
+    app = Starlette(routes=[Route("/", lambda request: Response("ok"), methods=["POST"])])
+    app.add_middleware(IdempotencyMiddleware, store, principal=lambda scope: None)  # type: ignore[arg-type,return-value]
+    with TestClient(app) as client, pytest.raises(TypeError, match="principal must give a str"):
+        client.post("/", headers={"Idempotency-Key": "k"})
+
+
+Answer = tuple[int, dict[bytes, bytes], bytes]
+
+
+async def asked(app: Any, body: bytes = b"9 EUR", key: bytes = b"k1") -> Answer:
+    """One request, as a server makes it."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"idempotency-key", key)]
+    await app({"type": "http", "method": "POST", "path": "/", "headers": headers, "query_string": b""}, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"]), b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def test_a_request_that_comes_meanwhile_is_told_so(store: str) -> None:
+    async def body() -> None:
+        begun, may_end, ended = asyncio.Event(), asyncio.Event(), []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            begun.set()
+            await may_end.wait()
+            ended.append(await receive())
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"x-a", b"1")]})
+            await send({"type": "http.response.body", "body": b"do", "more_body": True})
+            await send({"type": "http.response.body", "body": b"ne"})
+
+        async with await aio.connect(store) as one, await aio.connect(store) as two:
+            here, there = (IdempotencyMiddleware(app, client, principal=lambda scope: "") for client in (one, two))
+            first = asyncio.ensure_future(asked(here))
+            await begun.wait()
+            for other in (here, there):
+                status, headers, _ = await asked(other)
+                assert (status, headers[b"retry-after"]) == (409, b"1")
+                assert (await asked(other, b"10 EUR"))[0] == 422
+            may_end.set()
+            status, headers, content = await first
+            assert (status, content) == (200, b"done") and ended == [{"type": "http.request", "body": b"9 EUR", "more_body": False}]
+            assert (await asked(there)) == (200, {b"x-a": b"1", b"content-length": b"4", b"idempotency-replayed": b"true"}, b"done")
+
+    asyncio.run(body())
+
+
+def test_a_lost_lease_is_not_answered_with_success(store: str) -> None:
+    async def body() -> None:
+        async with await aio.connect(store) as client, await aio.connect(store) as rival:
+
+            async def app(scope: Any, receive: Any, send: Any) -> None:
+                [run] = [run async for run in rival.runs()]
+                assert run.holder is not None and run.holder.token is not None
+                await rival.release_if(run.resource, token=run.holder.token)
+                await send({"type": "http.response.start", "status": 200, "headers": []})
+                await send({"type": "http.response.body", "body": b"done"})
+
+            status, headers, content = await asked(IdempotencyMiddleware(app, client, principal=lambda scope: ""))
+            assert (status, headers[b"retry-after"]) == (503, b"1") and b"not certain" in content
+
+    asyncio.run(body())
+
+
+def test_a_cancelled_request_leaves_the_work_to_the_next(store: str) -> None:
+    async def body() -> None:
+        begun, calls = asyncio.Event(), []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            calls.append(1)
+            begun.set()
+            if len(calls) == 1:
+                await asyncio.Event().wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"done"})
+
+        async with await aio.connect(store) as client:
+            idempotent = IdempotencyMiddleware(app, client, principal=lambda scope: "")
+            first = asyncio.ensure_future(asked(idempotent))
+            await begun.wait()
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+            assert (await asked(idempotent))[0] == 200 and len(calls) == 2
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        None,
+        {"status": 200},
+        b"",
+        b"[]\n",
+        b"{}\n",
+        b"\xff\n",
+        b'{"fingerprint":1,"status":200}\n',
+        b'{"fingerprint":"f","status":"200"}\n',
+        b'{"fingerprint":"f","status":true}\n',
+        b'{"fingerprint":"f","status":99}\n',
+        b'{"fingerprint":"f","status":500}\n',
+        b'{"fingerprint":"f","status":200,"headers":[["a"]]}\n',
+        b'{"fingerprint":"f","status":200,"headers":[["a","b\\r\\nx: y"]]}\n',
+        b'{"fingerprint":"f","status":200,"headers":[["a",1]]}\n',
+        b'{"fingerprint":"f","status":200,"headers":[["\\u0394","b"]]}\n',
+        b"[" * 4_000,
+    ],
+)
+def test_what_others_have_written_is_no_response(result: object) -> None:
+    assert _read(result) is None
+
+
+def test_parts_of_a_request_do_not_run_together() -> None:
+    assert _hash(b"ab", b"c") != _hash(b"a", b"bc") and _hash(b"a") == _hash(b"a")
