@@ -16,8 +16,8 @@ const PACKAGE: &str = "node";
 const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
 pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
-const MODULES: [&str; 9] =
-    ["index", "cas", "fence", "protocol", "testing", "node-cron", "nestjs", "prometheus", "compat/redlock"];
+const MODULES: [&str; 10] =
+    ["index", "cas", "fence", "protocol", "testing", "node-cron", "nestjs", "express", "prometheus", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// The guide whose code the tests run.

@@ -1,0 +1,3 @@
+import adapter from "./express.cjs";
+
+export const { idempotency } = adapter;

@@ -1,0 +1,192 @@
+// Requests with an Idempotency-Key that are answered once, on the real Express.
+
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { test } from "node:test";
+import express from "express";
+import { connect } from "leasehold";
+import { idempotency } from "leasehold/express";
+import { sqlite } from "./helpers/folder.mjs";
+import { undo } from "./helpers/undo.mjs";
+
+const user = (req) => req.headers["x-user"] ?? "";
+
+/** An application that counts its work, on a store. */
+async function shop(t, url, options = {}) {
+  const client = await connect(url, { requestTimeout: 5_000 });
+  undo(t, () => client.close());
+  const app = express();
+  const calls = [];
+  app.use(express.json(), express.text());
+  app.use(idempotency(client, { principal: user, ...options }));
+  app.all("/charge", (req, res) => {
+    calls.push(req.body);
+    res.cookie("session", "hunter2").set("X-Charge", String(calls.length)).status(201).json({ charge: calls.length, é: "ü" });
+  });
+  app.post("/status/:status", (req, res) => {
+    calls.push(req.params.status);
+    res.status(Number(req.params.status)).json({ call: calls.length });
+  });
+  app.post("/parts", (req, res) => {
+    calls.push("parts");
+    res.writeHead(200, "Fine", { "X-Part": "a" });
+    res.write("do", () => {});
+    res.write(Buffer.from("ne"));
+    res.end("!", () => calls.push("told"));
+  });
+  app.post("/raises", () => {
+    calls.push("raises");
+    throw new Error("no");
+  });
+  app.post("/long", (req, res) => {
+    calls.push("long");
+    res.type("text").send("x".repeat(4_096));
+  });
+  const slow = { begun: undefined, end: undefined };
+  slow.waits = new Promise((resolve) => (slow.begun = resolve));
+  app.post("/slow", async (req, res) => {
+    calls.push("slow");
+    await new Promise((end) => {
+      slow.end = end;
+      slow.begun();
+    });
+    res.send("slow");
+  });
+  // What went wrong is the test's.
+  app.use((error, req, res, next) => (res.headersSent ? next(error) : res.status(500).send(error.message)));
+  const server = app.listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  undo(t, () => new Promise((resolve) => server.close(resolve)));
+  const { port } = server.address();
+  const ask = (path = "/charge", { key = "k1", body = { eur: 9 }, method = "POST", headers = {} } = {}) =>
+    new Promise((resolve, reject) => {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const given = { "Content-Type": typeof body === "string" ? "text/plain" : "application/json", ...headers };
+      if (key !== undefined) given["Idempotency-Key"] = key;
+      const asked = request({ port, host: "127.0.0.1", path, method, headers: given, agent: false }, (answer) => {
+        const chunks = [];
+        answer.on("data", (chunk) => chunks.push(chunk));
+        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text: Buffer.concat(chunks).toString() }));
+      });
+      asked.on("error", reject);
+      asked.end(text);
+    });
+  return { calls, ask, client, slow };
+}
+
+test("the second request gets the first response, also in another process", async (t) => {
+  const url = sqlite(t);
+  const { ask, calls, client } = await shop(t, url);
+  const [first, second] = [await ask(), await ask("/charge", { key: '"k1"' })];
+  assert.deepEqual([first.status, second.status, second.text], [201, 201, first.text]);
+  assert.deepEqual([first.text, calls.length], ['{"charge":1,"é":"ü"}', 1]);
+  for (const name of ["x-charge", "content-type", "etag", "content-length"]) assert.equal(second.headers[name], first.headers[name], name);
+  assert.deepEqual([first.headers["idempotency-replayed"], second.headers["idempotency-replayed"]], [undefined, "true"]);
+  assert.ok(first.headers["set-cookie"] && !second.headers["set-cookie"]);
+  const other = await shop(t, url);
+  assert.deepEqual([(await other.ask()).text, other.calls], [first.text, []]);
+  for await (const run of client.runs("POST /charge@")) assert.ok(!Buffer.from(run.done.result).toString().includes("hunter2"));
+});
+
+test("other keys, users, paths and methods are other requests", async (t) => {
+  const { ask, calls } = await shop(t, sqlite(t));
+  const asked = [
+    ["/charge"],
+    ["/charge", { key: "k2" }],
+    ["/charge", { headers: { "X-User": "ann" } }],
+    ["/charge", { headers: { "X-User": "bob" } }],
+    ["/status/200"],
+    ...["GET", "PUT"].flatMap((method) => [["/charge", { method }], ["/charge", { method }]]),
+    ["/charge", { key: undefined }],
+    ["/charge", { key: undefined }],
+  ];
+  for (const [n, how] of asked.entries()) {
+    const { headers } = await ask(...how);
+    assert.deepEqual([headers["idempotency-replayed"], calls.length], [undefined, n + 1]);
+  }
+});
+
+test("another body under the same key is refused", async (t) => {
+  const { ask, calls } = await shop(t, sqlite(t));
+  await ask();
+  for (const [path, how] of [["/charge", { body: { eur: 10 } }], ["/charge?x=1", {}], ["/charge", { body: "9" }]]) {
+    const { status, headers, text } = await ask(path, how);
+    assert.deepEqual([status, headers["content-type"]], [422, "application/problem+json"]);
+    assert.match(text, /another request/);
+  }
+  assert.equal(calls.length, 1);
+});
+
+test("answers about the request are kept, and those that ask for another try are not", async (t) => {
+  const { ask } = await shop(t, sqlite(t));
+  for (const status of [200, 400, 404, 409]) {
+    const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
+    assert.deepEqual([first.status, second.status, second.text], [status, status, first.text]);
+  }
+  for (const status of [408, 429, 500, 503]) {
+    const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
+    assert.deepEqual([first.status, second.status], [status, status]);
+    assert.notEqual(second.text, first.text);
+  }
+});
+
+test("an exception leaves the work to the next request", async (t) => {
+  const { ask, calls } = await shop(t, sqlite(t));
+  for (const count of [1, 2]) assert.deepEqual([(await ask("/raises")).status, calls.length], [500, count]);
+});
+
+test("a response in parts is one, and its callback is called", async (t) => {
+  const { ask, calls } = await shop(t, sqlite(t));
+  for (const replayed of [undefined, "true"]) {
+    const { status, headers, text } = await ask("/parts");
+    assert.deepEqual([status, text, headers["x-part"], headers["idempotency-replayed"]], [200, "done!", "a", replayed]);
+  }
+  assert.deepEqual(calls, ["parts", "told"]);
+});
+
+test("a response that is too long is not kept", async (t) => {
+  const { ask, calls } = await shop(t, sqlite(t));
+  assert.equal((await ask("/long")).text.length, 4_096);
+  const again = await ask("/long");
+  assert.equal(again.status, 409);
+  assert.match(again.text, /not kept/);
+  assert.equal((await ask("/long", { body: { other: 1 } })).status, 422);
+  assert.equal(calls.length, 1);
+});
+
+test("a request that comes meanwhile is told so", async (t) => {
+  const url = sqlite(t);
+  const { ask, calls, slow } = await shop(t, url);
+  const other = await shop(t, url);
+  const first = ask("/slow");
+  await slow.waits;
+  for (const { ask } of [{ ask }, other]) {
+    const { status, headers } = await ask("/slow");
+    assert.deepEqual([status, headers["retry-after"]], [409, "1"]);
+    assert.equal((await ask("/slow", { body: { eur: 10 } })).status, 422);
+  }
+  slow.end();
+  assert.deepEqual([(await first).text, (await other.ask("/slow")).text, calls.length + other.calls.length], ["slow", "slow", 1]);
+});
+
+test("a lost lease is not answered with success", async (t) => {
+  const { ask, client, slow } = await shop(t, sqlite(t));
+  const first = ask("/slow");
+  await slow.waits;
+  for await (const { resource, holder } of client.runs()) await client.releaseIf(resource, { token: holder.token });
+  slow.end();
+  const { status, headers, text } = await first;
+  assert.deepEqual([status, headers["retry-after"]], [503, "1"]);
+  assert.match(text, /not certain/);
+});
+
+test("what cannot be is refused", async (t) => {
+  const { ask, calls, client } = await shop(t, sqlite(t), { required: true });
+  for (const key of [undefined, "", '""', "x".repeat(256), '"open', "a b"]) assert.equal((await ask("/charge", { key })).status, 400, key);
+  assert.deepEqual(calls, []);
+  assert.throws(() => idempotency(client, {}), /principal/);
+  assert.throws(() => idempotency({}, { principal: user }), /needs a client/);
+  assert.throws(() => idempotency(client, { principal: user, principle: user }), TypeError);
+  const { ask: asks } = await shop(t, sqlite(t), { principal: () => 7 });
+  assert.match((await asks()).text, /principal must give a string/);
+});
