@@ -88,10 +88,12 @@ pub fn install_to_build(steps: &mut Steps) -> Result {
 /// Installs what tests need beyond that.
 pub fn install_to_test(steps: &mut Steps) -> Result {
     target_of_rustup(steps)?;
-    let missing = [missing_servers(), missing_languages(), missing_wasm(), missing_browser().into_iter().collect()];
+    let single = missing_browser().into_iter().chain(missing_valgrind()).collect();
+    let missing = [missing_servers(), missing_languages(), missing_wasm(), single];
     install_packages(steps, &missing.concat())?;
     servers()?;
     languages()?;
+    valgrind()?;
     install_programs(steps)?;
     browser().map(drop)
 }
@@ -192,12 +194,21 @@ pub fn install_windows(steps: &mut Steps) -> Result {
 
 /// Installs what counts instructions, as [`install`] does.
 pub fn install_valgrind(steps: &mut Steps) -> Result {
-    let is_missing = on_path(VALGRIND).is_none();
-    install_packages(steps, &is_missing.then_some(VALGRIND).into_iter().collect::<Vec<_>>())?;
-    match on_path(VALGRIND) {
-        Some(_) => Ok(()),
-        None => Err(Failure::new(format!("instructions are counted by Valgrind\n  install: {}", advice(&[VALGRIND])))),
+    install_packages(steps, &missing_valgrind().into_iter().collect::<Vec<_>>())?;
+    valgrind()
+}
+
+/// Fails, with what to install, where instructions could be counted and are not.
+fn valgrind() -> Result {
+    match missing_valgrind() {
+        None => Ok(()),
+        Some(package) => Err(Failure::new(format!("Valgrind counts instructions\n  install: {}", advice(&[package])))),
     }
+}
+
+/// Instructions are counted on Linux alone.
+fn missing_valgrind() -> Option<&'static str> {
+    (cfg!(target_os = "linux") && on_path(VALGRIND).is_none()).then_some(VALGRIND)
 }
 
 /// Installs what runs the component as a browser does, as [`install`] does.

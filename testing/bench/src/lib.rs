@@ -11,6 +11,7 @@ pub mod protected;
 pub mod records;
 pub mod rng;
 pub mod stage;
+pub mod valgrind;
 
 use std::fmt::Display;
 use std::process::ExitCode;

@@ -3,7 +3,6 @@
 //!
 //! A process that does a step more than another differs from it by that step alone.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -14,6 +13,7 @@ use leasehold_bench::figures::table;
 use leasehold_bench::peers::bare::Bare;
 use leasehold_bench::peers::{Result, surroundings};
 use leasehold_bench::records::Case;
+use leasehold_bench::valgrind::Tool;
 use leasehold_servers::redis::Server;
 use tokio::runtime::Builder;
 
@@ -51,41 +51,6 @@ impl Step {
 
     fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|step| step.name() == name).ok_or_else(|| format!("no such step: {name}").into())
-    }
-}
-
-/// A tool of Valgrind.
-#[derive(Clone, Copy)]
-enum Tool {
-    Instructions,
-    Allocations,
-}
-
-impl Tool {
-    /// The arguments, and what stands before and behind the number in its log.
-    fn of(self) -> (&'static [&'static str], &'static str, &'static str) {
-        match self {
-            Self::Instructions => (&["--tool=callgrind", "--callgrind-out-file=/dev/null"], "Collected : ", ""),
-            Self::Allocations => (&["--tool=dhat", "--dhat-out-file=/dev/null"], " bytes in ", " blocks"),
-        }
-    }
-
-    fn command(self, log: &Path, program: impl AsRef<std::ffi::OsStr>) -> Command {
-        let mut command = Command::new("valgrind");
-        command.args(self.of().0).arg(format!("--log-file={}", log.display())).arg(program);
-        command
-    }
-
-    /// The first number of its log that is one of these.
-    fn counted(self, log: &Path) -> Result<u64> {
-        let (_, before, behind) = self.of();
-        let text = fs::read_to_string(log)?;
-        let found = text.lines().find_map(|line| {
-            let (_, rest) = line.split_once(before)?;
-            let number = if behind.is_empty() { rest } else { rest.split_once(behind)?.0 };
-            number.trim().replace(',', "").parse().ok()
-        });
-        found.ok_or_else(|| format!("Valgrind counted nothing:\n{text}").into())
     }
 }
 
@@ -147,7 +112,7 @@ fn in_client(tool: Tool, log: &Path, who: &str, step: Step, locks: usize) -> Res
     let server = Server::start();
     let mut command = tool.command(log, std::env::current_exe()?);
     run(command.args(arguments(&server.url(), who, step, locks)))?;
-    tool.counted(log)
+    Ok(tool.counted(log)?)
 }
 
 fn in_server(log: &Path, who: &str, step: Step, locks: usize) -> Result<u64> {
@@ -155,7 +120,7 @@ fn in_server(log: &Path, who: &str, step: Step, locks: usize) -> Result<u64> {
     let server = Server::builder().arg("--hz", "1").run_by(&tool.command(log, "redis-server")).start();
     run(Command::new(std::env::current_exe()?).args(arguments(&server.url(), who, step, locks)))?;
     drop(server);
-    tool.counted(log)
+    Ok(tool.counted(log)?)
 }
 
 fn run(command: &mut Command) -> Result {
