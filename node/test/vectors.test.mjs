@@ -25,7 +25,7 @@ const AROUND = { applied: "applied", not_applied: "refusal" };
 const HEX = new Set(["id", "nonce", "version", "expect", "data", "quorum", "fresh", "waited_out", "stamp", "loss", "seed", "about", "bytes"]);
 /** Operations on a record that a node of a quorum may have forgotten. */
 const REMEMBERED = new Set(["renew", "release", "finish"]);
-const NAMES = new Set(["kind", "durability", "birth", "quorum", "access"]);
+const NAMES = new Set(["kind", "durability", "birth", "quorum", "access", "when"]);
 const TEXTS = new Set(["body", "replies"]);
 /** Durations in settings; other times have their unit in their name. */
 const LENGTHS = new Set(
@@ -34,7 +34,7 @@ const LENGTHS = new Set(
 /** Outputs with such durations. */
 const OUTPUTS = new Set(["member", "above_max_ttl", "above_max_keep", "finish"]);
 const INSTANTS = new Set(["at_ns", "deadline_ns", "monotonic_ns"]);
-const EACH = { outcomes: "outcome", outputs: "output", stores: "store" };
+const EACH = { outcomes: "outcome", outputs: "output", stores: "store", params: "sql-value", columns: "sql-value" };
 /** Fields that a file leaves out although they exist. */
 const DEFAULTS = {
   acquire: { owner: "", unlessDone: false },
@@ -53,7 +53,7 @@ function one(name, said, within) {
   if (TEXTS.has(name)) return new Uint8Array(Buffer.from(said));
   // In some operations `quorum` is the knowledge about the node.
   const isHex = HEX.has(name) && typeof said === "string" && !(name === "quorum" && REMEMBERED.has(within));
-  if (isHex) return new Uint8Array(Buffer.from(said, "hex"));
+  if (isHex || within === "bytes") return new Uint8Array(Buffer.from(said, "hex"));
   if (Array.isArray(said)) return said.map((item) => fields(item, name));
   if (typeof said === "object" && said !== null) return fields(said, name);
   return NAMES.has(name) ? kebab(said) : said;
@@ -127,6 +127,8 @@ class Played {
       response: () => client.handleResponse(said.id, variant("response", said.result), now),
       http_response: () => this.answer(name, said),
       redis_replies: () => this.answer(name, said),
+      rows: () => this.answer(name, said),
+      server_error: () => this.answer(name, said),
       notified: () => client.notified(said.resource, now),
       subscribed: () => client.subscribed(said.node, said.resource, now),
       credentials_renewed: () => client.credentialsRenewed(said.node, now),

@@ -33,7 +33,7 @@ DEFAULTS = {
     "result_dropped": False,
 }
 """Fields that a file leaves out although they exist."""
-ANSWERS = {"http_response", "redis_replies"}
+ANSWERS = {"http_response", "redis_replies", "rows", "server_error"}
 METHODS = {"timeout": "handle_timeout", **dict.fromkeys(["response", *ANSWERS], "handle_response")}
 
 

@@ -36,6 +36,8 @@ mod bindings {
 mod client;
 mod commands;
 mod fence;
+#[cfg(target_family = "wasm")]
+mod memory;
 mod ops;
 mod outcomes;
 mod outputs;

@@ -11,11 +11,11 @@ use leasehold_core::op::{
     Applied, Completion, Denial, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
 use leasehold_core::{About, Nonce, Owner, Payload, Seq, Token, Version};
-use leasehold_wire::{client as wire, resp};
+use leasehold_wire::{client as wire, postgres, resp};
 
 use crate::ops::all;
-use crate::stores::http_response;
-use crate::wit::client::Response;
+use crate::stores::{field, http_response};
+use crate::wit::client::{RefusalTime, Response, ServerError};
 use crate::wit::ops as wit;
 
 pub(crate) fn response(response: Response) -> wire::Response {
@@ -26,9 +26,20 @@ pub(crate) fn response(response: Response) -> wire::Response {
         Response::RedisReplies(replies) => {
             wire::Response::Redis(resp::decode_all(&replies.replies).unwrap_or_default())
         }
+        Response::Rows(rows) => wire::Response::Postgres(Ok(all(rows.rows, |row| all(row.columns, field)))),
+        Response::ServerError(error) => wire::Response::Postgres(Err(said(&error))),
         Response::NotSent(reason) => wire::Response::Fault(TransportFault::NotSent(fault(reason))),
         Response::Unknown(reason) => wire::Response::Fault(TransportFault::Unknown(fault(reason))),
     }
+}
+
+fn said(error: &ServerError) -> Outcome {
+    let when = match error.when {
+        RefusalTime::AtLogin => postgres::RefusalTime::AtLogin,
+        RefusalTime::InSession => postgres::RefusalTime::InSession,
+        RefusalTime::AtTheEnd => postgres::RefusalTime::AtTheEnd,
+    };
+    postgres::refused(&error.code, &error.message, when)
 }
 
 fn outcome(outcome: wit::Outcome) -> Outcome {
@@ -115,15 +126,15 @@ fn completion(completion: wit::Completion) -> Option<Completion> {
 }
 
 /// Reads what is there: `None` where that fails, nothing where there is nothing.
-fn optional<T, U>(value: Option<T>, read: impl FnOnce(T) -> Option<U>) -> Option<Option<U>> {
+pub(crate) fn optional<T, U>(value: Option<T>, read: impl FnOnce(T) -> Option<U>) -> Option<Option<U>> {
     value.map_or(Some(None), |value| read(value).map(Some))
 }
 
-fn nonce(bytes: &[u8]) -> Option<Nonce> {
+pub(crate) fn nonce(bytes: &[u8]) -> Option<Nonce> {
     bytes.try_into().ok().map(Nonce::from_bytes)
 }
 
-fn stamp(bytes: &[u8]) -> Option<LossId> {
+pub(crate) fn stamp(bytes: &[u8]) -> Option<LossId> {
     bytes.try_into().ok().map(LossId)
 }
 

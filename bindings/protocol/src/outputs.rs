@@ -5,7 +5,7 @@ use leasehold_core::{Error, Event, Failure, LostReason, Monotonic, Output, Stats
 use leasehold_wire::client as wire;
 
 use crate::ops::{all, completion, denial, fault, holding, lock_op, ms_up, ns, small};
-use crate::stores::{http_request, redis_commands};
+use crate::stores::{http_request, redis_commands, statement};
 use crate::wit::client as wit;
 
 pub(crate) fn output(output: wire::Output) -> wit::Output {
@@ -13,6 +13,7 @@ pub(crate) fn output(output: wire::Output) -> wit::Output {
         wire::Output::Core(output) => of_core(output),
         wire::Output::HttpRequest(request) => wit::Output::HttpRequest(http_request(request)),
         wire::Output::RedisCommands(request) => wit::Output::RedisCommands(redis_commands(request)),
+        wire::Output::Statement(request) => wit::Output::Statement(statement(request)),
     }
 }
 

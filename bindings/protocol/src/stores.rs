@@ -7,9 +7,10 @@ use core::time::Duration;
 use leasehold_core::member::RETENTION;
 use leasehold_wire::client::{
     Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
-    HttpRequest, HttpResponse, ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisCommands, RedisHttpStore,
-    RedisStore, SetupError, SortKey, Store,
+    HttpRequest, HttpResponse, ObjectsService, ObjectsStore, PasswordLogin, Plaintext, PostgresStore, RedisCommands,
+    RedisHttpStore, RedisStore, SetupError, SortKey, Statement, Store,
 };
+use leasehold_wire::postgres::{self, Field, Notify, Param};
 use leasehold_wire::redis::{Command, Replicas};
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4;
@@ -21,6 +22,8 @@ use crate::wit::{client, types};
 
 /// Of keys and of objects.
 const PREFIX: &str = "leasehold/";
+/// Of the table of PostgreSQL.
+const SCHEMA: &str = "public";
 
 /// For a host that performs all operations itself.
 pub(crate) fn none(nodes: usize) -> Vec<Store> {
@@ -73,6 +76,13 @@ pub(crate) fn store(store: wit::Store) -> Store {
             region: objects.region.unwrap_or_default(),
             access: access(objects.access),
             plaintext: plaintext(objects.plaintext),
+        }),
+        wit::Store::Postgres(table) => Store::Postgres(PostgresStore {
+            schema: table.schema.unwrap_or_else(|| SCHEMA.into()),
+            notify: match table.notify {
+                None | Some(wit::Notify::Off) => Notify::Off,
+                Some(wit::Notify::On) => Notify::On,
+            },
         }),
     }
 }
@@ -159,6 +169,38 @@ pub(crate) fn redis_commands(request: RedisCommands) -> client::RedisCommands {
         commands: all(request.commands, |command| wit::RedisCommand {
             args: command.words().map(<[u8]>::to_vec).collect(),
         }),
+    }
+}
+
+pub(crate) fn statement(request: Statement) -> client::Statement {
+    let (id, node, deadline_ns) = (request.id.get(), request.node.get(), request.deadline.ns());
+    let postgres::Statement { sql, params } = request.statement;
+    client::Statement { id, node, deadline_ns, sql, params: all(params, parameter) }
+}
+
+fn parameter(param: Param) -> wit::SqlValue {
+    if let Some(value) = param.array() {
+        return wit::SqlValue::Text(wit::SqlText { value });
+    }
+    match param {
+        Param::Text(Some(value)) => wit::SqlValue::Text(wit::SqlText { value }),
+        Param::Bytea(Some(value)) => wit::SqlValue::Bytes(wit::SqlBytes { value }),
+        // None of ours is negative.
+        Param::Int8(number) => wit::SqlValue::Number(wit::SqlNumber { value: u64::try_from(number).unwrap_or(0) }),
+        Param::Bool(value) => wit::SqlValue::Truth(wit::SqlTruth { value }),
+        Param::Text(None) | Param::Bytea(None) | Param::TextArray(_) | Param::ByteaArray(_) | Param::Int8Array(_) => {
+            wit::SqlValue::Null
+        }
+    }
+}
+
+pub(crate) fn field(value: wit::SqlValue) -> Field {
+    match value {
+        wit::SqlValue::Null => Field::Null,
+        wit::SqlValue::Text(it) => Field::Text(it.value),
+        wit::SqlValue::Bytes(it) => Field::Bytes(it.value),
+        wit::SqlValue::Number(it) => Field::Int(i64::try_from(it.value).unwrap_or(i64::MAX)),
+        wit::SqlValue::Truth(it) => Field::Bool(it.value),
     }
 }
 

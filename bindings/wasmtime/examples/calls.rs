@@ -127,6 +127,7 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
             }
             Output::Event(_)
             | Output::RedisCommands(_)
+            | Output::Statement(_)
             | Output::Subscribe(_)
             | Output::Unsubscribe(_)
             | Output::NeedCredentials(_)

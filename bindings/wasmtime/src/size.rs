@@ -1,10 +1,10 @@
 //! About how many bytes an argument takes in the component: what is refused here costs it nothing.
 
-use crate::client::{HttpHeader, Input, Response};
+use crate::client::{HttpHeader, Input, Response, Row};
 use crate::ops::{
     Applied, AppliedOutcome, Completion, Denial, Fault, Holding, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
-use crate::stores::{Credentials, RedisCommand, Store};
+use crate::stores::{Credentials, RedisCommand, SqlValue, Store};
 use crate::types::{Config, LockOptions};
 
 /// For each element of a list, whatever its kind.
@@ -70,7 +70,25 @@ impl Size for Response {
             Self::Outcomes(outcomes) => total(&outcomes.outcomes),
             Self::HttpResponse(response) => total(&response.headers) + response.body.len(),
             Self::RedisReplies(replies) => replies.replies.len(),
+            Self::Rows(rows) => total(&rows.rows),
+            Self::ServerError(error) => error.code.len() + error.message.len(),
             Self::NotSent(fault) | Self::Unknown(fault) => fault.size(),
+        }
+    }
+}
+
+impl Size for Row {
+    fn size(&self) -> usize {
+        total(&self.columns)
+    }
+}
+
+impl Size for SqlValue {
+    fn size(&self) -> usize {
+        match self {
+            Self::Null | Self::Number(_) | Self::Truth(_) => 0,
+            Self::Text(it) => it.value.len(),
+            Self::Bytes(it) => it.value.len(),
         }
     }
 }
@@ -85,6 +103,7 @@ impl Size for Store {
     fn size(&self) -> usize {
         match self {
             Self::Operations | Self::Redis(_) => 0,
+            Self::Postgres(table) => table.schema.size(),
             Self::RedisHttp(redis) => redis.url.len(),
             Self::Dynamodb(table) => {
                 let key = table.sort_key.as_ref().map_or(0, |key| key.name.len() + key.value.len());

@@ -49,6 +49,8 @@
 //! | S3, Azure Blob Storage, Google Cloud Storage | [`objects`]: conditional writes, for S3 signed by [`sigv4`] |
 //! | PostgreSQL | [`postgres`]: statements for a driver of the host's |
 //!
+//! [`memory`] is a store for tests, without a format.
+//!
 //! [`client`] does all of that for a host that has no use for the parts: it is the core's own client with a codec for
 //! each node, and hands out requests that are ready to be sent.
 //!
@@ -70,6 +72,7 @@ mod exchange;
 pub mod fence;
 mod http;
 pub mod listing;
+pub mod memory;
 pub mod objects;
 pub mod postgres;
 pub mod redis;

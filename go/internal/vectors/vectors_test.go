@@ -17,6 +17,9 @@ import (
 // folder is where a checkout has them; core/vectors/README.md tells what is in them.
 const folder = "../../../core/vectors"
 
+// answers are the calls that hand in a response.
+var answers = []string{"response", "http_response", "redis_replies", "rows", "server_error"}
+
 type vector struct {
 	Format int
 	Why    string
@@ -132,7 +135,7 @@ func (p *played) call(name string, said object, step step) error {
 		return c.Finish(integer(said["lock"]), read[*core.RunResult](said["run_result"]), now)
 	case "declare_lost":
 		return c.DeclareLost(integer(said["lock"]), now)
-	case "response", "http_response", "redis_replies":
+	case "response", "http_response", "redis_replies", "rows", "server_error":
 		c.HandleResponse(integer(said["id"]), read[core.Response](response(name, said)), now)
 	case "notified":
 		c.Notified(text("resource"), now)
@@ -192,7 +195,7 @@ func (p *played) stepByStep() {
 			for of, content := range said.(object) {
 				input[of] = content
 			}
-			if name == "response" || name == "http_response" || name == "redis_replies" {
+			if slices.Contains(answers, name) {
 				input["response"] = response(name, said.(object))
 				name = "response"
 			}

@@ -1,7 +1,7 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
 import type { DenialKind, Fault, FaultKind, Holding, LockOp, Outcome } from "./ops.js";
-import type { Credentials } from "./stores.js";
+import type { Credentials, SqlValue } from "./stores.js";
 import type { LockOptions, RunResult, SettingError } from "./types.js";
 
 /** The reason why an acquisition ended without the lock. */
@@ -192,6 +192,23 @@ export type Event =
       resultDropped: boolean;
     };
 
+/** One row. */
+export interface Row {
+  /** Its columns, in order. */
+  columns: SqlValue[];
+}
+
+/**
+ * When a server has refused.
+ *
+ * `"at-login"`: When the host connected: the statement was not sent.
+ *
+ * `"in-session"`: In answer to the statement, whose session goes on: the severity is `ERROR`.
+ *
+ * `"at-the-end"`: With the end of the session, or the driver does not show the severity.
+ */
+export type RefusalTime = "at-login" | "in-session" | "at-the-end";
+
 /** The result of a request. An answer of an unexpected kind counts as unknown. */
 export type Response =
   /** The node answered, to `Output transmit`. */
@@ -221,6 +238,22 @@ export type Response =
        * what is no RESP, counts as unknown.
        */
       replies: Uint8Array;
+    }
+  /** The server answered, to `Output statement`. */
+  | {
+      type: "rows";
+      /** All of them. */
+      rows: Row[];
+    }
+  /** The server refused, to `Output statement`, or did not let the host in. */
+  | {
+      type: "server-error";
+      /** The SQLSTATE. */
+      code: string;
+      /** Its message. */
+      message: string;
+      /** When the server said so. */
+      when: RefusalTime;
     }
   /** Nothing left this machine: none of the operations was applied. */
   | {
@@ -330,6 +363,20 @@ export type Output =
       deadlineNs: bigint;
       /** At least one. They contain nonces, which are secrets. */
       commands: Uint8Array[][];
+    }
+  /** Have a PostgreSQL execute this statement, and pass its rows or its error to `handleResponse`. */
+  | {
+      type: "statement";
+      /** Correlates the rows. One request to a node may become several, each with its own id. */
+      id: number;
+      /** The node. */
+      node: number;
+      /** When the host may stop waiting; the client counts the request as unknown from then on. */
+      deadlineNs: bigint;
+      /** The text. */
+      sql: string;
+      /** The parameters. They contain nonces, which are secrets. */
+      params: SqlValue[];
     }
   /** An event of a lock. */
   | {

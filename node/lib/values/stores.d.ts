@@ -1,6 +1,15 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
 /**
+ * The audience of releases in PostgreSQL.
+ *
+ * `"off"`: Nobody.
+ *
+ * `"on"`: Those who listen, such as clients of other languages. All commits that notify wait for one another.
+ */
+export type Notify = "off" | "on";
+
+/**
  * A storage service, by its API.
  *
  * `"s3"`: Amazon S3, R2, and others that honour `IfMatch`. Takes `Credentials aws`.
@@ -136,6 +145,14 @@ export type Store =
       access: Access;
       /** Permission to send credentials over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
+    }
+  /** One table of PostgreSQL: statements for a driver of the host. */
+  | {
+      type: "postgres";
+      /** The schema of the table `leasehold`. Default `public`. */
+      schema?: string | undefined;
+      /** Who is told of releases. Default `off`. */
+      notify?: Notify | undefined;
     };
 
 /**
@@ -189,4 +206,37 @@ export type Credentials =
       query: string;
       /** When it expires, as in `awsCredentials`. Absent if that is not known. */
       expiresUnixMs?: number | undefined;
+    };
+
+/**
+ * A parameter of a statement, or a column of a row, for PostgreSQL.
+ *
+ * Statements say the type of each parameter themselves. Whatever else a column has is given as `null`.
+ */
+export type SqlValue =
+  /** Nothing. */
+  | { type: "null" }
+  /** A `text`, or an array in PostgreSQL's own notation. */
+  | {
+      type: "text";
+      /** The text. */
+      value: string;
+    }
+  /** A `bytea`. */
+  | {
+      type: "bytes";
+      /** The bytes. */
+      value: Uint8Array;
+    }
+  /** A `bigint`. Give a negative one as 0: it is a length of time that has passed. */
+  | {
+      type: "number";
+      /** The number. */
+      value: number;
+    }
+  /** A `boolean`. */
+  | {
+      type: "truth";
+      /** True or false. */
+      value: boolean;
     };

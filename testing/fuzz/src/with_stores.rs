@@ -6,8 +6,9 @@ use leasehold_core::op::LockOp;
 use leasehold_core::{LockId, Monotonic, NodeId, Now, OneOrMany, Output as Core, RequestId};
 use leasehold_wire::client::{
     Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore, HttpResponse, Input, ObjectsService,
-    ObjectsStore, Output, Plaintext, RedisHttpStore, RedisStore, Response, Store, WireClient,
+    ObjectsStore, Output, Plaintext, PostgresStore, RedisHttpStore, RedisStore, Response, Store, WireClient,
 };
+use leasehold_wire::postgres::{Answer, Field, Notify, RefusalTime, refused};
 use leasehold_wire::redis::Replicas;
 use leasehold_wire::resp::Reader;
 use leasehold_wire::rest::Dialect;
@@ -32,7 +33,7 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
         let (url, plaintext) = ("https://redis.example.com/".to_owned(), Plaintext::Refused);
         Store::RedisHttp(RedisHttpStore { dialect, url, access, retention: RETENTION, plaintext })
     };
-    Ok(match u.int_in_range(0..=7)? {
+    Ok(match u.int_in_range(0..=8)? {
         0 => Store::Redis(RedisStore::default()),
         1 => Store::Redis(RedisStore { replicas: Some(Replicas { count: 1 }), ..RedisStore::default() }),
         2 => over_http(Dialect::Upstash, Access::WithCredentials),
@@ -53,6 +54,7 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
             access: Access::WithCredentials,
             plaintext: Plaintext::Refused,
         }),
+        7 => Store::Postgres(PostgresStore { schema: "public".into(), notify: *u.choose(&[Notify::Off, Notify::On])? }),
         _ => Store::Dynamodb(DynamodbStore {
             table: "locks".into(),
             region: "eu-west-1".into(),
@@ -70,14 +72,16 @@ fn credentials(u: &mut Unstructured<'_>, store: &Store) -> Result<Credentials> {
         Store::RedisHttp(_) | Store::Etcd(_) | Store::Objects(_) => {
             Credentials::Token(BearerToken { token: SECRET.into(), expires_unix_ms: values::maybe(u, values::number)? })
         }
-        Store::Operations | Store::Redis(_) | Store::Dynamodb(_) => Credentials::Aws(AwsCredentials {
-            keys: sigv4::Credentials {
-                access_key_id: "AKIDEXAMPLE".into(),
-                secret_access_key: SECRET.into(),
-                session_token: None,
-            },
-            expires_unix_ms: values::maybe(u, values::number)?,
-        }),
+        Store::Operations | Store::Redis(_) | Store::Postgres(_) | Store::Dynamodb(_) => {
+            Credentials::Aws(AwsCredentials {
+                keys: sigv4::Credentials {
+                    access_key_id: "AKIDEXAMPLE".into(),
+                    secret_access_key: SECRET.into(),
+                    session_token: None,
+                },
+                expires_unix_ms: values::maybe(u, values::number)?,
+            })
+        }
     })
 }
 
@@ -93,6 +97,7 @@ enum Kind {
     /// A number of commands.
     Redis(usize),
     Operations(OneOrMany<LockOp>),
+    Postgres,
 }
 
 struct Story {
@@ -253,6 +258,7 @@ impl Story {
                 let replies = (0..*commands).map(|_| answers::reply(u, id, &ops));
                 Response::Redis(replies.collect::<Result<_>>()?)
             }
+            (Kind::Postgres, _) => Response::Postgres(postgres(u)?),
             (Kind::Http, Some(Store::Dynamodb(_))) => {
                 let nonce = ops.first().and_then(|op| op.op.nonce());
                 let (status, body) = answers::dynamodb(u, nonce)?;
@@ -313,6 +319,10 @@ impl Story {
                 assert!(commands.deadline > now && !commands.commands.is_empty());
                 Open { id: commands.id, node: commands.node, kind: Kind::Redis(commands.commands.len()) }
             }
+            Output::Statement(request) => {
+                assert!(request.deadline > now && !request.statement.sql.is_empty());
+                Open { id: request.id, node: request.node, kind: Kind::Postgres }
+            }
             Output::Core(Core::Transmit(transmit)) => {
                 assert!(transmit.deadline > now);
                 Open { id: transmit.id, node: transmit.node, kind: Kind::Operations(transmit.ops) }
@@ -352,15 +362,37 @@ impl Story {
 
 /// An answer of any kind, as bytes where it comes as bytes.
 fn any(u: &mut Unstructured<'_>) -> Result<Response> {
-    Ok(match u.int_in_range(0..=3)? {
+    Ok(match u.int_in_range(0..=4)? {
         0 => Response::Outcomes(values::some(u, 3, |u| values::outcome(u, None))?),
         1 => {
             let headers = values::some(u, 2, |u| Ok((values::text(u, 8)?, values::text(u, 20)?)))?;
             Response::Http(HttpResponse { status: u.arbitrary()?, headers, body: values::bytes(u, 200)? })
         }
         2 => Response::Redis(replies(u)?),
+        3 => Response::Postgres(postgres(u)?),
         _ => Response::Fault(values::transport_fault(u)?),
     })
+}
+
+/// A few rows, or an error.
+fn postgres(u: &mut Unstructured<'_>) -> Result<Answer> {
+    if values::chance(u, 4) {
+        let code = *u.choose(&["40001", "42P01", "57P01", "28P01", "23514", "", "é"])?;
+        let when = *u.choose(&[RefusalTime::AtLogin, RefusalTime::InSession, RefusalTime::AtTheEnd])?;
+        return Ok(Err(refused(code, &values::text(u, 20)?, when)));
+    }
+    let field = |u: &mut Unstructured<'_>| {
+        Ok(match u.int_in_range(0..=5)? {
+            0 => Field::Null,
+            1 => Field::Text(values::text(u, 20)?),
+            2 => Field::Bytes(values::bytes(u, 20)?),
+            3 => Field::Int(u.arbitrary()?),
+            4 => Field::Int(1_700_000_000_000),
+            _ => Field::Bool(u.arbitrary()?),
+        })
+    };
+    // Grants have two columns, and rows of locks twenty.
+    Ok(Ok(values::some(u, 3, |u| (0..*u.choose(&[1, 2, 2, 20])?).map(|_| field(u)).collect())?))
 }
 
 /// Replies from bytes that come in pieces, as from a connection.

@@ -33,7 +33,7 @@ pub(crate) fn generate(wit: &Path, module: &Path, package: &str, folder: &Path) 
     }
     write(&folder.join("cases.go"), HEAD.to_owned() + "\nimport \"reflect\"\n" + &types::cases(&model))?;
     let shared = memory::SHARED.replace("PACKAGE", package).replace("HOST\n", &calls::host(&model));
-    write(&folder.join("memory.go"), HEAD.to_owned() + &shared)
+    write(&folder.join("core.go"), HEAD.to_owned() + &shared)
 }
 
 fn text(model: &Model, interface: &Interface, exported: &[String]) -> String {

@@ -3,7 +3,7 @@
 import { Values, shown, unhex } from "./values.mjs";
 import { read } from "./wit.mjs";
 
-const ANSWERS = new Set(["http_response", "redis_replies"]);
+const ANSWERS = new Set(["http_response", "redis_replies", "rows", "server_error"]);
 /** Calls that are no method of that name. */
 const METHODS = { timeout: "handle-timeout", response: "handle-response", ...named(ANSWERS, "handle-response") };
 /** Inputs of `step` that are called otherwise. */

@@ -29,7 +29,7 @@ TEXTS = {"body", "replies"}
 # Cases that are called otherwise.
 CASES = {"answered": "outcomes"}
 POLL = "[method]client.poll-output"
-ANSWERS = {"http_response", "redis_replies"}
+ANSWERS = {"http_response", "redis_replies", "rows", "server_error"}
 # Calls that are no method of that name.
 METHODS = {"timeout": "handle-timeout", **dict.fromkeys(["response", *ANSWERS], "handle-response")}
 

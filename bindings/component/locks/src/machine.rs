@@ -240,7 +240,8 @@ impl Machine {
                     | core_::Output::Unsubscribe { .. }
                     | core_::Output::Transmit(_),
                 )
-                | Output::RedisCommands(_) => {}
+                | Output::RedisCommands(_)
+                | Output::Statement(_) => {}
             }
         }
     }

@@ -9,7 +9,7 @@ mod calls;
 mod values;
 
 use crate::wit::ops::{Completion, Denial, Fault, Holding, LockOp, Outcome};
-use crate::wit::stores::{Credentials, RedisCommand};
+use crate::wit::stores::{Credentials, RedisCommand, SqlValue};
 use crate::wit::types::{ConfigError, LockOptions, OtherError, RunResult};
 
 pub use calls::Client;
@@ -69,6 +69,20 @@ pub struct RedisCommands {
     pub deadline_ns: u64,
     /// At least one. They contain nonces, which are secrets.
     pub commands: Vec<RedisCommand>,
+}
+
+/// A statement for PostgreSQL. Send it once, as a transaction of its own, with its parameters as `$1`, `$2`...
+pub struct Statement {
+    /// Correlates the rows. One request to a node may become several, each with its own id.
+    pub id: u64,
+    /// The node.
+    pub node: u16,
+    /// When the host may stop waiting; the client counts the request as unknown from then on.
+    pub deadline_ns: u64,
+    /// The text.
+    pub sql: String,
+    /// The parameters. They contain nonces, which are secrets.
+    pub params: Vec<SqlValue>,
 }
 
 /// A resource on a node.
@@ -281,6 +295,38 @@ pub struct RedisReplies {
     pub replies: Vec<u8>,
 }
 
+/// One row.
+pub struct Row {
+    /// Its columns, in order.
+    pub columns: Vec<SqlValue>,
+}
+
+/// Payload of `response.rows`.
+pub struct Rows {
+    /// All of them.
+    pub rows: Vec<Row>,
+}
+
+/// When a server has refused.
+pub enum RefusalTime {
+    /// When the host connected: the statement was not sent.
+    AtLogin,
+    /// In answer to the statement, whose session goes on: the severity is `ERROR`.
+    InSession,
+    /// With the end of the session, or the driver does not show the severity.
+    AtTheEnd,
+}
+
+/// Payload of `response.server-error`. An error that does not come from the server is `not-sent` or `unknown`.
+pub struct ServerError {
+    /// The SQLSTATE.
+    pub code: String,
+    /// Its message.
+    pub message: String,
+    /// When the server said so.
+    pub when: RefusalTime,
+}
+
 /// The result of a request. An answer of an unexpected kind counts as unknown.
 pub enum Response {
     /// The node answered, to `output.transmit`.
@@ -289,6 +335,10 @@ pub enum Response {
     HttpResponse(HttpResponse),
     /// The server answered, to `output.redis-commands`, errors included.
     RedisReplies(RedisReplies),
+    /// The server answered, to `output.statement`.
+    Rows(Rows),
+    /// The server refused, to `output.statement`, or did not let the host in.
+    ServerError(ServerError),
     /// Nothing left this machine: none of the operations was applied.
     NotSent(Fault),
     /// Something may have left: every operation may have been applied.
@@ -361,6 +411,8 @@ pub enum Output {
     HttpRequest(HttpRequest),
     /// Send these commands to a Redis, and pass the replies to `handle-response`.
     RedisCommands(RedisCommands),
+    /// Have a PostgreSQL execute this statement, and pass its rows or its error to `handle-response`.
+    Statement(Statement),
     /// An event of a lock.
     Event(LockEvent),
     /// Subscribe to wake-ups of a resource, then call `subscribed`.

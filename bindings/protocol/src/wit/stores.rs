@@ -4,6 +4,26 @@
 
 mod values;
 
+/// The audience of releases in PostgreSQL.
+pub enum Notify {
+    /// Nobody.
+    Off,
+    /// Those who listen, such as clients of other languages. All commits that notify wait for one another.
+    On,
+}
+
+/// Payload of `store.postgres`: PostgreSQL 12 or newer, by whatever driver the host has. `leasehold store create` makes the
+/// table.
+///
+/// Waiters stand in no queue and hear no notifications: they poll. Every statement is atomic by itself, so each may go by
+/// another connection, also of a pooler in transaction mode.
+pub struct PostgresStore {
+    /// The schema of the table `leasehold`. Default `public`.
+    pub schema: Option<String>,
+    /// Who is told of releases. Default `off`.
+    pub notify: Option<Notify>,
+}
+
 /// Payload of `store.redis`. The host connects to the primary (never to a replica, not even one that takes writes)
 /// of one server; a Redis Cluster is none.
 pub struct RedisStore {
@@ -147,6 +167,8 @@ pub enum Store {
     Etcd(EtcdStore),
     /// Objects in a bucket or container of a cloud.
     Objects(ObjectsStore),
+    /// One table of PostgreSQL: statements for a driver of the host.
+    Postgres(PostgresStore),
 }
 
 /// Payload of `credentials.aws`.
@@ -214,4 +236,44 @@ pub enum Credentials {
 pub struct RedisCommand {
     /// Its name and its arguments.
     pub args: Vec<Vec<u8>>,
+}
+
+/// Payload of `sql-value.text`.
+pub struct SqlText {
+    /// The text.
+    pub value: String,
+}
+
+/// Payload of `sql-value.bytes`.
+pub struct SqlBytes {
+    /// The bytes.
+    pub value: Vec<u8>,
+}
+
+/// Payload of `sql-value.number`.
+pub struct SqlNumber {
+    /// The number.
+    pub value: u64,
+}
+
+/// Payload of `sql-value.truth`.
+pub struct SqlTruth {
+    /// True or false.
+    pub value: bool,
+}
+
+/// A parameter of a statement, or a column of a row, for PostgreSQL.
+///
+/// Statements say the type of each parameter themselves. Whatever else a column has is given as `null`.
+pub enum SqlValue {
+    /// Nothing.
+    Null,
+    /// A `text`, or an array in PostgreSQL's own notation.
+    Text(SqlText),
+    /// A `bytea`.
+    Bytes(SqlBytes),
+    /// A `bigint`. Give a negative one as 0: it is a length of time that has passed.
+    Number(SqlNumber),
+    /// A `boolean`.
+    Truth(SqlTruth),
 }

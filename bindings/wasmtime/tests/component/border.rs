@@ -21,6 +21,7 @@ struct Met {
     requests: u64,
     http_requests: u64,
     redis_requests: u64,
+    statements: u64,
     grants: u64,
 }
 
@@ -37,6 +38,7 @@ fn random_calls_never_trap() {
     assert!(met.clients > sequences / 4 && met.refused > sequences / 3, "{met:?}");
     assert!(met.accepted > sequences / 3 && met.requests > sequences / 3 && met.grants > sequences / 15, "{met:?}");
     assert!(met.http_requests > sequences / 30 && met.redis_requests > sequences / 30, "{met:?}");
+    assert!(met.statements > sequences / 30, "{met:?}");
 }
 
 /// A refusal is an answer like any other; what must not happen is that there is none.
@@ -81,6 +83,10 @@ fn sequence(dice: &mut Dice, met: &mut Met) -> Result<(), HostError> {
                 }
                 Output::RedisCommands(request) => {
                     met.redis_requests += 1;
+                    open.push(request.id);
+                }
+                Output::Statement(request) => {
+                    met.statements += 1;
                     open.push(request.id);
                 }
                 Output::Event(told) => met.grants += u64::from(matches!(told.event, Event::Acquired(_))),

@@ -2,15 +2,17 @@
 
 use leasehold_wasmtime::client::{
     AcquireCommand, FinishCommand, HttpHeader, HttpResponse, Input, LockRef, NewCredentials, NewSeed, NodeRef,
-    NodeVote, Outcomes, RedisReplies, RequestResponse, ResourceRef, Response, Subscription,
+    NodeVote, Outcomes, RedisReplies, RefusalTime, RequestResponse, ResourceRef, Response, Row, Rows, ServerError,
+    Subscription,
 };
 use leasehold_wasmtime::ops::{
     Applied, AppliedOutcome, Completion, Denial, DenialKind, DoubtfulCounter, Fault, FaultKind, Holding, LeaseHolder,
     LostMemory, NodeCounter, NotAppliedOutcome, Outcome, Refusal, Seen,
 };
 use leasehold_wasmtime::stores::{
-    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore,
-    ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisHttpStore, RedisStore, SortKey, Store,
+    Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, Notify,
+    ObjectsService, ObjectsStore, PasswordLogin, Plaintext, PostgresStore, RedisHttpStore, RedisStore, SortKey,
+    SqlBytes, SqlNumber, SqlText, SqlTruth, SqlValue, Store,
 };
 use leasehold_wasmtime::types::{
     Config, Durability, Limits, LockOptions, NodeConfig, Now, Poll, Quorum, RenewEvery, Renewal, RunOptions, Wait,
@@ -189,16 +191,38 @@ impl Dice {
     }
 
     pub(crate) fn response(&mut self) -> Response {
-        match self.below(8) {
+        match self.below(10) {
             0 => Response::NotSent(self.fault()),
             1 => Response::Unknown(self.fault()),
             2 => Response::HttpResponse(self.http_response()),
             3 => Response::RedisReplies(RedisReplies { replies: self.replies() }),
+            4 => Response::Rows(Rows { rows: self.list(3, Self::row) }),
+            5 => Response::ServerError(ServerError {
+                code: if self.is_one_in(4) {
+                    self.text()
+                } else {
+                    ["42P01", "55P03", "57P01"][self.count(2)].to_owned()
+                },
+                message: self.text(),
+                when: [RefusalTime::AtLogin, RefusalTime::InSession, RefusalTime::AtTheEnd][self.count(2)],
+            }),
             _ => {
                 let most = if self.is_one_in(50) { 3_000 } else { 4 };
                 Response::Outcomes(Outcomes { outcomes: self.list(most, Self::outcome) })
             }
         }
+    }
+
+    fn row(&mut self) -> Row {
+        let columns = [1, 2, 2, 20][self.count(3)];
+        let value = |dice: &mut Self| match dice.below(5) {
+            0 => SqlValue::Null,
+            1 => SqlValue::Text(SqlText { value: dice.text() }),
+            2 => SqlValue::Bytes(SqlBytes { value: dice.bytes(20) }),
+            3 => SqlValue::Truth(SqlTruth { value: dice.is_one_in(2) }),
+            _ => SqlValue::Number(SqlNumber { value: dice.number() }),
+        };
+        Row { columns: (0..columns).map(|_| value(self)).collect() }
     }
 
     fn http_response(&mut self) -> HttpResponse {
@@ -247,8 +271,12 @@ impl Dice {
         let url = if self.is_one_in(8) { self.text() } else { URLS[self.count(5) / 2].to_owned() };
         let plaintext = self.maybe(|dice| if dice.is_one_in(3) { Plaintext::Refused } else { Plaintext::Allowed });
         let retention_ms = self.is_one_in(6).then(|| self.number());
-        match self.below(6) {
+        match self.below(7) {
             0 => Store::Operations,
+            5 => Store::Postgres(PostgresStore {
+                schema: self.is_one_in(4).then(|| self.text()),
+                notify: self.is_one_in(3).then_some(Notify::On),
+            }),
             4 => Store::Objects(ObjectsStore {
                 service: [
                     ObjectsService::S3,

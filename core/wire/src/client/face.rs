@@ -6,6 +6,7 @@ use core::fmt;
 
 use super::store::Credentials;
 use crate::http::HttpResponse;
+use crate::postgres;
 use crate::redis::Command;
 use crate::resp::Value;
 use crate::sigv4::Headers;
@@ -23,6 +24,8 @@ pub enum Output {
     HttpRequest(HttpRequest),
     /// Send these commands to a Redis, and hand the replies to [`handle_response`](super::WireClient::handle_response).
     RedisCommands(RedisCommands),
+    /// Have a PostgreSQL execute this, and hand what it says to [`handle_response`](super::WireClient::handle_response).
+    Statement(Statement),
 }
 
 /// A request over HTTP, to be sent once: whether to send again is for the client to decide. The host follows no
@@ -79,6 +82,19 @@ pub struct RedisCommands {
     pub commands: Vec<Command>,
 }
 
+/// A statement for PostgreSQL, to be sent once, as a transaction of its own. `Debug` does not show its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Correlates the answer. What is one request to a node may become several, each with an id of its own.
+    pub id: RequestId,
+    /// To whom.
+    pub node: NodeId,
+    /// When the host may stop waiting; the client counts the request as unknown from then on.
+    pub deadline: Monotonic,
+    /// The text and the parameters.
+    pub statement: postgres::Statement,
+}
+
 /// The result of a request. An answer of another kind than was asked for counts as unknown.
 #[derive(Clone, PartialEq)]
 pub enum Response {
@@ -88,6 +104,8 @@ pub enum Response {
     Http(HttpResponse),
     /// The server answered, to [`Output::RedisCommands`]: one reply to each command, in order, errors included.
     Redis(Vec<Value>),
+    /// The server answered, to [`Output::Statement`]: rows, or what its error means.
+    Postgres(postgres::Answer),
     /// There is no whole answer.
     Fault(TransportFault),
 }
@@ -98,6 +116,7 @@ impl fmt::Debug for Response {
             Self::Outcomes(outcomes) => f.debug_tuple("Outcomes").field(outcomes).finish(),
             Self::Http(response) => f.debug_tuple("Http").field(response).finish(),
             Self::Redis(replies) => write!(f, "Redis({} replies)", replies.len()),
+            Self::Postgres(answer) => f.debug_tuple("Postgres").field(answer).finish(),
             Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
         }
     }

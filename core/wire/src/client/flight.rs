@@ -6,9 +6,11 @@ use super::face::Response;
 use super::keys::{Carried, Keys, ServerClock};
 use super::node::{Kind, Node};
 use super::objects::Offered;
+use super::postgres;
 use super::web::{self, CLUSTER, Web, Written, given};
 use crate::exchange::{Exchange as _, Progress, Repeat, Repeats};
 use crate::http::HttpResponse;
+use crate::postgres::Statement;
 use crate::redis::{self, of_one_server};
 use crate::resp::Value;
 use crate::{dynamodb, etcd, objects, rest};
@@ -38,6 +40,9 @@ pub(super) enum Exchange {
     Dynamodb(dynamodb::Exchange),
     Etcd(etcd::Exchange),
     Objects(objects::Exchange, Offered),
+    Postgres(crate::postgres::Exchange, postgres::Offered),
+    /// A statement after an exchange, whose answer does not matter.
+    Afterwards(Statement, postgres::Offered),
 }
 
 /// Does the same for every store behind HTTP.
@@ -80,6 +85,8 @@ pub(super) enum Next {
     /// Another round.
     Round,
     Done(Result<Vec<Outcome>, TransportFault>),
+    /// The core does not wait for it.
+    Over,
 }
 
 impl Flight {
@@ -98,9 +105,31 @@ impl Flight {
             Kind::Objects(objects) => {
                 Exchange::Objects(objects.codec.begin(&objects.memory, &ops, unix_ms), objects.offered)
             }
+            Kind::Postgres(postgres) => Exchange::Postgres(postgres.codec.begin(&ops, left), postgres.offered),
         };
         let round = Round::of(exchange.requests());
         Ok(Self { node: to, deadline, timer: None, exchange, round })
+    }
+
+    /// The statement that follows, once the outcomes are told.
+    pub(super) fn afterwards(mut self) -> Option<Self> {
+        let Exchange::Postgres(exchange, offered) = &mut self.exchange else { return None };
+        let exchange = Exchange::Afterwards(exchange.afterwards()?, *offered);
+        Some(Self { exchange, round: Round::of(1), timer: None, ..self })
+    }
+
+    /// The statement of this round, if it is one.
+    pub(super) const fn statement(&self) -> Option<&Statement> {
+        match &self.exchange {
+            Exchange::Postgres(exchange, _) => Some(exchange.statement()),
+            Exchange::Afterwards(statement, _) => Some(statement),
+            Exchange::Operations(_)
+            | Exchange::Redis(_)
+            | Exchange::RedisHttp(_)
+            | Exchange::Dynamodb(_)
+            | Exchange::Etcd(_)
+            | Exchange::Objects(..) => None,
+        }
     }
 
     /// How many requests this round has.
@@ -139,7 +168,9 @@ impl Flight {
             Exchange::Operations(_) => Next::Done(match response {
                 Response::Outcomes(outcomes) => Ok(outcomes),
                 Response::Fault(fault) => Err(fault),
-                Response::Http(_) | Response::Redis(_) => Err(TransportFault::Unknown(misfit())),
+                Response::Http(_) | Response::Redis(_) | Response::Postgres(_) => {
+                    Err(TransportFault::Unknown(misfit()))
+                }
             }),
             Exchange::Redis(exchange) => {
                 let answers = match response {
@@ -147,16 +178,30 @@ impl Flight {
                         replies.into_iter().map(|reply| of_one_server(reply, CLUSTER)).collect()
                     }
                     Response::Fault(fault) => same(exchange, &fault.outcome()),
-                    Response::Outcomes(_) | Response::Http(_) => same(exchange, &Outcome::Unknown(misfit())),
+                    Response::Outcomes(_) | Response::Http(_) | Response::Postgres(_) => {
+                        same(exchange, &Outcome::Unknown(misfit()))
+                    }
                 };
                 let progress = exchange.answers(&mut (), answers);
                 round.next(progress, 1)
             }
+            Exchange::Postgres(exchange, _) => {
+                let answer = match response {
+                    Response::Postgres(answer) => answer,
+                    Response::Fault(fault) => Err(fault.outcome()),
+                    Response::Outcomes(_) | Response::Http(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
+                };
+                let progress = exchange.answer(answer);
+                round.next(progress, 1)
+            }
+            Exchange::Afterwards(..) => Next::Over,
             Exchange::RedisHttp(_) | Exchange::Dynamodb(_) | Exchange::Etcd(_) | Exchange::Objects(..) => {
                 let answer = match response {
                     Response::Http(response) => Ok(response),
                     Response::Fault(fault) => Err(fault.outcome()),
-                    Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
+                    Response::Outcomes(_) | Response::Redis(_) | Response::Postgres(_) => {
+                        Err(Outcome::Unknown(misfit()))
+                    }
                 };
                 let Node { kind, keys, clock, .. } = node;
                 over_http!(
@@ -174,13 +219,14 @@ impl Flight {
         let Self { exchange, round, .. } = &mut self;
         for _ in 0..MOST_ROUNDS {
             let next = match (&mut *exchange, &mut node.kind) {
-                // It was handed out in the moment that it came.
-                (Exchange::Operations(_), _) => return None,
+                // It was handed out in the moment that it came, or nobody waits for it.
+                (Exchange::Operations(_) | Exchange::Afterwards(..), _) => return None,
+                (Exchange::Postgres(exchange, _), _) => {
+                    let progress = exchange.answer(Err(round.without_answer(unsent)));
+                    round.next(progress, 1)
+                }
                 (Exchange::Redis(exchange), _) => {
-                    let answer = match round.0.first().map(|slot| &slot.state) {
-                        Some(State::Open) => unsent.clone(),
-                        Some(State::Sent { .. } | State::Answered(..)) | None => late(),
-                    };
+                    let answer = round.without_answer(unsent);
                     let progress = exchange.answers(&mut (), same(exchange, &answer));
                     round.next(progress, 1)
                 }
@@ -193,7 +239,7 @@ impl Flight {
             };
             match next {
                 Next::Done(result) => return result.ok(),
-                Next::Wait | Next::Again | Next::Round => {}
+                Next::Wait | Next::Again | Next::Round | Next::Over => {}
             }
         }
         None
@@ -204,7 +250,7 @@ impl Exchange {
     /// How many requests a host sends for this round.
     fn requests(&self) -> usize {
         match self {
-            Self::Operations(_) | Self::Redis(_) | Self::RedisHttp(_) => 1,
+            Self::Operations(_) | Self::Redis(_) | Self::RedisHttp(_) | Self::Postgres(..) | Self::Afterwards(..) => 1,
             Self::Dynamodb(exchange) => exchange.requests().len(),
             Self::Etcd(exchange) => exchange.requests().len(),
             Self::Objects(exchange, _) => exchange.requests().len(),
@@ -215,6 +261,14 @@ impl Exchange {
 impl Round {
     fn of(requests: usize) -> Self {
         Self((0..requests).map(|_| Slot { state: State::Open, repeats: Repeats::default() }).collect())
+    }
+
+    /// The outcome of its only request, which has no answer.
+    fn without_answer(&self, unsent: &Outcome) -> Outcome {
+        match self.0.first().map(|slot| &slot.state) {
+            Some(State::Open) => unsent.clone(),
+            Some(State::Sent { .. } | State::Answered(..)) | None => late(),
+        }
     }
 
     fn answered<W: Web>(

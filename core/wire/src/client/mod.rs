@@ -32,7 +32,7 @@
 //!             let response = HttpResponse { status: 200, headers: Vec::new(), body };
 //!             client.handle_response(request.id, Response::Http(response), now);
 //!         }
-//!         Output::RedisCommands(_) => unreachable!("the store is behind HTTP"),
+//!         Output::RedisCommands(_) | Output::Statement(_) => unreachable!("the store is behind HTTP"),
 //!         Output::Core(leasehold_core::Output::NeedCredentials { node }) => {
 //!             let token = Credentials::Token(BearerToken { token: "from-a-vault".into(), expires_unix_ms: None });
 //!             client.set_credentials(node, token, now)?;
@@ -58,6 +58,7 @@ mod flight;
 mod keys;
 mod node;
 mod objects;
+mod postgres;
 mod store;
 mod web;
 
@@ -66,10 +67,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub use crate::http::HttpResponse;
-pub use face::{HttpRequest, Input, Output, RedisCommands, Response};
+pub use face::{HttpRequest, Input, Output, RedisCommands, Response, Statement};
 pub use store::{
     Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
-    ObjectsService, ObjectsStore, PasswordLogin, Plaintext, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
+    ObjectsService, ObjectsStore, PasswordLogin, Plaintext, PostgresStore, RedisHttpStore, RedisStore, SetupError,
+    SortKey, Store,
 };
 
 use self::flight::{Exchange, Flight, Next, unsent};
@@ -225,8 +227,11 @@ impl WireClient {
             Next::Round => {
                 self.ready.extend((0..flight.requests()).map(|index| Ask { flight: ask.flight, index }));
             }
+            Next::Over => drop(self.forget(ask.flight)),
             Next::Done(result) => {
-                self.forget(ask.flight);
+                if let Some(afterwards) = self.forget(ask.flight).and_then(Flight::afterwards) {
+                    self.fly(ask.flight, afterwards);
+                }
                 self.inner.handle_response(ask.flight, result, now);
             }
         }
@@ -411,19 +416,21 @@ impl WireClient {
     }
 
     fn begin(&mut self, transmit: Transmit, now: Now) {
-        let (id, count, deadline) = (transmit.id, transmit.ops.len(), transmit.deadline);
+        let (id, count) = (transmit.id, transmit.ops.len());
         let Some(node) = self.nodes.get(transmit.node.index()) else { return };
         match Flight::new(transmit, node, now) {
-            Ok(mut flight) => {
-                self.deadlines.set(id, &mut flight.timer, Some(deadline));
-                self.ready.extend((0..flight.requests()).map(|index| Ask { flight: id, index }));
-                self.flights.insert(id, flight);
-            }
+            Ok(flight) => self.fly(id, flight),
             Err(denial) => {
                 let refused = Outcome::NotApplied(Refusal::Denied(denial));
                 self.inner.handle_response(id, Ok(alloc::vec![refused; count]), now);
             }
         }
+    }
+
+    fn fly(&mut self, id: RequestId, mut flight: Flight) {
+        self.deadlines.set(id, &mut flight.timer, Some(flight.deadline));
+        self.ready.extend((0..flight.requests()).map(|index| Ask { flight: id, index }));
+        self.flights.insert(id, flight);
     }
 
     /// A request as it leaves; `None` where it has to wait, or nobody wants it any more.
@@ -432,6 +439,10 @@ impl WireClient {
         let flight = self.flights.get_mut(&ask.flight)?;
         let node = self.nodes.get_mut(flight.node.index())?;
         let (to, deadline) = (flight.node, flight.deadline);
+        if let Some(statement) = flight.statement() {
+            let statement = Statement { id, node: to, deadline, statement: statement.clone() };
+            return Some(self.leaves(ask, None, Output::Statement(statement)));
+        }
         match &flight.exchange {
             Exchange::Operations(ops) => {
                 let transmit = Transmit { id, node: to, deadline, ops: ops.clone() };
@@ -442,7 +453,12 @@ impl WireClient {
                 let commands = RedisCommands { id, node: to, deadline, commands };
                 return Some(self.leaves(ask, None, Output::RedisCommands(commands)));
             }
-            Exchange::RedisHttp(_) | Exchange::Dynamodb(_) | Exchange::Etcd(_) | Exchange::Objects(..) => {}
+            Exchange::RedisHttp(_)
+            | Exchange::Dynamodb(_)
+            | Exchange::Etcd(_)
+            | Exchange::Objects(..)
+            | Exchange::Postgres(..)
+            | Exchange::Afterwards(..) => {}
         }
         let Some((Written { method, url, headers, body }, carried)) = flight.write(ask.index, node, now) else {
             node.held.insert(ask);

@@ -12,6 +12,7 @@ use super::Ask;
 use super::endpoint::{Endpoint, Paths};
 use super::keys::{Keys, ServerClock};
 use super::objects::{Objects, is_region};
+use super::postgres::Postgres;
 use super::store::{Access, Credentials, DynamodbStore, EtcdStore, ObjectsService, PasswordLogin, RedisHttpStore};
 use super::store::{SetupError, Store};
 use crate::rest::Dialect;
@@ -44,6 +45,7 @@ pub(super) enum Kind {
     Dynamodb(Dynamodb),
     Etcd(Etcd),
     Objects(Objects),
+    Postgres(Postgres),
 }
 
 #[derive(Clone, Debug)]
@@ -104,6 +106,10 @@ impl Node {
                 config.batch = config.batch.min(MOST_REQUESTS);
                 Kind::Objects(Objects::new(store, is_single).map_err(|what| refused(denied(what)))?)
             }
+            Store::Postgres(store) => {
+                (config.poll, config.watch) = (Poll::Acquire, false);
+                Kind::Postgres(Postgres::new(store, config.durability).map_err(|what| refused(denied(what)))?)
+            }
         };
         Ok(Self { kind, keys: Keys::new(), clock: ServerClock::default(), held: BTreeSet::new() })
     }
@@ -111,7 +117,7 @@ impl Node {
     /// Nothing expires by itself in the store. Of [`Kind::Operations`], the host says so.
     pub(super) const fn is_observed(&self) -> bool {
         match self.kind {
-            Kind::Operations | Kind::Redis(_) | Kind::RedisHttp(_) => false,
+            Kind::Operations | Kind::Redis(_) | Kind::RedisHttp(_) | Kind::Postgres(_) => false,
             Kind::Dynamodb(_) | Kind::Etcd(_) | Kind::Objects(_) => true,
         }
     }
@@ -169,7 +175,7 @@ impl Node {
                 "etcd takes a token, which a user gets for a password, and only where its access says so"
             }
             (Kind::Objects(_), Credentials::Password(_)) => "a storage service takes no password",
-            (Kind::Operations | Kind::Redis(_), _) => {
+            (Kind::Operations | Kind::Redis(_) | Kind::Postgres(_), _) => {
                 "the store takes no credentials from here: its requests carry none"
             }
         };

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use zeroize::Zeroize;
 
+use crate::postgres::Notify;
 use crate::redis::Replicas;
 use crate::rest::Dialect;
 use crate::sigv4;
@@ -29,6 +30,8 @@ pub enum Store {
     Etcd(EtcdStore),
     /// Objects in a bucket or container.
     Objects(ObjectsStore),
+    /// One table of PostgreSQL.
+    Postgres(PostgresStore),
 }
 
 /// A Redis that the host connects to by itself: to the primary of one server, never to a replica. A Redis Cluster is no
@@ -97,6 +100,15 @@ pub struct ObjectsStore {
     pub access: Access,
     /// Controls whether credentials may be sent over `http:` beyond this machine.
     pub plaintext: Plaintext,
+}
+
+/// One table of PostgreSQL (12 or newer), by whatever driver the host has. Waiters poll.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PostgresStore {
+    /// The schema of the table `leasehold`.
+    pub schema: String,
+    /// The audience of releases.
+    pub notify: Notify,
 }
 
 /// A storage service, by its API.

@@ -22,6 +22,26 @@ pub struct ServerError<'a> {
     pub ends_session: bool,
 }
 
+/// When a server has refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RefusalTime {
+    /// When the host connected: the statement was not sent.
+    AtLogin,
+    /// In answer to the statement: the session goes on.
+    InSession,
+    /// With the end of the session, or nobody knows.
+    AtTheEnd,
+}
+
+/// The outcome of a statement for a host whose driver reports an error.
+pub fn refused(code: &str, message: &str, when: RefusalTime) -> Outcome {
+    let error = ServerError { code, message, ends_session: when == RefusalTime::AtTheEnd };
+    match when {
+        RefusalTime::AtLogin => Outcome::NotApplied(error.refusal()),
+        RefusalTime::InSession | RefusalTime::AtTheEnd => error.outcome(),
+    }
+}
+
 const GRANTS: &str = "the user needs SELECT, INSERT, UPDATE and DELETE on the table of locks and USAGE on its schema; \
                       `leasehold store show` prints the statements";
 const TABLE: &str = "the table of locks is missing, or is not the one of this version: create it with `leasehold store \

@@ -64,7 +64,7 @@ use leasehold_core::member::Durability;
 use leasehold_core::op::{Finish, LockOp, Outcome};
 
 pub(crate) use errors::KNOWN;
-pub use errors::ServerError;
+pub use errors::{RefusalTime, ServerError, refused};
 pub use exchange::Exchange;
 pub use membership::FoundMarker;
 pub use queue::{Asker, Sight, Told};
@@ -172,6 +172,23 @@ pub enum Param {
     TextArray(Vec<String>),
     ByteaArray(Vec<Vec<u8>>),
     Int8Array(Vec<i64>),
+}
+
+impl Param {
+    /// An array in PostgreSQL's own notation, for drivers that have no other; `None` for what is no array.
+    pub fn array(&self) -> Option<String> {
+        let quoted = |text: &str| alloc::format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+        let items: Vec<String> = match self {
+            Self::TextArray(texts) => texts.iter().map(|text| quoted(text)).collect(),
+            Self::ByteaArray(all) => {
+                let hex = |bytes: &[u8]| bytes.iter().map(|byte| alloc::format!("{byte:02x}")).collect::<String>();
+                all.iter().map(|bytes| quoted(&alloc::format!("\\x{}", hex(bytes)))).collect()
+            }
+            Self::Int8Array(numbers) => numbers.iter().map(ToString::to_string).collect(),
+            Self::Text(_) | Self::Bytea(_) | Self::Int8(_) | Self::Bool(_) => return None,
+        };
+        Some(alloc::format!("{{{}}}", items.join(",")))
+    }
 }
 
 /// A column of a row, by its type. The statements return no other types; a host returns what it cannot read as `Null`.

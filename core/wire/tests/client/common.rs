@@ -83,7 +83,7 @@ impl Host {
                     continue;
                 }
                 Output::Core(CoreOutput::WakeAt(at)) => break at,
-                Output::Core(other) => panic!("unexpected: {other:?}"),
+                other @ (Output::Core(_) | Output::Statement(_)) => panic!("unexpected: {other:?}"),
             };
             assert!(self.ids.insert(id), "{id} comes twice");
         };

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_wire::client::{
     Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, DynamodbStore, EtcdStore,
-    HttpRequest, HttpResponse, Input, ObjectsService, ObjectsStore, Output, PasswordLogin, Plaintext, RedisCommands,
-    RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
+    HttpRequest, HttpResponse, Input, ObjectsService, ObjectsStore, Output, PasswordLogin, Plaintext, PostgresStore,
+    RedisCommands, RedisHttpStore, RedisStore, Response, SetupError, SortKey, Store,
 };
+use leasehold_wire::postgres::{Notify, RefusalTime};
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4::Credentials as Keys;
 
@@ -26,11 +27,14 @@ mirrored! { own:
     struct DynamodbStore { table, region, url, key, sort_key, expires, plaintext }
     struct EtcdStore { url, prefix, access, plaintext }
     struct SortKey { name, value }
+    struct PostgresStore { schema, notify }
+    enum Notify { Off, On }
+    enum RefusalTime { AtLogin, InSession, AtTheEnd }
     struct ObjectsStore { service, url, place, prefix, region, access, plaintext }
     enum ObjectsService { S3, AzureBlob, Gcs, GcsXml, CosmosDb }
     enum Store {
         Operations, Redis(RedisStore), RedisHttp(RedisHttpStore), Dynamodb(DynamodbStore), Etcd(EtcdStore),
-        Objects(ObjectsStore),
+        Objects(ObjectsStore), Postgres(PostgresStore),
     }
     struct BearerToken { token, expires_unix_ms }
     struct AccountKey { key }
@@ -69,6 +73,7 @@ fn shared_variants_have_the_cases_of_both() {
             Output::Core(_) => None,
             Output::HttpRequest(_) => Some("http-request"),
             Output::RedisCommands(_) => Some("redis-commands"),
+            Output::Statement(_) => Some("statement"),
         }
     }
     fn input(input: &Input) -> Option<&'static str> {
@@ -83,6 +88,8 @@ fn shared_variants_have_the_cases_of_both() {
             Response::Outcomes(_) => "outcomes",
             Response::Http(_) => "http-response",
             Response::Redis(_) => "redis-replies",
+            Response::Postgres(Ok(_)) => "rows",
+            Response::Postgres(Err(_)) => "server-error",
             Response::Fault(TransportFault::NotSent(_)) => "not-sent",
             Response::Fault(TransportFault::Unknown(_)) => "unknown",
         }
@@ -103,15 +110,18 @@ fn shared_variants_have_the_cases_of_both() {
         let there: BTreeSet<&str> = wit.cases(variant).into_keys().collect();
         cases.iter().for_each(|case| assert!(there.contains(case), "{variant}.{case}"));
     };
-    has("output", &["transmit", "http-request", "redis-commands", "need-credentials"]);
+    has("output", &["transmit", "http-request", "redis-commands", "statement", "need-credentials"]);
     has("input", &["response", "set-credentials"]);
-    has("response", &["outcomes", "http-response", "redis-replies", "not-sent", "unknown"]);
+    has("response", &["outcomes", "http-response", "redis-replies", "rows", "server-error", "not-sent", "unknown"]);
     has("config-error", &["stores", "store"]);
     for (record, fields) in [
         ("wrong-store-count", &["count", "nodes"][..]),
         ("refused-store", &["node", "detail"]),
         ("new-credentials", &["node", "credentials"]),
         ("redis-replies", &["replies"]),
+        ("statement", &["id", "node", "deadline-ns", "sql", "params"]),
+        ("rows", &["rows"]),
+        ("server-error", &["code", "message", "when"]),
         ("http-header", &["name", "value"]),
     ] {
         assert_eq!(names_of(wit.fields(record).expect("a record")), fields, "{record}");

@@ -5,8 +5,9 @@ Plain values: frozen, compared by what is in them, and made to be taken apart by
 
 from __future__ import annotations
 
-from leasehold.protocol._values import client, fence, inputs, ops, stores, types
+from leasehold.protocol._values import client, events, fence, inputs, ops, stores, types
 from leasehold.protocol._values.client import *  # noqa: F403
+from leasehold.protocol._values.events import *  # noqa: F403
 from leasehold.protocol._values.fence import *  # noqa: F403
 from leasehold.protocol._values.inputs import *  # noqa: F403
 from leasehold.protocol._values.ops import *  # noqa: F403
@@ -15,6 +16,7 @@ from leasehold.protocol._values.types import *  # noqa: F403
 
 CLASSES: dict[str, type] = {
     **client.CLASSES,
+    **events.CLASSES,
     **fence.CLASSES,
     **inputs.CLASSES,
     **ops.CLASSES,
@@ -47,6 +49,7 @@ __all__ = [
     "LostReason",
     "Membership",
     "NodeConfig",
+    "Notify",
     "Now",
     "ObjectsService",
     "Op",
@@ -56,15 +59,18 @@ __all__ = [
     "Poll",
     "Quorum",
     "Refusal",
+    "RefusalTime",
     "Rejected",
     "Renewal",
     "Response",
     "ResultKind",
+    "Row",
     "RunOptions",
     "RunRecord",
     "RunResult",
     "SettingError",
     "SortKey",
+    "SqlValue",
     "Stats",
     "Stepped",
     "Store",

@@ -7,11 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from leasehold.protocol._values.ops import FaultKind, Outcome
-from leasehold.protocol._values.stores import Credentials
+from leasehold.protocol._values.stores import Credentials, SqlValue
 from leasehold.protocol._values.types import LockOptions, RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row."""
+
+    _of: ClassVar[str] = "row"
+    columns: Sequence[SqlValue.Case]
+    """Its columns, in order."""
+
+RefusalTime: TypeAlias = Literal["at_login", "in_session", "at_the_end"]
+"""When a server has refused.
+
+at_login: When the host connected: the statement was not sent.
+
+in_session: In answer to the statement, whose session goes on: the severity is ``ERROR``.
+
+at_the_end: With the end of the session, or the driver does not show the severity.
+"""
 
 
 class Response:
@@ -50,6 +69,26 @@ class Response:
         """
 
     @dataclass(frozen=True, slots=True)
+    class Rows:
+        """The server answered, to ``Output.Statement``."""
+
+        _of: ClassVar[str] = "response.rows"
+        rows: Sequence[Row] = field(repr=False)
+        """All of them."""
+
+    @dataclass(frozen=True, slots=True)
+    class ServerError:
+        """The server refused, to ``Output.Statement``, or did not let the host in."""
+
+        _of: ClassVar[str] = "response.server-error"
+        code: str
+        """The SQLSTATE."""
+        message: str
+        """Its message."""
+        when: RefusalTime
+        """When the server said so."""
+
+    @dataclass(frozen=True, slots=True)
     class NotSent:
         """Nothing left this machine: none of the operations was applied."""
 
@@ -69,7 +108,7 @@ class Response:
         detail: str | None = None
         """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
-    Case: TypeAlias = Outcomes | HttpResponse | RedisReplies | NotSent | Unknown
+    Case: TypeAlias = Outcomes | HttpResponse | RedisReplies | Rows | ServerError | NotSent | Unknown
 
 
 class Input:
@@ -200,9 +239,12 @@ class Input:
 
 
 CLASSES: dict[str, type] = {
+    "row": Row,
     "response.outcomes": Response.Outcomes,
     "response.http-response": Response.HttpResponse,
     "response.redis-replies": Response.RedisReplies,
+    "response.rows": Response.Rows,
+    "response.server-error": Response.ServerError,
     "response.not-sent": Response.NotSent,
     "response.unknown": Response.Unknown,
     "input.acquire": Input.Acquire,
@@ -221,5 +263,7 @@ CLASSES: dict[str, type] = {
 
 __all__ = [
     "Input",
+    "RefusalTime",
     "Response",
+    "Row",
 ]

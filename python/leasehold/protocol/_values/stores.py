@@ -10,6 +10,14 @@ from typing import ClassVar, Literal, TypeAlias
 
 from leasehold.protocol._values.types import Seconds
 
+Notify: TypeAlias = Literal["off", "on"]
+"""The audience of releases in PostgreSQL.
+
+off: Nobody.
+
+on: Those who listen, such as clients of other languages. All commits that notify wait for one another.
+"""
+
 ObjectsService: TypeAlias = Literal["s3", "azure_blob", "gcs", "gcs_xml", "cosmos_db"]
 """A storage service, by its API.
 
@@ -160,7 +168,17 @@ class Store:
         plaintext: Plaintext | None = None
         """Permission to send credentials over ``http:`` to other machines. Default ``refused``."""
 
-    Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb | Etcd | Objects
+    @dataclass(frozen=True, slots=True)
+    class Postgres:
+        """One table of PostgreSQL: statements for a driver of the host."""
+
+        _of: ClassVar[str] = "store.postgres"
+        schema: str | None = None
+        """The schema of the table ``leasehold``. Default ``public``."""
+        notify: Notify | None = None
+        """Who is told of releases. Default ``off``."""
+
+    Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb | Etcd | Objects | Postgres
 
 
 class Credentials:
@@ -227,6 +245,53 @@ class Credentials:
     Case: TypeAlias = Aws | Token | Password | AccountKey | AccessSignature
 
 
+class SqlValue:
+    """A parameter of a statement, or a column of a row, for PostgreSQL.
+
+    Statements say the type of each parameter themselves. Whatever else a column has is given as ``null``.
+    """
+
+    @dataclass(frozen=True, slots=True)
+    class Null:
+        """Nothing."""
+
+        _of: ClassVar[str] = "sql-value.null"
+
+    @dataclass(frozen=True, slots=True)
+    class Text:
+        """A ``text``, or an array in PostgreSQL's own notation."""
+
+        _of: ClassVar[str] = "sql-value.text"
+        value: str
+        """The text."""
+
+    @dataclass(frozen=True, slots=True)
+    class Bytes:
+        """A ``bytea``."""
+
+        _of: ClassVar[str] = "sql-value.bytes"
+        value: bytes
+        """The bytes."""
+
+    @dataclass(frozen=True, slots=True)
+    class Number:
+        """A ``bigint``. Give a negative one as 0: it is a length of time that has passed."""
+
+        _of: ClassVar[str] = "sql-value.number"
+        value: int
+        """The number."""
+
+    @dataclass(frozen=True, slots=True)
+    class Truth:
+        """A ``boolean``."""
+
+        _of: ClassVar[str] = "sql-value.truth"
+        value: bool
+        """True or false."""
+
+    Case: TypeAlias = Null | Text | Bytes | Number | Truth
+
+
 CLASSES: dict[str, type] = {
     "sort-key": SortKey,
     "store.operations": Store.Operations,
@@ -235,19 +300,27 @@ CLASSES: dict[str, type] = {
     "store.dynamodb": Store.Dynamodb,
     "store.etcd": Store.Etcd,
     "store.objects": Store.Objects,
+    "store.postgres": Store.Postgres,
     "credentials.aws": Credentials.Aws,
     "credentials.token": Credentials.Token,
     "credentials.password": Credentials.Password,
     "credentials.account-key": Credentials.AccountKey,
     "credentials.access-signature": Credentials.AccessSignature,
+    "sql-value.null": SqlValue.Null,
+    "sql-value.text": SqlValue.Text,
+    "sql-value.bytes": SqlValue.Bytes,
+    "sql-value.number": SqlValue.Number,
+    "sql-value.truth": SqlValue.Truth,
 }
 
 __all__ = [
     "Access",
     "Credentials",
     "Dialect",
+    "Notify",
     "ObjectsService",
     "Plaintext",
     "SortKey",
+    "SqlValue",
     "Store",
 ]

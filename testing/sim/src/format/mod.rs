@@ -3,10 +3,12 @@
 //! Inputs, outputs and settings are the core's own types, which write and read themselves: its feature `serde`.
 
 mod print;
+mod sql;
 mod vector;
 mod wire;
 
 pub use print::pretty;
+pub use sql::{Notify, RefusalTime, Row, SqlValue};
 pub use vector::{Call, Fresh, Start, Step, TakesEntropy, Vector, difference};
 pub use wire::{
     Access, Credentials, Dialect, ObjectsService, Store, WireInput, WireOutput, WireRequest, WireVector, Wired,

@@ -9,6 +9,7 @@ use leasehold_wire::resp::decode_all;
 use leasehold_wire::{rest, sigv4};
 use serde::{Deserialize, Serialize};
 
+use super::sql::{Notify, RefusalTime, Row, SqlValue};
 use super::{Call, TakesEntropy, Vector};
 
 /// One file.
@@ -35,6 +36,7 @@ macro_rules! names {
         }
     };
 }
+pub(super) use names;
 
 names! {
     /// The interface of a Redis behind HTTP.
@@ -80,6 +82,13 @@ pub enum Store {
         access: Access,
         /// The time for which unused counters are kept.
         retention_ns: u64,
+    },
+    /// Requests are statements.
+    Postgres {
+        /// The schema of the table.
+        schema: String,
+        /// The audience of releases.
+        notify: Notify,
     },
     /// Requests are those of DynamoDB.
     Dynamodb {
@@ -186,6 +195,7 @@ impl From<&Store> for wire::Store {
                 expires,
                 plaintext: wire::Plaintext::Refused,
             }),
+            Store::Postgres { schema, notify } => Self::Postgres(wire::PostgresStore { schema, notify: notify.into() }),
             Store::Etcd { url, prefix, access } => {
                 Self::Etcd(wire::EtcdStore { url, prefix, access: access.into(), plaintext: wire::Plaintext::Refused })
             }
@@ -225,6 +235,7 @@ impl From<&wire::Store> for Store {
                 sort_key: store.sort_key.map(|sort| (sort.name, sort.value)),
                 expires: store.expires,
             },
+            wire::Store::Postgres(store) => Self::Postgres { schema: store.schema, notify: store.notify.into() },
             wire::Store::Etcd(store) => {
                 Self::Etcd { url: store.url, prefix: store.prefix, access: store.access.into() }
             }
@@ -321,6 +332,24 @@ pub enum Wired {
         /// The replies as they come over a connection.
         replies: String,
     },
+    /// `handle_response` with rows of PostgreSQL.
+    Rows {
+        /// The request.
+        id: RequestId,
+        /// All of them.
+        rows: Vec<Row>,
+    },
+    /// `handle_response` with an error of PostgreSQL.
+    ServerError {
+        /// The request.
+        id: RequestId,
+        /// The SQLSTATE.
+        code: String,
+        /// Its message.
+        message: String,
+        /// When the server said so.
+        when: RefusalTime,
+    },
     /// `set_credentials`.
     SetCredentials {
         /// The node.
@@ -344,6 +373,14 @@ impl WireInput {
             Self::Wired(Wired::RedisReplies { id, replies }) => {
                 let replies = decode_all(replies.as_bytes()).unwrap_or_default();
                 wire::Input::Response { id: *id, response: wire::Response::Redis(replies) }
+            }
+            Self::Wired(Wired::Rows { id, rows }) => {
+                let rows = rows.iter().map(|row| row.columns.iter().map(Into::into).collect()).collect();
+                wire::Input::Response { id: *id, response: wire::Response::Postgres(Ok(rows)) }
+            }
+            Self::Wired(Wired::ServerError { id, code, message, when }) => {
+                let refused = leasehold_wire::postgres::refused(code, message, (*when).into());
+                wire::Input::Response { id: *id, response: wire::Response::Postgres(Err(refused)) }
             }
             Self::Wired(Wired::SetCredentials { node, credentials }) => {
                 wire::Input::SetCredentials { node: *node, credentials: credentials.into() }
@@ -403,6 +440,19 @@ pub enum WireRequest {
         /// Their arguments, as text.
         commands: Vec<Vec<String>>,
     },
+    /// A statement for PostgreSQL.
+    Statement {
+        /// The id, which its answer repeats.
+        id: RequestId,
+        /// The node.
+        node: NodeId,
+        /// The time at which the host may stop waiting.
+        deadline_ns: Monotonic,
+        /// The text.
+        sql: String,
+        /// The parameters.
+        params: Vec<SqlValue>,
+    },
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -421,6 +471,13 @@ impl From<&wire::Output> for WireOutput {
                 url: request.url.clone(),
                 headers: request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                 body: text(&request.body),
+            }),
+            wire::Output::Statement(request) => Self::Request(WireRequest::Statement {
+                id: request.id,
+                node: request.node,
+                deadline_ns: request.deadline,
+                sql: request.statement.sql.clone(),
+                params: request.statement.params.iter().map(Into::into).collect(),
             }),
             wire::Output::RedisCommands(commands) => Self::Request(WireRequest::RedisCommands {
                 id: commands.id,

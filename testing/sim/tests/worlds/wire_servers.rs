@@ -72,6 +72,7 @@ impl Host {
                     self.wake_at = at;
                     return;
                 }
+                Output::Statement(_) => unreachable!("no node is a PostgreSQL"),
                 Output::Core(other) => panic!("{other:?}"),
             }
         }

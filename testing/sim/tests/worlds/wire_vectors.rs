@@ -64,6 +64,10 @@ fn wire_vectors_cover_all_requests_and_answers() {
         "need_credentials",
         "http_request",
         "redis_commands",
+        "postgres",
+        "statement",
+        "rows",
+        "server_error",
         "http_response",
         "redis_replies",
         "not_sent",
@@ -84,7 +88,8 @@ fn changed_byte_is_reported() {
     let vector = vectors.iter_mut().find(|vector| vector.name == "dynamodb_requests").unwrap();
     let request = vector.steps.iter_mut().flat_map(|step| &mut step.outputs).find_map(|output| match output {
         WireOutput::Request(WireRequest::HttpRequest { body, .. }) => Some(body),
-        WireOutput::Request(WireRequest::RedisCommands { .. }) | WireOutput::Core(_) => None,
+        WireOutput::Request(WireRequest::RedisCommands { .. } | WireRequest::Statement { .. })
+        | WireOutput::Core(_) => None,
     });
     request.unwrap().push(' ');
     for way in [Way::Calls, Way::Steps] {

@@ -105,6 +105,9 @@ fn lower(model: &Model, call: &Call, on_instance: bool, out: &mut String) -> Str
 fn lift(model: &Model, call: &Call, freed: &str, made: &str, out: &mut String) {
     match (&call.answer, &call.error) {
         (None, None) => line(out, &format!("\t{made}")),
+        (Some(Ty::Resource(name)), None) => {
+            line(out, &format!("\treturn &{}{{c, uint32({made})}}", names::public(name)));
+        }
         (Some(Ty::Flag), None) => line(out, &format!("\treturn {made} != 0")),
         (Some(answer), None) if layout::flat(model, answer).len() == 1 => {
             line(out, &format!("\treturn {}({made})", types::of(answer)));

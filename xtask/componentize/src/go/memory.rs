@@ -5,7 +5,7 @@ use super::{line, names, types};
 use crate::values::{Case, Field, Kind, Model, Named, Ty};
 
 /// The parts that no type needs for itself.
-pub(super) const SHARED: &str = include_str!("memory.go.txt");
+pub(super) const SHARED: &str = include_str!("core.go.txt");
 
 pub(super) fn write(model: &Model, named: &Named, out: &mut String) {
     let name = names::public(&named.name);

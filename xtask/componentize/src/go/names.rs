@@ -3,7 +3,7 @@
 use crate::values::{Call, Place, class};
 
 /// Words that Go writes in capitals.
-const INITIALS: [&str; 9] = ["id", "url", "ttl", "http", "aws", "ppm", "gcs", "xml", "s3"];
+const INITIALS: [&str; 10] = ["id", "url", "ttl", "http", "aws", "ppm", "gcs", "xml", "s3", "sql"];
 /// Stands before the name of a call that frees the answer of another.
 const POST: &str = "post_";
 /// The functions of the canonical ABI for resources that the module itself implements.

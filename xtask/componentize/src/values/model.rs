@@ -121,9 +121,16 @@ pub(crate) enum Ty {
 
 impl Model {
     pub(crate) fn of(wit: &Path) -> Result<Self> {
+        Self::without(wit, &[])
+    }
+
+    /// Without these interfaces.
+    pub(crate) fn without(wit: &Path, left_out: &[&str]) -> Result<Self> {
         let mut resolve = Resolve::default();
         let package = resolve.push_file(wit).map_err(|error| on(wit, format!("{error:#}")))?;
-        let interfaces: Vec<_> = resolve.packages[package].interfaces.values().copied().collect();
+        let interfaces = resolve.packages[package].interfaces.iter();
+        let interfaces = interfaces.filter(|(name, _)| !left_out.contains(&name.as_str())).map(|(_, id)| *id);
+        let interfaces: Vec<_> = interfaces.collect();
         let functions = || interfaces.iter().flat_map(|id| resolve.interfaces[*id].functions.values());
         let [mut read, mut written] = [BTreeSet::new(), BTreeSet::new()];
         for function in functions() {

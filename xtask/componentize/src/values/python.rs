@@ -28,9 +28,22 @@ const IMPORTS: [(&str, &str, &str); 7] = [
 const SECONDS: (&str, &str) = ("types", "Seconds");
 /// The interface that is too long for one module, and the module for what hosts pass in there.
 const APART: (&str, &str) = ("client", "inputs");
+/// The module for what its locks are told, and what that is.
+const TOLD: (&str, [&str; 3]) = ("events", ["event", "failure", "lost-reason"]);
 /// Fields that `repr` does not show.
-const SECRETS: [&str; 9] =
-    ["nonce", "secret-access-key", "session-token", "password", "body", "commands", "replies", "headers", "seed"];
+const SECRETS: [&str; 11] = [
+    "nonce",
+    "secret-access-key",
+    "session-token",
+    "password",
+    "body",
+    "commands",
+    "replies",
+    "headers",
+    "seed",
+    "params",
+    "rows",
+];
 /// The same of one type. A url is refused where a password stands in it, and may be shown before.
 const SECRETS_OF: [(&str, &str); 2] = [("credentials.token", "token"), ("store.redis-http", "url")];
 const PYTHON: Quoting = Quoting { name: snake, case: case_class, literal: snake };
@@ -59,8 +72,11 @@ fn modules(model: &Model) -> Vec<Module<'_>> {
         let (long, inputs) = APART;
         let is_apart = |named: &&Named| interface.name == long && named.is_read && !named.is_written;
         let (apart, types): (Vec<_>, Vec<_>) = model.declared(interface).partition(is_apart);
+        let (events, told) = TOLD;
+        let (told, types) = types.into_iter().partition(|named| told.contains(&named.name.as_str()));
         modules.push(Module { name: &interface.name, types });
         modules.push(Module { name: inputs, types: apart });
+        modules.push(Module { name: events, types: told });
     }
     modules.retain(|module| !module.types.is_empty());
     modules

@@ -52,6 +52,18 @@ impl Fields for RedisCommands {
     }
 }
 
+impl Fields for Statement {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("id", self.id.write(to)),
+            ("node", self.node.write(to)),
+            ("deadline-ns", to.nanoseconds(self.deadline_ns)),
+            ("sql", self.sql.write(to)),
+            ("params", self.params.write(to)),
+        ]
+    }
+}
+
 impl Read for Subscription {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["node", "resource"])?;
@@ -292,14 +304,55 @@ impl Read for RedisReplies {
     }
 }
 
+impl Read for Row {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["columns"])?;
+        Ok(Self {
+            columns: field(from, "columns")?,
+        })
+    }
+}
+
+impl Read for Rows {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["rows"])?;
+        Ok(Self {
+            rows: field(from, "rows")?,
+        })
+    }
+}
+
+impl Read for RefusalTime {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["at-login", "in-session", "at-the-end"])? {
+            0 => Self::AtLogin,
+            1 => Self::InSession,
+            _ => Self::AtTheEnd,
+        })
+    }
+}
+
+impl Read for ServerError {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["code", "message", "when"])?;
+        Ok(Self {
+            code: field(from, "code")?,
+            message: field(from, "message")?,
+            when: field(from, "when")?,
+        })
+    }
+}
+
 impl Read for Response {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("response", &["outcomes", "http-response", "redis-replies", "not-sent", "unknown"])?;
+        let case = from.case("response", &["outcomes", "http-response", "redis-replies", "rows", "server-error", "not-sent", "unknown"])?;
         Ok(match case {
             0 => Self::Outcomes(Read::read(from)?),
             1 => Self::HttpResponse(Read::read(from)?),
             2 => Self::RedisReplies(Read::read(from)?),
-            3 => Self::NotSent(Read::read(from)?),
+            3 => Self::Rows(Read::read(from)?),
+            4 => Self::ServerError(Read::read(from)?),
+            5 => Self::NotSent(Read::read(from)?),
             _ => Self::Unknown(Read::read(from)?),
         })
     }
@@ -370,6 +423,7 @@ impl Write for Output {
             Self::Transmit(payload) => to.case("output", "transmit", payload.fields(to)),
             Self::HttpRequest(payload) => to.case("output", "http-request", payload.fields(to)),
             Self::RedisCommands(payload) => to.case("output", "redis-commands", payload.fields(to)),
+            Self::Statement(payload) => to.case("output", "statement", payload.fields(to)),
             Self::Event(payload) => to.case("output", "event", payload.fields(to)),
             Self::Subscribe(payload) => to.case("output", "subscribe", payload.fields(to)),
             Self::Unsubscribe(payload) => to.case("output", "unsubscribe", payload.fields(to)),

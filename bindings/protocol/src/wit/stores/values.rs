@@ -3,6 +3,25 @@
 use super::*;
 use crate::face::*;
 
+impl Read for Notify {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["off", "on"])? {
+            0 => Self::Off,
+            _ => Self::On,
+        })
+    }
+}
+
+impl Read for PostgresStore {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["schema", "notify"])?;
+        Ok(Self {
+            schema: field(from, "schema")?,
+            notify: field(from, "notify")?,
+        })
+    }
+}
+
 impl Read for RedisStore {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["retention", "replicas"])?;
@@ -119,14 +138,15 @@ impl Read for DynamodbStore {
 
 impl Read for Store {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb", "etcd", "objects"])?;
+        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb", "etcd", "objects", "postgres"])?;
         Ok(match case {
             0 => { from.only(&[])?; Self::Operations }
             1 => Self::Redis(Read::read(from)?),
             2 => Self::RedisHttp(Read::read(from)?),
             3 => Self::Dynamodb(Read::read(from)?),
             4 => Self::Etcd(Read::read(from)?),
-            _ => Self::Objects(Read::read(from)?),
+            5 => Self::Objects(Read::read(from)?),
+            _ => Self::Postgres(Read::read(from)?),
         })
     }
 }
@@ -204,5 +224,98 @@ impl Read for RedisCommand {
 impl Write for RedisCommand {
     fn write<W: Sink>(self, to: &W) -> W::Value {
         self.args.write(to)
+    }
+}
+
+impl Read for SqlText {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["value"])?;
+        Ok(Self {
+            value: field(from, "value")?,
+        })
+    }
+}
+
+impl Fields for SqlText {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("value", self.value.write(to)),
+        ]
+    }
+}
+
+impl Read for SqlBytes {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["value"])?;
+        Ok(Self {
+            value: field(from, "value")?,
+        })
+    }
+}
+
+impl Fields for SqlBytes {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("value", self.value.write(to)),
+        ]
+    }
+}
+
+impl Read for SqlNumber {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["value"])?;
+        Ok(Self {
+            value: field(from, "value")?,
+        })
+    }
+}
+
+impl Fields for SqlNumber {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("value", self.value.write(to)),
+        ]
+    }
+}
+
+impl Read for SqlTruth {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["value"])?;
+        Ok(Self {
+            value: field(from, "value")?,
+        })
+    }
+}
+
+impl Fields for SqlTruth {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("value", self.value.write(to)),
+        ]
+    }
+}
+
+impl Read for SqlValue {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        let case = from.case("sql-value", &["null", "text", "bytes", "number", "truth"])?;
+        Ok(match case {
+            0 => { from.only(&[])?; Self::Null }
+            1 => Self::Text(Read::read(from)?),
+            2 => Self::Bytes(Read::read(from)?),
+            3 => Self::Number(Read::read(from)?),
+            _ => Self::Truth(Read::read(from)?),
+        })
+    }
+}
+
+impl Write for SqlValue {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        match self {
+            Self::Null => to.case("sql-value", "null", Vec::new()),
+            Self::Text(payload) => to.case("sql-value", "text", payload.fields(to)),
+            Self::Bytes(payload) => to.case("sql-value", "bytes", payload.fields(to)),
+            Self::Number(payload) => to.case("sql-value", "number", payload.fields(to)),
+            Self::Truth(payload) => to.case("sql-value", "truth", payload.fields(to)),
+        }
     }
 }

@@ -123,6 +123,8 @@ pub(super) fn call(value: &Value) -> Call {
         "response" => answered(value, response(&value["result"])),
         "http_response" => answered(value, whole::http_response(value)),
         "redis_replies" => answered(value, whole::redis_replies(value)),
+        "rows" => answered(value, whole::rows(value)),
+        "server_error" => answered(value, whole::server_error(value)),
         "set_credentials" => Input::SetCredentials(whole::credentials(value)),
         "notified" => Input::Notified(ResourceRef { resource: resource() }),
         "subscribed" => Input::Subscribed(Subscription { node: narrow(value, "node"), resource: resource() }),

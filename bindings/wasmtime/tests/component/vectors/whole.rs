@@ -1,15 +1,18 @@
 //! Values that only the files in `wire/` have: stores, credentials, and requests and responses as they travel.
 
 use leasehold_wasmtime::client::{
-    HttpHeader, HttpRequest, HttpResponse, NewCredentials, RedisCommands, RedisReplies, Response,
+    HttpHeader, HttpRequest, HttpResponse, NewCredentials, RedisCommands, RedisReplies, RefusalTime, Response, Row,
+    Rows, ServerError, Statement,
 };
 use leasehold_wasmtime::stores::{
     Access, AccessSignature, AccountKey, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, EtcdStore,
-    ObjectsService, ObjectsStore, PasswordLogin, RedisHttpStore, RedisStore, SortKey, Store,
+    Notify, ObjectsService, ObjectsStore, PasswordLogin, PostgresStore, RedisHttpStore, RedisStore, SortKey, SqlBytes,
+    SqlNumber, SqlText, SqlTruth, SqlValue, Store,
 };
 use serde_json::{Value, json};
 
-use super::read::{case, ms, narrow, optional, text};
+use super::read::{bytes, case, ms, narrow, optional, text};
+use super::write::hex;
 
 fn owned(value: &Value) -> String {
     text(value).to_owned()
@@ -66,6 +69,14 @@ pub(super) fn store(value: &Value) -> Store {
             access: access(&value["access"]),
             plaintext: None,
         }),
+        "postgres" => Store::Postgres(PostgresStore {
+            schema: Some(owned(&value["schema"])),
+            notify: match text(&value["notify"]) {
+                "off" => Some(Notify::Off),
+                "on" => Some(Notify::On),
+                other => panic!("notify: {other}"),
+            },
+        }),
         other => panic!("store: {other}"),
     }
 }
@@ -114,6 +125,47 @@ pub(super) fn http_response(value: &Value) -> Response {
 
 pub(super) fn redis_replies(value: &Value) -> Response {
     Response::RedisReplies(RedisReplies { replies: owned(&value["replies"]).into_bytes() })
+}
+
+pub(super) fn rows(value: &Value) -> Response {
+    let row =
+        |row: &Value| Row { columns: row["columns"].as_array().expect("columns").iter().map(sql_value).collect() };
+    Response::Rows(Rows { rows: value["rows"].as_array().expect("rows").iter().map(row).collect() })
+}
+
+pub(super) fn server_error(value: &Value) -> Response {
+    let when = match text(&value["when"]) {
+        "at_login" => RefusalTime::AtLogin,
+        "in_session" => RefusalTime::InSession,
+        "at_the_end" => RefusalTime::AtTheEnd,
+        other => panic!("when: {other}"),
+    };
+    Response::ServerError(ServerError { code: owned(&value["code"]), message: owned(&value["message"]), when })
+}
+
+fn sql_value(value: &Value) -> SqlValue {
+    match case(value) {
+        ("null", _) => SqlValue::Null,
+        ("text", it) => SqlValue::Text(SqlText { value: owned(&it["value"]) }),
+        ("bytes", it) => SqlValue::Bytes(SqlBytes { value: bytes(&it["value"]) }),
+        ("number", it) => SqlValue::Number(SqlNumber { value: it["value"].as_u64().expect("a number") }),
+        ("truth", it) => SqlValue::Truth(SqlTruth { value: it["value"] == true }),
+        (other, _) => panic!("value: {other}"),
+    }
+}
+
+pub(super) fn statement(it: &Statement) -> Value {
+    let param = |param: &SqlValue| match param {
+        SqlValue::Null => json!({ "null": {} }),
+        SqlValue::Text(it) => json!({ "text": { "value": it.value } }),
+        SqlValue::Bytes(it) => json!({ "bytes": { "value": hex(&it.value) } }),
+        SqlValue::Number(it) => json!({ "number": { "value": it.value } }),
+        SqlValue::Truth(it) => json!({ "truth": { "value": it.value } }),
+    };
+    let params: Vec<Value> = it.params.iter().map(param).collect();
+    json!({ "statement": {
+        "id": it.id, "node": it.node, "deadline_ns": it.deadline_ns, "sql": it.sql, "params": params,
+    } })
 }
 
 fn utf8(bytes: &[u8]) -> &str {

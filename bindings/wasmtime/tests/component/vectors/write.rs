@@ -46,6 +46,7 @@ pub(super) fn output(output: &Output) -> Value {
         Output::Rejected(it) => json!({ "rejected": { "lock": it.lock, "error": error(&it.error) } }),
         Output::HttpRequest(it) => whole::http_request(it),
         Output::RedisCommands(it) => whole::redis_commands(it),
+        Output::Statement(it) => whole::statement(it),
         Output::WakeAt(it) => panic!("drained, and then {it:?}"),
     })
 }
@@ -63,7 +64,7 @@ fn bare(mut value: Value) -> Value {
     value
 }
 
-fn hex(bytes: impl AsRef<[u8]>) -> String {
+pub(super) fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

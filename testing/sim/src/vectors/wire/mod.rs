@@ -3,6 +3,7 @@
 mod dynamodb;
 mod etcd;
 mod objects;
+mod postgres;
 mod redis;
 mod scenario;
 
@@ -25,7 +26,7 @@ pub fn folder() -> PathBuf {
 /// If a scenario is wrong.
 pub fn recorded() -> Files {
     let mut files = Files::new();
-    for scenario in redis::ALL.iter().chain(dynamodb::ALL).chain(etcd::ALL).chain(objects::ALL) {
+    for scenario in redis::ALL.iter().chain(dynamodb::ALL).chain(etcd::ALL).chain(objects::ALL).chain(postgres::ALL) {
         let vector = scenario();
         let text = vector.to_text().unwrap_or_else(|error| panic!("{}: {error}", vector.name));
         let before = files.insert(format!("{}.json", vector.name), text);

@@ -5,13 +5,17 @@ use std::time::Duration;
 use leasehold_core::config::Wait;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::{
-    Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Now, Output as CoreOutput, Resource, Seed,
+    Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Now, Output as CoreOutput, RequestId, Resource,
+    Seed,
 };
-use leasehold_wire::client::{HttpRequest, Output, RedisCommands, Store, WireClient};
+use leasehold_wire::client::{HttpRequest, Output, RedisCommands, Statement, Store, WireClient};
+use leasehold_wire::postgres::Param;
 use serde_json::{Value as Json, json};
 
 use super::call;
-use crate::format::{Call, Credentials, FORMAT, Fresh, Start, Step, TakesEntropy as _, WireInput, WireVector, Wired};
+use crate::format::{
+    Call, Credentials, FORMAT, Fresh, RefusalTime, Row, Start, Step, TakesEntropy as _, WireInput, WireVector, Wired,
+};
 
 const START: Start = Start { monotonic_ns: 100_000_000_000, unix_ms: 1_700_000_000_000 };
 
@@ -20,6 +24,7 @@ const START: Start = Start { monotonic_ns: 100_000_000_000, unix_ms: 1_700_000_0
 enum Open {
     Http(HttpRequest),
     Redis(RedisCommands),
+    Postgres(Statement),
 }
 
 /// A scenario under way.
@@ -115,6 +120,7 @@ impl Scenario {
         let id = match self.open.remove(0) {
             Open::Http(request) => request.id,
             Open::Redis(commands) => commands.id,
+            Open::Postgres(statement) => statement.id,
         };
         self.call(Some(Input::Response { id, result: Err(fault) }))
     }
@@ -136,6 +142,39 @@ impl Scenario {
         let Open::Redis(commands) = self.open.remove(0) else { panic!("{}: no commands", self.vector.name) };
         let (id, replies) = (commands.id, replies.to_owned());
         self.record(WireInput::Wired(Wired::RedisReplies { id, replies }))
+    }
+
+    /// The oldest request to a PostgreSQL is answered with these rows.
+    pub(super) fn rows(&mut self, rows: Vec<Row>) -> &mut Self {
+        let id = self.statement();
+        self.record(WireInput::Wired(Wired::Rows { id, rows }))
+    }
+
+    /// The oldest request to a PostgreSQL is refused.
+    pub(super) fn server_error(&mut self, code: &str, message: &str, when: RefusalTime) -> &mut Self {
+        let (id, code, message) = (self.statement(), code.to_owned(), message.to_owned());
+        self.record(WireInput::Wired(Wired::ServerError { id, code, message, when }))
+    }
+
+    fn statement(&mut self) -> RequestId {
+        let Open::Postgres(statement) = self.open.remove(0) else { panic!("{}: no statement", self.vector.name) };
+        statement.id
+    }
+
+    /// The nonce among the parameters of the oldest request.
+    pub(super) fn nonce(&self) -> Vec<u8> {
+        let Some(Open::Postgres(request)) = self.open.first() else { panic!("{}: no statement", self.vector.name) };
+        let nonce = request.statement.params.iter().find_map(|param| match param {
+            Param::Bytea(Some(bytes)) => Some(bytes.clone()),
+            Param::ByteaArray(all) => all.first().cloned(),
+            Param::Bytea(None)
+            | Param::Text(_)
+            | Param::Int8(_)
+            | Param::Bool(_)
+            | Param::TextArray(_)
+            | Param::Int8Array(_) => None,
+        });
+        nonce.expect("it names an attempt")
     }
 
     /// The oldest request is never answered.
@@ -166,7 +205,7 @@ impl Scenario {
                 let digits = body.trim_end_matches(['"', ']']);
                 digits[digits.trim_end_matches(|c: char| c.is_ascii_digit()).len()..].to_owned()
             }
-            None => panic!("{}: no request", self.vector.name),
+            Some(Open::Postgres(_)) | None => panic!("{}: no such request", self.vector.name),
         }
     }
 
@@ -217,6 +256,7 @@ impl Scenario {
         self.open.extend(outputs.into_iter().filter_map(|output| match output {
             Output::HttpRequest(request) => Some(Open::Http(request)),
             Output::RedisCommands(commands) => Some(Open::Redis(commands)),
+            Output::Statement(statement) => Some(Open::Postgres(statement)),
             Output::Core(
                 CoreOutput::Transmit(_)
                 | CoreOutput::Event(_)

@@ -72,8 +72,10 @@ fn resource(interface: &Interface, resource: &Resource, out: &mut String) {
     for call in makers {
         arguments(call, "        ", out);
         let names: Vec<_> = call.params.iter().map(|(name, _)| snake(name)).collect();
+        let fails = call.error.is_some();
         let call = format!("<crate::{module}::{name} as Guest{name}>::{}({})", snake(&call.name), names.join(", "));
-        line(out, &format!("                Ok({call}?)\n            }}"));
+        let question = if fails { "?" } else { "" };
+        line(out, &format!("                Ok({call}{question})\n            }}"));
     }
     line(out, "            _ => Err(Problem::no_call(name)),\n        }\n    }");
     line(out, "");
