@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"code.invalid/leasehold/go/internal/core"
-	"code.invalid/leasehold/go/internal/redis"
+	"code.invalid/leasehold/go/internal/node"
 )
 
 // Client takes locks in one store. It is safe for concurrent use: make one for a process, and keep it.
@@ -16,13 +16,14 @@ type Client struct {
 	label   string
 }
 
-// Connect makes a client of the store with this url: redis://, rediss:// or redis+unix:// as in docs/redis.md. It connects when
-// a lock is first wanted.
+// Connect makes a client of the Redis with this url: redis://, rediss:// or redis+unix:// as in docs/redis.md. It connects when a
+// lock is first wanted. [Open] is for other stores.
 func Connect(url string, options ...ClientOption) (*Client, error) {
-	place, err := redis.Parse(url)
-	if err != nil {
-		return nil, configError("%v", err)
-	}
+	return Open(Redis{URL: url}, options...)
+}
+
+// Open makes a client of a store. It connects when a lock is first wanted.
+func Open(store Store, options ...ClientOption) (*Client, error) {
 	set := clientSettings{owner: label(), log: slog.New(slog.DiscardHandler)}
 	for _, option := range options {
 		option(&set)
@@ -31,12 +32,23 @@ func Connect(url string, options ...ClientOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := core.Config{
-		Nodes:            []core.NodeConfig{{Poll: core.PollAcquire, Watch: true}},
-		DriftPPM:         set.drift,
-		RequestTimeoutMs: timeout,
+	config := core.Config{DriftPPM: set.drift, RequestTimeoutMs: timeout}
+	stores := []Store{store}
+	if quorum, is := store.(Quorum); is {
+		stores = quorum.Nodes
+		if config.Quorum, err = quorum.settings(); err != nil {
+			return nil, err
+		}
 	}
-	machine, err := start(config, core.StoreRedis{}, redis.NewLink(place), set.log)
+	var nodes []node.Node
+	for _, store := range stores {
+		node, err := store.Node()
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	machine, err := start(config, nodes, set.log, set.observer)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +109,10 @@ func (c *Client) decided(ctx context.Context, name string, set *settings, run *c
 	case <-slot.decided:
 		return slot, nil
 	case <-ctx.Done():
+		err := abandoned(ctx, name)
 		// It may have been granted at this very moment; then it is released.
-		c.machine.command(core.InputRelease{Lock: slot.lock}, slot.endLocally)
-		return nil, abandoned(ctx, name)
+		c.machine.command(core.InputRelease{Lock: slot.lock}, func() { slot.abandon(err) })
+		return nil, err
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
-	"code.invalid/leasehold/go/internal/redis"
+	"code.invalid/leasehold/go/internal/node"
 )
 
 // longestSleep bounds how late a lease is found lost after the machine was suspended, since timers do not count that time.
@@ -18,7 +18,9 @@ const longestSleep = time.Second
 // machine drives the protocol: it performs its outputs, and decides nothing. Callers take turns themselves; one goroutine takes
 // those that are due, and sends renewals thereby. No turn waits for anything.
 type machine struct {
-	log *slog.Logger
+	log      *slog.Logger
+	observer Observer
+	world    node.World
 	// wake tells the goroutine that something is due sooner than it thinks.
 	wake chan struct{}
 	stop chan struct{}
@@ -26,9 +28,10 @@ type machine struct {
 	mu     sync.Mutex
 	core   *core.Core
 	client *core.Client
-	store  *redis.Link
-	slots  map[uint64]*slot
-	last   uint64
+	// links are those of the nodes, in their order.
+	links []node.Link
+	slots map[uint64]*slot
+	last  uint64
 	// wakeAt is when something is due, and sleepsUntil when the goroutine wakes up; 0 is never.
 	wakeAt, sleepsUntil uint64
 	// idle is closed when nothing is left to do, if somebody waits for that.
@@ -39,9 +42,15 @@ type machine struct {
 	after []func()
 }
 
-func now() core.Now {
-	return core.Now{MonotonicNs: uint64(clock.Now()), UnixMs: uint64(max(time.Now().UnixMilli(), 0))}
+// clock is the time that decides about leases.
+func (m *machine) clock() uint64 { return uint64(m.world.Clock()) }
+
+func (m *machine) now() core.Now {
+	return core.Now{MonotonicNs: m.clock(), UnixMs: uint64(max(time.Now().UnixMilli(), 0))}
 }
+
+// real is the machine that this program runs on.
+var real = node.World{Clock: clock.Now, Fresh: fresh}
 
 func fresh(n int) []byte {
 	bytes := make([]byte, n)
@@ -50,31 +59,57 @@ func fresh(n int) []byte {
 	return bytes
 }
 
-// start makes the machine for one store. The link is told where its answers go.
-func start(config core.Config, store core.Store, link *redis.Link, log *slog.Logger) (*machine, error) {
+// start makes the machine for these nodes, whose links are told where their answers go.
+func start(config core.Config, nodes []node.Node, log *slog.Logger, observer Observer) (*machine, error) {
 	m := &machine{
-		log: log, store: link, core: core.New(), slots: map[uint64]*slot{},
+		log: log, observer: observer, world: real, core: core.New(), slots: map[uint64]*slot{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
-	client, err := m.core.ClientCreateWired(config, []core.Store{store}, fresh(32), now())
+	var stores []core.Store
+	for _, node := range nodes {
+		config.Nodes = append(config.Nodes, node.Config)
+		stores = append(stores, node.Store)
+		m.links = append(m.links, node.Link)
+		if node.World != nil {
+			m.world = *node.World
+		}
+	}
+	client, err := m.core.ClientCreateWired(config, stores, m.world.Fresh(32), m.now())
 	if err != nil {
 		return nil, refused("", err)
 	}
 	m.client = client
-	link.Open(redis.Events{
+	for id, link := range m.links {
+		link.Open(m.events(uint16(id)))
+	}
+	go m.run()
+	return m, nil
+}
+
+// events are those of one node.
+func (m *machine) events(id uint16) node.Events {
+	return node.Events{
 		Answer:     func(answers []core.Input) { m.quietly(answers...) },
-		Subscribed: func(resource string) { m.quietly(core.InputSubscribed{Resource: resource}) },
+		Subscribed: func(resource string) { m.quietly(core.InputSubscribed{Node: id, Resource: resource}) },
+		Released:   func(resource string) { m.quietly(core.InputNotified{Resource: resource}) },
 		Message: func(channel, message []byte) {
-			m.turn(func() ([]core.Input, error) {
+			_ = m.turn(func() ([]core.Input, error) {
 				if resource := m.core.RedisReleasedBy(channel, message); resource != nil {
 					return []core.Input{core.InputNotified{Resource: *resource}}, nil
 				}
 				return nil, nil
 			})
 		},
-	})
-	go m.run()
-	return m, nil
+		Credentials: func(fresh core.Credentials) {
+			err := m.turn(func() ([]core.Input, error) {
+				// By a call of its own: what the store does not take must not end the instance.
+				return nil, m.client.SetCredentials(id, fresh, m.now())
+			})
+			if err != nil {
+				m.log.Error("the credentials do not fit their store", "error", refused("", err))
+			}
+		},
+	}
 }
 
 // run takes the turns that are due: it is where leases are renewed, and where their losses are found.
@@ -84,7 +119,7 @@ func (m *machine) run() {
 	for {
 		m.mu.Lock()
 		sleep := time.Duration(-1)
-		at := uint64(clock.Now())
+		at := m.clock()
 		if m.sleepsUntil = m.wakeAt; m.wakeAt != 0 {
 			sleep = min(time.Duration(m.wakeAt-min(at, m.wakeAt)), longestSleep)
 			m.sleepsUntil = at + uint64(sleep)
@@ -107,6 +142,9 @@ func (m *machine) run() {
 		}
 	}
 }
+
+// later does something when the lock is no longer held.
+func (m *machine) later(do func()) { m.after = append(m.after, do) }
 
 // quietly takes a turn whose caller has no use for an error: it ends all leases instead.
 func (m *machine) quietly(inputs ...core.Input) {
@@ -143,8 +181,8 @@ func (m *machine) guarded(prepare func() ([]core.Input, error)) (err error) {
 	}
 	var rejected error
 	for {
-		at := now()
-		stepped, err := m.client.Step(fresh(16), at, inputs)
+		at := m.now()
+		stepped, err := m.client.Step(m.world.Fresh(16), at, inputs)
 		if err != nil {
 			return m.breaks(err)
 		}
@@ -179,7 +217,15 @@ func (m *machine) guarded(prepare func() ([]core.Input, error)) (err error) {
 func (m *machine) perform(output core.Output) error {
 	switch output := output.(type) {
 	case core.OutputRedisCommands:
-		m.store.Send(core.RedisCommands(output))
+		m.links[output.Node].Send(output)
+	case core.OutputStatement:
+		m.links[output.Node].Send(output)
+	case core.OutputHTTPRequest:
+		m.links[output.Node].Send(output)
+	case core.OutputTransmit:
+		m.links[output.Node].Send(output)
+	case core.OutputNeedCredentials:
+		m.links[output.Node].NeedCredentials()
 	case core.OutputEvent:
 		if slot := m.slots[output.Lock]; slot != nil {
 			slot.apply(output.Event)
@@ -187,10 +233,10 @@ func (m *machine) perform(output core.Output) error {
 	case core.OutputSubscribe:
 		channel, err := m.core.RedisChannel(output.Resource)
 		if err == nil {
-			m.store.Subscribe(output.Resource, channel)
+			m.links[output.Node].Subscribe(output.Resource, channel)
 		}
 	case core.OutputUnsubscribe:
-		m.store.Unsubscribe(output.Resource)
+		m.links[output.Node].Unsubscribe(output.Resource)
 	case core.OutputRejected:
 		// A release of a lock that is no longer alive needs no answer.
 		if _, gone := output.Error.(core.CommandErrorUnknownLock); !gone {
@@ -267,7 +313,9 @@ func (m *machine) close(patience time.Duration) bool {
 		}
 	}
 	close(m.stop)
-	m.store.Close()
+	for _, link := range m.links {
+		link.Close()
+	}
 	return confirmed
 }
 

@@ -62,8 +62,12 @@ func failed(resource string, failure core.Failure) *Error {
 		return closedError(resource)
 	case core.FailureOther:
 		return made(ErrUnavailable, "%s", why.Message)
+	case core.FailureAbstains:
+		return made(ErrUnavailable, "too few nodes of the quorum vote, since others may have lost data: in %.0f s they vote again",
+			milliseconds(why.LeftMs).Seconds())
+	case core.FailureCompletionsInDoubt:
+		return made(ErrUnavailable, "nodes of the quorum may have lost completions of finished work, and too few others are left")
 	default:
-		// The rest concerns quorums.
 		return made(ErrUnavailable, "the store cannot be used now (%T)", failure)
 	}
 }
@@ -147,6 +151,11 @@ func refusedCommand(resource string, reason core.CommandError) *Error {
 		return closedError(resource)
 	case core.CommandErrorTooManyLocks:
 		return configError("the client holds or waits for %d locks, which is its limit; release some first", reason.Limit)
+	case core.CommandErrorAboveMaxTTL:
+		return configError("ttl and lock delay together are %d ms, but the quorum allows %d ms: see Quorum.MaxTTL",
+			reason.RecordTTLMs, reason.MaxTTLMs)
+	case core.CommandErrorAboveMaxKeep:
+		return configError("keep is %d ms, but a quorum allows %d ms at most", reason.KeepMs, reason.MaxKeepMs)
 	case core.CommandErrorOther:
 		return configError("%s", reason.Message)
 	default:
@@ -178,6 +187,8 @@ func refusedSetting(resource string, reason core.SettingError) *Error {
 		return made("keep is %d ms, but must be at least the ttl, %d ms", reason.KeepMs, reason.TTLMs)
 	case core.SettingErrorDrift:
 		return made("drift of %d ppm is outside %d to %d ppm", reason.PPM, reason.MinPPM, reason.MaxPPM)
+	case core.SettingErrorNodes:
+		return made("a quorum has 1 to %d nodes, not %d", reason.Max, reason.Count)
 	case core.SettingErrorStore:
 		return made("%s", reason.Detail)
 	case core.SettingErrorOther:

@@ -82,6 +82,7 @@ type ClientOption func(*clientSettings)
 type clientSettings struct {
 	owner          string
 	log            *slog.Logger
+	observer       Observer
 	requestTimeout *time.Duration
 	drift          *uint32
 }
@@ -91,6 +92,22 @@ func Label(owner string) ClientOption { return func(s *clientSettings) { s.owner
 
 // Logger hears of lost leases and late renewals. By default nothing is logged.
 func Logger(log *slog.Logger) ClientOption { return func(s *clientSettings) { s.log = log } }
+
+// Observer hears what happens to locks, for metrics and traces. Its functions are called from whatever goroutine finds out, and must
+// not wait; those that are nil are not called.
+type Observer struct {
+	// Decided: an acquisition has ended after so long; it was granted if err is nil.
+	Decided func(name string, took time.Duration, err error)
+	// Ended: a lease is over after so long; it was released if err is nil.
+	Ended func(name string, lasted time.Duration, err error)
+	// Late: a renewal was not confirmed, and is repeated.
+	Late func(name string, why string)
+}
+
+// Observe has an observer told.
+func Observe(observer Observer) ClientOption {
+	return func(s *clientSettings) { s.observer = observer }
+}
 
 // RequestTimeout is the longest wait for one reply of the store: 10 ms to 60 s, 500 ms by default; never more than a sixth of
 // the ttl of a lock.

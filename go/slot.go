@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
 )
 
@@ -44,12 +43,14 @@ type slot struct {
 	trouble   *core.Fault
 	// cancel ends the context of the lease.
 	cancel context.CancelCauseFunc
+	// began and granted are when it was asked for and granted.
+	began, granted uint64
 }
 
 func newSlot(m *machine, lock uint64, resource, owner string) *slot {
 	return &slot{
 		machine: m, lock: lock, resource: resource, owner: owner,
-		decided: make(chan struct{}), ended: make(chan struct{}),
+		decided: make(chan struct{}), ended: make(chan struct{}), began: m.clock(),
 	}
 }
 
@@ -70,7 +71,8 @@ func (s *slot) become(next phase) {
 func (s *slot) apply(event core.Event) {
 	switch event := event.(type) {
 	case core.EventAcquired:
-		s.token = event.Token
+		s.token, s.granted = event.Token, s.machine.clock()
+		s.observeDecision(nil)
 		s.deadline.Store(event.DeadlineNs)
 		s.become(held)
 	case core.EventRenewed:
@@ -81,12 +83,16 @@ func (s *slot) apply(event core.Event) {
 	case core.EventRenewDelayed:
 		s.trouble = &event.Fault
 		s.machine.log.Warn("a renewal was not confirmed, and is repeated", "lock", s.resource, "why", fault(event.Fault))
+		if late := s.machine.observer.Late; late != nil {
+			s.machine.later(func() { late(s.resource, fault(event.Fault)) })
+		}
 	case core.EventLost:
 		_, s.revoked = event.Reason.(core.LostReasonRevoked)
 		s.lose(lost(s.resource, event.Reason, s.trouble))
 		s.gone()
 	case core.EventFailed:
 		s.failure = failed(s.resource, event.Failure)
+		s.observeDecision(s.failure)
 		if done, is := event.Failure.(core.FailureDone); is {
 			completion := core.Completion(done)
 			s.completion = &completion
@@ -108,7 +114,7 @@ func (s *slot) apply(event core.Event) {
 // prolong moves the deadline, unless it has passed: then the holder may have been told so.
 func (s *slot) prolong(deadline uint64) {
 	old := s.deadline.Load()
-	if old == 0 || uint64(clock.Now()) >= old {
+	if old == 0 || s.machine.clock() >= old {
 		return
 	}
 	s.deadline.Store(deadline)
@@ -121,6 +127,9 @@ func (s *slot) lose(why *Error) {
 	if s.phase != held && s.phase != releasing {
 		return
 	}
+	if s.phase == held {
+		s.observeEnd(why)
+	}
 	s.failure = why
 	s.become(over)
 	s.tell(why)
@@ -130,22 +139,50 @@ func (s *slot) lose(why *Error) {
 // tell cancels the context of the lease, when the machine's lock is no longer held.
 func (s *slot) tell(why error) {
 	if cancel := s.cancel; cancel != nil {
-		s.machine.after = append(s.machine.after, func() { cancel(why) })
+		s.machine.later(func() { cancel(why) })
+	}
+}
+
+// observeDecision is for an acquisition that is still pending.
+func (s *slot) observeDecision(err error) {
+	if decided := s.machine.observer.Decided; decided != nil && s.phase == pending {
+		took := time.Duration(s.machine.clock() - s.began)
+		s.machine.later(func() { decided(s.resource, took, err) })
+	}
+}
+
+// observeEnd is for a lease that is still held.
+func (s *slot) observeEnd(err error) {
+	if ended := s.machine.observer.Ended; ended != nil {
+		lasted := time.Duration(s.machine.clock() - s.granted)
+		s.machine.later(func() { ended(s.resource, lasted, err) })
 	}
 }
 
 // endLocally ends the lease here, whatever the store will answer.
 func (s *slot) endLocally() {
 	if s.phase == held {
+		s.observeEnd(nil)
 		s.become(releasing)
 		s.tell(releasedError(s.resource))
 	}
+}
+
+// abandon ends an acquisition for which nobody waits any more, or the lease that it became at that moment.
+func (s *slot) abandon(err error) {
+	if s.phase == pending {
+		s.observeDecision(err)
+		s.become(over)
+		return
+	}
+	s.endLocally()
 }
 
 func (s *slot) endByClosing() {
 	if s.phase == held {
 		message := "the client was closed, and the lease was released; the work under the lock must stop"
 		s.failure = &Error{Kind: ErrReleased, Resource: s.resource, message: message}
+		s.observeEnd(s.failure)
 		s.become(over)
 		s.tell(s.failure)
 	}
@@ -154,8 +191,12 @@ func (s *slot) endByClosing() {
 // breaks ends it because the machine has failed.
 func (s *slot) breaks(err error) {
 	s.failure = &Error{Kind: ErrLost, Resource: s.resource, message: "the lease is lost: " + err.Error() + advice}
-	if s.phase == pending {
+	switch s.phase {
+	case pending:
 		s.failure = &Error{Kind: ErrUnavailable, Resource: s.resource, message: err.Error()}
+		s.observeDecision(s.failure)
+	case held:
+		s.observeEnd(s.failure)
 	}
 	s.become(over)
 	s.tell(s.failure)
@@ -168,7 +209,7 @@ func (s *slot) remaining() time.Duration {
 	if deadline == 0 {
 		return 0
 	}
-	if at := uint64(clock.Now()); at < deadline {
+	if at := s.machine.clock(); at < deadline {
 		return time.Duration(deadline - at)
 	}
 	s.machine.command(core.InputDeclareLost{Lock: s.lock}, func() {

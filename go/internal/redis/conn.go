@@ -15,6 +15,7 @@ import (
 
 	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
+	"code.invalid/leasehold/go/internal/node"
 )
 
 // Version is what the server shows of its clients.
@@ -175,8 +176,7 @@ func (c *conn) begin(requests []core.RedisCommands) bool {
 
 // readUntil closes the connection, by an error of the reader, if the first reply is missing by then.
 func (c *conn) readUntil(deadline uint64) {
-	left := time.Duration(deadline - min(uint64(clock.Now()), deadline))
-	_ = c.wire.SetReadDeadline(time.Now().Add(left))
+	_ = c.wire.SetReadDeadline(time.Now().Add(node.Left(deadline)))
 }
 
 // read hands on what the server answers, all that has arrived at once.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"code.invalid/leasehold/go/internal/node"
 )
 
 const (
@@ -17,7 +19,7 @@ const (
 // ear listens on a connection of its own, from the first waiter on.
 type ear struct {
 	place  Place
-	events Events
+	events node.Events
 	ctx    context.Context
 	// changed tells that other resources are wanted.
 	changed chan struct{}

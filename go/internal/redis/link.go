@@ -9,22 +9,13 @@ import (
 
 	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
+	"code.invalid/leasehold/go/internal/node"
 )
-
-// Events are called from goroutines of the link, one at a time for each connection.
-type Events struct {
-	// Answer takes responses to requests.
-	Answer func([]core.Input)
-	// Subscribed takes a resource whose releases will be heard from now on.
-	Subscribed func(resource string)
-	// Message takes what a channel tells.
-	Message func(channel, message []byte)
-}
 
 // Link sends requests to one Redis. Nobody waits for it: requests are queued, and written by a goroutine of its own.
 type Link struct {
 	place  Place
-	events Events
+	events node.Events
 	// ctx ends with the link.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -44,7 +35,7 @@ func NewLink(place Place) *Link {
 }
 
 // Open tells where answers go, before anything is sent.
-func (l *Link) Open(events Events) {
+func (l *Link) Open(events node.Events) {
 	l.events = events
 	l.ear = ear{place: l.place, events: events, ctx: l.ctx, wanted: map[string][]byte{}, changed: make(chan struct{}, 1)}
 	go l.write()
@@ -54,9 +45,9 @@ func (l *Link) Open(events Events) {
 func (l *Link) Close() { l.cancel() }
 
 // Send queues a request.
-func (l *Link) Send(request core.RedisCommands) {
+func (l *Link) Send(request core.Output) {
 	l.mu.Lock()
-	l.queue = append(l.queue, request)
+	l.queue = append(l.queue, core.RedisCommands(request.(core.OutputRedisCommands)))
 	l.mu.Unlock()
 	select {
 	case l.ready <- struct{}{}:
@@ -69,6 +60,9 @@ func (l *Link) Subscribe(resource string, channel []byte) { l.ear.subscribe(reso
 
 // Unsubscribe listens no longer.
 func (l *Link) Unsubscribe(resource string) { l.ear.unsubscribe(resource) }
+
+// NeedCredentials does nothing: the login belongs to the connection.
+func (l *Link) NeedCredentials() {}
 
 // write writes what is queued, in order, and connects where there is no connection.
 func (l *Link) write() {
@@ -132,7 +126,7 @@ func until(requests []core.RedisCommands) time.Time {
 	for _, request := range requests {
 		last = max(last, request.DeadlineNs)
 	}
-	return time.Now().Add(time.Duration(last - min(uint64(clock.Now()), last)))
+	return time.Now().Add(node.Left(last))
 }
 
 func (l *Link) connect(requests []core.RedisCommands) (*wire, error) {

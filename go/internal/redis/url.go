@@ -20,6 +20,8 @@ type Place struct {
 	network, address string
 	user, password   string
 	database         int
+	// Durable: the server keeps what it has acknowledged, whatever happens.
+	Durable bool
 	// host is what its certificate is for; without it, the connection is not encrypted.
 	host string
 	// authorities is a file with those to trust instead of the system's.
@@ -91,10 +93,15 @@ func (p Place) with(query, database string) (Place, error) {
 				return Place{}, errors.New("ca is for rediss only; leave it out")
 			}
 			p.authorities = value
-		case "durable", "wait_replicas", "cert", "key":
+		case "durable":
+			if value != "yes" && value != "no" {
+				return Place{}, errors.New("write durable=yes for a store that loses nothing in a restart, or leave it out")
+			}
+			p.Durable = value == "yes"
+		case "wait_replicas", "cert", "key":
 			return Place{}, fmt.Errorf("the parameter %s is not supported in Go yet", name)
 		default:
-			return Place{}, errors.New("it has an unknown parameter; there are ca, db, password, username")
+			return Place{}, errors.New("it has an unknown parameter; there are ca, db, durable, password, username")
 		}
 	}
 	if database != "" {
