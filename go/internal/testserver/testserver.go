@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -38,25 +39,40 @@ func StartRedis(t testing.TB) *Redis {
 // StartPostgres starts a PostgreSQL, and returns the settings of a connection.
 func StartPostgres(t testing.TB) string {
 	t.Helper()
-	_, answers := start(t, "postgres")
-	var facts struct {
-		Host, User, Database string
-		Port                 int
-	}
+	facts := Start(t, "postgres")
+	return fmt.Sprintf("host=%s port=%v user=%s dbname=%s sslmode=disable", facts["host"], facts["port"], facts["user"], facts["database"])
+}
+
+// Start starts a server of another kind, and returns where it is.
+func Start(t testing.TB, kind ...string) map[string]any {
+	t.Helper()
+	_, answers := start(t, kind...)
+	facts := map[string]any{}
 	if !answers.Scan() || json.Unmarshal(answers.Bytes(), &facts) != nil {
 		t.Fatal("the server has failed; stderr says why")
 	}
-	return fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable", facts.Host, facts.Port, facts.User, facts.Database)
+	return facts
+}
+
+// Command runs the command leasehold, which lies beside the program for servers, and returns what it prints.
+func Command(t testing.TB, args ...string) string {
+	t.Helper()
+	command := exec.Command(filepath.Join(filepath.Dir(os.Getenv(program)), "leasehold"), args...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("leasehold %v: %v\n%s", args, err, output)
+	}
+	return string(output)
 }
 
 // start starts a server until the test ends, and returns what takes orders and what hears answers.
-func start(t testing.TB, kind string) (io.Writer, *bufio.Scanner) {
+func start(t testing.TB, kind ...string) (io.Writer, *bufio.Scanner) {
 	t.Helper()
 	path := os.Getenv(program)
 	if path == "" {
 		t.Fatalf("%s is not set: cargo xtask go runs these tests", program)
 	}
-	command := exec.Command(path, kind)
+	command := exec.Command(path, kind...)
 	command.Stderr = os.Stderr
 	orders, err := command.StdinPipe()
 	if err != nil {

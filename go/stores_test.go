@@ -1,0 +1,129 @@
+package leasehold_test
+
+import (
+	"context"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	leasehold "code.invalid/leasehold/go"
+	"code.invalid/leasehold/go/internal/behaviours"
+	"code.invalid/leasehold/go/internal/testserver"
+	"code.invalid/leasehold/go/leaseholdtest"
+)
+
+// keys are those of servers that take any.
+func keys(id string) func(context.Context) (leasehold.AWSCredentials, error) {
+	return func(context.Context) (leasehold.AWSCredentials, error) {
+		return leasehold.AWSCredentials{AccessKeyID: id, SecretAccessKey: "secret"}, nil
+	}
+}
+
+// parts are those of the url by which other languages know a store: what it names, and its parameters.
+func parts(t *testing.T, text string) ([]string, url.Values) {
+	t.Helper()
+	at, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.Trim(path.Join(at.Host, at.Path), "/"), "/"), at.Query()
+}
+
+func TestEveryStoreBehaves(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) leasehold.Store{
+		"Redis":             func(t *testing.T) leasehold.Store { return leasehold.Redis{URL: testserver.StartRedis(t).URL} },
+		"a quorum of Redis": quorumOfRedis,
+		"DynamoDB": func(t *testing.T) leasehold.Store {
+			facts := testserver.Start(t, "dynamodb", "table")
+			names, given := parts(t, facts["url"].(string))
+			return leasehold.DynamoDB{
+				Table: names[0], Region: given.Get("region"), Endpoint: given.Get("endpoint"),
+				Credentials: keys(facts["accessKeyId"].(string)),
+			}
+		},
+		"etcd": func(t *testing.T) leasehold.Store {
+			return leasehold.Etcd{URL: overHTTP(testserver.Start(t, "etcd"))}
+		},
+		"etcd with a login": func(t *testing.T) leasehold.Store {
+			facts := testserver.Start(t, "etcd", "root", "s3cret")
+			return leasehold.Etcd{URL: overHTTP(facts), User: "root", Password: "s3cret"}
+		},
+		"S3": func(t *testing.T) leasehold.Store {
+			names, given := parts(t, testserver.Start(t, "s3")["url"].(string))
+			return leasehold.S3{
+				Bucket: names[0], Prefix: names[1] + "/", Region: given.Get("region"), Endpoint: given.Get("endpoint"),
+				Credentials: keys("anybody"),
+			}
+		},
+		"Azure Blob Storage": func(t *testing.T) leasehold.Store {
+			facts := testserver.Start(t, "azure")
+			names, given := parts(t, facts["url"].(string))
+			// Other languages name the account of an emulator in the path.
+			endpoint := strings.TrimSuffix(given.Get("endpoint"), "/"+names[0])
+			return leasehold.AzureBlob{
+				Account: names[0], Container: names[1], Prefix: names[2] + "/", Endpoint: endpoint, Key: facts["key"].(string),
+			}
+		},
+		"Google Cloud Storage": func(t *testing.T) leasehold.Store {
+			names, given := parts(t, testserver.Start(t, "gcs")["url"].(string))
+			return leasehold.GoogleStorage{Bucket: names[0], Prefix: names[1] + "/", Endpoint: given.Get("endpoint")}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := start(t)
+			behaviours.Run(t, behaviours.Of(func() leasehold.Store { return store }))
+		})
+	}
+}
+
+// quorumOfRedis has three servers that `leasehold quorum init` has made nodes.
+func quorumOfRedis(t *testing.T) leasehold.Store {
+	quorum := leasehold.Quorum{}
+	command := []string{"quorum", "init"}
+	for range 3 {
+		redis := testserver.StartRedis(t)
+		quorum.Nodes = append(quorum.Nodes, leasehold.Redis{URL: redis.URL})
+		command = append(command, "--store", redis.URL)
+	}
+	said := testserver.Command(t, command...)
+	found := regexp.MustCompile(`[0-9a-f]{32}`).FindString(said)
+	if found == "" {
+		t.Fatalf("no id in %q", said)
+	}
+	quorum.ID = found
+	return quorum
+}
+
+func TestTheStoreOfTestsBehaves(t *testing.T) {
+	for name, test := range behaviours.All {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := leaseholdtest.New(t)
+				test(t, behaviours.Of(func() leasehold.Store { return store }))
+			})
+		})
+		t.Run("in a quorum, "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				quorum := leasehold.Quorum{ID: "000102030405060708090a0b0c0d0e0f"}
+				for range 3 {
+					quorum.Nodes = append(quorum.Nodes, leaseholdtest.New(t))
+				}
+				connect := behaviours.Of(func() leasehold.Store { return quorum })
+				// Nodes without a past do not vote for the first minute.
+				lease := lock(t, connect(t), "birth")
+				if err := lease.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				test(t, connect)
+			})
+		})
+	}
+}
+
+// overHTTP is the address of an etcd.
+func overHTTP(facts map[string]any) string {
+	return strings.Replace(facts["bare"].(string), "etcd://", "http://", 1)
+}
