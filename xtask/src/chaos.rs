@@ -1,11 +1,11 @@
-//! `cargo xtask chaos`: workers in three languages on real stores, under everything that can be done to them.
+//! `cargo xtask chaos`: workers in several languages on real stores, under everything that can be done to them.
 
 use crate::demo::{self, become_program};
 use crate::interop::{self, Peers};
 use crate::python::Installed;
 use crate::run::{self, Result};
 use crate::steps::Steps;
-use crate::{node, python, setup};
+use crate::{go, node, python, setup};
 use std::process::Command;
 
 /// The workers that need no compiler.
@@ -62,5 +62,8 @@ fn build(steps: &mut Steps, peers: &Peers, python: &Installed) -> Result<Command
     peers.tell(&mut command);
     command.env("LEASEHOLD_CHAOS_PYTHON", &python.python).env("LEASEHOLD_CHAOS_NODE", packages);
     command.env("LEASEHOLD_CHAOS_WORKERS", run::root().join(WORKERS));
+    if let Some(worker) = go::chaos_worker(steps)? {
+        command.env("LEASEHOLD_CHAOS_GO", worker);
+    }
     Ok(command)
 }

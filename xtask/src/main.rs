@@ -74,7 +74,7 @@ Usage: cargo xtask <command> [arguments]
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
   chaos [sqlite|redis|quorum|dynamodb] [--minutes M | --seconds N] [--seed S] [--json FILE] [--html FILE]
-                           workers in Rust, Python and Node on real stores while they, the servers and the ways to
+                           workers in Rust, Python, Node and Go on real stores while they, the servers and the ways to
                            them are stopped, killed and cut; counts what was lost, and draws it (60 s)
   chaos cron [STORE...] [--keys N] [--seed S]
                            eight processes start a job in each of 200 keys while they are killed and stopped: as runs

@@ -120,7 +120,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
         tracks.run("Go", |steps| {
             compiled.wait(steps)?;
             built.wait(steps)?;
-            go::run_where_possible(steps)
+            let (peers, dynamodb) = (peers.wait(steps)?, dynamodb.wait(steps)?);
+            go::run_where_possible(steps, peers, dynamodb)
         });
         tracks.run_patiently("computing", |steps| {
             packages.wait(steps)?;

@@ -71,7 +71,7 @@ func run(t *testing.T, folder, console string) int {
 		line, want, _ := strings.Cut(one, "\n")
 		command := exec.Command("bash", "-c", line)
 		command.Dir = folder
-		command.Env = append(os.Environ(), "GOFLAGS=", "GOTOOLCHAIN=local")
+		command.Env = append(os.Environ(), "GOTOOLCHAIN=local")
 		var errors strings.Builder
 		command.Stderr = &errors
 		output, err := command.Output()

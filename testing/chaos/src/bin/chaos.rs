@@ -121,7 +121,7 @@ fn chaos() -> Result {
         _ => {}
     }
     println!(
-        "Six workers, in Rust, Python and Node, increment three counters: without a lock, with one, and past a guard.\n\
+        "Two workers in each of Rust, Python, Node and, on Redis, Go increment three counters: without a lock, with one, and past a guard.\n\
          They are stopped for 0.1 to 3 ttl and killed, as are servers, and ways to them break; {:.0} s in each of {}; seed \
          {seed}.\n",
         each.as_secs_f64(),

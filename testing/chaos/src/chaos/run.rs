@@ -71,10 +71,11 @@ pub fn run(store: StoreKind, time: Duration, seed: u64, folder: &Path, output: &
     let mut workers = Vec::new();
     let begin = now_ns();
     for group in 0..GROUPS {
-        for language in Language::ALL {
+        let stores = environment.urls(group);
+        for language in Language::ALL.into_iter().filter(|language| language.reaches(&stores)) {
             let assignment = Assignment {
                 name: format!("{}-{}", language.name(), group + 1),
-                stores: environment.urls(group),
+                stores: stores.clone(),
                 max_ttl_ms: store.max_ttl().map(in_ms),
                 ttl_ms: in_ms(store.ttl()),
                 counters: counters.socket(),

@@ -1,4 +1,5 @@
-//! The worker in Rust. Those in Python and JavaScript, in `testing/chaos/workers`, do the same.
+//! The worker in Rust. Those in Python and JavaScript, in `testing/chaos/workers`, and in Go, in `go/interop/chaosworker`, do the
+//! same.
 
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
@@ -7,9 +8,11 @@ use std::thread::{sleep, spawn};
 use std::time::Duration;
 
 use leasehold::blocking::{Client, Lease};
+use leasehold::fence::RedisGuard;
 use leasehold::{ClientBuilder, Error, ErrorKind};
 use leasehold_bench::child;
 use leasehold_bench::rng::Rng;
+use leasehold_core::member::QuorumId;
 use serde_json::{Value, json};
 
 use super::guarded_counter::{BARE, Counters, GUARDED, GUARDED_WRITE, LOCKED, WRITE, log_of};
@@ -61,6 +64,8 @@ impl Assignment {
             "stores": self.stores,
             "max_ttl_ms": self.max_ttl_ms,
             "quorum": QUORUM,
+            "quorum_id": QuorumId::of(&[QUORUM], self.stores.len() / 2 + 1).to_string(),
+            "mark": RedisGuard::mark_key(GUARDED).unwrap_or_default(),
             "lock": LOCK,
             "ttl_ms": self.ttl_ms,
             "counters": self.counters.display().to_string(),

@@ -1,4 +1,4 @@
-//! The workers as processes, in three languages.
+//! The workers as processes, in several languages.
 
 use std::env;
 use std::ffi::OsString;
@@ -22,6 +22,8 @@ pub const LAUNCH: &str = "launch";
 /// Variables in which `cargo xtask chaos` passes paths.
 const PYTHON: &str = "LEASEHOLD_CHAOS_PYTHON";
 const NODE: &str = "LEASEHOLD_CHAOS_NODE";
+/// Only where there is Go.
+const GO: &str = "LEASEHOLD_CHAOS_GO";
 const WORKERS: &str = "LEASEHOLD_CHAOS_WORKERS";
 
 /// The language of a worker.
@@ -33,11 +35,18 @@ pub enum Language {
     Python,
     /// JavaScript, on the Node package.
     Node,
+    /// Go, on the Go module.
+    Go,
 }
 
 impl Language {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rust, Self::Python, Self::Node];
+    pub const ALL: [Self; 4] = [Self::Rust, Self::Python, Self::Node, Self::Go];
+
+    /// Tells if there are workers in it for these stores. Those in Go use Redis.
+    pub fn reaches(self, stores: &[String]) -> bool {
+        self != Self::Go || env::var_os(GO).is_some() && stores.iter().all(|url| url.starts_with("redis://"))
+    }
 
     /// The first part of a worker's name.
     pub const fn name(self) -> &'static str {
@@ -45,6 +54,7 @@ impl Language {
             Self::Rust => "rust",
             Self::Python => "python",
             Self::Node => "node",
+            Self::Go => "go",
         }
     }
 
@@ -64,6 +74,7 @@ impl Language {
                 path(NODE)?;
                 vec!["node".to_owned(), script("worker.mjs")?, text]
             }
+            Self::Go => vec![path(GO)?, text],
         })
     }
 }
