@@ -40,6 +40,8 @@ type machine struct {
 	closed bool
 	// after has what is done when the lock is no longer held, since it may run code of users.
 	after []func()
+	// sent: a link has something to flush.
+	sent bool
 }
 
 // clock is the time that decides about leases.
@@ -148,22 +150,30 @@ func (m *machine) later(do func()) { m.after = append(m.after, do) }
 
 // quietly takes a turn whose caller has no use for an error: it ends all leases instead.
 func (m *machine) quietly(inputs ...core.Input) {
-	m.turn(func() ([]core.Input, error) { return inputs, nil })
+	_ = m.turn(func() ([]core.Input, error) { return inputs, nil })
 }
 
-// turn hands the inputs to the protocol and performs what comes of it. `prepare` is called under the lock, and a turn that it
-// refuses is not taken.
-func (m *machine) turn(prepare func() ([]core.Input, error)) error {
+// turn is one of a goroutine that must not be kept waiting.
+func (m *machine) turn(prepare func() ([]core.Input, error)) error { return m.take(prepare, false) }
+
+// take hands the inputs to the protocol and performs what comes of it. `prepare` is called under the lock, and a turn that it
+// refuses is not taken. A caller that may wait writes its request itself.
+func (m *machine) take(prepare func() ([]core.Input, error), mayWait bool) error {
 	m.mu.Lock()
 	err := m.broken
 	if err == nil {
 		err = m.guarded(prepare)
 	}
-	after := m.after
-	m.after = nil
+	after, sent := m.after, m.sent
+	m.after, m.sent = nil, false
 	m.mu.Unlock()
 	for _, do := range after {
 		do()
+	}
+	if sent {
+		for _, link := range m.links {
+			link.Flush(mayWait)
+		}
 	}
 	return err
 }
@@ -217,13 +227,13 @@ func (m *machine) guarded(prepare func() ([]core.Input, error)) (err error) {
 func (m *machine) perform(output core.Output) error {
 	switch output := output.(type) {
 	case core.OutputRedisCommands:
-		m.links[output.Node].Send(output)
+		m.send(output.Node, output)
 	case core.OutputStatement:
-		m.links[output.Node].Send(output)
+		m.send(output.Node, output)
 	case core.OutputHTTPRequest:
-		m.links[output.Node].Send(output)
+		m.send(output.Node, output)
 	case core.OutputTransmit:
-		m.links[output.Node].Send(output)
+		m.send(output.Node, output)
 	case core.OutputNeedCredentials:
 		m.links[output.Node].NeedCredentials()
 	case core.OutputEvent:
@@ -249,10 +259,15 @@ func (m *machine) perform(output core.Output) error {
 	return nil
 }
 
+func (m *machine) send(to uint16, request core.Output) {
+	m.links[to].Send(request)
+	m.sent = true
+}
+
 // acquire begins an acquisition.
 func (m *machine) acquire(resource, owner string, options core.LockOptions) (*slot, error) {
 	var made *slot
-	err := m.turn(func() ([]core.Input, error) {
+	err := m.take(func() ([]core.Input, error) {
 		if m.closed {
 			return nil, closedError(resource)
 		}
@@ -260,7 +275,7 @@ func (m *machine) acquire(resource, owner string, options core.LockOptions) (*sl
 		made = newSlot(m, m.last, resource, owner)
 		m.slots[made.lock] = made
 		return []core.Input{core.InputAcquire{Lock: made.lock, Resource: resource, Options: options}}, nil
-	})
+	}, true)
 	if err != nil {
 		return nil, refused(resource, err)
 	}
@@ -279,10 +294,10 @@ func (m *machine) runResource(name string, key *string) (resource string, err er
 // command is about one slot, which `end` changes first.
 func (m *machine) command(input core.Input, end func()) {
 	// A machine that has failed has ended all slots.
-	_ = m.turn(func() ([]core.Input, error) {
+	_ = m.take(func() ([]core.Input, error) {
 		end()
 		return []core.Input{input}, nil
-	})
+	}, true)
 }
 
 // close releases everything, and reports whether the store has confirmed all that within the patience.

@@ -73,6 +73,8 @@ func TestEveryStoreBehaves(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			// They wait for leases to run out, most of the time.
+			t.Parallel()
 			store := start(t)
 			behaviours.Run(t, behaviours.Of(func() leasehold.Store { return store }))
 		})

@@ -224,4 +224,6 @@ func (l *link) Unsubscribe(resource string) { l.store.set(func() { delete(l.want
 
 func (l *link) NeedCredentials() {}
 
+func (l *link) Flush(bool) {}
+
 func (l *link) Close() { close(l.closed) }

@@ -17,12 +17,15 @@ type Node struct {
 	World *World
 }
 
-// Link carries requests. Its methods are called under the lock of the client, so none of them waits.
+// Link carries requests. Its methods are called under the lock of the client, so none of them waits but Flush.
 type Link interface {
 	// Open tells where answers go, before anything is sent.
 	Open(Events)
-	// Send sends one request, and has it answered; of what the protocol has given up, an answer is not needed.
+	// Send sends one request, and has it answered; of what the protocol has given up, an answer is not needed. It may put that off
+	// until Flush.
 	Send(core.Output)
+	// Flush is called after requests were sent, without the lock of the client. It may wait where the caller may.
+	Flush(mayWait bool)
 	// Subscribe listens for releases of a resource, if the store tells them.
 	Subscribe(resource string, channel []byte)
 	// Unsubscribe listens no longer.
@@ -68,6 +71,9 @@ func (Deaf) Subscribe(string, []byte) {}
 
 // Unsubscribe does nothing.
 func (Deaf) Unsubscribe(string) {}
+
+// Flush does nothing: what is sent has a goroutine of its own.
+func (Deaf) Flush(bool) {}
 
 // NeedCredentials does nothing: nobody asks.
 func (Deaf) NeedCredentials() {}

@@ -18,6 +18,9 @@ import (
 	"code.invalid/leasehold/go/internal/node"
 )
 
+// slack is how much longer than its deadline a write may take.
+const slack = 500 * time.Millisecond
+
 // Version is what the server shows of its clients.
 const Version = "0.1.0"
 
@@ -26,13 +29,14 @@ type refusal []byte
 
 func (r refusal) Error() string { return string(bytes.TrimSpace(r[1:])) }
 
-// wire is a connection with what was received on it.
+// wire is a connection with what was received on it, and was not taken yet: the end of a buffer.
 type wire struct {
 	net.Conn
+	buffer   []byte
 	received []byte
 }
 
-// reply waits for one reply, which is valid until the next call.
+// reply waits for one reply, which is valid until more is received.
 func (w *wire) reply() ([]byte, error) {
 	for {
 		length, err := scan(w.received)
@@ -50,11 +54,16 @@ func (w *wire) reply() ([]byte, error) {
 	}
 }
 
+// receive waits for more. What was taken before is overwritten.
 func (w *wire) receive() error {
-	var piece [4096]byte
-	n, err := w.Read(piece[:])
-	// What was left of earlier replies stays where it is, since somebody may still read them.
-	w.received = append(w.received[:len(w.received):len(w.received)], piece[:n]...)
+	left := copy(w.buffer, w.received)
+	if left == len(w.buffer) {
+		grown := make([]byte, max(2*left, 4096))
+		copy(grown, w.received)
+		w.buffer = grown
+	}
+	n, err := w.Read(w.buffer[left:])
+	w.received = w.buffer[:left+n]
 	if n > 0 {
 		return nil
 	}
@@ -145,6 +154,11 @@ type conn struct {
 	mu      sync.Mutex
 	waiting []request
 	broken  bool
+	// armed: a deadline of reads is set, which is that of a request that has waited, or still does.
+	armed bool
+
+	// writable is the deadline of writes that is set. It belongs to who writes.
+	writable uint64
 }
 
 // start begins to read replies.
@@ -161,12 +175,13 @@ func (c *conn) begin(requests []core.RedisCommands) bool {
 	if c.broken {
 		return false
 	}
-	if len(c.waiting) == 0 {
-		c.readUntil(requests[0].DeadlineNs)
-	} else if c.waiting[0].deadline <= uint64(clock.Now()) {
+	if len(c.waiting) > 0 && c.waiting[0].deadline <= uint64(clock.Now()) {
 		// The reader is about to notice, too.
 		_ = c.wire.Close()
 		return false
+	}
+	if !c.armed {
+		c.arm(requests[0].DeadlineNs)
 	}
 	for _, r := range requests {
 		c.waiting = append(c.waiting, request{r.ID, len(r.Commands), r.DeadlineNs})
@@ -174,9 +189,36 @@ func (c *conn) begin(requests []core.RedisCommands) bool {
 	return true
 }
 
-// readUntil closes the connection, by an error of the reader, if the first reply is missing by then.
-func (c *conn) readUntil(deadline uint64) {
+// arm wakes the reader at a deadline. It is not set anew for each request, since that costs more than to look again when it passes.
+func (c *conn) arm(deadline uint64) {
+	c.armed = true
 	_ = c.wire.SetReadDeadline(time.Now().Add(node.Left(deadline)))
+}
+
+// overdue tells if a reply is missing whose deadline has passed, and otherwise waits for the next deadline.
+func (c *conn) overdue() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case len(c.waiting) == 0:
+		c.armed = false
+		_ = c.wire.SetReadDeadline(time.Time{})
+	case node.Left(c.waiting[0].deadline) == 0:
+		return true
+	default:
+		c.arm(c.waiting[0].deadline)
+	}
+	return false
+}
+
+// write writes until a deadline, or a little longer: that of writes is not set anew for each of them.
+func (c *conn) write(bytes []byte, deadline uint64) error {
+	if deadline > c.writable {
+		c.writable = deadline + uint64(slack)
+		_ = c.wire.SetWriteDeadline(time.Now().Add(node.Left(c.writable)))
+	}
+	_, err := c.wire.Write(bytes)
+	return err
 }
 
 // read hands on what the server answers, all that has arrived at once.
@@ -190,6 +232,9 @@ func (c *conn) read() {
 		}
 		if err == nil {
 			err = c.wire.receive()
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) && !c.overdue() {
+			err = nil
 		}
 	}
 	c.fail(err)
@@ -216,11 +261,6 @@ func (c *conn) complete() ([]core.Input, error) {
 		answers = append(answers, core.InputResponse{ID: c.waiting[0].id, Response: replies})
 		c.wire.received = c.wire.received[whole:]
 		c.waiting = c.waiting[1:]
-		if len(c.waiting) > 0 {
-			c.readUntil(c.waiting[0].deadline)
-		} else {
-			_ = c.wire.SetReadDeadline(time.Time{})
-		}
 	}
 	return answers, nil
 }

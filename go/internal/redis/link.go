@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
-	"time"
 
 	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
 	"code.invalid/leasehold/go/internal/node"
 )
 
-// Link sends requests to one Redis. Nobody waits for it: requests are queued, and written by a goroutine of its own.
+// mostKept is the largest buffer that is kept for the next requests.
+const mostKept = 64 << 10
+
+// Link sends requests to one Redis. They are queued, and written by the caller who asks for them, or by a goroutine of its own
+// where there is no connection yet, somebody else writes, or nobody may be kept waiting.
 type Link struct {
 	place  Place
 	events node.Events
@@ -24,6 +28,11 @@ type Link struct {
 
 	mu    sync.Mutex
 	queue []core.RedisCommands
+
+	// writing is held by who writes, and has the connection and what it needs.
+	writing sync.Mutex
+	open    *conn
+	bytes   []byte
 
 	ear ear
 }
@@ -49,9 +58,25 @@ func (l *Link) Send(request core.Output) {
 	l.mu.Lock()
 	l.queue = append(l.queue, core.RedisCommands(request.(core.OutputRedisCommands)))
 	l.mu.Unlock()
-	select {
-	case l.ready <- struct{}{}:
-	default:
+}
+
+// Flush has what is queued written: by the caller, if it may wait for that.
+func (l *Link) Flush(mayWait bool) {
+	if mayWait && l.writing.TryLock() {
+		// Without a connection there is none to write on, and making one takes time.
+		if l.open != nil {
+			l.writeAll()
+		}
+		l.writing.Unlock()
+	}
+	l.mu.Lock()
+	left := len(l.queue)
+	l.mu.Unlock()
+	if left > 0 {
+		select {
+		case l.ready <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -64,73 +89,77 @@ func (l *Link) Unsubscribe(resource string) { l.ear.unsubscribe(resource) }
 // NeedCredentials does nothing: the login belongs to the connection.
 func (l *Link) NeedCredentials() {}
 
-// write writes what is queued, in order, and connects where there is no connection.
+// write is the goroutine that writes what no caller does.
 func (l *Link) write() {
-	var open *conn
 	defer func() {
-		if open != nil {
-			open.fail(errors.New("the client was closed"))
+		l.writing.Lock()
+		defer l.writing.Unlock()
+		if l.open != nil {
+			l.open.fail(errors.New("the client was closed"))
 		}
 	}()
 	for {
 		select {
 		case <-l.ready:
+			l.writing.Lock()
+			l.writeAll()
+			l.writing.Unlock()
 		case <-l.ctx.Done():
 			return
 		}
-		l.mu.Lock()
-		requests := current(l.queue)
-		l.queue = nil
-		l.mu.Unlock()
-		if len(requests) == 0 {
-			continue
+	}
+}
+
+// writeAll writes what is queued, in order, and connects where there is no connection. Only one at a time may do so.
+func (l *Link) writeAll() {
+	l.mu.Lock()
+	requests := current(l.queue)
+	l.queue = nil
+	l.mu.Unlock()
+	if len(requests) == 0 || l.ctx.Err() != nil {
+		return
+	}
+	if l.open == nil || !l.open.begin(requests) {
+		wire, err := l.connect(requests)
+		if err != nil {
+			l.open = nil
+			l.notSent(requests, err)
+			return
 		}
-		if open == nil || !open.begin(requests) {
-			wire, err := l.connect(requests)
-			if err != nil {
-				open = nil
-				l.notSent(requests, err)
-				continue
-			}
-			open = start(wire, l.events.Answer)
-			open.begin(requests)
-		}
-		var bytes []byte
-		for _, request := range requests {
-			bytes = encodeAll(bytes, request.Commands)
-		}
-		_ = open.wire.SetWriteDeadline(until(requests))
-		if _, err := open.wire.Write(bytes); err != nil {
-			// Ends the reader as well.
-			open.fail(err)
-			open = nil
-		}
+		l.open = start(wire, l.events.Answer)
+		l.open.begin(requests)
+	}
+	l.bytes = l.bytes[:0]
+	for _, request := range requests {
+		l.bytes = encodeAll(l.bytes, request.Commands)
+	}
+	if err := l.open.write(l.bytes, until(requests)); err != nil {
+		// Ends the reader as well.
+		l.open.fail(err)
+		l.open = nil
+	}
+	// They name attempts, and are large after many requests at once.
+	if clear(l.bytes); cap(l.bytes) > mostKept {
+		l.bytes = nil
 	}
 }
 
 // current are the requests whose deadline has not passed; the protocol has given up the others.
 func current(requests []core.RedisCommands) []core.RedisCommands {
 	at := uint64(clock.Now())
-	var kept []core.RedisCommands
-	for _, request := range requests {
-		if request.DeadlineNs > at {
-			kept = append(kept, request)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(requests, func(request core.RedisCommands) bool { return request.DeadlineNs <= at })
 }
 
 // until is the last deadline.
-func until(requests []core.RedisCommands) time.Time {
-	var last uint64
+func until(requests []core.RedisCommands) (last uint64) {
 	for _, request := range requests {
 		last = max(last, request.DeadlineNs)
 	}
-	return time.Now().Add(node.Left(last))
+	return last
 }
 
 func (l *Link) connect(requests []core.RedisCommands) (*wire, error) {
-	ctx, cancel := context.WithDeadline(l.ctx, until(requests))
+	ctx, cancel := context.WithTimeout(l.ctx, node.Left(until(requests)))
 	defer cancel()
 	return l.place.greet(ctx)
 }

@@ -75,6 +75,9 @@ func (o *Over) perform(request core.RedisCommands) core.Response {
 	}
 }
 
+// Flush does nothing: what is sent has a goroutine of its own.
+func (o *Over) Flush(bool) {}
+
 // Subscribe listens for releases of a resource.
 func (o *Over) Subscribe(resource string, channel []byte) {
 	o.mu.Lock()

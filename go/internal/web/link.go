@@ -31,6 +31,7 @@ type Credentials func(context.Context) (core.Credentials, error)
 
 // Link sends each request by a goroutine of its own.
 type Link struct {
+	node.Deaf
 	client      *http.Client
 	credentials Credentials
 	events      node.Events
@@ -68,12 +69,6 @@ func (l *Link) Open(events node.Events) { l.events = events }
 
 // Close ends requests that are under way.
 func (l *Link) Close() { l.cancel() }
-
-// Subscribe does nothing: waiters poll.
-func (l *Link) Subscribe(string, []byte) {}
-
-// Unsubscribe does nothing.
-func (l *Link) Unsubscribe(string) {}
 
 // Send sends a request.
 func (l *Link) Send(output core.Output) {
