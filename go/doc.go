@@ -1,7 +1,7 @@
 // Package leasehold takes locks that many machines share.
 //
-// A lock is a lease: a store, here a Redis, records that a name belongs to one owner for a limited time, together with a
-// fencing token that grows with every grant. While the process lives, the lease is renewed in the background.
+// A lock is a lease: a store records that a name belongs to one owner for a limited time, together with a fencing token that grows
+// with every grant. While the process lives, the lease is renewed in the background.
 //
 //	client, err := leasehold.Connect("redis://localhost")
 //	if err != nil {
@@ -20,7 +20,8 @@
 // the lock away. Then [Lease.Context] is cancelled, with an [*Error] of the kind [ErrLost] as its cause, and the work has to
 // stop. A process that was stopped cannot know that in time: let the resource compare tokens, as package fence does.
 //
-// [Client.Once] does work once: its success is written down. [Client.Lead] stands in an election.
+// [Client.Once] does work once: its success is written down. [Client.Lead] stands in an election. [Open] is for stores other than
+// Redis, and package leaseholdtest for tests of programs that take locks.
 //
 // The protocol is the one of leasehold's other languages, the same machine compiled from WebAssembly to Go, and needs no cgo.
 package leasehold

@@ -102,6 +102,7 @@ func (m *machine) events(id uint16) node.Events {
 				return nil, nil
 			})
 		},
+		NoCredentials: func(err error) { m.log.Error("there are no credentials for the store", "error", err) },
 		Credentials: func(fresh core.Credentials) {
 			err := m.turn(func() ([]core.Input, error) {
 				// By a call of its own: what the store does not take must not end the instance.

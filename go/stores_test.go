@@ -2,12 +2,17 @@ package leasehold_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
 	"net/url"
 	"path"
 	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	leasehold "code.invalid/leasehold/go"
 	"code.invalid/leasehold/go/internal/behaviours"
@@ -128,4 +133,67 @@ func TestTheStoreOfTestsBehaves(t *testing.T) {
 // overHTTP is the address of an etcd.
 func overHTTP(facts map[string]any) string {
 	return strings.Replace(facts["bare"].(string), "etcd://", "http://", 1)
+}
+
+func TestEveryStoreOpensWithoutAServer(t *testing.T) {
+	db, err := sql.Open("nothing", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients, err := stores(db)
+	if err != nil || len(clients) != 6 {
+		t.Errorf("%d clients, %v", len(clients), err)
+	}
+	for _, client := range clients {
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestStoresThatMakeNoSenseAreNamed(t *testing.T) {
+	redis := leasehold.Redis{URL: "redis://127.0.0.1:1"}
+	const id = "00112233445566778899aabbccddeeff"
+	for want, store := range map[string]leasehold.Store{
+		"has no DB":               leasehold.Postgres{},
+		"has no Conn":             leasehold.RedisOver{},
+		"32 hexadecimal digits":   leasehold.Quorum{ID: "quorum", Nodes: []leasehold.Store{redis, redis}},
+		"at least two nodes":      leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis}},
+		"cannot be a node":        leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, leasehold.Quorum{}}},
+		"max ttl: -1s is not":     leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, redis}, MaxTTL: -time.Second},
+		"https:// or http://":     leasehold.Etcd{URL: "etcd://host"},
+		"the region is not":       leasehold.S3{Bucket: "locks", Endpoint: "https://host"},
+		"everybody on the":        leasehold.DynamoDB{Table: "locks", Region: "eu-west-1", Endpoint: "http://host.example"},
+		"name of a bucket":        leasehold.GoogleStorage{Bucket: "a/b"},
+		"not supported in Go yet": leasehold.Redis{URL: "redis+cluster://host"},
+	} {
+		_, err := leasehold.Open(store)
+		if !errors.Is(err, leasehold.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, not %q", err, want)
+		}
+	}
+}
+
+// nothing is a driver without a database.
+type nothing struct{}
+
+func (nothing) Open(string) (driver.Conn, error) { return nil, errors.New("there is none") }
+
+func init() { sql.Register("nothing", nothing{}) }
+
+func TestAStoreWithoutCredentialsSaysSo(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	store := leasehold.DynamoDB{Table: "locks", Region: "eu-west-1", Endpoint: "http://127.0.0.1:1"}
+	var log safeBuffer
+	client, err := leasehold.Open(store, leasehold.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Lock(t.Context(), "a", leasehold.Wait(0)); !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "AWS_ACCESS_KEY_ID") {
+		t.Errorf("the log says %q", text)
+	}
 }

@@ -48,6 +48,8 @@ type Events struct {
 	Message func(channel, message []byte)
 	// Credentials takes those for further requests.
 	Credentials func(core.Credentials)
+	// NoCredentials takes the reason why there are none.
+	NoCredentials func(error)
 }
 
 // World is what a client otherwise asks the machine for.

@@ -154,6 +154,7 @@ func (l *Link) NeedCredentials() {
 	go func() {
 		fresh, err := l.ask()
 		for err != nil && l.ctx.Err() == nil {
+			l.events.NoCredentials(err)
 			select {
 			case <-time.After(pause):
 				fresh, err = l.ask()
