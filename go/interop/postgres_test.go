@@ -33,14 +33,48 @@ func open(t testing.TB, driver, at string) *sql.DB {
 // tables starts a server with the tables of locks in a schema, and returns the settings of a connection.
 func tables(t *testing.T, schema string) string {
 	t.Helper()
-	facts := testserver.Start(t, "postgres")
+	at, _ := tablesToObey(t, schema)
+	return at
+}
+
+func tablesToObey(t *testing.T, schema string) (string, func(order string)) {
+	t.Helper()
+	facts, obey := testserver.StartToObey(t, "postgres")
 	at := fmt.Sprintf("postgres://%s@%s:%v/%s", facts["user"], facts["host"], facts["port"], facts["database"])
 	db := open(t, "pgx", at+"?sslmode=disable")
 	if _, err := db.Exec(`CREATE SCHEMA IF NOT EXISTS "` + schema + `"`); err != nil {
 		t.Fatal(err)
 	}
 	testserver.Command(t, "store", "create", "--store", at+"?sslmode=disable&schema="+schema)
-	return at + "?sslmode=disable"
+	return at + "?sslmode=disable", obey
+}
+
+func TestALeaseIsLostWhenPostgreSQLHangs(t *testing.T) {
+	for _, driver := range drivers {
+		t.Run(driver, func(t *testing.T) {
+			at, obey := tablesToObey(t, "public")
+			locks := client(t, leasehold.Postgres{DB: open(t, driver, at)}, leasehold.RequestTimeout(100*time.Millisecond))
+			lease, err := locks.Lock(t.Context(), "hung", leasehold.TTL(time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			obey("freeze")
+			<-lease.Context().Done()
+			if why := context.Cause(lease.Context()); !errors.Is(why, leasehold.ErrLost) {
+				t.Error(why)
+			}
+			if _, err := locks.Lock(t.Context(), "other", leasehold.Wait(0)); !errors.Is(err, leasehold.ErrUnavailable) {
+				t.Errorf("%v", err)
+			}
+			obey("continue")
+			if lease, err = locks.Lock(t.Context(), "other"); err != nil {
+				t.Fatal(err)
+			}
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestPostgreSQLBehaves(t *testing.T) {

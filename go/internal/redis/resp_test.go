@@ -74,3 +74,18 @@ func FuzzScan(f *testing.F) {
 		}
 	})
 }
+
+// Whatever a url is, its password stays where it is.
+func FuzzParse(f *testing.F) {
+	for _, url := range []string{
+		"redis://:hunter2@host:6379/3?ca=x", "rediss://app:hunter2@[::1]/", "redis+unix:///run/redis.sock?db=1", "redis://host?durable=yes",
+		"redis://hunter2@host#x", "valkeys://host?password=hunter2&username=u", "\x00", "redis://%zz",
+	} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		if _, err := Parse(url); err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -46,18 +46,38 @@ func StartPostgres(t testing.TB) string {
 // Start starts a server of another kind, and returns where it is.
 func Start(t testing.TB, kind ...string) map[string]any {
 	t.Helper()
-	_, answers := start(t, kind...)
-	facts := map[string]any{}
-	if !answers.Scan() || json.Unmarshal(answers.Bytes(), &facts) != nil {
-		t.Fatal("the server has failed; stderr says why")
-	}
+	facts, _ := StartToObey(t, kind...)
 	return facts
 }
 
-// Command runs the command leasehold, which lies beside the program for servers, and returns what it prints.
+// StartToObey starts a server of another kind, and returns what takes orders, too: kill, freeze, continue or restart.
+func StartToObey(t testing.TB, kind ...string) (map[string]any, func(order string)) {
+	t.Helper()
+	orders, answers := start(t, kind...)
+	facts := map[string]any{}
+	hear := func() {
+		t.Helper()
+		if !answers.Scan() || json.Unmarshal(answers.Bytes(), &facts) != nil {
+			t.Fatal("the server has failed; stderr says why")
+		}
+	}
+	hear()
+	return facts, func(order string) {
+		t.Helper()
+		if _, err := fmt.Fprintln(orders, order); err != nil {
+			t.Fatal(err)
+		}
+		hear()
+	}
+}
+
+// Program is the command leasehold, which lies beside the program for servers.
+func Program() string { return filepath.Join(filepath.Dir(os.Getenv(program)), "leasehold") }
+
+// Command runs the command, and returns what it prints.
 func Command(t testing.TB, args ...string) string {
 	t.Helper()
-	command := exec.Command(filepath.Join(filepath.Dir(os.Getenv(program)), "leasehold"), args...)
+	command := exec.Command(Program(), args...)
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("leasehold %v: %v\n%s", args, err, output)
