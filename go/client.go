@@ -101,7 +101,7 @@ func (c *Client) decided(ctx context.Context, name string, set *settings, run *c
 		return nil, err
 	}
 	options.Run = run
-	slot, err := c.machine.acquire(name, options.Owner, options)
+	slot, err := c.machine.acquire(ctx, name, options.Owner, options)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (c *Client) decided(ctx context.Context, name string, set *settings, run *c
 	case <-ctx.Done():
 		err := abandoned(ctx, name)
 		// It may have been granted at this very moment; then it is released.
-		c.machine.command(core.InputRelease{Lock: slot.lock}, func() { slot.abandon(err) })
+		c.machine.command(core.InputRelease{Lock: slot.lock}, func() { slot.abandon(err) }, nil)
 		return nil, err
 	}
 }

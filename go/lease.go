@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"code.invalid/leasehold/go/internal/core"
+	"code.invalid/leasehold/go/internal/node"
 )
 
 // patience is the longest wait for the confirmation of a release.
@@ -58,11 +59,11 @@ func (s *slot) release(ctx context.Context) error {
 		why, revoked := s.end()
 		// The work has ended, so a record that was revoked protects nothing any more.
 		if revoked {
-			s.machine.command(core.InputRelease{Lock: s.lock}, func() {})
+			s.machine.command(core.InputRelease{Lock: s.lock}, func() {}, nil)
 		}
 		return why
 	}
-	s.machine.command(core.InputRelease{Lock: s.lock}, s.endLocally)
+	s.machine.command(core.InputRelease{Lock: s.lock}, s.endLocally, &node.Waiter{Ctx: ctx, Done: s.ended})
 	return s.wait(ctx, patience, unconfirmedError)
 }
 
@@ -72,18 +73,22 @@ func (s *slot) finish(ctx context.Context) error {
 	if left == 0 {
 		return s.why()
 	}
-	s.machine.command(core.InputFinish{Lock: s.lock}, s.endLocally)
+	s.machine.command(core.InputFinish{Lock: s.lock}, s.endLocally, &node.Waiter{Ctx: ctx, Done: s.ended})
 	return s.wait(ctx, left+patience, finishUnconfirmedError)
 }
 
 // wait waits for the end of a lease that was released or finished.
 func (s *slot) wait(ctx context.Context, patience time.Duration, unconfirmed func(string) *Error) error {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-s.ended:
-	case <-timer.C:
-	case <-ctx.Done():
+	default:
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-s.ended:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
 	}
 	s.machine.mu.Lock()
 	defer s.machine.mu.Unlock()

@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -155,11 +156,11 @@ func (m *machine) quietly(inputs ...core.Input) {
 }
 
 // turn is one of a goroutine that must not be kept waiting.
-func (m *machine) turn(prepare func() ([]core.Input, error)) error { return m.take(prepare, false) }
+func (m *machine) turn(prepare func() ([]core.Input, error)) error { return m.take(prepare, nil) }
 
 // take hands the inputs to the protocol and performs what comes of it. `prepare` is called under the lock, and a turn that it
-// refuses is not taken. A caller that may wait writes its request itself.
-func (m *machine) take(prepare func() ([]core.Input, error), mayWait bool) error {
+// refuses is not taken. A caller who waits carries its request by itself, where that is possible.
+func (m *machine) take(prepare func() ([]core.Input, error), waiter *node.Waiter) error {
 	m.mu.Lock()
 	err := m.broken
 	if err == nil {
@@ -173,7 +174,7 @@ func (m *machine) take(prepare func() ([]core.Input, error), mayWait bool) error
 	}
 	if sent {
 		for _, link := range m.links {
-			link.Flush(mayWait)
+			link.Flush(waiter)
 		}
 	}
 	return err
@@ -266,8 +267,9 @@ func (m *machine) send(to uint16, request core.Output) {
 }
 
 // acquire begins an acquisition.
-func (m *machine) acquire(resource, owner string, options core.LockOptions) (*slot, error) {
+func (m *machine) acquire(ctx context.Context, resource, owner string, options core.LockOptions) (*slot, error) {
 	var made *slot
+	waiter := &node.Waiter{Ctx: ctx}
 	err := m.take(func() ([]core.Input, error) {
 		if m.closed {
 			return nil, closedError(resource)
@@ -275,8 +277,9 @@ func (m *machine) acquire(resource, owner string, options core.LockOptions) (*sl
 		m.last++
 		made = newSlot(m, m.last, resource, owner)
 		m.slots[made.lock] = made
+		waiter.Done = made.decided
 		return []core.Input{core.InputAcquire{Lock: made.lock, Resource: resource, Options: options}}, nil
-	}, true)
+	}, waiter)
 	if err != nil {
 		return nil, refused(resource, err)
 	}
@@ -292,13 +295,13 @@ func (m *machine) runResource(name string, key *string) (resource string, err er
 	return resource, err
 }
 
-// command is about one slot, which `end` changes first.
-func (m *machine) command(input core.Input, end func()) {
+// command is about one slot, which `end` changes first. There is a waiter if somebody waits for its end.
+func (m *machine) command(input core.Input, end func(), waiter *node.Waiter) {
 	// A machine that has failed has ended all slots.
 	_ = m.take(func() ([]core.Input, error) {
 		end()
 		return []core.Input{input}, nil
-	}, true)
+	}, waiter)
 }
 
 // close releases everything, and reports whether the store has confirmed all that within the patience.

@@ -214,7 +214,7 @@ func (s *slot) remaining() time.Duration {
 	}
 	s.machine.command(core.InputDeclareLost{Lock: s.lock}, func() {
 		s.lose(lost(s.resource, core.LostReasonExpired{}, s.trouble))
-	})
+	}, nil)
 	return 0
 }
 

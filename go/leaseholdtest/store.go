@@ -224,6 +224,6 @@ func (l *link) Unsubscribe(resource string) { l.store.set(func() { delete(l.want
 
 func (l *link) NeedCredentials() {}
 
-func (l *link) Flush(bool) {}
+func (l *link) Flush(*node.Waiter) {}
 
 func (l *link) Close() { close(l.closed) }

@@ -2,6 +2,7 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"code.invalid/leasehold/go/internal/clock"
@@ -24,8 +25,8 @@ type Link interface {
 	// Send sends one request, and has it answered; of what the protocol has given up, an answer is not needed. It may put that off
 	// until Flush.
 	Send(core.Output)
-	// Flush is called after requests were sent, without the lock of the client. It may wait where the caller may.
-	Flush(mayWait bool)
+	// Flush is called after requests were sent, without the lock of the client. It may wait for the waiter, if there is one.
+	Flush(waiter *Waiter)
 	// Subscribe listens for releases of a resource, if the store tells them.
 	Subscribe(resource string, channel []byte)
 	// Unsubscribe listens no longer.
@@ -52,6 +53,25 @@ type Events struct {
 	NoCredentials func(error)
 }
 
+// Waiter is a caller who waits for what becomes of its request, and so may carry it.
+type Waiter struct {
+	Ctx context.Context
+	// Done is closed when it need not wait any longer.
+	Done <-chan struct{}
+}
+
+// IsDone tells if it need not wait any longer.
+func (w *Waiter) IsDone() bool {
+	select {
+	case <-w.Done:
+		return true
+	case <-w.Ctx.Done():
+		return true
+	default:
+		return false
+	}
+}
+
 // World is what a client otherwise asks the machine for.
 type World struct {
 	// Clock is the time from an arbitrary start; it never runs backwards.
@@ -75,7 +95,7 @@ func (Deaf) Subscribe(string, []byte) {}
 func (Deaf) Unsubscribe(string) {}
 
 // Flush does nothing: what is sent has a goroutine of its own.
-func (Deaf) Flush(bool) {}
+func (Deaf) Flush(*Waiter) {}
 
 // NeedCredentials does nothing: nobody asks.
 func (Deaf) NeedCredentials() {}

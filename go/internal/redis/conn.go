@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"code.invalid/leasehold/go/internal/clock"
@@ -18,8 +19,12 @@ import (
 	"code.invalid/leasehold/go/internal/node"
 )
 
-// slack is how much longer than its deadline a write may take.
-const slack = 500 * time.Millisecond
+const (
+	// slack is how much longer than its deadline a write may take.
+	slack = 500 * time.Millisecond
+	// aside is how long the reader of a connection leaves it to callers.
+	aside = 5 * time.Millisecond
+)
 
 // Version is what the server shows of its clients.
 const Version = "0.1.0"
@@ -146,10 +151,16 @@ type request struct {
 	deadline uint64
 }
 
-// conn is a connection in use.
+// conn is a connection in use. Replies are read by a goroutine of its own, or by a caller who is the only one to wait for any.
 type conn struct {
 	wire   *wire
 	answer func([]core.Input)
+
+	// reading is held by who reads.
+	reading sync.Mutex
+	// called wakes the reader of its own, and callers tells it that some have read by themselves.
+	called  chan struct{}
+	callers atomic.Bool
 
 	mu      sync.Mutex
 	waiting []request
@@ -163,22 +174,27 @@ type conn struct {
 
 // start begins to read replies.
 func start(w *wire, answer func([]core.Input)) *conn {
-	c := &conn{wire: w, answer: answer}
+	c := &conn{wire: w, answer: answer, called: make(chan struct{}, 1)}
 	go c.read()
 	return c
 }
 
-// begin takes requests that are about to be written, unless the connection is broken, or a reply is missing that is overdue.
-func (c *conn) begin(requests []core.RedisCommands) bool {
+// begin takes requests that are about to be written, unless the connection is broken, or a reply is missing that is overdue. Who may
+// read becomes the reader if nobody else waits.
+func (c *conn) begin(requests []core.RedisCommands, mayRead bool) (begun, isReader bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken {
-		return false
+		return false, false
 	}
 	if len(c.waiting) > 0 && c.waiting[0].deadline <= uint64(clock.Now()) {
 		// The reader is about to notice, too.
 		_ = c.wire.Close()
-		return false
+		return false, false
+	}
+	isReader = mayRead && len(c.waiting) == 0 && len(requests) == 1 && c.reading.TryLock()
+	if !isReader {
+		c.call()
 	}
 	if !c.armed {
 		c.arm(requests[0].DeadlineNs)
@@ -186,7 +202,15 @@ func (c *conn) begin(requests []core.RedisCommands) bool {
 	for _, r := range requests {
 		c.waiting = append(c.waiting, request{r.ID, len(r.Commands), r.DeadlineNs})
 	}
-	return true
+	return true, isReader
+}
+
+// call wakes the reader of its own.
+func (c *conn) call() {
+	select {
+	case c.called <- struct{}{}:
+	default:
+	}
 }
 
 // arm wakes the reader at a deadline. It is not set anew for each request, since that costs more than to look again when it passes.
@@ -221,23 +245,69 @@ func (c *conn) write(bytes []byte, deadline uint64) error {
 	return err
 }
 
-// read hands on what the server answers, all that has arrived at once.
+// read is the reader of its own. When nobody waits for a reply it steps aside for a moment, so that callers may read. Without them it
+// reads on, since it has to notice when the server closes the connection.
 func (c *conn) read() {
-	var err error
-	for err == nil {
-		var answers []core.Input
-		answers, err = c.complete()
-		if len(answers) > 0 {
-			c.answer(answers)
+	timer := time.NewTimer(aside)
+	defer timer.Stop()
+	for {
+		c.reading.Lock()
+		err := c.readOnce()
+		c.reading.Unlock()
+		if err != nil {
+			c.fail(err)
+			return
 		}
-		if err == nil {
-			err = c.wire.receive()
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) && !c.overdue() {
-			err = nil
+		for isAside := c.isIdle(); isAside; {
+			timer.Reset(aside)
+			select {
+			case <-timer.C:
+				isAside = c.callers.Swap(false)
+			case <-c.called:
+				isAside = false
+			}
 		}
 	}
-	c.fail(err)
+}
+
+// readFor reads for a caller, who has become the reader, until it need not wait any longer.
+func (c *conn) readFor(waiter *node.Waiter) {
+	stop := context.AfterFunc(waiter.Ctx, func() { _ = c.wire.SetReadDeadline(time.Unix(1, 0)) })
+	var err error
+	for err == nil && !waiter.IsDone() && !c.isIdle() {
+		err = c.readOnce()
+	}
+	stop()
+	c.callers.Store(true)
+	c.reading.Unlock()
+	if err != nil {
+		c.fail(err)
+	}
+	if !c.isIdle() {
+		c.call()
+	}
+}
+
+// readOnce waits for bytes, and hands on the replies that are complete by then.
+func (c *conn) readOnce() error {
+	err := c.wire.receive()
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.overdue() {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	answers, err := c.complete()
+	if len(answers) > 0 {
+		c.answer(answers)
+	}
+	return err
+}
+
+func (c *conn) isIdle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) == 0
 }
 
 // complete takes the requests whose replies have all arrived.

@@ -60,14 +60,20 @@ func (l *Link) Send(request core.Output) {
 	l.mu.Unlock()
 }
 
-// Flush has what is queued written: by the caller, if it may wait for that.
-func (l *Link) Flush(mayWait bool) {
-	if mayWait && l.writing.TryLock() {
+// Flush has what is queued written: by the waiter, if there is one. If nobody else waits for replies, it reads its own as well: each
+// goroutine that a request has to go through costs more than the rest of it.
+func (l *Link) Flush(waiter *node.Waiter) {
+	if waiter != nil && l.writing.TryLock() {
 		// Without a connection there is none to write on, and making one takes time.
-		if l.open != nil {
-			l.writeAll()
+		isReader := false
+		open := l.open
+		if open != nil {
+			isReader = l.writeAll(true)
 		}
 		l.writing.Unlock()
+		if isReader {
+			open.readFor(waiter)
+		}
 	}
 	l.mu.Lock()
 	left := len(l.queue)
@@ -102,7 +108,7 @@ func (l *Link) write() {
 		select {
 		case <-l.ready:
 			l.writing.Lock()
-			l.writeAll()
+			l.writeAll(false)
 			l.writing.Unlock()
 		case <-l.ctx.Done():
 			return
@@ -110,31 +116,36 @@ func (l *Link) write() {
 	}
 }
 
-// writeAll writes what is queued, in order, and connects where there is no connection. Only one at a time may do so.
-func (l *Link) writeAll() {
+// writeAll writes what is queued, in order, and connects where there is no connection. Only one at a time may do so. It answers if the
+// caller has to read the replies, which it may offer.
+func (l *Link) writeAll(mayRead bool) (isReader bool) {
 	l.mu.Lock()
 	requests := current(l.queue)
 	l.queue = nil
 	l.mu.Unlock()
 	if len(requests) == 0 || l.ctx.Err() != nil {
-		return
+		return false
 	}
-	if l.open == nil || !l.open.begin(requests) {
+	begun := false
+	if l.open != nil {
+		begun, isReader = l.open.begin(requests, mayRead)
+	}
+	if !begun {
 		wire, err := l.connect(requests)
 		if err != nil {
 			l.open = nil
 			l.notSent(requests, err)
-			return
+			return false
 		}
 		l.open = start(wire, l.events.Answer)
-		l.open.begin(requests)
+		l.open.begin(requests, false)
 	}
 	l.bytes = l.bytes[:0]
 	for _, request := range requests {
 		l.bytes = encodeAll(l.bytes, request.Commands)
 	}
 	if err := l.open.write(l.bytes, until(requests)); err != nil {
-		// Ends the reader as well.
+		// Ends the reader as well, which notices.
 		l.open.fail(err)
 		l.open = nil
 	}
@@ -142,6 +153,7 @@ func (l *Link) writeAll() {
 	if clear(l.bytes); cap(l.bytes) > mostKept {
 		l.bytes = nil
 	}
+	return isReader
 }
 
 // current are the requests whose deadline has not passed; the protocol has given up the others.

@@ -76,7 +76,7 @@ func (o *Over) perform(request core.RedisCommands) core.Response {
 }
 
 // Flush does nothing: what is sent has a goroutine of its own.
-func (o *Over) Flush(bool) {}
+func (o *Over) Flush(*node.Waiter) {}
 
 // Subscribe listens for releases of a resource.
 func (o *Over) Subscribe(resource string, channel []byte) {
