@@ -134,7 +134,7 @@ fn make(steps: &mut Steps) -> Result {
         return Ok(());
     }
     let mut translate = Command::new(tool(steps, TRANSLATOR, "wasm2go")?);
-    translate.args(["-pkg", "wasm", "-o"]).arg(source).arg(core.join(WASM));
+    translate.args(["-pkg", "wasm", "-unsafe", "-o"]).arg(source).arg(core.join(WASM));
     steps.run("wasm2go", translate)
 }
 
