@@ -38,7 +38,7 @@ func (r Redis) Node() (node.Node, error) {
 	return node.Node{Config: config, Store: core.StoreRedis{}, Link: redis.NewLink(place)}, nil
 }
 
-// A RedisConn carries commands to one Redis by another library; package goredis has one. It is closed with its client.
+// A RedisConn carries commands to one Redis by another library; packages goredis and rueidis have one. It is closed with its client.
 type RedisConn interface {
 	// Do sends commands, each once, at once and in order. It returns a reply to each in RESP 2, errors of the server included. If it
 	// fails, sent tells if any of them may have left.
@@ -59,7 +59,7 @@ type RedisOver struct {
 // Node is for this module itself.
 func (r RedisOver) Node() (node.Node, error) {
 	if r.Conn == nil {
-		return node.Node{}, configError("RedisOver has no Conn: package goredis makes one of a client of go-redis")
+		return node.Node{}, configError("RedisOver has no Conn: package goredis makes one of a client of go-redis, package rueidis one of the options of rueidis")
 	}
 	config := core.NodeConfig{Poll: core.PollAcquire, Watch: true, Durability: durability(r.Durable)}
 	return node.Node{Config: config, Store: core.StoreRedis{}, Link: redis.NewOver(r.Conn)}, nil

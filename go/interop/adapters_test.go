@@ -10,6 +10,7 @@ import (
 
 	cron "github.com/go-co-op/gocron/v2"
 	goredis "github.com/redis/go-redis/v9"
+	theirs "github.com/redis/rueidis"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
@@ -20,12 +21,26 @@ import (
 	"code.invalid/leasehold/go/internal/testserver"
 	"code.invalid/leasehold/go/leaseholdtest"
 	"code.invalid/leasehold/go/otel"
+	"code.invalid/leasehold/go/rueidis"
 )
 
 func TestARedisBehavesByGoRedis(t *testing.T) {
 	redis := goredis.NewClient(&goredis.Options{Addr: testserver.StartRedis(t).Address()})
 	t.Cleanup(func() { _ = redis.Close() })
 	behaviours.Run(t, behaviours.Of(func() leasehold.Store { return leasehold.RedisOver{Conn: ours.Of(redis)} }))
+}
+
+func TestARedisBehavesByRueidis(t *testing.T) {
+	option := theirs.ClientOption{InitAddress: []string{testserver.StartRedis(t).Address()}}
+	behaviours.Run(t, behaviours.Of(func() leasehold.Store { return leasehold.RedisOver{Conn: rueidis.With(option)} }))
+}
+
+func TestRueidisTellsWhatWasNotSent(t *testing.T) {
+	option := theirs.ClientOption{InitAddress: []string{"127.0.0.1:1"}}
+	_, err := client(t, leasehold.RedisOver{Conn: rueidis.With(option)}).Lock(t.Context(), "a", leasehold.Wait(0))
+	if !errors.Is(err, leasehold.ErrUnavailable) {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestGoRedisTellsWhatWasNotSent(t *testing.T) {

@@ -7,6 +7,7 @@ replace (
 	code.invalid/leasehold/go/gocron => ../gocron
 	code.invalid/leasehold/go/goredis => ../goredis
 	code.invalid/leasehold/go/otel => ../otel
+	code.invalid/leasehold/go/rueidis => ../rueidis
 )
 
 require (
@@ -14,12 +15,14 @@ require (
 	code.invalid/leasehold/go/gocron v0.0.0-00010101000000-000000000000
 	code.invalid/leasehold/go/goredis v0.0.0-00010101000000-000000000000
 	code.invalid/leasehold/go/otel v0.0.0-00010101000000-000000000000
+	code.invalid/leasehold/go/rueidis v0.0.0-00010101000000-000000000000
 	github.com/bsm/redislock v0.9.4
 	github.com/go-co-op/gocron/v2 v2.21.2
 	github.com/go-redsync/redsync/v4 v4.18.1
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/lib/pq v1.12.3
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
 	golang.org/x/sys v0.48.0
 )

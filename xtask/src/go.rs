@@ -1,6 +1,11 @@
 //! `cargo xtask go`: makes the generated part of the Go module, and tests the module. `cargo xtask go make`: only makes it.
+//! `cargo xtask go pack`: leaves the modules as they are tagged, with that part in them.
 //!
 //! The generated part lies in the module, where Go looks for it, and in no repository.
+
+mod release;
+
+pub use release::release;
 
 use crate::interop::{self, Peers};
 use crate::run::{self, Failure, Result};
@@ -17,7 +22,7 @@ const TOOLS: &str = "go/tools";
 /// Tests beside other lock libraries, which users of the module do not download.
 const INTEROP: &str = "go/interop";
 /// Modules beside it, for programs that use other libraries. Their tests are in `INTEROP`.
-const ADAPTERS: [&str; 3] = ["go/gocron", "go/goredis", "go/otel"];
+const ADAPTERS: [&str; 4] = ["go/gocron", "go/goredis", "go/otel", "go/rueidis"];
 /// Everything in this folder is generated, and in no repository.
 pub const GENERATED: &str = "go/internal/core/";
 /// The package that is generated, below the module.
@@ -49,7 +54,14 @@ pub fn go(args: &[String]) -> Result {
                 address()?
             );
         }
-        [..] => return Err(Failure::new(format!("`go` takes nothing, or `make`, but got `{}`", args.join(" ")))),
+        ["pack"] => {
+            let folder = run::target()?.join("go/packed");
+            release(&mut steps, &folder, env!("CARGO_PKG_VERSION"))?;
+            println!("\nThe modules, and a proxy of Go that has them, are in {}", folder.display());
+        }
+        [..] => {
+            return Err(Failure::new(format!("`go` takes nothing, `make` or `pack`, but got `{}`", args.join(" "))));
+        }
     }
     println!("{}", steps.table());
     Ok(())

@@ -66,7 +66,8 @@ Usage: cargo xtask <command> [arguments]
                            With --plot the figures are kept, and drawn, in docs/benchmarks; `bench --plot --draw`
                            draws what is kept again
   interop                  install the lock libraries of other languages that tests share keys with
-  go [make]                make the generated part of the Go module, and test the module; or only make it
+  go [make | pack]         make the generated part of the Go module, and test the module; or only make it; or leave the
+                           modules as they are tagged
   node [pack]              build the Node package and what npm would publish, and run its tests; or only make its
                            packages for this machine, which npm installs anywhere
   openapi                  build the command, and hold `leasehold serve` against its OpenAPI document by schemathesis

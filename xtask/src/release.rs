@@ -12,7 +12,7 @@ pub use native::Native;
 use crate::node::LICENSES;
 use crate::run::{self, Failure, Result};
 use crate::steps::Steps;
-use crate::{component, node, python, setup};
+use crate::{component, go, node, python, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -84,6 +84,7 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     node::release(steps, &native, &here, &transpiled, &notices)?;
     command(steps, &native, &here, &notices)?;
     install::install(steps, &folder)?;
+    go::release(steps, &folder, VERSION)?;
     for folder in [&here, &folder] {
         steps.timed("checksums", || checksums(folder))?;
     }

@@ -1,0 +1,146 @@
+// Package rueidis reaches a Redis by github.com/redis/rueidis: with its options, its dialer and its TLS.
+//
+//	client, err := leasehold.Open(leasehold.RedisOver{Conn: rueidis.With(option)})
+package rueidis
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	leasehold "code.invalid/leasehold/go"
+)
+
+// pause is between attempts to subscribe again; waiters poll meanwhile.
+const pause = 100 * time.Millisecond
+
+// conn is a client of rueidis that repeats nothing. It connects when it is first used.
+type conn struct {
+	option rueidis.ClientOption
+
+	mu     sync.Mutex
+	client rueidis.Client
+	closed bool
+}
+
+// With makes a connection with the options of a client. It is one of its own, since a client of rueidis sends failed commands again,
+// which is for the protocol to decide. The option has one address, that of the primary.
+func With(option rueidis.ClientOption) leasehold.RedisConn {
+	option.DisableRetry = true
+	option.DisableCache = true
+	option.AlwaysRESP2 = true
+	option.ForceSingleClient = true
+	return &conn{option: option}
+}
+
+// connected is the client. Making it waits for the server, for as long as the dialer of the options does.
+func (c *conn) connected() (rueidis.Client, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, rueidis.ErrClosing
+	}
+	if c.client == nil {
+		made, err := rueidis.NewClient(c.option)
+		if err != nil {
+			return nil, err
+		}
+		c.client = made
+	}
+	return c.client, nil
+}
+
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != nil && !c.closed {
+		c.client.Close()
+	}
+	c.closed = true
+	return nil
+}
+
+func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error) {
+	client, err := c.connected()
+	if err != nil {
+		return nil, false, err
+	}
+	made := make([]rueidis.Completed, len(commands))
+	for i, command := range commands {
+		words := make([]string, len(command))
+		for j, word := range command {
+			words[j] = string(word)
+		}
+		made[i] = client.B().Arbitrary(words...).Build()
+	}
+	var replies []byte
+	for _, result := range client.DoMulti(ctx, made...) {
+		if err := result.NonRedisError(); err != nil {
+			return nil, !notSent(err), err
+		}
+		reply, err := result.ToMessage()
+		if said, is := rueidis.IsRedisErr(err); is && !said.IsNil() {
+			replies = append(replies, "-"+strings.ReplaceAll(said.Error(), "\r\n", " ")+"\r\n"...)
+			continue
+		}
+		replies = encode(replies, reply)
+	}
+	return replies, true, nil
+}
+
+// notSent: there was no connection to send anything on.
+func notSent(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, rueidis.ErrClosing)
+}
+
+// encode appends a message as Redis has sent it.
+func encode(to []byte, message rueidis.RedisMessage) []byte {
+	if message.IsNil() {
+		return append(to, "$-1\r\n"...)
+	}
+	if n, err := message.ToInt64(); err == nil {
+		return append(to, ":"+strconv.FormatInt(n, 10)+"\r\n"...)
+	}
+	if items, err := message.ToArray(); err == nil {
+		to = append(to, "*"+strconv.Itoa(len(items))+"\r\n"...)
+		for _, item := range items {
+			to = encode(to, item)
+		}
+		return to
+	}
+	text, err := message.ToString()
+	if err != nil {
+		return append(to, "-"+err.Error()+"\r\n"...)
+	}
+	return append(to, "$"+strconv.Itoa(len(text))+"\r\n"+text+"\r\n"...)
+}
+
+func (c *conn) Subscribe(ctx context.Context, channel string, ready func(), message func([]byte)) error {
+	stands := rueidis.WithOnSubscriptionHook(ctx, func(of rueidis.PubSubSubscription) {
+		if of.Kind == "subscribe" {
+			ready()
+		}
+	})
+	for ctx.Err() == nil {
+		client, err := c.connected()
+		if errors.Is(err, rueidis.ErrClosing) {
+			return err
+		}
+		if err == nil {
+			subscribe := client.B().Subscribe().Channel(channel).Build()
+			_ = client.Receive(stands, subscribe, func(said rueidis.PubSubMessage) { message([]byte(said.Message)) })
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
