@@ -172,6 +172,10 @@ func (m *machine) take(prepare func() ([]core.Input, error), waiter *node.Waiter
 	for _, do := range after {
 		do()
 	}
+	if len(m.links) > 1 {
+		// Who waits for one node of a quorum would keep the others waiting.
+		waiter = nil
+	}
 	if sent {
 		for _, link := range m.links {
 			link.Flush(waiter)

@@ -86,13 +86,18 @@ func TestEveryStoreBehaves(t *testing.T) {
 	}
 }
 
-// quorumOfRedis has three servers that `leasehold quorum init` has made nodes.
 func quorumOfRedis(t *testing.T) leasehold.Store {
-	quorum := leasehold.Quorum{}
+	quorum, _ := startQuorum(t)
+	return quorum
+}
+
+// startQuorum starts three servers that `leasehold quorum init` has made nodes.
+func startQuorum(t *testing.T) (quorum leasehold.Quorum, nodes []*testserver.Redis) {
+	t.Helper()
 	command := []string{"quorum", "init"}
 	for range 3 {
 		redis := testserver.StartRedis(t)
-		quorum.Nodes = append(quorum.Nodes, leasehold.Redis{URL: redis.URL})
+		quorum.Nodes, nodes = append(quorum.Nodes, leasehold.Redis{URL: redis.URL}), append(nodes, redis)
 		command = append(command, "--store", redis.URL)
 	}
 	said := testserver.Command(t, command...)
@@ -101,7 +106,7 @@ func quorumOfRedis(t *testing.T) leasehold.Store {
 		t.Fatalf("no id in %q", said)
 	}
 	quorum.ID = found
-	return quorum
+	return quorum, nodes
 }
 
 func TestTheStoreOfTestsBehaves(t *testing.T) {
@@ -195,5 +200,48 @@ func TestAStoreWithoutCredentialsSaysSo(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, "AWS_ACCESS_KEY_ID") {
 		t.Errorf("the log says %q", text)
+	}
+}
+
+func TestAQuorumLocksWhileAMinorityOfItsNodesHangs(t *testing.T) {
+	quorum, nodes := startQuorum(t)
+	client, err := leasehold.Open(quorum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	pair := func() time.Duration {
+		began := time.Now()
+		if err := lock(t, client, "a").Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return time.Since(began)
+	}
+	for _, node := range nodes {
+		frozen := make(chan struct{})
+		go func() {
+			node.Obey("freeze")
+			close(frozen)
+		}()
+		// Nobody waits for the node that hangs, whose requests end after 500 ms.
+		for after := 0; after < 5; {
+			if took := pair(); took > 400*time.Millisecond {
+				t.Errorf("a pair has taken %v", took)
+			}
+			select {
+			case <-frozen:
+				after++
+			default:
+			}
+		}
+		node.Obey("continue")
+		// Until it takes part again.
+		for takesPart := false; !takesPart; {
+			lease := lock(t, client, "b")
+			takesPart = node.Do("EXISTS", "b") == ":1"
+			if err := lease.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }
