@@ -82,10 +82,7 @@ func TestPostgreSQLBehaves(t *testing.T) {
 		t.Run(driver, func(t *testing.T) {
 			at := tables(t, "locks of ours")
 			store := leasehold.Postgres{DB: open(t, driver, at), Schema: "locks of ours", Notify: true}
-			connect := behaviours.Of(func() leasehold.Store { return store })
-			for name, test := range behaviours.All {
-				t.Run(name, func(t *testing.T) { test(t, connect) })
-			}
+			behaviours.Run(t, behaviours.Of(func() leasehold.Store { return store }))
 		})
 	}
 }

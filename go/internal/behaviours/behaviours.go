@@ -12,8 +12,8 @@ import (
 	leasehold "code.invalid/leasehold/go"
 )
 
-// ttl is short, and long enough for a store on a busy machine.
-const ttl = 1500 * time.Millisecond
+// ttl is short, and long enough for a store on a busy machine: a request may take a sixth of it.
+const ttl = 3 * time.Second
 
 // Clients makes clients of one store, each as another process has it.
 type Clients func(t testing.TB) *leasehold.Client
@@ -27,6 +27,14 @@ func Of(store func() leasehold.Store) Clients {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = client.Close() })
+		// A login may take longer than one request waits.
+		lease, err := client.Lock(t.Context(), fmt.Sprintf("connected/%p", client))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		return client
 	}
 }
