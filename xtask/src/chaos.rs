@@ -6,6 +6,7 @@ use crate::python::Installed;
 use crate::run::{self, Result};
 use crate::steps::Steps;
 use crate::{go, node, python, setup};
+use std::path::Path;
 use std::process::Command;
 
 /// The workers that need no compiler.
@@ -23,20 +24,22 @@ pub fn chaos(args: &[String]) -> Result {
     setup::install_servers(&mut steps)?;
     let peers = interop::install(&mut steps)?;
     let python = python::install(&mut steps)?;
-    let mut chaos = build(&mut steps, &peers, &python)?;
+    let worker = go::chaos_worker(&mut steps)?;
+    let mut chaos = build(&mut steps, &peers, &python, worker.as_deref())?;
     chaos.args(args);
     become_program(chaos)
 }
 
-pub fn run_short(steps: &mut Steps, peers: &Peers, python: &Installed) -> Result {
-    let mut chaos = build(steps, peers, python)?;
+pub fn run_short(steps: &mut Steps, peers: &Peers, python: &Installed, go: Option<&Path>) -> Result {
+    let mut chaos = build(steps, peers, python, go)?;
     chaos.args(SHORT);
     steps.run("chaos", chaos)
 }
 
 pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     let python = python::install(steps)?;
-    let mut chaos = build(steps, peers, &python)?;
+    let worker = go::chaos_worker(steps)?;
+    let mut chaos = build(steps, peers, &python, worker.as_deref())?;
     chaos.args(LONG);
     steps.run("chaos, long", chaos)?;
     let plays: [(&str, &[&str]); 4] =
@@ -52,7 +55,7 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
 }
 
 /// Builds the program and the Node package; answers the command that starts it.
-fn build(steps: &mut Steps, peers: &Peers, python: &Installed) -> Result<Command> {
+fn build(steps: &mut Steps, peers: &Peers, python: &Installed, go: Option<&Path>) -> Result<Command> {
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-chaos", "--bin", "chaos"]);
     steps.build("build chaos", build)?;
@@ -62,7 +65,7 @@ fn build(steps: &mut Steps, peers: &Peers, python: &Installed) -> Result<Command
     peers.tell(&mut command);
     command.env("LEASEHOLD_CHAOS_PYTHON", &python.python).env("LEASEHOLD_CHAOS_NODE", packages);
     command.env("LEASEHOLD_CHAOS_WORKERS", run::root().join(WORKERS));
-    if let Some(worker) = go::chaos_worker(steps)? {
+    if let Some(worker) = go {
         command.env("LEASEHOLD_CHAOS_GO", worker);
     }
     Ok(command)

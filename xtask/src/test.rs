@@ -36,6 +36,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     let (peers, tools, modules) =
         (Later::new("other libraries"), Later::new("Python's tools"), Later::new("npm packages"));
     let (wheel, made, dynamodb) = (Later::new("wheel"), Later::new("component"), Later::new("DynamoDB Local"));
+    let worker: Later<Option<PathBuf>> = Later::new("worker in Go");
     steps.beside(|tracks| {
         tracks.run("checks", checks);
         tracks.run("dependencies", |steps| {
@@ -115,11 +116,16 @@ pub fn run_all(steps: &mut Steps) -> Result {
             let (made, peers, dynamodb) = (made.wait(steps)?, peers.wait(steps)?, dynamodb.wait(steps)?);
             node::run_all(steps, &made.transpiled, peers, Some(dynamodb))?;
             let wheel = wheel.wait(steps)?;
-            chaos::run_short(steps, peers, wheel)
+            chaos::run_short(steps, peers, wheel, worker.wait(steps)?.as_deref())
         });
-        tracks.run("Go", |steps| {
+        // Makes the generated part of the module, which only one may do at a time.
+        tracks.start(&worker, |steps| {
             compiled.wait(steps)?;
             built.wait(steps)?;
+            go::chaos_worker(steps)
+        });
+        tracks.run("Go", |steps| {
+            worker.wait(steps)?;
             let (peers, dynamodb) = (peers.wait(steps)?, dynamodb.wait(steps)?);
             go::run_where_possible(steps, peers, dynamodb)
         });
