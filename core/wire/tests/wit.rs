@@ -90,12 +90,12 @@ const RENAMED_METHODS: [(&str, &str); 12] = [
     ("handle_input", ""),
     // Knowing an attempt is enough to release it. A host sees it in the requests that it sends.
     ("nonce", ""),
-    // Its statement in a transaction is for PostgreSQL, which a component does not speak.
+    // It is for a completion in the caller's own transaction, which a component does not have.
     ("about", ""),
 ];
 
 /// Integers that are plain numbers and so have no unit.
-const COUNTS: [(&str, &str); 14] = [
+const COUNTS: [(&str, &str); 15] = [
     ("check-in-order", "write"),
     ("control-character", "at code"),
     ("invalid-token", "token max"),

@@ -1,7 +1,11 @@
+mod releases;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+
+use releases::released;
 
 use super::*;
 use crate::resp::{Value, encode};
@@ -81,10 +85,6 @@ fn bulk(text: &str) -> Value {
 
 fn list<const N: usize>(parts: [Value; N]) -> Value {
     Value::Array(parts.into())
-}
-
-fn released() -> Value {
-    bulk("17")
 }
 
 /// As an answer to the request that is in flight.
@@ -366,16 +366,6 @@ fn an_answer_to_another_question_grants_nothing() {
     for (op, reply) in replies {
         let outcome = answered(op.clone(), reply.clone());
         assert!(is_protocol(&outcome), "{op:?} {reply:?} {outcome:?}");
-    }
-}
-
-#[test]
-fn a_release_is_answered_with_its_number() {
-    let outcome = |reply| done(codec().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
-    assert_eq!(outcome(released()), [Outcome::Applied(Applied::Released)]);
-    let word = named(list([bulk("released")]));
-    for other in [bulk("16"), bulk("017"), bulk(""), Value::Integer(17), Value::Nil, word] {
-        assert!(is_protocol(&outcome(other.clone())[0]), "{other:?}");
     }
 }
 
