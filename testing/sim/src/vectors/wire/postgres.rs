@@ -41,7 +41,7 @@ fn held(name: &str) -> Vec<Row> {
     let mut columns = memory();
     columns.extend([text(name), number(NOW_MS), bytes(&[0xee; 16]), number(1), SqlValue::Truth { value: false }]);
     columns.extend([number(12_000_000), number(8_000_000), number(NOW_MS - 4_000), text("host-b")]);
-    columns.resize(20, SqlValue::Null {});
+    columns.resize(21, SqlValue::Null {});
     one(columns)
 }
 
