@@ -115,8 +115,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
         tracks.run("Node", |steps| {
             let (made, peers, dynamodb) = (made.wait(steps)?, peers.wait(steps)?, dynamodb.wait(steps)?);
             node::run_all(steps, &made.transpiled, peers, Some(dynamodb))?;
-            let wheel = wheel.wait(steps)?;
-            chaos::run_short(steps, peers, wheel, worker.wait(steps)?.as_deref())
+            let (wheel, worker) = (wheel.wait(steps)?, worker.wait(steps)?);
+            chaos::run_short(steps, peers, wheel, worker.as_deref())
         });
         // Makes the generated part of the module, which only one may do at a time.
         tracks.start(&worker, |steps| {
