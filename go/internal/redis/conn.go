@@ -258,7 +258,7 @@ func (c *conn) read() {
 			c.fail(err)
 			return
 		}
-		for isAside := c.isIdle(); isAside; {
+		for isAside := c.mayRest(); isAside; {
 			timer.Reset(aside)
 			select {
 			case <-timer.C:
@@ -268,6 +268,20 @@ func (c *conn) read() {
 			}
 		}
 	}
+}
+
+// mayRest tells if nobody waits for a reply. Calls for those that have come do not count any more.
+func (c *conn) mayRest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) > 0 {
+		return false
+	}
+	select {
+	case <-c.called:
+	default:
+	}
+	return true
 }
 
 // readFor reads for a caller, who has become the reader, until it need not wait any longer.
