@@ -131,8 +131,9 @@ impl World<'_> {
             let text = format!("token {} is told to have done the work, with {:?}", completion.token, about.result());
             self.record_violation(Promise::Once, Some(process.host), Some(resource), text);
         }
-        // Clocks of clients decide on a table, which adds a minute for that.
-        let left = completion.left.saturating_sub(Duration::from_secs(60));
+        // Clocks of clients decide on a table, which adds a minute for that, and they differ.
+        let unsure = Duration::from_secs(60) + Duration::from_millis(self.script.wall_spread_ms());
+        let left = completion.left.saturating_sub(unsure);
         let stands_for = self.stands_for(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
         self.ledger.known_done(self.now, resource, completion.token, stands_for);
     }
