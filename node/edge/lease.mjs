@@ -87,7 +87,7 @@ export class Lease {
 
   async [finishNow](how) {
     const [kind, kept] = how !== undefined && how !== null && "result" in how ? written(how.result) : [];
-    const bytes = kind === "json" ? new TextEncoder().encode(kept) : kept;
+    const bytes = typeof kept === "string" ? new TextEncoder().encode(kept) : kept;
     const unfit = kind === "unfit" ? kept : tooLong(bytes);
     const left = this.#slot.remaining();
     if (left === 0) throw this.#letGo();

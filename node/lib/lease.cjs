@@ -78,7 +78,7 @@ class Lease {
   }
 
   /** After a loss, only a run whose mark is in a transaction of the user's asks native code how it ended. */
-  [end](how, isMarked = false, result = undefined) {
+  [end](how, isMarked = false, result) {
     if (this.#loss === undefined || isMarked) return this.#native[how](result);
     this.#native.letGo?.();
     return Promise.reject(this.#heard());
