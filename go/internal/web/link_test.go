@@ -180,6 +180,7 @@ func TestCredentialsAreAskedForUntilTheyCome(t *testing.T) {
 		link.NeedCredentials()
 		link.NeedCredentials()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if asked != 3 || failures != 2 || len(given) != 1 {
 			t.Errorf("asked %d times, %d failures, given %d times", asked, failures, len(given))
 		}
