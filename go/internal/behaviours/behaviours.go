@@ -12,6 +12,9 @@ import (
 	leasehold "code.invalid/leasehold/go"
 )
 
+// name has every sign that some format has a meaning for.
+const name = `é %25 "x" \\ {a,b} '$1'`
+
 // ttl is short, and long enough for a store on a busy machine: a request may take a sixth of it.
 const ttl = 3 * time.Second
 
@@ -79,8 +82,8 @@ func release(t *testing.T, lease *leasehold.Lease) {
 
 func held(t *testing.T, connect Clients) {
 	first, second := connect(t), connect(t)
-	lease := lock(t, first, "held/é %", leasehold.TTL(20*time.Second), leasehold.Owner("first"), leasehold.Data([]byte{0, 255}))
-	_, err := second.Lock(t.Context(), "held/é %", leasehold.Wait(0))
+	lease := lock(t, first, name, leasehold.TTL(20*time.Second), leasehold.Owner("first"), leasehold.Data([]byte{0, 255}))
+	_, err := second.Lock(t.Context(), name, leasehold.Wait(0))
 	var busy *leasehold.Error
 	if !errors.As(err, &busy) || busy.Kind != leasehold.ErrBusy {
 		t.Fatalf("the error is %v, not busy", err)
@@ -95,7 +98,7 @@ func held(t *testing.T, connect Clients) {
 	if err := lease.Check(0); !errors.Is(err, leasehold.ErrReleased) {
 		t.Errorf("%v", err)
 	}
-	next := lock(t, second, "held/é %", leasehold.Wait(0))
+	next := lock(t, second, name, leasehold.Wait(0))
 	if next.Token() <= lease.Token() {
 		t.Errorf("token %d after %d", next.Token(), lease.Token())
 	}
@@ -105,7 +108,7 @@ func held(t *testing.T, connect Clients) {
 func renewed(t *testing.T, connect Clients) {
 	first, second := connect(t), connect(t)
 	// Two of them, since renewals may share a request.
-	leases := []*leasehold.Lease{lock(t, first, "long", leasehold.TTL(ttl)), lock(t, first, "longer", leasehold.TTL(ttl))}
+	leases := []*leasehold.Lease{lock(t, first, "long", leasehold.TTL(ttl)), lock(t, first, "longer/"+name, leasehold.TTL(ttl))}
 	for deadline := time.Now().Add(2 * ttl); time.Now().Before(deadline); time.Sleep(ttl / 4) {
 		for _, lease := range leases {
 			if err := lease.Check(0); err != nil {
