@@ -174,6 +174,7 @@ impl Runs {
 
 impl<T> Paged<T> {
     /// The place that it has come to by [`Paged::page`].
+    #[cfg(feature = "__ffi")]
     pub fn place(&self) -> PageStart {
         self.records.place.clone()
     }
