@@ -9,7 +9,7 @@ use leasehold_core::member::{Bootstrap, Membership, QuorumId};
 use leasehold_core::op::{
     Acquire, Applied, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release, Renew, Revoke, Seen,
 };
-use leasehold_core::{LockId, Owner, Payload, Resource, Seq, Token, Version};
+use leasehold_core::{About, LockId, Owner, Payload, Resource, Seq, Token, Version};
 use leasehold_wire::memory;
 
 use crate::Component;
@@ -78,6 +78,7 @@ fn op(op: ops::Op) -> Option<Op> {
             keep: ms(asked.keep_ms),
             owner: Owner::new(&asked.owner).ok()?,
             quorum: asked.quorum.map(Into::into),
+            about: optional(asked.about.as_deref(), About::read)?,
         })),
         ops::Op::Revoke(asked) => Op::Revoke(Revoke { nonce: nonce(&asked.nonce)? }),
         ops::Op::Raise(asked) => Op::Raise(Raise {
