@@ -435,7 +435,7 @@ mod tests {
         let patience = Patience::start(None);
         let (resource, command) = (args.name.clone(), args.command.as_slice());
         let job = Job { resource, hold: &args.hold, wait: None, command, permit: None, keeps_output: false };
-        let exec = Exec { client, messages, signals, inbox, job, target, patience };
+        let exec = Exec { client, messages, signals, inbox, job, target, patience, output: None };
         // A store in memory grants at once, before any event is handled.
         tell(&exec.inbox.sender(), Event::Signal(Signal::INT));
         match exec.acquire(exec.client.lock("job").into_future()) {
