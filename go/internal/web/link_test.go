@@ -87,9 +87,11 @@ func TestARedirectionIsNotFollowed(t *testing.T) {
 		asked.Add(1)
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
-	said, is := ask(t, "POST", at, time.Minute).(core.ResponseHTTPResponse)
-	if !is || said.Status != http.StatusTemporaryRedirect || asked.Load() != 1 {
-		t.Errorf("%v after %d requests", said.Status, asked.Load())
+	for _, method := range []string{"GET", "POST", "PUT"} {
+		said, is := ask(t, method, at, time.Minute).(core.ResponseHTTPResponse)
+		if !is || said.Status != http.StatusTemporaryRedirect || asked.Swap(0) != 1 {
+			t.Errorf("%s: %v", method, said.Status)
+		}
 	}
 }
 
@@ -97,6 +99,7 @@ func TestAResponseWithoutItsEndIsUnknown(t *testing.T) {
 	at := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, "half")
+		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
 	if of := kind(t, ask(t, "POST", at, time.Minute)); of != core.FaultKindReset {
