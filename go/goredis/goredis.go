@@ -27,6 +27,7 @@ type conn struct{ client *redis.Client }
 func Of(client *redis.Client) leasehold.RedisConn {
 	options := *client.Options()
 	options.MaxRetries = -1
+	options.ContextTimeoutEnabled = true
 	options.Protocol = 2
 	return &conn{client: redis.NewClient(&options)}
 }

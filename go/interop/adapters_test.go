@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,6 +41,32 @@ func TestRueidisTellsWhatWasNotSent(t *testing.T) {
 	_, err := client(t, leasehold.RedisOver{Conn: rueidis.With(option)}).Lock(t.Context(), "a", leasehold.Wait(0))
 	if !errors.Is(err, leasehold.ErrUnavailable) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A request whose answer is lost may have happened.
+func TestAnAdapterTellsWhatMayHaveBeenSent(t *testing.T) {
+	proxy := testserver.StartProxy(t, testserver.StartRedis(t).Address())
+	at := strings.TrimPrefix(proxy.URL(), "redis://")
+	redis := goredis.NewClient(&goredis.Options{Addr: at})
+	defer redis.Close()
+	for name, conn := range map[string]leasehold.RedisConn{
+		"go-redis": ours.Of(redis), "rueidis": rueidis.With(theirs.ClientOption{InitAddress: []string{at}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer conn.Close()
+			proxy.LoseReplies(false)
+			replies, sent, err := conn.Do(t.Context(), [][][]byte{{[]byte("ECHO"), []byte("a")}, {[]byte("NOTHING")}, {[]byte("TIME")}})
+			if err != nil || !sent || !strings.HasPrefix(string(replies), "$1\r\na\r\n-ERR unknown command") {
+				t.Errorf("%q, %v, %v", replies, sent, err)
+			}
+			proxy.LoseReplies(true)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, sent, err := conn.Do(ctx, [][][]byte{{[]byte("PING")}}); err == nil || !sent {
+				t.Errorf("sent %v, %v", sent, err)
+			}
+		})
 	}
 }
 

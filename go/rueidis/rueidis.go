@@ -86,7 +86,7 @@ func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error
 		}
 		reply, err := result.ToMessage()
 		if said, is := rueidis.IsRedisErr(err); is && !said.IsNil() {
-			replies = append(replies, "-"+strings.ReplaceAll(said.Error(), "\r\n", " ")+"\r\n"...)
+			replies = append(replies, "-"+asSent(said.Error())+"\r\n"...)
 			continue
 		}
 		replies = encode(replies, reply)
@@ -98,6 +98,15 @@ func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error
 func notSent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, rueidis.ErrClosing)
+}
+
+// asSent is an error as Redis has sent it: rueidis leaves out ERR, the most common code.
+func asSent(said string) string {
+	said = strings.NewReplacer("\r", " ", "\n", " ").Replace(said)
+	if code, _, _ := strings.Cut(said, " "); code == "" || strings.ToUpper(code) != code {
+		return "ERR " + said
+	}
+	return said
 }
 
 // encode appends a message as Redis has sent it.
@@ -117,7 +126,7 @@ func encode(to []byte, message rueidis.RedisMessage) []byte {
 	}
 	text, err := message.ToString()
 	if err != nil {
-		return append(to, "-"+err.Error()+"\r\n"...)
+		return append(to, "-"+asSent(err.Error())+"\r\n"...)
 	}
 	return append(to, "$"+strconv.Itoa(len(text))+"\r\n"+text+"\r\n"...)
 }
