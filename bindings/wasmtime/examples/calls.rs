@@ -140,8 +140,12 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
 fn answer(request: &HttpRequest) -> HttpResponse {
     let body = String::from_utf8_lossy(&request.body);
     let number = body.rsplit('/').next().unwrap_or_default();
-    let said = if body.contains("wake") { r#""released""# } else { r#""granted","1700000000000000""# };
+    let said = if body.contains("wake") {
+        format!(r#""{number}""#)
+    } else {
+        format!(r#"["granted","1700000000000000","{number}"]"#)
+    };
     let header = HttpHeader { name: "content-type".into(), value: "application/json".into() };
-    let body = format!(r#"{{"EVALSHA":[{said},"{number}"]}}"#).into_bytes();
+    let body = format!(r#"{{"EVALSHA":{said}}}"#).into_bytes();
     HttpResponse { status: 200, headers: vec![header], body }
 }

@@ -37,7 +37,7 @@ static value answer(bool is_acquire, uint64_t cycle, const value *request) {
         snprintf(said, sizeof(said), "{\"EVALSHA\":[\"granted\",\"%" PRIu64 "\",\"%.*s\"]}", 1700000000000 + cycle,
                  (int)(size - from), body + from);
     } else {
-        snprintf(said, sizeof(said), "{\"EVALSHA\":[\"released\",\"%.*s\"]}", (int)(size - from), body + from);
+        snprintf(said, sizeof(said), "{\"EVALSHA\":\"%.*s\"}", (int)(size - from), body + from);
     }
     free(body);
     value header = RECORD({"name", text("content-type")}, {"value", text("application/json")});

@@ -81,8 +81,12 @@ fn answer(stream: TcpStream) -> Option<()> {
     let body = String::from_utf8(body).ok()?;
     let number = body.rsplit('/').next()?;
     // Only the script that releases knows of wake-ups.
-    let said = if body.contains("wake") { r#"["released""# } else { r#"["granted","1700000000000000""# };
-    let body = format!(r#"{{"EVALSHA":{said},"{number}"]}}"#);
+    let said = if body.contains("wake") {
+        format!(r#""{number}""#)
+    } else {
+        format!(r#"["granted","1700000000000000","{number}"]"#)
+    };
+    let body = format!(r#"{{"EVALSHA":{said}}}"#);
     let chunks: String = body.chars().map(|letter| format!("1;why=not\r\n{letter}\r\n")).collect();
     // A header that nobody reads may be in Latin-1.
     (&stream).write_all(b"HTTP/1.1 200 OK\r\nServer: caf\xe9\r\nContent-Type: application/json\r\n").ok()?;
