@@ -233,6 +233,7 @@ export function machine(machine: protocol.Client, now: protocol.Now): bigint | s
     case "transmit":
     case "http-request":
     case "redis-commands":
+    case "statement":
       return output.deadlineNs;
     case "event":
       return output.event.type === "acquired" ? output.event.token : output.lock;
