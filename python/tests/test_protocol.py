@@ -145,7 +145,7 @@ def whatever(value: object) -> Any:
 def every_case_is_there(output: Output.Case) -> str:
     """Only type-checked: a type checker reports a missing case."""
     match output:
-        case Output.Transmit() | Output.HttpRequest() | Output.RedisCommands():
+        case Output.Transmit() | Output.HttpRequest() | Output.RedisCommands() | Output.Statement():
             return f"{output.id} until {output.deadline_ns}"
         case Output.Event(lock=lock, event=Event.Acquired(token=token)):
             return f"{lock} with {token}"

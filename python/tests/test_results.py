@@ -93,7 +93,8 @@ def test_a_result_that_cannot_be_kept_is_told_and_the_work_counts(
         run.finish(result=value)
     assert (told.value.code, told.value.resource, told.value.temporary) == ("result_not_kept", f"{name}@s", False)
     done = client.inspect_run(name, "s").done
-    assert done is not None and done.token == run.token and done.result is NoResult.NONE
+    assert run is not None and done is not None
+    assert done.token == run.token and done.result is NoResult.NONE
 
     calls = []
 
@@ -124,7 +125,7 @@ def test_on_event_loops(run: Runner, store: str, name: str) -> None:
 
             first, second = await saved(), await saved()
             assert isinstance(first, Ran) and isinstance(second, AlreadyDone)
-            assert first.value == second.result == [1, 2]  # type: ignore[comparison-overlap]
+            assert first.value == second.result == [1, 2]
             with pytest.raises(leasehold.ResultNotKeptError):
                 async with other.once(name, key="long", ttl=TTL) as work:
                     assert work is not None
