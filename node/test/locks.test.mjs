@@ -318,10 +318,10 @@ test("import and require give the same classes, and all that is declared", async
   for (const name of Object.keys(required)) assert.equal(required[name], leasehold[name], name);
   const folder = dirname(createRequire(import.meta.url).resolve("leasehold"));
   const index = readFileSync(join(folder, "index.d.ts"), "utf8");
-  const parts = [...index.matchAll(/^export \* from "(.+)\.js";$/gm)].map(([, part]) => readFileSync(join(folder, `${part}.d.ts`), "utf8"));
+  const parts = [...index.matchAll(/^export (?:\*|\{.+\}) from "(.+)\.js";$/gm)].map(([, part]) => readFileSync(join(folder, `${part}.d.ts`), "utf8"));
   const types = [index, ...parts].join("");
   for (const name of Object.keys(required)) {
-    assert.match(types, new RegExp(`export (class|function) ${name}\\b`));
+    assert.match(types, new RegExp(`export (class|function|const) ${name}\\b`));
     const members = Object.getOwnPropertyNames(required[name].prototype ?? {}).filter((member) => member !== "constructor");
     for (const member of members) assert.match(types, new RegExp(`\\b${member}\\b`), `${name}.${member}`);
   }

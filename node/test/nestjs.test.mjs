@@ -126,7 +126,7 @@ test("each call of a method is a run", async () => {
   await run.release();
   assert.equal(await jobs.report("wed", "1"), "wed.1");
   await assert.rejects(jobs.fails(), RangeError);
-  assert.deepEqual(await rival.inspectRun("fails", "s"), { resource: "fails@s", holder: null, done: null });
+  assert.deepEqual(await rival.inspectRun("fails", "s"), { resource: "fails@s", name: "fails", key: "s", holder: null, done: null });
   await assert.rejects(jobs.loses(client), LeaseLostError);
   await app.close();
   await assert.rejects(jobs.fails(), { code: "closed" }, "the client is closed with the application");

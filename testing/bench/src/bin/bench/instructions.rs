@@ -81,11 +81,13 @@ fn measure() -> Result {
             counts.push((step, [client, blocks, in_server(&log, who, step, locks)?]));
         }
         let mut pair = [0.0; 3];
-        for steps in counts.windows(2) {
-            let ((_, before), (step, after)) = (steps[0], steps[1]);
+        for (step, after) in &counts[1..] {
+            // A lease is held before it is renewed or released.
+            let base = if *step == Step::Acquire { Step::Warm } else { Step::Acquire };
+            let (_, before) = counts.iter().find(|(step, _)| *step == base).ok_or("no base")?;
             let each: [f64; 3] = std::array::from_fn(|at| after[at].saturating_sub(before[at]) as f64 / locks as f64);
             tell(step.name(), who, each, &mut rows);
-            if step != Step::Renew {
+            if *step != Step::Renew {
                 pair.iter_mut().zip(each).for_each(|(sum, one)| *sum += one);
             }
         }
