@@ -226,6 +226,7 @@ fn holding(it: &Holding) -> Value {
 fn completion(it: &Completion) -> Value {
     json!({
         "token": it.token, "owner": label(&it.owner), "at_unix_ms": it.at_unix_ms, "left_ns": ns(it.left_ms),
+        "about": it.about.as_ref().map(hex), "unsettled": it.unsettled.then_some(true),
     })
 }
 
