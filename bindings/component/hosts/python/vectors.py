@@ -116,7 +116,7 @@ class Played:
         function = self.machine.function(name)
         if name not in self.types:
             self.types[name] = function.type(self.machine.store).params
-        arguments = [value(ty, said.get(of)) for of, ty in self.types[name][len(first) :]]
+        arguments = [value(ty, said.get(of.replace("-", "_"))) for of, ty in self.types[name][len(first) :]]
         return function(self.machine.store, *first, *arguments)
 
     def step(self, step: dict) -> None:
