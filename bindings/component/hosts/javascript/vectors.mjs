@@ -125,7 +125,7 @@ class Played {
 
   /** What a method takes, by the names of its parameters. */
   #arguments(method, said) {
-    return this.#methods.get(method).map(([name, type]) => (name === "now" ? this.#now : this.#values.of(type, said[name])));
+    return this.#methods.get(method).map(([name, type]) => (name === "now" ? this.#now : this.#values.of(type, said[name.replaceAll("-", "_")])));
   }
 
   /** A wall clock that is left out shows what it showed before. */
