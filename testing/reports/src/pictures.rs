@@ -10,7 +10,7 @@ pub struct About {
     pub what: &'static str,
 }
 
-const ABOUT: [About; 13] = [
+const ABOUT: [About; 14] = [
     About {
         benchmark: "core",
         title: "The protocol alone",
@@ -49,6 +49,12 @@ const ABOUT: [About; 13] = [
         title: "On etcd",
         what: "Acquire and release, beside two bare transactions on the same HTTP client and beside the locks of etcd; \
                hand-over between processes, and what holding costs.",
+    },
+    About {
+        benchmark: "instructions",
+        title: "Instructions and allocations",
+        what: "One acquire, renewal and release on Redis, counted by Valgrind in the client and in the server, beside bare \
+               commands and rslock.",
     },
     About {
         benchmark: "serve",
