@@ -101,6 +101,15 @@ impl OccurrenceArgs {
         if self.key.is_some() && self.tz.is_none() {
             return Ok(self.key.clone());
         }
+        let times = [&self.at, &self.tz, &self.cron];
+        if self.key.is_none()
+            && self.every.is_none()
+            && self.offset.is_none()
+            && times.iter().all(|time| time.is_none())
+        {
+            // It may be the name of a lock, which may be longer than that of a job.
+            return Ok(None);
+        }
         let resource = about!(self, client.once(name)).resource()?;
         Ok(resource.rsplit_once('@').map(|(_, key)| key.to_owned()).filter(|key| !key.is_empty()))
     }

@@ -57,7 +57,7 @@ fn the_name_of_a_job_alone_tells_how_to_ask_and_what_is_known() {
     place.run(&["once", "nightly", "--every", "365d", "--", "true"]).expect(0);
     let asked = |more: &[&str]| place.run(&[&["inspect", "nightly"], more].concat());
     let text = asked(&[]).expect(1).stdout;
-    assert!(text.starts_with("nightly is free\n") && text.contains(" --every "), "{text}");
+    assert!(text.starts_with("nightly is free\n") && text.contains("leasehold runs nightly@"), "{text}");
     let text = asked(&["--every", "365d"]).expect(0).stdout;
     assert!(text.contains(" is done\n"), "{text}");
     place.run(&["once", "hourly", "--cooldown", "1h", "--", "true"]).expect(0);
