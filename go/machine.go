@@ -173,7 +173,7 @@ func (m *machine) take(prepare func() ([]core.Input, error), waiter *node.Waiter
 		do()
 	}
 	if len(m.links) > 1 {
-		// Who waits for one node of a quorum would keep the others waiting.
+		// A caller that waits for one node of a quorum would keep the others waiting.
 		waiter = nil
 	}
 	if sent {

@@ -220,7 +220,7 @@ func TestAQuorumLocksWhileAMinorityOfItsNodesHangs(t *testing.T) {
 	}
 	var slow []time.Duration
 	for n, node := range nodes {
-		// What the one before has heard too late stands in the way of its own locks only.
+		// Late answers to the client before concern the locks of that client only.
 		name := fmt.Sprint("a/", n)
 		frozen := make(chan struct{})
 		go func() {

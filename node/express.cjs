@@ -114,7 +114,7 @@ function work(res, next, run, print) {
   next();
 }
 
-/** Writes down that the work is done, before anybody is told; false if that is not certain. */
+/** Records that the work is done, before anybody gets the answer; false if that is not certain. */
 async function ends(run, print, res, body) {
   if (res.statusCode >= 500 || ASKED_AGAIN.has(res.statusCode)) {
     await run.release().catch(() => {});
@@ -205,7 +205,7 @@ function written(print, res, body) {
 
 const line = (kept) => Buffer.from(`${JSON.stringify(kept)}\n`);
 
-/** What `written` has written; `undefined` of anything else, since others may write to the store. */
+/** The response that `written` has written; `undefined` for anything else, since others may write to the store. */
 function read(result) {
   if (!(result instanceof Uint8Array)) return undefined;
   const end = result.indexOf(10);

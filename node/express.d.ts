@@ -16,8 +16,8 @@ import type { Client } from "./index.js";
 /** Settings of {@link idempotency}. */
 export interface IdempotencyOptions<Asked extends IncomingMessage = any> {
   /**
-   * Who asks: for example the id of the user. Two of them never share a response. It is required, since without it one user would
-   * get what another one has asked for.
+   * The principal that asks: for example the id of the user. Two of them never share a response. It is required, since without it
+   * one user would get what another one has asked for.
    */
   principal: (request: Asked) => string;
   /** How many ms a response is kept; default a day. */
@@ -29,8 +29,8 @@ export interface IdempotencyOptions<Asked extends IncomingMessage = any> {
   /** Answers 400 to requests of these methods that have no key; without it they pass. Default `false`. */
   required?: boolean | undefined;
   /**
-   * What has to be the same under the same key, beside the query. By default the body: `rawBody` where a parser has kept it, or else
-   * `body` as JSON.
+   * The part of a request that has to be the same under the same key, beside the query. By default the body: `rawBody` where a
+   * parser has kept it, or else `body` as JSON.
    */
   fingerprint?: ((request: Asked) => string | Uint8Array) | undefined;
 }

@@ -336,7 +336,7 @@ impl CompletionRecord {
             owner: self.owner.clone(),
             at_unix_ms: self.at_unix_ms,
             left: Duration::from_millis(self.until_unix_ms.saturating_sub(now.unix_ms)),
-            // What another attempt has left there is the record of another completion.
+            // A record that another attempt has left belongs to another completion.
             about: self.about.clone().filter(|about| about.nonce() == self.nonce),
             unsettled: false,
         })

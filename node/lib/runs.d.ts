@@ -49,7 +49,7 @@ export interface Completion {
   /** How many ms the completion still stands. */
   left: number;
   /**
-   * What the run has left: a value of JSON, or a `Uint8Array`; {@link noResult} or {@link unsettled} where there is none.
+   * The result of the run: a value of JSON, or a `Uint8Array`; {@link noResult} or {@link unsettled} where there is none.
    */
   result: unknown;
   /** When the run began, in ms since 1970; known of runs that left a result. */
@@ -70,7 +70,7 @@ export interface SaveOptions {
 /** How a run is finished. */
 export interface FinishOptions {
   /**
-   * What those who come later get as `result`: a `Uint8Array`, or a value that JSON can hold, at most 4 KiB. `undefined` is kept as
+   * The `result` that later callers get: a `Uint8Array`, or a value that JSON can hold, at most 4 KiB. `undefined` is kept as
    * `null`.
    */
   result?: unknown;

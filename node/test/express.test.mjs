@@ -52,7 +52,7 @@ async function shop(t, url, options = {}) {
     });
     res.send("slow");
   });
-  // What went wrong is the test's.
+  // A failure is the test's.
   app.use((error, req, res, next) => (res.headersSent ? next(error) : res.status(500).send(error.message)));
   const server = app.listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));

@@ -27,7 +27,7 @@ class Completion:
     left: float
     """Seconds for which the completion still stands."""
     result: Any = NoResult.NONE
-    """What the run has left by ``run.finish(result=...)`` or ``save_result``: a value of JSON, or bytes; a :class:`NoResult` where
+    """The result of the run, by ``run.finish(result=...)`` or ``save_result``: a value of JSON, or bytes; a :class:`NoResult` where
     there is none.
     """
     began: float | None = None

@@ -37,7 +37,7 @@ impl Output {
                 let room = (RunResult::MAX_BYTES + 1).saturating_sub(kept.len());
                 kept.extend(written.iter().take(room));
                 drop(kept);
-                // Who has stopped reading does not stop the command.
+                // A reader that has gone does not stop the command.
                 let _ = out.write_all(written).and_then(|()| out.flush());
             }
             drop(ended);

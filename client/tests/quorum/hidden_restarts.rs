@@ -10,7 +10,7 @@ use crate::common::quorum::{Nodes, TTL, settings};
 use leasehold::blocking::Client;
 use leasehold_servers::redis::Data;
 
-/// A proxy that connects to its server anew when that has restarted, and says nothing of it to its clients. Its threads end with
+/// A proxy that connects to its server again after a restart, and keeps its clients' connections. Its threads end with
 /// the connections of the test.
 struct Switchboard(SocketAddr);
 

@@ -157,7 +157,7 @@ func message(err error) string {
 
 // when tells if the session goes on, which is certain only where the driver shows the severity.
 func when(err error) core.RefusalTime {
-	// What the server says in its own language, and what it says in English.
+	// Errors in the server's own language, and in English.
 	for _, name := range []string{"SeverityUnlocalized", "Severity"} {
 		if severity, _ := field(err, name); severity == "ERROR" {
 			return core.RefusalTimeInSession

@@ -213,7 +213,7 @@ func (c *conn) call() {
 	}
 }
 
-// arm wakes the reader at a deadline. It is not set anew for each request, since that costs more than to look again when it passes.
+// arm wakes the reader at a deadline. It is not set again for each request, since that costs more than to look again when it passes.
 func (c *conn) arm(deadline uint64) {
 	c.armed = true
 	_ = c.wire.SetReadDeadline(time.Now().Add(node.Left(deadline)))
@@ -235,7 +235,7 @@ func (c *conn) overdue() bool {
 	return false
 }
 
-// write writes until a deadline, or a little longer: that of writes is not set anew for each of them.
+// write writes until a deadline, or a little longer: that of writes is not set again for each of them.
 func (c *conn) write(bytes []byte, deadline uint64) error {
 	if deadline > c.writable {
 		c.writable = deadline + uint64(slack)

@@ -151,7 +151,7 @@ export type Store =
       type: "postgres";
       /** The schema of the table `leasehold`. Default `public`. */
       schema?: string | undefined;
-      /** Who is told of releases. Default `off`. */
+      /** The waiters that a release notifies. Default `off`. */
       notify?: Notify | undefined;
     };
 

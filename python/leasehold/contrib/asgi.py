@@ -170,7 +170,7 @@ class IdempotencyMiddleware:
 
 
 async def _ends(run: Run, fingerprint: str, answer: list[Message]) -> bool:
-    """Writes down that the work is done, before anybody is told. False if that is not certain."""
+    """Records that the work is done, before anybody gets the answer. False if that is not certain."""
     status = next((message["status"] for message in answer if message["type"] == "http.response.start"), 500)
     if status >= 500 or status in _ASKED_AGAIN:
         with contextlib.suppress(LeaseholdError):
@@ -229,7 +229,7 @@ async def _body(receive: Receive, most: int) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """What gives the application a body that was read already."""
+    """A receiver that gives the application a body that was read already."""
     left = [body]
 
     async def again() -> Message:
@@ -266,7 +266,7 @@ def _line(kept: dict[str, Any]) -> bytes:
 
 
 def _read(result: object) -> Any:
-    """What :func:`_written` has written; None of anything else, since others may write to the store."""
+    """The response that :func:`_written` has written; None for anything else, since others may write to the store."""
     if not isinstance(result, bytes):
         return None
     line, _, body = result.partition(b"\n")

@@ -20,7 +20,7 @@ pub enum Notify {
 pub struct PostgresStore {
     /// The schema of the table `leasehold`. Default `public`.
     pub schema: Option<String>,
-    /// Who is told of releases. Default `off`.
+    /// The waiters that a release notifies. Default `off`.
     pub notify: Option<Notify>,
 }
 

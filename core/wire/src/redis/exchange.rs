@@ -409,7 +409,7 @@ impl Exchange {
             Some((Wait { count, .. }, Ok(reply))) => replies::with_replicas(outcome, count, reply),
             Some((Wait { count, .. }, Err(_))) => replies::with_replicas(outcome, count, &Value::Nil),
             None if reply.as_error().is_some() => self.of_all_rounds(outcome),
-            // Who abstains has not looked at the lock.
+            // A node that abstains has not looked at the lock.
             None if matches!(outcome, Outcome::NotApplied(Refusal::Abstains { .. })) => self.of_all_rounds(outcome),
             None => outcome,
         };

@@ -425,8 +425,8 @@ pub(super) const KEEP: Script = Script {
 pub(super) const RENEW_PARTS: usize = 4;
 
 /// A release, answered with the number of the request alone, which costs the server less than an array. `$free` frees the lock, and
-/// `$missing` is done before a record that is not ours is looked at. Who may not publish can still release. "Not ours" is a write as
-/// well, so that a read-only replica, which may not have our record yet, cannot say it.
+/// `$missing` is done before a record that is not ours is looked at. A user without the right to publish can still release. "Not
+/// ours" is a write as well, so that a read-only replica, which may not have our record yet, cannot say it.
 macro_rules! release {
     ($free:expr, $missing:expr) => {
         concat!(

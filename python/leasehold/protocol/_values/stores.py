@@ -176,7 +176,7 @@ class Store:
         schema: str | None = None
         """The schema of the table ``leasehold``. Default ``public``."""
         notify: Notify | None = None
-        """Who is told of releases. Default ``off``."""
+        """The waiters that a release notifies. Default ``off``."""
 
     Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb | Etcd | Objects | Postgres
 
