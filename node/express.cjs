@@ -1,15 +1,16 @@
 "use strict";
 
 // Requests with an Idempotency-Key that are answered once. Documented in express.d.ts. What is kept has the form that
-// leasehold.contrib.asgi of Python has, so services of both may share a store.
+// leasehold.contrib.asgi of Python has; both compare the same bytes where a parser keeps them as `rawBody`.
 
 const { builtin } = require("./lib/builtin.cjs");
-const { FinishUnconfirmedError, LeaseLostError, ResultNotKeptError, StoreUnavailableError } = require("./lib/errors.cjs");
+const { LeaseholdError, ResultNotKeptError, StoreUnavailableError } = require("./lib/errors.cjs");
 const { options } = require("./lib/options.cjs");
 const { unsettled } = require("./lib/results.cjs");
 const { createHash } = builtin("node:crypto", () => require("node:crypto"));
 
 const KEY = /^(?:"[ !#-~]{1,255}"|[!#-~]{1,255})$/;
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** The longest result of a run, in bytes. */
 const KEPT = 4_096;
 /** The characters of a path in the name of a run, which people read. */
@@ -59,31 +60,37 @@ function idempotency(client, given) {
       return { ...begun, holder: (await client.inspectRun(name, named.key)).holder };
     });
     return asked.then(
-      ({ run, ...outcome }) => (run === null ? other(res, outcome, print) : work(res, next, run, print)),
+      ({ run, ...outcome }) => (run === null ? other(res, outcome, print) : work(res, next, run, { print, ttl })),
       (error) => (error instanceof StoreUnavailableError ? problem(res, 503, UNCERTAIN, true) : next(error)),
     );
   };
 }
 
 /** Holds the response back until it is written down that the work is done. */
-function work(res, next, run, print) {
+function work(res, next, run, { print, ttl }) {
   const chunks = [];
   const { write, end, writeHead, flushHeaders } = res;
+  const before = headersOf(res);
+  let [isBegun, isHeaded, isEnded] = [false, false, false];
   const collect = (chunk, encoding) => {
+    isBegun = true;
     if (chunk !== undefined && chunk !== null && typeof chunk !== "function") {
       chunks.push(typeof chunk === "string" ? Buffer.from(chunk, typeof encoding === "string" ? encoding : "utf8") : Buffer.from(chunk));
     }
   };
   const told = (given) => given.findLast((one) => typeof one === "function");
+  // An error handler must not add to what was sent already, as the application sees it.
+  Object.defineProperty(res, "headersSent", { configurable: true, get: () => isBegun });
   res.writeHead = (status, ...given) => {
+    [isBegun, isHeaded] = [true, true];
     res.statusCode = status;
-    if (typeof given[0] === "string") res.statusMessage = given.shift();
-    const headers = given[0] ?? {};
-    if (Array.isArray(headers)) for (let at = 0; at + 1 < headers.length; at += 2) res.setHeader(headers[at], headers[at + 1]);
-    else for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
+    if (typeof given[0] === "string") res.statusMessage = given[0];
+    setHeaders(res, given.find((one) => typeof one === "object" && one !== null) ?? {});
     return res;
   };
-  res.flushHeaders = () => {};
+  res.flushHeaders = () => {
+    isBegun = true;
+  };
   res.write = (chunk, ...given) => {
     collect(chunk, given[0]);
     const callback = told(given);
@@ -91,41 +98,67 @@ function work(res, next, run, print) {
     return true;
   };
   res.end = (...given) => {
-    Object.assign(res, { write, end: () => res, writeHead, flushHeaders });
+    // Middleware within may wait for this call to set its headers.
+    if (!isHeaded) res.writeHead(res.statusCode);
     collect(given[0], given[1]);
+    isEnded = true;
     const body = Buffer.concat(chunks);
-    ends(run, print, res, body).then(
+    if (res.hasHeader("content-length")) res.setHeader("content-length", body.length);
+    const head = { status: res.statusCode, message: res.statusMessage, headers: headersOf(res) };
+    Object.assign(res, { write: () => true, end: () => res });
+    const answer = ({ status, message, headers }) => {
+      delete res.headersSent;
+      Object.assign(res, { write, end, writeHead, flushHeaders, statusCode: status, statusMessage: message });
+      for (const name of res.getHeaderNames()) res.removeHeader(name);
+      setHeaders(res, headers);
+    };
+    ends(run, print, head, body).then(
       (isCertain) => {
-        res.end = end;
-        if (!isCertain) {
-          for (const name of res.getHeaderNames()) res.removeHeader(name);
-          problem(res, 503, UNCERTAIN, true);
-        } else {
-          res.end(body, told(given));
-        }
+        answer(isCertain ? head : { status: 503, message: undefined, headers: before });
+        if (isCertain) res.end(body, told(given));
+        else problem(res, 503, UNCERTAIN, true);
       },
       (error) => {
-        res.end = end;
+        answer(head);
         res.destroy(error);
       },
     );
     return res;
   };
+  res.once("close", () => {
+    // The handler may still be at work, but nobody will know of its end.
+    if (!isEnded) setTimeout(() => isEnded || run.release().catch(() => {}), ttl).unref();
+  });
   next();
 }
 
+/** The headers by their names as they were written. */
+const headersOf = (res) => Object.fromEntries(res.getRawHeaderNames().map((name) => [name, res.getHeader(name)]));
+
+/** Sets headers in any form that Node takes: an object, names and values in turns, or pairs. */
+function setHeaders(res, headers) {
+  if (!Array.isArray(headers)) {
+    for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
+    return;
+  }
+  const flat = headers.flatMap((one) => (Array.isArray(one) ? one : [one]));
+  const names = flat.filter((_, at) => at % 2 === 0);
+  for (const name of names) res.removeHeader(name);
+  names.forEach((name, at) => res.appendHeader(name, flat[2 * at + 1]));
+}
+
 /** Records that the work is done, before anybody gets the answer; false if that is not certain. */
-async function ends(run, print, res, body) {
-  if (res.statusCode >= 500 || ASKED_AGAIN.has(res.statusCode)) {
+async function ends(run, print, head, body) {
+  if (head.status >= 500 || ASKED_AGAIN.has(head.status)) {
     await run.release().catch(() => {});
     return true;
   }
   try {
-    await run.finish({ result: written(print, res, body) });
+    await run.finish({ result: written(print, head, body) });
   } catch (error) {
     // The work is done, and this caller gets the response.
     if (error instanceof ResultNotKeptError) return true;
-    if ([LeaseLostError, FinishUnconfirmedError, StoreUnavailableError].some((kind) => error instanceof kind)) return false;
+    if (error instanceof LeaseholdError) return false;
     throw error;
   }
   return true;
@@ -145,7 +178,7 @@ function other(res, outcome, print) {
     return problem(res, 409, "this was done, and the response is not kept, since it was too long");
   }
   res.statusCode = kept.status;
-  for (const [name, value] of kept.headers) res.appendHeader(name, value);
+  setHeaders(res, kept.headers);
   res.setHeader("Idempotency-Replayed", "true");
   res.end(kept.body);
 }
@@ -193,13 +226,13 @@ function hash(...parts) {
 }
 
 /** The response as it is kept: a line of JSON, and the body. Of one that is too long, the fingerprint alone. */
-function written(print, res, body) {
+function written(print, head, body) {
   const headers = [];
-  for (const [name, value] of Object.entries(res.getHeaders())) {
+  for (const [name, value] of Object.entries(head.headers)) {
     if (NEVER_KEPT.has(name.toLowerCase())) continue;
     for (const one of Array.isArray(value) ? value : [value]) headers.push([name.toLowerCase(), String(one)]);
   }
-  const whole = Buffer.concat([line({ fingerprint: print, status: res.statusCode, headers }), body]);
+  const whole = Buffer.concat([line({ fingerprint: print, status: head.status, headers }), body]);
   return whole.length <= KEPT ? whole : line({ fingerprint: print, status: null });
 }
 
@@ -212,7 +245,7 @@ function read(result) {
   try {
     const { fingerprint: print, status, headers = [] } = JSON.parse(Buffer.from(result.subarray(0, Math.max(end, 0))).toString());
     const isStatus = status === null || (Number.isInteger(status) && status >= 200 && status < 500);
-    const isHeader = (one) => Array.isArray(one) && one.length === 2 && one.every(isPlain);
+    const isHeader = (one) => Array.isArray(one) && one.length === 2 && one.every(isPlain) && NAME.test(one[0]);
     if (typeof print !== "string" || !isStatus || !Array.isArray(headers) || !headers.every(isHeader)) return undefined;
     return { print, status, headers, body: Buffer.from(result.subarray(end + 1)) };
   } catch {

@@ -3,7 +3,7 @@
  *
  * ```js
  * app.use(express.json());
- * app.use(idempotency(await connect("redis://locks"), { principal: (req) => req.user.id }));
+ * app.use(idempotency(await connect("redis://locks"), { principal: (req) => String(req.user.id) }));
  * ```
  *
  * The first request with a key does the work; later ones get its response, with `Idempotency-Replayed: true`. What is promised, and

@@ -18,6 +18,7 @@ async function shop(t, url, options = {}) {
   const app = express();
   const calls = [];
   app.use(express.json(), express.text());
+  app.use((req, res, next) => (res.set("X-Outer", "outer"), next()));
   app.use(idempotency(client, { principal: user, ...options }));
   app.all("/charge", (req, res) => {
     calls.push(req.body);
@@ -37,6 +38,24 @@ async function shop(t, url, options = {}) {
   app.post("/raises", () => {
     calls.push("raises");
     throw new Error("no");
+  });
+  app.post("/begins-and-raises", (req, res) => {
+    calls.push("begins");
+    res.write("HTTP/1.1 200 another answer");
+    throw new Error("no");
+  });
+  app.post("/answers-and-raises", (req, res) => {
+    calls.push("answers");
+    res.status(201).json({ order: calls.length });
+    throw new Error("no");
+  });
+  app.post("/never-ends", (req, res) => {
+    calls.push("never");
+    if (calls.length > 1) res.send("now");
+    else res.write("a part");
+  });
+  app.post("/pairs", (req, res) => {
+    res.writeHead(200, ["X-Pair", "a", "X-Pair", "b", "X-Outer", "within"]).end();
   });
   app.post("/long", (req, res) => {
     calls.push("long");
@@ -61,7 +80,7 @@ async function shop(t, url, options = {}) {
     server.closeAllConnections();
   });
   const { port } = server.address();
-  const ask = (path = "/charge", { key = "k1", body = { eur: 9 }, method = "POST", headers = {} } = {}) =>
+  const ask = (path = "/charge", { key = "k1", body = { eur: 9 }, method = "POST", headers = {}, patience } = {}) =>
     new Promise((resolve, reject) => {
       const text = typeof body === "string" ? body : JSON.stringify(body);
       const given = { "Content-Type": typeof body === "string" ? "text/plain" : "application/json", ...headers };
@@ -69,10 +88,13 @@ async function shop(t, url, options = {}) {
       const asked = request({ port, host: "127.0.0.1", path, method, headers: given, agent: false }, (answer) => {
         const chunks = [];
         answer.on("data", (chunk) => chunks.push(chunk));
-        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text: Buffer.concat(chunks).toString() }));
+        answer.on("error", reject);
+        const end = () => Buffer.concat(chunks).toString();
+        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, raw: answer.rawHeaders, text: end() }));
       });
       asked.on("error", reject);
       asked.end(text);
+      patience?.addEventListener("abort", () => asked.destroy(new Error("the client has gone")));
     });
   return { calls, ask, client, slow };
 }
@@ -145,6 +167,46 @@ test("a response in parts is one, and its callback is called", async (t) => {
     assert.deepEqual([status, text, headers["x-part"], headers["idempotency-replayed"]], [200, "done!", "a", replayed]);
   }
   assert.deepEqual(calls, ["parts", "told"]);
+});
+
+test("an error after the response has begun adds nothing to it", async (t) => {
+  const { ask, calls } = await shop(t, "memory:express-errors");
+  for (const count of [1, 2]) {
+    await assert.rejects(ask("/begins-and-raises", { key: `k${count}` }), { code: "ECONNRESET" });
+    assert.equal(calls.length, count);
+  }
+  // Express breaks the connection off, unless the answer is out before.
+  const first = await ask("/answers-and-raises").catch((error) => error);
+  assert.ok(first.code === "ECONNRESET" || (first.status === 201 && first.text === '{"order":3}'), first.text);
+  const again = await ask("/answers-and-raises");
+  assert.deepEqual([again.status, again.text, calls.length], [201, '{"order":3}', 3], "what was recorded is what is answered");
+});
+
+test("a response that is never ended frees its key a ttl after its client has gone", async (t) => {
+  const { ask, calls, client } = await shop(t, sqlite(t), { ttl: 1_000 });
+  const patience = new AbortController();
+  const first = ask("/never-ends", { patience: patience.signal });
+  while (calls.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  patience.abort();
+  await assert.rejects(first);
+  const isHeld = async () => {
+    for await (const run of client.runs("POST /never-ends@")) if (run.holder !== null) return true;
+    return false;
+  };
+  while (await isHeld()) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal((await ask("/never-ends")).text, "now");
+});
+
+test("a replay has each header once, and repeated ones as often as they were", async (t) => {
+  const { ask } = await shop(t, sqlite(t));
+  const names = ({ raw }) => raw.filter((_, at) => at % 2 === 0).map((name) => name.toLowerCase());
+  const kept = (name) => !["date", "connection", "keep-alive", "idempotency-replayed", "set-cookie"].includes(name);
+  for (const path of ["/charge", "/pairs"]) {
+    const [first, second] = [await ask(path), await ask(path)];
+    assert.equal(second.headers["idempotency-replayed"], "true");
+    assert.deepEqual(names(second).filter(kept).sort(), names(first).filter(kept).sort(), path);
+  }
+  assert.deepEqual([(await ask("/pairs")).headers["x-pair"], (await ask("/pairs")).headers["x-outer"]], ["a, b", "within"]);
 });
 
 test("a response that is too long is not kept", async (t) => {
