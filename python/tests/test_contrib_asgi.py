@@ -166,6 +166,8 @@ def test_a_key_can_be_required_and_bodies_are_bounded(store: str) -> None:
 def test_the_principal_is_required(store: str) -> None:
     with pytest.raises(TypeError, match="principal"):
         IdempotencyMiddleware(FastAPI(), store)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="not a str"):
+        IdempotencyMiddleware(FastAPI(), store, principal=lambda scope: "", methods="POST")
     app = Starlette(routes=[Route("/", lambda request: Response("ok"), methods=["POST"])])
     app.add_middleware(IdempotencyMiddleware, store, principal=lambda scope: None)  # type: ignore[arg-type,return-value]
     with TestClient(app) as client, pytest.raises(TypeError, match="principal must give a str"):
@@ -233,6 +235,53 @@ def test_a_lost_lease_is_not_answered_with_success(store: str) -> None:
             assert (status, headers[b"retry-after"]) == (503, b"1") and b"not certain" in content
 
     asyncio.run(body())
+
+
+def test_an_unfinished_response_leaves_the_work_to_the_next(store: str) -> None:
+    async def body() -> None:
+        calls = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            calls.append(1)
+            await send({"type": "http.response.start", "status": 200, "headers": iter([(b"x-a", b"1")])})
+            await send({"type": "http.response.body", "body": b'{"items":[', "more_body": True})
+            if len(calls) > 1:
+                await send({"type": "http.response.body", "body": b"]}"})
+
+        async with await aio.connect(store) as client:
+            idempotent = IdempotencyMiddleware(app, client, principal=lambda scope: "")
+            assert (await asked(idempotent))[0] == 503
+            assert await asked(idempotent) == (200, {b"x-a": b"1"}, b'{"items":[]}')
+            assert (await asked(idempotent))[2] == b'{"items":[]}' and len(calls) == 2
+
+    asyncio.run(body())
+
+
+def test_work_after_the_response_decides_nothing_of_it(store: str) -> None:
+    async def body() -> None:
+        calls = []
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            calls.append(1)
+            await send({"type": "http.response.start", "status": 204, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+            raise OSError("no mail")
+
+        async with await aio.connect(store) as client, await aio.connect(store) as other:
+            first = IdempotencyMiddleware(app, client, principal=lambda scope: "")
+            with pytest.raises(OSError, match="no mail"):
+                await asked(first)
+            again = IdempotencyMiddleware(app, other, principal=lambda scope: "")
+            assert await asked(again) == (204, {b"idempotency-replayed": b"true"}, b"") and len(calls) == 1
+
+    asyncio.run(body())
+
+
+def test_an_application_may_be_started_again(store: str) -> None:
+    shop = Shop(store)
+    for call in (1, 2):
+        with TestClient(shop.app) as client:
+            assert post(client, key=str(call)).status_code == 201 and len(shop.calls) == call
 
 
 def test_a_cancelled_request_leaves_the_work_to_the_next(store: str) -> None:

@@ -3,7 +3,7 @@
 .. code-block:: python
 
     app = FastAPI()
-    app.add_middleware(IdempotencyMiddleware, stores="redis://locks", principal=lambda scope: scope["user"].id)
+    app.add_middleware(IdempotencyMiddleware, stores="redis://locks", principal=lambda scope: str(scope["user"].id))
 
 The first request with a key does the work; later ones get its response, with ``Idempotency-Replayed: true``. What is promised, and what
 is not kept, is in the guide: docs/idempotency.md.
@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from leasehold import _hints
-from leasehold._errors import FinishUnconfirmedError, LeaseholdError, LeaseLostError, ResultNotKeptError, StoreUnavailableError
+from leasehold._errors import LeaseholdError, ResultNotKeptError, StoreUnavailableError
 from leasehold._options import UNNAMED, Unnamed
 from leasehold._results import NoResult
 from leasehold._runs import AlreadyDone, RunningElsewhere
@@ -79,6 +79,8 @@ class IdempotencyMiddleware:
         self._stores = stores
         self._principal = principal
         self._options: Any = {"keep": keep, "ttl": ttl}
+        if isinstance(methods, str):
+            raise TypeError(f"methods has to be a collection of methods, such as [{methods!r}], not a str")
         self._methods = frozenset(method.upper() for method in methods)
         self._required = required
         self._max_body = max_body
@@ -124,21 +126,35 @@ class IdempotencyMiddleware:
             await _other(outcome, fingerprint, send)
             return
         answer: list[Message] = []
+        is_whole = False
 
         async def collect(message: Message) -> None:
+            # What an application does after its response, such as background tasks, decides nothing of it.
+            nonlocal is_whole
+            if is_whole:
+                return
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": list(message.get("headers", []))}
             answer.append(message)
+            is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)
+            if is_whole and await _ends(run, fingerprint, answer):
+                for one in answer:
+                    await send(one)
+            elif is_whole:
+                await _uncertain(send)
 
         try:
             # A response that is sent past its messages could not be kept.
             await self._app({**scope, "extensions": {}}, _again(body, receive), collect)
         except BaseException:
-            # It is released, and the work left to the next request.
-            await once.__aexit__(*sys.exc_info())
+            if not is_whole:
+                # It is released, and the work left to the next request.
+                await once.__aexit__(*sys.exc_info())
             raise
-        if await _ends(run, fingerprint, answer):
-            for message in answer:
-                await send(message)
-        else:
+        if not is_whole:
+            # The application left its response unfinished, as where the client has gone.
+            with contextlib.suppress(LeaseholdError):
+                await run.release()
             await _uncertain(send)
 
     def _occurrence(self, scope: Scope, key: str) -> Any:
@@ -146,7 +162,7 @@ class IdempotencyMiddleware:
         if not isinstance(principal, str):
             raise TypeError(f"principal must give a str that tells who asks, not {type(principal).__name__}")
         path = scope["path"]
-        shown = "".join(letter if letter.isprintable() else "?" for letter in path[:_SHOWN])
+        shown = "".join(letter if " " <= letter <= "~" else "?" for letter in path[:_SHOWN])
         whole = _hash(scope["method"].encode(), path.encode("utf-8", "replace"), principal.encode("utf-8", "replace"), key.encode())
         return {"name": f"{scope['method']} {shown}", "key": whole}
 
@@ -162,8 +178,10 @@ class IdempotencyMiddleware:
 
     def _closing(self, send: Send) -> Send:
         async def told(message: Message) -> None:
-            if message["type"].startswith("lifespan.shutdown") and self._own is not None:
-                await self._own.close()
+            own = self._own
+            if message["type"].startswith("lifespan.shutdown") and own is not None:
+                self._own = None
+                await own.close()
             await send(message)
 
         return told
@@ -181,7 +199,7 @@ async def _ends(run: Run, fingerprint: str, answer: list[Message]) -> bool:
     except ResultNotKeptError:
         # The work is done, and this caller gets the response.
         return True
-    except (LeaseLostError, FinishUnconfirmedError, StoreUnavailableError):
+    except LeaseholdError:
         return False
     return True
 
@@ -202,7 +220,9 @@ async def _other(outcome: Any, fingerprint: str, send: Send) -> None:
         elif kept["fingerprint"] != fingerprint:
             await _problem(send, 422, differs)
         else:
-            headers = [*kept["headers"], (b"content-length", b"%d" % len(kept["body"])), (b"idempotency-replayed", b"true")]
+            headers = [*kept["headers"], (b"idempotency-replayed", b"true")]
+            if kept["status"] not in (204, 304):
+                headers.append((b"content-length", b"%d" % len(kept["body"])))
             await send({"type": "http.response.start", "status": kept["status"], "headers": headers})
             await send({"type": "http.response.body", "body": kept["body"]})
         return
