@@ -6,29 +6,14 @@ use leasehold::{RunInfo, RunResult};
 use serde_json::{Value, json};
 
 use crate::args::ListArgs;
-use crate::output::{Failure, ago, answer_line, completion_json, days, lock_json, printable, say, span};
-use crate::status;
-use crate::store::{Target, shown};
+use crate::list::print;
+use crate::output::{Failure, ago, completion_json, days, lock_json, printable, span};
+use crate::store::Target;
 
 pub(crate) fn run(args: &ListArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
-    let mut any = false;
-    for run in client.runs(&*args.prefix) {
-        let run = run?;
-        let line = if args.json { json(&run).to_string() } else { line(&run) };
-        if !answer_line(&line)? {
-            return Ok(status::DONE);
-        }
-        any = true;
-    }
-    if any {
-        return Ok(status::DONE);
-    }
-    if !args.json {
-        let which = if args.prefix.is_empty() { String::new() } else { format!(" below {:?}", args.prefix) };
-        say(format_args!("no run is done or under way{which} in {}", shown(client.stores())));
-    }
-    Ok(status::NOTHING)
+    let show = |run: &RunInfo| if args.json { json(run).to_string() } else { line(run) };
+    print(client.runs(&*args.prefix), show, "no run is done or under way", args, &client)
 }
 
 /// A run for machines.
