@@ -1,7 +1,7 @@
 //! The completion of a run in the transaction of its work.
 
-use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Once, Run, RunRequest};
+use leasehold::{ErrorKind, RunResult};
 use postgres::Transaction;
 
 use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
@@ -38,6 +38,28 @@ fn with_bills() -> Rig {
 
 fn bills(rig: &Rig) -> i64 {
     rig.server.value(&format!("SELECT count(*) FROM {}.bills", rig.schema()))
+}
+
+#[test]
+fn the_result_that_was_committed_first_stays() {
+    let rig = with_bills();
+    let (one, two) = (patient(&rig.url), patient(&rig.url));
+    let seen = || {
+        let Once::Done(seen) = job(&two).begin().unwrap() else { panic!("it is done") };
+        seen.result
+    };
+    let [first, second] = ["first", "second"].map(|text| RunResult::Bytes(text.into()));
+    let run = begun(job(&one));
+    let mut db = rig.server.connect();
+    for result in [&first, &second] {
+        let mut change = db.transaction().unwrap();
+        let completion = run.completion_in_with(result).unwrap();
+        change.execute(&completion.sql, &[&completion.parameter]).unwrap();
+        change.commit().unwrap();
+        assert_eq!(seen(), Some(first.clone()));
+    }
+    assert_eq!(run.finish_with(second).unwrap_err().kind(), ErrorKind::ResultNotKept);
+    assert_eq!(seen(), Some(first));
 }
 
 #[test]

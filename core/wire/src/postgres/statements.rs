@@ -141,7 +141,7 @@ impl Texts {
                  RETURNING 1::bigint{turn}{told}"
             )),
             finish: finish(""),
-            finish_with_about: finish(", about = $8::text"),
+            finish_with_about: finish(&first_about("$8::text")),
             // Every renewal is older than the last number there is.
             revoke: Sql::writes_in_time(&format!(
                 "UPDATE {table} AS l SET seq = {last} FROM c WHERE {one} AND {LIVE} RETURNING 1::bigint",
@@ -173,7 +173,7 @@ impl Texts {
                 schema::has_column(schema, "about")
             )),
             completion_in: completion_in(table, ""),
-            completion_in_with_about: completion_in(table, ", about = ($1::text[])[7]"),
+            completion_in_with_about: completion_in(table, &first_about("($1::text[])[7]")),
             list: list(table, LIVE),
             list_runs: list(
                 table,
@@ -268,6 +268,13 @@ fn list(table: &str, which: &str) -> Sql {
         "SELECT l.resource, {which} AND l.marker IS NULL FROM {table} AS l WHERE l.resource >= $1::text AND \
          (l.resource > $1::text OR $1::text = $2::text) ORDER BY l.resource LIMIT $3::bigint"
     ))
+}
+
+/// Writes the record of the run, unless this attempt has finished already: the first result is told to everybody.
+fn first_about(about: &str) -> String {
+    format!(
+        ", about = CASE WHEN l.done_nonce = l.nonce AND l.done_until > clock_timestamp() THEN l.about ELSE {about} END"
+    )
 }
 
 /// Marks finished work in a transaction of the user's, and fails if the lease is over, so that nothing of it is committed.
