@@ -212,7 +212,7 @@ function inDoubt(outcome, stamp) {
 
 /** A completion as readers are shown it. */
 function shown({ token, owner, atUnixMs, untilUnixMs }, now) {
-  return { token, owner, atUnixMs, leftMs: untilUnixMs - now.unixMs };
+  return { token, owner, atUnixMs, leftMs: untilUnixMs - now.unixMs, unsettled: false };
 }
 
 function applied(tag, val) {
