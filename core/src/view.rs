@@ -94,7 +94,8 @@ impl View {
 }
 
 /// The latest of the completions that some of so many nodes show. Its record of the run is told only if a majority shows the same
-/// completion: any other may be one of an attempt that a later one has outrun, whose record others are not told.
+/// completion: any other may be one of an attempt that a later one has outrun, whose record others are not told. Until then it is not
+/// told either that there is none, since another node may have it.
 pub fn settled<'a>(completions: impl Iterator<Item = &'a Completion>, nodes: usize) -> Option<Completion> {
     let completions: Vec<_> = completions.collect();
     let latest = completions.iter().max_by_key(|completion| completion.token)?;
@@ -103,11 +104,7 @@ pub fn settled<'a>(completions: impl Iterator<Item = &'a Completion>, nodes: usi
     let mut abouts = same().filter_map(|completion| completion.about.as_ref());
     let about = abouts.next();
     let is_settled = same().count() >= majority(nodes) && abouts.all(|other| Some(other) == about);
-    Some(Completion {
-        about: about.filter(|_| is_settled).cloned(),
-        unsettled: about.is_some() && !is_settled,
-        ..(*latest).clone()
-    })
+    Some(Completion { about: about.filter(|_| is_settled).cloned(), unsettled: !is_settled, ..(*latest).clone() })
 }
 
 /// Returns true if two nodes show the same lease.
@@ -125,6 +122,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
+    use crate::about::About;
     use crate::ids::{Nonce, Owner, Version};
 
     fn record(nonce: u8, token: u64, left_ms: u64) -> Option<Seen> {
@@ -200,6 +198,36 @@ mod tests {
         assert_eq!(holder(vec![record(1, 7, 10), record(1, 9, 10), free()]), Some((1, None, 2)), "it is undecided");
         assert_eq!(holder(vec![record(1, 7, 10), None, None]), Some((1, None, 1)), "it may be any");
         assert_eq!(holder(vec![record(1, 7, 10)]), Some((1, Some(7), 1)), "a single store knows");
+    }
+
+    #[test]
+    fn record_of_a_run_is_settled_once_a_majority_shows_the_same_completion() {
+        let done = |token: u64, about: Option<u8>| Completion {
+            token: Token::new(token).unwrap(),
+            owner: Owner::default(),
+            at_unix_ms: 1,
+            left: Duration::from_secs(1),
+            about: about.map(|byte| About::new(&Nonce::from_bytes([byte; 16]), 1, 0, None)),
+            unsettled: false,
+        };
+        // The token, whether it has the record, and whether that is settled, in every order of the nodes.
+        let shown = |completions: &[Completion], nodes: usize| {
+            let told = |one: Vec<&Completion>| {
+                let done = settled(one.into_iter(), nodes).unwrap();
+                (done.token.get(), done.about.is_some(), !done.unsettled)
+            };
+            let forward = told(completions.iter().collect());
+            assert_eq!(told(completions.iter().rev().collect()), forward);
+            forward
+        };
+        assert_eq!(shown(&[done(1, Some(1))], 1), (1, true, true));
+        assert_eq!(shown(&[done(1, None)], 1), (1, false, true), "a store knows");
+        assert_eq!(shown(&[done(1, Some(1))], 3), (1, false, false));
+        assert_eq!(shown(&[done(1, None)], 3), (1, false, false), "the others may have it");
+        assert_eq!(shown(&[done(1, None), done(1, None)], 3), (1, false, true), "a majority kept none");
+        assert_eq!(shown(&[done(1, None), done(1, Some(1))], 3), (1, true, true), "a node had no room for it");
+        assert_eq!(shown(&[done(1, Some(1)), done(2, Some(2))], 3), (2, false, false), "one outran the other");
+        assert_eq!(shown(&[done(1, Some(1)), done(1, Some(2))], 3), (1, false, false), "tokens of a wiped node");
     }
 
     #[test]

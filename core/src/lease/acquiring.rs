@@ -392,8 +392,8 @@ impl Acquiring {
         (Machine::Acquiring(self), Some(Row::AcquiringResent))
     }
 
-    /// Ends the attempt, since any node's completion shows that the work was done, whatever the others have seen of it. Where the
-    /// node shows a result as well, the others are waited for, as long as they can show that it counts.
+    /// Ends the attempt, since any node's completion shows that the work was done, whatever the others have seen of it. The others are
+    /// waited for as long as they can show what the run has left.
     fn done(mut self: Box<Self>, ctx: &mut Ctx<'_>) -> Step {
         for node in &mut self.nodes {
             node.retry_at = None;
