@@ -19,11 +19,16 @@ impl LocalTimes {
         self.cron.is_some()
     }
 
-    /// The time that is due by the clocks of the zone; `None` for a request without a zone.
+    /// The time that is due by the clocks of the zone, and all times; `None` for a request without a zone.
     ///
     /// # Errors
     /// Settings that contradict each other, or that cannot be.
-    pub(crate) fn due(&self, every: Option<Duration>, offset: Duration, unix_ms: u64) -> Result<Option<Due>, String> {
+    pub(crate) fn due(
+        &self,
+        every: Option<Duration>,
+        offset: Duration,
+        unix_ms: u64,
+    ) -> Result<Option<(Due, Schedule)>, String> {
         if self.at.is_some() && every.is_none() {
             return Err("at is the time of day at which the periods of every begin: add every, such as one day, or give cron in \
                         place of at"
@@ -44,7 +49,7 @@ impl LocalTimes {
         };
         let schedule = schedule.map_err(|error| error.to_string())?;
         let shown = LocalTime::latest_shown(unix_ms, &offsets(&zone(tz)?, unix_ms)?);
-        Ok(Some(schedule.due(shown, tz)))
+        Ok(Some((schedule.due(shown, tz), schedule)))
     }
 }
 
@@ -85,7 +90,7 @@ mod tests {
 
     fn key(tz: &str, cron: &str, unix_ms: u64) -> String {
         let times = LocalTimes { at: None, tz: Some(tz.to_owned()), cron: Some(cron.to_owned()) };
-        times.due(None, Duration::ZERO, unix_ms).unwrap().unwrap().key
+        times.due(None, Duration::ZERO, unix_ms).unwrap().unwrap().0.key
     }
 
     #[test]
@@ -119,7 +124,7 @@ mod tests {
     #[test]
     fn the_time_of_day_moves_the_periods_of_a_zone() {
         let times = LocalTimes { at: Some("02:30".to_owned()), tz: Some("Europe/Berlin".to_owned()), cron: None };
-        let at = |unix_ms| times.due(Some(DAY), Duration::ZERO, unix_ms).unwrap().unwrap().key;
+        let at = |unix_ms| times.due(Some(DAY), Duration::ZERO, unix_ms).unwrap().unwrap().0.key;
         assert_eq!(at(BACK - HOUR / 2 - 1), "2026-10-24T02:30[Europe/Berlin]");
         for minutes in [-30, 0, 29, 30, 31, 59, 60, 600] {
             assert_eq!(

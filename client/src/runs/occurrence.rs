@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::config::{MAX_KEEP, RunOptions, Span};
+use leasehold_core::schedule::Schedule;
 use leasehold_core::{ConfigError, period_key};
 
 #[cfg(feature = "local-time")]
@@ -42,8 +43,8 @@ enum Next {
     Never,
     /// After this long on every clock.
     After(Duration),
-    /// After this long on a clock that may be set forward or back meanwhile.
-    OnTheWall(Duration),
+    /// After this long on a clock that may be set forward or back meanwhile, by a schedule.
+    OnTheWall(Duration, Schedule),
 }
 
 impl Occurrence {
@@ -60,8 +61,8 @@ impl Occurrence {
             return Err("an offset moves the start of the periods, so it needs every: add every, or leave offset out"
                 .to_owned());
         }
-        if let Some(due) = self.local.due(self.every, self.offset, unix_ms)? {
-            return Ok(Present { key: Some(due.key), next: Next::OnTheWall(due.until_next) });
+        if let Some((due, schedule)) = self.local.due(self.every, self.offset, unix_ms)? {
+            return Ok(Present { key: Some(due.key), next: Next::OnTheWall(due.until_next, schedule) });
         }
         Ok(match self.every {
             Some(every) => {
@@ -101,8 +102,18 @@ impl Occurrence {
             (Next::After(period), None) if *period <= default && is_of_quorum => Ok(default),
             // The next period may begin later by the clock of another machine.
             (Next::After(period), None) => Ok(default.max(period.saturating_mul(2).min(MAX_KEEP))),
+            // Refused at once, and not when the longest pause comes.
+            (Next::OnTheWall(_, schedule), _) if is_of_quorum && schedule.longest() + LONGEST_SHIFT > default => {
+                Err(format!(
+                    "this schedule pauses for up to {}, and a quorum keeps completions for {} at most, a day of which is for \
+                     clocks that are set back: choose times that are at most {} apart, or a single store",
+                    Span(schedule.longest()),
+                    Span(default),
+                    Span(default - LONGEST_SHIFT)
+                ))
+            }
             // Times of a schedule are not equally far apart, so no single keep could be refused at all of them.
-            (Next::OnTheWall(length), _) => {
+            (Next::OnTheWall(length, _), _) => {
                 Ok(asked.unwrap_or(default).max(length.saturating_add(LONGEST_SHIFT).min(MAX_KEEP)))
             }
         }
@@ -111,3 +122,29 @@ impl Occurrence {
 
 /// The most by which a zone sets its clocks back: by a day, at the date line.
 const LONGEST_SHIFT: Duration = Duration::from_secs(86_400);
+
+#[cfg(all(test, feature = "local-time"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_with_longer_pauses_than_a_quorum_keeps_are_refused_at_once() {
+        let kept = |cron: &str, is_of_quorum| {
+            let local = LocalTimes { at: None, tz: Some("Europe/Berlin".to_owned()), cron: Some(cron.to_owned()) };
+            let occurrence = Occurrence { local, ..Occurrence::default() };
+            // A Monday, when the next time of all these is close.
+            occurrence.kept(&occurrence.present(1_792_890_000_000).unwrap(), is_of_quorum, false)
+        };
+        let week = Duration::from_secs(7 * 86_400);
+        assert_eq!(kept("0 2 * * 1-5", true), Ok(week));
+        assert_eq!(kept("0 2 * * 1,6", true), Ok(week));
+        for rare in ["0 2 * * 1", "0 2 * 1-6 *", "0 2 1 * *"] {
+            let error = kept(rare, true).unwrap_err();
+            assert!(
+                error.starts_with("this schedule pauses for up to ") && error.contains("at most 6 d apart"),
+                "{error}"
+            );
+            assert!(kept(rare, false).is_ok(), "a single store keeps it as long as it takes");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::schedule::Due;
+use leasehold_core::schedule::{Due, Schedule};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalTimes;
@@ -12,7 +12,7 @@ impl LocalTimes {
         false
     }
 
-    pub(crate) fn due(&self, _: Option<Duration>, _: Duration, _: u64) -> Result<Option<Due>, String> {
+    pub(crate) fn due(&self, _: Option<Duration>, _: Duration, _: u64) -> Result<Option<(Due, Schedule)>, String> {
         Ok(None)
     }
 }

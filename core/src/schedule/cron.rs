@@ -1,6 +1,7 @@
 //! Cron expressions of five fields.
 
 use core::ops::RangeInclusive;
+use core::time::Duration;
 
 use super::{DAY_MS, LocalTime, MINUTE_MS, ScheduleError};
 use crate::run::date;
@@ -131,6 +132,20 @@ impl Cron {
         let day = (1..=CALENDAR).map(|on| past.day().saturating_add(on)).find(|day| self.is_on(*day));
         today.or_else(|| first(day?, None)).unwrap_or(past)
     }
+
+    /// The longest time from one to the next, in the 28 years after which days of the week fall on the same dates again.
+    pub(super) fn longest(&self) -> Duration {
+        const CYCLE: i64 = 28 * 365 + 7;
+        let on = (0..CYCLE).filter(|day| self.is_on(*day));
+        let (first, last) = (self.minutes_of_day().next(), self.minutes_of_day().next_back());
+        let from = |day, minute: Option<u32>| at(day, minute.unwrap_or_default());
+        let nights = on.clone().zip(on.skip(1)).map(|(one, next)| from(next, first).0.abs_diff(from(one, last).0));
+        let minutes = self
+            .minutes_of_day()
+            .zip(self.minutes_of_day().skip(1))
+            .map(|(one, next)| from(0, Some(next)).0.abs_diff(from(0, Some(one)).0));
+        Duration::from_millis(nights.chain(minutes).max().unwrap_or(u64::MAX))
+    }
 }
 
 fn at(day: i64, minute: u32) -> LocalTime {
@@ -196,6 +211,23 @@ mod tests {
                 }
                 assert_eq!(cron.last(LocalTime(now.0 + 59_999)), last, "{expression} at {now}");
             }
+        }
+    }
+
+    #[test]
+    fn the_longest_time_between_two_is_known() {
+        let hours = |expression: &str| cron(expression).longest().as_secs() / 3600;
+        for (expression, longest) in [
+            ("0 * * * *", 1),
+            ("0 2 * * *", 24),
+            ("0 2,4 * * *", 22),
+            ("0 2 * * 1-5", 72),
+            ("0 2 * * 1", 168),
+            ("0 0 1 * *", 31 * 24),
+            ("0 0 * 2-11 *", 63 * 24),
+            ("0 0 29 2 *", 1461 * 24),
+        ] {
+            assert_eq!(hours(expression), longest, "{expression}");
         }
     }
 

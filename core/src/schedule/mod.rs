@@ -119,6 +119,14 @@ impl Schedule {
         Cron::read(expression).map(|cron| Self(Times::Cron(cron)))
     }
 
+    /// The longest time from one time to the next, on a clock that nobody moves.
+    pub fn longest(&self) -> Duration {
+        match &self.0 {
+            Times::Every { every_ms, .. } => Duration::from_millis(every_ms.unsigned_abs()),
+            Times::Cron(cron) => cron.longest(),
+        }
+    }
+
     /// The last time at which the job was due, until now.
     pub fn due(&self, latest_shown: LocalTime, zone: &str) -> Due {
         let (due, next) = match &self.0 {
