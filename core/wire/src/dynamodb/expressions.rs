@@ -253,8 +253,8 @@ pub(super) fn acquire(
         }
     };
     update.value(":floor", number(floor(op).get()));
-    // DynamoDB bills whole rows, so each renewal would pay for the record of the last run.
-    update.remove = if lock.may_be_of_run() { "REMOVE #ir, #un, #mr" } else { "REMOVE #ir, #un" };
+    // DynamoDB bills whole rows, so each renewal would pay for the record of the last run, whose completion has ended.
+    update.remove = if lock.may_be_of_run() && op.unless_done { "REMOVE #ir, #un, #mr" } else { "REMOVE #ir, #un" };
     // Without data of ours, what one of Java's left for the next of its kind stays.
     if let Some(data) = &op.data {
         update.set("#d = :d, #dn = :own");
