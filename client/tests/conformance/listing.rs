@@ -139,6 +139,11 @@ pub(crate) fn runs_are_listed_while_they_are_under_way_and_done(store: &Store) {
     assert_eq!((whole.len(), whole["{tag}night@"].key.as_deref()), (1, None));
     two.forget_run("night", Some("mon")).unwrap().unwrap();
     assert_eq!(runs("night@mon").len(), 0, "what was forgotten is not shown");
+    // Told to give it back, its holder goes on until then.
+    two.revoke("night@t%40e", tuesday.token()).unwrap();
+    assert!(runs("night@t")["night@t%40e"].holder.as_ref().is_some_and(|holder| holder.revoked));
+    drop(tuesday);
+    let tuesday = begin("night", Some("t@e"));
     tuesday.finish().unwrap();
     assert_eq!(by(&runs("night@t")["night@t%40e"]).map(|(token, _)| token), Some(tuesday.token()));
     assert!(two.runs("a\nb").next().unwrap().is_err());

@@ -13,38 +13,45 @@ use super::{Command, error_outcome, said};
 use crate::listing::{PAGE, Page, Which};
 use crate::resp::Value;
 
-/// ARGV: cursor, pattern, number of keys to look at. Keys of other programs are left out here, so that no reply is longer
-/// than our names; a value of ours begins with its nonce, or `!` and its nonce.
-const NAMES: &str = r"local page = redis.pcall('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
-if page.err then return page end
-local reply = {page[1]}
-local nonce = string.rep('[0-9a-f]', 32)
-for _, key in ipairs(page[2]) do
-  if #key <= 1024 and not string.find(key, '\31', 1, true) then
-    local head = redis.pcall('GETRANGE', key, 0, 32)
-    local ours = type(head) == 'string' and (string.find(head, '^' .. nonce .. '@$') or string.find(head, '^!' .. nonce .. '$'))
-    if ours then reply[#reply + 1] = key end
-  end
+/// The name of a key is short enough and no lock's part, and its value is a lease of ours, which begins with its nonce, or `!` and its
+/// nonce where it is revoked.
+macro_rules! is_ours {
+    () => {
+        r"local nonce = string.rep('[0-9a-f]', 32)
+local function is_ours(key)
+  if #key > 1024 or string.find(key, '\31', 1, true) then return false end
+  local head = redis.pcall('GETRANGE', key, 0, 32)
+  return type(head) == 'string' and (string.find(head, '^' .. nonce .. '@$') or string.find(head, '^!' .. nonce .. '$'))
 end
-return reply
-";
+"
+    };
+}
 
-/// ARGV: cursor, pattern, number of keys to look at. Runs that are done have a key beside the lock's, and those under way have
-/// the lock's alone.
-const RUNS: &str = r"local page = redis.pcall('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+/// A page of the keys of which a condition is true. ARGV: cursor, pattern, number of keys to look at. Keys of other programs are left
+/// out here, so that no reply is longer than our names.
+macro_rules! page_where {
+    ($condition:literal) => {
+        concat!(
+            "local page = redis.pcall('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
 if page.err then return page end
-local reply = {page[1]}
-local nonce = string.rep('[0-9a-f]', 32)
+",
+            is_ours!(),
+            "local reply = {page[1]}
 for _, key in ipairs(page[2]) do
-  if #key <= 1044 and string.find(key, '\31done', 1, true) then
-    reply[#reply + 1] = key
-  elseif #key <= 1024 and not string.find(key, '\31', 1, true) then
-    local head = redis.pcall('GETRANGE', key, 0, 32)
-    if type(head) == 'string' and string.find(head, '^' .. nonce .. '@$') then reply[#reply + 1] = key end
-  end
+  if ",
+            $condition,
+            " then reply[#reply + 1] = key end
 end
 return reply
-";
+"
+        )
+    };
+}
+
+const NAMES: &str = page_where!("is_ours(key)");
+
+/// Runs that are done have a key beside the lock's, and those under way have the lock's alone.
+const RUNS: &str = page_where!(r"(#key <= 1044 and string.find(key, '\31done', 1, true)) or is_ours(key)");
 
 /// Asks one server for a page of the names that begin with `prefix`; [`listed`] reads the reply. `after` is empty for the
 /// first page. A name may come more than once.
