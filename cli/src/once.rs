@@ -147,7 +147,12 @@ fn end(exec: &mut Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, F
     if !done {
         return exec.release(run, outcome);
     }
-    let output = exec.output.take().map(Output::taken);
+    let output = exec.output.take().map(Output::taken).transpose();
+    let is_whole = output.is_ok();
+    let output = output.unwrap_or_else(|why| {
+        exec.say(format!("the output of the command is not kept: {why}"));
+        None
+    });
     let finish = async {
         match output {
             Some(output) => run.finish_with(output).await,
@@ -162,7 +167,8 @@ fn end(exec: &mut Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, F
         }
     };
     match finished {
-        Ok(()) => outcome,
+        Ok(()) if is_whole => outcome,
+        Ok(()) => Ok(status::RESULT_NOT_KEPT),
         Err(error) if error.kind() == ErrorKind::ResultNotKept => {
             exec.say(error.to_string());
             Ok(status::RESULT_NOT_KEPT)

@@ -43,9 +43,13 @@ fn output_of_a_job_that_fails_is_not_kept() {
 }
 
 #[test]
-fn a_process_that_is_left_behind_does_not_keep_the_job_open() {
+fn a_part_of_the_output_is_no_result() {
     let place = Place::new();
-    let first = once(&place, &MONDAY, "echo early; sleep 10 2>/dev/null &").expect(0);
+    let first = once(&place, &MONDAY, "echo early; sleep 10 2>/dev/null &").expect(74);
     assert_eq!(first.stdout, "early\n");
-    assert_eq!(once(&place, &MONDAY, "touch again").expect(0).stdout, "early\n");
+    first.says("a process that the command has left behind may still write to it");
+    let later = once(&place, &MONDAY, "touch again").expect(0);
+    assert_eq!(later.stdout, "");
+    later.says("its output was not kept");
+    assert!(!place.path("again").exists());
 }
