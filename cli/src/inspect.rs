@@ -1,7 +1,7 @@
 //! `leasehold inspect`: shows the holder of a lock, or the completion of a run.
 
 use leasehold::blocking::Client;
-use leasehold::{Completion, ErrorKind, LockInfo, RunInfo, Waiters, ffi};
+use leasehold::{Completion, ErrorKind, LockInfo, Waiters, ffi};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
@@ -18,8 +18,6 @@ struct Seen {
     /// `None` for a lock.
     done: Option<Option<Completion>>,
     waiters: Option<Waiters>,
-    /// A free lock whose name is that of a job with runs.
-    has_runs: bool,
 }
 
 pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
@@ -37,22 +35,16 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         if let Some(waiters) = seen.waiters {
             answer["waiting"] = json!({ "count": waiters.count, "since_unix_ms": waiters.since_unix_ms });
         }
-        if seen.has_runs {
-            answer["has_runs"] = true.into();
-        }
         answer["store"] = store.into();
         answer_json(&answer)?;
     } else {
         let free = || match done {
             Some(Some(_)) => format!("{} is done\n", printable(&seen.resource)),
             Some(None) => format!("{} is not done, and nobody runs it\n", printable(&seen.resource)),
-            None if seen.has_runs => format!(
-                "{resource} is free\n  as a job   it has runs, which `leasehold runs {resource}@` shows\n",
-                resource = printable(&seen.resource)
-            ),
             None => format!(
-                "{} is free\n  as a job   add the --every or --key of its `once` to see if it is done\n",
-                printable(&seen.resource)
+                "{resource} is free\n  as a job   `leasehold runs {resource}@` shows what ran; add the --every or --key of its `once` \
+                 to see if it is done\n",
+                resource = printable(&seen.resource)
             ),
         };
         let holder = seen.holder.as_ref().map_or_else(free, lock_text);
@@ -71,26 +63,14 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     };
     if let Some((name, key)) = parts {
         let run = client.inspect_run(&name, key.as_deref())?;
-        return Ok(Seen {
-            resource: run.resource,
-            holder: run.holder,
-            done: Some(run.done),
-            waiters: None,
-            has_runs: false,
-        });
+        return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
     }
     let holder = client.inspect(&resource)?;
     // A job that has no key shares its name with no lock: where it was done, the question is about that.
     if holder.is_none() && !resource.contains(['@', '%']) {
         match client.inspect_run(&resource, None) {
             Ok(run) if run.holder.is_some() || run.done.is_some() => {
-                return Ok(Seen {
-                    resource: run.resource,
-                    holder: run.holder,
-                    done: Some(run.done),
-                    waiters: None,
-                    has_runs: false,
-                });
+                return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
             }
             Ok(_) => {}
             // The name is too long for that of a job.
@@ -99,8 +79,5 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
         }
     }
     let waiters = client.waiters(&resource)?;
-    // One bounded look, for which a user of the store may lack a right.
-    let is_there = |page: Option<Vec<RunInfo>>| page.is_some_and(|runs| !runs.is_empty());
-    let has_runs = holder.is_none() && client.runs(format!("{resource}@")).page().is_ok_and(is_there);
-    Ok(Seen { resource, holder, done: None, waiters, has_runs })
+    Ok(Seen { resource, holder, done: None, waiters })
 }

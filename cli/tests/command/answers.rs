@@ -45,7 +45,7 @@ fn inspect_tells_machines_the_same() {
 fn a_free_lock_is_told_apart_by_status() {
     let place = Place::new();
     let text = place.run(&["inspect", "job"]).expect(1).stdout;
-    let as_job = "  as a job   add the --every or --key of its `once` to see if it is done\n";
+    let as_job = "  as a job   `leasehold runs job@` shows what ran; add the --every or --key of its `once` to see if it is done\n";
     assert_eq!(text, format!("job is free\n{as_job}  store      {}\n", place.store()));
     let json = place.run(&["inspect", "job", "--json"]).expect(1).json();
     assert_eq!(json, serde_json::json!({ "resource": "job", "held": false, "store": place.store() }));
