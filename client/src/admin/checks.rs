@@ -129,6 +129,7 @@ checks! {
         LISTEN "postgres.listen" Warning
         TABLE "postgres.table" Problem
         QUEUE "postgres.queue" Problem
+        RESULTS "postgres.results" Problem
         ITEMS "postgres.items" Good
         CLOCK "postgres.clock" Warning
     }

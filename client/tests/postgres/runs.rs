@@ -52,7 +52,13 @@ fn a_table_of_an_earlier_version_does_runs_and_keeps_results_once_it_is_brought_
     assert_eq!(error.kind(), ErrorKind::ResultNotKept, "{error}");
     assert!(error.to_string().contains("leasehold store create"), "{error}");
     assert_eq!(done("tuesday").result, None, "the work counts");
+    let told = |severity: Severity| {
+        let findings = client.doctor().unwrap();
+        findings.iter().any(|it| it.check == "postgres.results" && it.severity == severity)
+    };
+    assert!(told(Severity::Warning));
     schema::create(&rig.url).unwrap();
+    assert!(told(Severity::Good));
     run("friday").finish_with(result.clone()).unwrap();
     assert_eq!(done("friday").result, Some(result));
     // As a client writes it that knows no results.

@@ -40,6 +40,7 @@ pub(super) fn diagnose(store: &Postgres) -> Vec<Finding> {
     findings.extend(listening(store));
     findings.push(table(store));
     findings.push(queue(store));
+    findings.push(results(store));
     findings.push(items(store));
     findings.push(clock(store));
     findings
@@ -209,6 +210,20 @@ fn queue(store: &Postgres) -> Finding {
     }
     let what = format!("this user lacks DELETE on {WAITERS}: clients that are gone are never removed from it");
     check::QUEUE.warns(what, "run the GRANT statements of `leasehold store show` as its owner")
+}
+
+/// Checks if what runs leave can be kept, which it is where the table is of this version.
+fn results(store: &Postgres) -> Finding {
+    match store.marker() {
+        Err(error) => check::RESULTS.fails(error.to_string(), "check the rights of this user"),
+        Ok(found) if !found.has_results => check::RESULTS.warns(
+            format!(
+                "{TABLE} has no column `about`: the results of runs are not kept, and a run that leaves one reports it"
+            ),
+            "run `leasehold store create`, or the SQL of `leasehold store show`",
+        ),
+        Ok(_) => check::RESULTS.passes("the results of runs are kept"),
+    }
 }
 
 /// Tells if items of compare-and-set can be kept. Locks do not need their table, so a missing one is no fault.
