@@ -230,7 +230,9 @@ func TestClosingReleasesEverything(t *testing.T) {
 		waiting <- err
 	}()
 	isHeard(redis, "b")
-	if err := first.Close(); err != nil {
+	closing := make(chan error)
+	go func() { closing <- first.Close() }()
+	if err := errors.Join(first.Close(), <-closing); err != nil {
 		t.Fatal(err)
 	}
 	wants(t, <-waiting, leasehold.ErrClosed)
@@ -263,6 +265,14 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	}
 	if _, err := client.Lock(t.Context(), ""); !errors.Is(err, leasehold.ErrConfig) {
 		t.Errorf("%v", err)
+	}
+	_, lock := client.Lock(t.Context(), "a\xff")
+	_, owner := client.Lock(t.Context(), "a", leasehold.Owner("\xff"))
+	_, run := client.Once(t.Context(), "a", "\xff", nil)
+	for _, err := range []error{lock, owner, run} {
+		if !errors.Is(err, leasehold.ErrConfig) || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%v", err)
+		}
 	}
 	for _, url := range []string{
 		"", "sqlite:locks.db", "redis://", "redis://host/x", "redis://host?wait_replicas=1", "redis://host?user=x", "redis://user@host",

@@ -55,8 +55,43 @@ func TestTheHolderLearnsThatSomebodyHasTakenTheLockAway(t *testing.T) {
 	lease := lock(t, client, "taken", leasehold.TTL(300*time.Millisecond))
 	redis.Do("DEL", "taken")
 	ended(t, lease, leasehold.ErrLost)
-	if text := log.String(); !strings.Contains(text, "the lease is lost") || !strings.Contains(text, "lock=taken") {
-		t.Errorf("the log says %q", text)
+	eventually(t, "the log tells of it", func() bool {
+		text := log.String()
+		return strings.Contains(text, "the lease is lost") && strings.Contains(text, "lock=taken")
+	})
+}
+
+// eventually waits for a condition, for as long as tests may take.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("this does not come: ", what)
+		}
+	}
+}
+
+func TestAnObserverThatHangsDelaysNothing(t *testing.T) {
+	redis := testserver.StartRedis(t)
+	hang, seen := make(chan struct{}), make(chan string, 8)
+	client := connect(t, redis.URL, leasehold.Observe(leasehold.Observer{
+		Decided: func(name string, _ time.Duration, _ error) {
+			<-hang
+			seen <- "decided " + name
+		},
+		Ended: func(name string, _ time.Duration, _ error) { seen <- "ended " + name },
+	}))
+	first, second := lock(t, client, "first"), lock(t, client, "second", leasehold.TTL(300*time.Millisecond))
+	redis.Do("DEL", "second")
+	ended(t, second, leasehold.ErrLost)
+	if err := first.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	close(hang)
+	for _, want := range []string{"decided first", "decided second", "ended second", "ended first"} {
+		if got := <-seen; got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
 	}
 }
 

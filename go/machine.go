@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
@@ -15,6 +16,9 @@ import (
 
 // longestSleep bounds how late a lease is found lost after the machine was suspended, since timers do not count that time.
 const longestSleep = time.Second
+
+// mostNotes is how many notes wait for observers and for the log.
+const mostNotes = 1024
 
 // machine drives the protocol: it performs its outputs, and decides nothing. Callers take turns themselves; one goroutine takes
 // those that are due, and sends renewals thereby. No turn waits for anything.
@@ -39,8 +43,13 @@ type machine struct {
 	idle   chan struct{}
 	broken error
 	closed bool
-	// after has what is done when the lock is no longer held, since it may run code of users.
+	// ended is closed when the client is, and confirmed then tells what it reports.
+	ended     chan struct{}
+	confirmed bool
+	// after has the contexts that are cancelled when the lock is no longer held, since that may run code of users.
 	after []func()
+	// notes are for observers and for the log, which have a goroutine of their own: they may take their time.
+	notes chan func()
 	// sent: a link has something to flush.
 	sent bool
 }
@@ -66,7 +75,7 @@ func fresh(n int) []byte {
 func start(config core.Config, nodes []node.Node, log *slog.Logger, observer Observer) (*machine, error) {
 	m := &machine{
 		log: log, observer: observer, world: real, core: core.New(), slots: map[uint64]*slot{},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), notes: make(chan func(), mostNotes), ended: make(chan struct{}),
 	}
 	var stores []core.Store
 	for _, node := range nodes {
@@ -86,7 +95,35 @@ func start(config core.Config, nodes []node.Node, log *slog.Logger, observer Obs
 		link.Open(m.events(uint16(id)))
 	}
 	go m.run()
+	go m.pass()
 	return m, nil
+}
+
+// note has something observed or logged. What finds no room is left out: nothing waits for observers.
+func (m *machine) note(do func()) {
+	select {
+	case m.notes <- do:
+	default:
+	}
+}
+
+// pass passes notes on, and what is left of them when the client is closed.
+func (m *machine) pass() {
+	for {
+		select {
+		case do := <-m.notes:
+			do()
+		case <-m.stop:
+			for {
+				select {
+				case do := <-m.notes:
+					do()
+				default:
+					return
+				}
+			}
+		}
+	}
 }
 
 // events are those of one node.
@@ -147,7 +184,7 @@ func (m *machine) run() {
 	}
 }
 
-// later does something when the lock is no longer held.
+// later cancels something when the lock is no longer held.
 func (m *machine) later(do func()) { m.after = append(m.after, do) }
 
 // quietly takes a turn whose caller has no use for an error: it ends all leases instead.
@@ -272,6 +309,9 @@ func (m *machine) send(to uint16, request core.Output) {
 
 // acquire begins an acquisition.
 func (m *machine) acquire(ctx context.Context, resource, owner string, options core.LockOptions) (*slot, error) {
+	if !utf8.ValidString(resource) || !utf8.ValidString(owner) {
+		return nil, configError("the name and the owner of a lock have to be UTF-8: %q, %q", resource, owner)
+	}
 	var made *slot
 	waiter := &node.Waiter{Ctx: ctx}
 	err := m.take(func() ([]core.Input, error) {
@@ -292,6 +332,9 @@ func (m *machine) acquire(ctx context.Context, resource, owner string, options c
 
 // runResource is the name of one occurrence of a job.
 func (m *machine) runResource(name string, key *string) (resource string, err error) {
+	if !utf8.ValidString(name) || key != nil && !utf8.ValidString(*key) {
+		return "", configError("the name and the key of a run have to be UTF-8: %q", name)
+	}
 	err = m.turn(func() ([]core.Input, error) {
 		resource, err = m.core.RunsRunResource(name, key)
 		return nil, err
@@ -315,8 +358,10 @@ func (m *machine) close(patience time.Duration) bool {
 	m.closed = true
 	m.mu.Unlock()
 	if !first {
-		return true
+		<-m.ended
+		return m.confirmed
 	}
+	defer close(m.ended)
 	idle := make(chan struct{})
 	err := m.turn(func() ([]core.Input, error) {
 		m.idle = idle
@@ -325,21 +370,21 @@ func (m *machine) close(patience time.Duration) bool {
 		}
 		return []core.Input{core.InputClose{}}, nil
 	})
-	confirmed := err == nil
-	if confirmed {
+	m.confirmed = err == nil
+	if m.confirmed {
 		timer := time.NewTimer(patience)
 		defer timer.Stop()
 		select {
 		case <-idle:
 		case <-timer.C:
-			confirmed = false
+			m.confirmed = false
 		}
 	}
 	close(m.stop)
 	for _, link := range m.links {
 		link.Close()
 	}
-	return confirmed
+	return m.confirmed
 }
 
 // breaks ends every acquisition and lease, since the instance can no longer be used.
@@ -347,7 +392,7 @@ func (m *machine) breaks(err error) error {
 	if m.broken == nil {
 		m.broken = err
 		m.wakeAt = 0
-		m.log.Error("leasehold has failed", "error", err)
+		m.note(func() { m.log.Error("leasehold has failed", "error", err) })
 		for _, slot := range m.slots {
 			slot.breaks(err)
 		}

@@ -93,8 +93,8 @@ func Label(owner string) ClientOption { return func(s *clientSettings) { s.owner
 // Logger hears of lost leases and late renewals. By default nothing is logged.
 func Logger(log *slog.Logger) ClientOption { return func(s *clientSettings) { s.log = log } }
 
-// Observer hears what happens to locks, for metrics and traces. Its functions are called from whatever goroutine finds out, and must
-// not wait; those that are nil are not called.
+// Observer hears what happens to locks, for metrics and traces. Its functions are called in order, on one goroutine that is theirs and
+// the log's; at most 1,024 calls wait for it, and more are left out. Those that are nil are not called.
 type Observer struct {
 	// Decided: an acquisition has ended after so long; it was granted if err is nil.
 	Decided func(name string, took time.Duration, err error)

@@ -82,10 +82,13 @@ func (s *slot) apply(event core.Event) {
 		s.prolong(event.DeadlineNs)
 	case core.EventRenewDelayed:
 		s.trouble = &event.Fault
-		s.machine.log.Warn("a renewal was not confirmed, and is repeated", "lock", s.resource, "why", fault(event.Fault))
-		if late := s.machine.observer.Late; late != nil {
-			s.machine.later(func() { late(s.resource, fault(event.Fault)) })
-		}
+		why, late := fault(event.Fault), s.machine.observer.Late
+		s.machine.note(func() {
+			s.machine.log.Warn("a renewal was not confirmed, and is repeated", "lock", s.resource, "why", why)
+			if late != nil {
+				late(s.resource, why)
+			}
+		})
 	case core.EventLost:
 		_, s.revoked = event.Reason.(core.LostReasonRevoked)
 		s.lose(lost(s.resource, event.Reason, s.trouble))
@@ -133,7 +136,8 @@ func (s *slot) lose(why *Error) {
 	s.failure = why
 	s.become(over)
 	s.tell(why)
-	s.machine.log.Warn(why.Error(), "lock", s.resource, "token", s.token)
+	token := s.token
+	s.machine.note(func() { s.machine.log.Warn(why.Error(), "lock", s.resource, "token", token) })
 }
 
 // tell cancels the context of the lease, when the machine's lock is no longer held.
@@ -147,7 +151,7 @@ func (s *slot) tell(why error) {
 func (s *slot) observeDecision(err error) {
 	if decided := s.machine.observer.Decided; decided != nil && s.phase == pending {
 		took := time.Duration(s.machine.clock() - s.began)
-		s.machine.later(func() { decided(s.resource, took, err) })
+		s.machine.note(func() { decided(s.resource, took, err) })
 	}
 }
 
@@ -155,7 +159,7 @@ func (s *slot) observeDecision(err error) {
 func (s *slot) observeEnd(err error) {
 	if ended := s.machine.observer.Ended; ended != nil {
 		lasted := time.Duration(s.machine.clock() - s.granted)
-		s.machine.later(func() { ended(s.resource, lasted, err) })
+		s.machine.note(func() { ended(s.resource, lasted, err) })
 	}
 }
 

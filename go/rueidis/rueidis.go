@@ -26,6 +26,9 @@ type conn struct {
 
 	mu     sync.Mutex
 	client rueidis.Client
+	// making is closed when the attempt to connect that is under way has ended, and failed is why it has made no client.
+	making chan struct{}
+	failed error
 	closed bool
 }
 
@@ -39,21 +42,52 @@ func With(option rueidis.ClientOption) leasehold.RedisConn {
 	return &conn{option: option}
 }
 
-// connected is the client. Making it waits for the server, for as long as the dialer of the options does.
-func (c *conn) connected() (rueidis.Client, error) {
+// connected is the client. Making it waits for the server, for as long as the dialer of the options does, or until the context is done.
+func (c *conn) connected(ctx context.Context) (rueidis.Client, error) {
+	c.mu.Lock()
+	if c.closed || c.client != nil {
+		defer c.mu.Unlock()
+		return c.made()
+	}
+	if c.making == nil {
+		c.making = make(chan struct{})
+		go c.make(c.making)
+	}
+	making := c.making
+	c.mu.Unlock()
+	select {
+	case <-making:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	return c.made()
+}
+
+func (c *conn) made() (rueidis.Client, error) {
+	switch {
+	case c.closed:
 		return nil, rueidis.ErrClosing
-	}
-	if c.client == nil {
-		made, err := rueidis.NewClient(c.option)
-		if err != nil {
-			return nil, err
-		}
-		c.client = made
+	case c.client == nil:
+		return nil, c.failed
 	}
 	return c.client, nil
+}
+
+func (c *conn) make(making chan struct{}) {
+	made, err := rueidis.NewClient(c.option)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(making)
+	c.making, c.failed = nil, err
+	switch {
+	case err != nil:
+	case c.closed:
+		made.Close()
+	default:
+		c.client = made
+	}
 }
 
 func (c *conn) Close() error {
@@ -67,7 +101,7 @@ func (c *conn) Close() error {
 }
 
 func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error) {
-	client, err := c.connected()
+	client, err := c.connected(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -138,7 +172,7 @@ func (c *conn) Subscribe(ctx context.Context, channel string, ready func(), mess
 		}
 	})
 	for ctx.Err() == nil {
-		client, err := c.connected()
+		client, err := c.connected(ctx)
 		if errors.Is(err, rueidis.ErrClosing) {
 			return err
 		}

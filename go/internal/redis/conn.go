@@ -165,8 +165,9 @@ type conn struct {
 	mu      sync.Mutex
 	waiting []request
 	broken  bool
-	// armed: a deadline of reads is set, which is that of a request that has waited, or still does.
-	armed bool
+	// armed: a deadline of reads is set, no later than that of any request that waits.
+	armed    bool
+	armedFor uint64
 
 	// writable is the deadline of writes that is set. It belongs to who writes.
 	writable uint64
@@ -187,7 +188,7 @@ func (c *conn) begin(requests []core.RedisCommands, mayRead bool) (begun, isRead
 	if c.broken {
 		return false, false
 	}
-	if len(c.waiting) > 0 && c.waiting[0].deadline <= uint64(clock.Now()) {
+	if len(c.waiting) > 0 && c.first() <= uint64(clock.Now()) {
 		// The reader is about to notice, too.
 		_ = c.wire.Close()
 		return false, false
@@ -196,11 +197,11 @@ func (c *conn) begin(requests []core.RedisCommands, mayRead bool) (begun, isRead
 	if !isReader {
 		c.call()
 	}
-	if !c.armed {
-		c.arm(requests[0].DeadlineNs)
-	}
 	for _, r := range requests {
 		c.waiting = append(c.waiting, request{r.ID, len(r.Commands), r.DeadlineNs})
+		if !c.armed || r.DeadlineNs < c.armedFor {
+			c.arm(r.DeadlineNs)
+		}
 	}
 	return true, isReader
 }
@@ -215,7 +216,7 @@ func (c *conn) call() {
 
 // arm wakes the reader at a deadline. It is not set again for each request, since that costs more than to look again when it passes.
 func (c *conn) arm(deadline uint64) {
-	c.armed = true
+	c.armed, c.armedFor = true, deadline
 	_ = c.wire.SetReadDeadline(time.Now().Add(node.Left(deadline)))
 }
 
@@ -227,12 +228,21 @@ func (c *conn) overdue() bool {
 	case len(c.waiting) == 0:
 		c.armed = false
 		_ = c.wire.SetReadDeadline(time.Time{})
-	case node.Left(c.waiting[0].deadline) == 0:
+	case node.Left(c.first()) == 0:
 		return true
 	default:
-		c.arm(c.waiting[0].deadline)
+		c.arm(c.first())
 	}
 	return false
+}
+
+// first is the first deadline of those that wait.
+func (c *conn) first() uint64 {
+	first := c.waiting[0].deadline
+	for _, r := range c.waiting[1:] {
+		first = min(first, r.deadline)
+	}
+	return first
 }
 
 // write writes until a deadline, or a little longer: that of writes is not set again for each of them.

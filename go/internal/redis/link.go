@@ -116,9 +116,9 @@ func (l *Link) write() {
 	}
 }
 
-// writeAll writes what is queued, in order, and connects where there is no connection. Only one at a time may do so. It answers if the
-// caller has to read the replies, which it may offer.
-func (l *Link) writeAll(mayRead bool) (isReader bool) {
+// writeAll writes what is queued, in order. Only one at a time may do so. A caller leaves everything in the queue where there is no
+// connection, since making one takes time; otherwise it is told whether it has to read the replies, and nobody else may.
+func (l *Link) writeAll(isCaller bool) (isReader bool) {
 	l.mu.Lock()
 	requests := current(l.queue)
 	l.queue = nil
@@ -128,17 +128,18 @@ func (l *Link) writeAll(mayRead bool) (isReader bool) {
 	}
 	begun := false
 	if l.open != nil {
-		begun, isReader = l.open.begin(requests, mayRead)
+		begun, isReader = l.open.begin(requests, isCaller)
 	}
 	if !begun {
-		wire, err := l.connect(requests)
-		if err != nil {
-			l.open = nil
-			l.notSent(requests, err)
+		if isCaller {
+			l.mu.Lock()
+			l.queue = append(requests, l.queue...)
+			l.mu.Unlock()
 			return false
 		}
-		l.open = start(wire, l.events.Answer)
-		l.open.begin(requests, false)
+		if requests = l.beginAnew(requests); len(requests) == 0 {
+			return false
+		}
 	}
 	l.bytes = l.bytes[:0]
 	for _, request := range requests {
@@ -154,6 +155,27 @@ func (l *Link) writeAll(mayRead bool) (isReader bool) {
 		l.bytes = nil
 	}
 	return isReader
+}
+
+// beginAnew connects, and begins the requests that are not given up meanwhile.
+func (l *Link) beginAnew(requests []core.RedisCommands) []core.RedisCommands {
+	l.open = nil
+	wire, err := l.connect(requests)
+	if err != nil {
+		l.notSent(requests, err)
+		return nil
+	}
+	l.open = start(wire, l.events.Answer)
+	requests = current(requests)
+	if len(requests) == 0 {
+		return nil
+	}
+	if begun, _ := l.open.begin(requests, false); !begun {
+		l.open = nil
+		l.notSent(requests, errors.New("the server has closed the connection at once"))
+		return nil
+	}
+	return requests
 }
 
 // current are the requests whose deadline has not passed; the protocol has given up the others.

@@ -79,7 +79,8 @@ func (p Place) with(query, database string) (Place, error) {
 	}
 	for name, values := range given {
 		if len(values) != 1 || values[0] == "" {
-			return Place{}, fmt.Errorf("give the parameter %q once, with a value", name)
+			// A name may be the rest of a password that was not escaped.
+			return Place{}, errors.New("it has a parameter twice, or one without a value; escape ? as %3F in a password")
 		}
 		switch value := values[0]; name {
 		case "db":

@@ -32,7 +32,9 @@ type Credentials func(context.Context) (core.Credentials, error)
 // Link sends each request by a goroutine of its own.
 type Link struct {
 	node.Deaf
-	client      *http.Client
+	client *http.Client
+	// isOwn: nobody else uses its connections.
+	isOwn       bool
 	credentials Credentials
 	events      node.Events
 	// ctx ends with the link.
@@ -46,11 +48,12 @@ type Link struct {
 // NewLink makes a link that is not open yet. Without a client, there is one of its own; without credentials, the store needs none.
 func NewLink(client *http.Client, credentials Credentials) *Link {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Link{client: once(client), credentials: credentials, ctx: ctx, cancel: cancel}
+	own, isOwn := once(client)
+	return &Link{client: own, isOwn: isOwn, credentials: credentials, ctx: ctx, cancel: cancel}
 }
 
-// once is a client that follows nothing and remembers nothing.
-func once(given *http.Client) *http.Client {
+// once is a client that follows nothing and remembers nothing, and tells if its connections are its own.
+func once(given *http.Client) (client *http.Client, isOwn bool) {
 	transport := http.DefaultTransport
 	if given != nil && given.Transport != nil {
 		transport = given.Transport
@@ -58,17 +61,22 @@ func once(given *http.Client) *http.Client {
 		own := usual.Clone()
 		own.DisableCompression = true
 		own.MaxIdleConnsPerHost = 32
-		transport = own
+		transport, isOwn = own, true
 	}
 	refuse := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &http.Client{Transport: transport, CheckRedirect: refuse}
+	return &http.Client{Transport: transport, CheckRedirect: refuse}, isOwn
 }
 
 // Open tells where answers go.
 func (l *Link) Open(events node.Events) { l.events = events }
 
-// Close ends requests that are under way.
-func (l *Link) Close() { l.cancel() }
+// Close ends requests that are under way, and connections of its own.
+func (l *Link) Close() {
+	l.cancel()
+	if l.isOwn {
+		l.client.CloseIdleConnections()
+	}
+}
 
 // Send sends a request.
 func (l *Link) Send(output core.Output) {
@@ -97,6 +105,9 @@ func (l *Link) perform(request core.HTTPRequest) core.Response {
 
 // exchange sends a request and reads the whole response. `sent` is false if nothing of it can have left.
 func exchange(ctx context.Context, client *http.Client, request core.HTTPRequest) (_ core.Response, sent bool, _ error) {
+	// Another transport need not say when it has a connection.
+	_, says := client.Transport.(*http.Transport)
+	sent = !says && client.Transport != nil
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }}
 	var body io.Reader
 	if request.Method != http.MethodGet {
@@ -180,7 +191,11 @@ func (l *Link) ask() (core.Credentials, error) {
 func Post(ctx context.Context, client *http.Client, address string, body []byte) (int, []byte, error) {
 	headers := []core.HTTPHeader{{Name: "content-type", Value: "application/json"}}
 	request := core.HTTPRequest{Method: http.MethodPost, URL: address, Headers: headers, Body: body}
-	response, _, err := exchange(ctx, once(client), request)
+	once, isOwn := once(client)
+	if isOwn {
+		defer once.CloseIdleConnections()
+	}
+	response, _, err := exchange(ctx, once, request)
 	if err != nil {
 		return 0, nil, fmt.Errorf("no login: %w", err)
 	}
