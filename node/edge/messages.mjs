@@ -140,7 +140,7 @@ export function unconfirmed(resource) {
 }
 
 export function resultNotKept(resource, why) {
-  const message = `the work is done, but its result was not kept: ${why}; those who come later find none`;
+  const message = `the work is done, but its result was not kept: ${why}; those who come later may find none`;
   return new ResultNotKeptError(on(resource, message), { resource });
 }
 

@@ -70,7 +70,7 @@ export class NotOwnedError extends LeaseholdError {}
 export class FinishUnconfirmedError extends LeaseholdError {}
 /**
  * The work of a run is done and its completion stands, without the result that was given: it is too long, cannot be written down, or
- * the store has no room for it. Those who come later find none. Code `result_not_kept`.
+ * the store has no room for it. Those who come later may find none. Code `result_not_kept`.
  */
 export class ResultNotKeptError extends LeaseholdError {}
 /** An update of an item was tried `tries` times, and others were faster each time. Code `too_many_conflicts`. */

@@ -128,7 +128,7 @@ class FinishUnconfirmedError(LeaseholdError):
 
 class ResultNotKeptError(LeaseholdError):
     """The work of a run is done and its completion stands, without the result that was given: it is too long, cannot be written
-    down, or the store has no room for it. Those who come later find none.
+    down, or the store has no room for it. Those who come later may find none.
     """
 
     __module__ = "leasehold"
