@@ -1,5 +1,6 @@
 //! The arguments, and the help that explains them.
 
+mod attempts;
 mod help;
 mod hold;
 mod holder;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{duration, status};
+pub(crate) use attempts::AttemptsArgs;
 use help::{
     BREAK_HELP, COMPLETIONS_HELP, CREATE_HELP, DOCTOR_HELP, ELECT_HELP, EXEC_HELP, INIT_HELP, INSPECT_HELP, JOIN_HELP,
     LIST_HELP, MAIN_HELP, ONCE_HELP, PERMITS_HELP, REVOKE_HELP, RUNS_HELP, SESSIONS_HELP, SHOW_HELP, STATUS_HELP,
@@ -317,6 +319,8 @@ pub(crate) struct OnceArgs {
     /// At least the ttl and the period, at most 100 years, on a quorum 7d.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub keep: Option<Duration>,
+    #[command(flatten)]
+    pub attempts: AttemptsArgs,
     /// The longest wait while another client runs the job [default: do not wait]
     ///
     /// leasehold ends as soon as the other client has done the job, and takes over, with a higher token, if that one
@@ -353,13 +357,13 @@ pub(crate) struct OnceArgs {
     /// Exit status if another client runs the job; with 0, there is no message either
     #[arg(long, value_name = "STATUS", default_value_t = status::BUSY)]
     pub running_status: u8,
-    /// Remove the completion, so that the job is done again
+    /// Remove the completion and the count of attempts, so that the job is done again
     ///
     /// Waits up to 10s while another client runs the job.
     #[arg(long, conflicts_with_all = [
         "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
         "keep_failures", "save_output", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "observations",
-        "command",
+        "command", "max_attempts", "retry_after", "given_up_status",
     ])]
     pub forget: bool,
     /// The name of the job: 1 to 1024 bytes, no control characters

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use leasehold::{Client, Completion, ErrorKind, Once, Run, RunRequest, blocking, ffi};
+use leasehold::{Attempts, Client, Completion, ErrorKind, Once, Run, RunRequest, blocking, ffi};
 
 use crate::args::{OccurrenceArgs, OnceArgs};
 use crate::exec::{End, Ended, Exec, Job, Observations, Output, not_had};
@@ -61,8 +61,23 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
                 args.running_status,
             )
         }
+        ControlFlow::Continue(Ok(Once::Later(attempts))) => {
+            let (_, now) = ffi::clocks();
+            let pause = Duration::from_millis(attempts.retry_unix_ms.saturating_sub(now));
+            let what = format!(
+                "{:?}: it has failed, and may be tried again in {}{}",
+                exec.job.resource,
+                seconds(pause),
+                because(&attempts)
+            );
+            not_had(Failure::busy(what), args.running_status)
+        }
         ControlFlow::Continue(Ok(_)) => {
             not_had(Failure::busy(format!("{:?}: somebody else runs it", exec.job.resource)), args.running_status)
+        }
+        ControlFlow::Continue(Err(error)) if error.kind() == ErrorKind::GivenUp => {
+            exec.say(error.to_string());
+            Ok(args.attempts.given_up_status)
         }
         ControlFlow::Continue(Err(error)) => not_had(error.into(), args.running_status),
         ControlFlow::Break(signal) => Ok(exec.gave_up(signal)),
@@ -121,10 +136,14 @@ fn request(args: &OnceArgs, client: &Client) -> RunRequest {
         (args.cooldown, RunRequest::cooldown as fn(RunRequest, Duration) -> RunRequest),
         (args.keep, RunRequest::keep),
         (args.hold.max_hold, RunRequest::max_hold),
+        (args.attempts.retry_after, RunRequest::retry_after),
     ] {
         if let Some(duration) = given {
             request = set(request, duration);
         }
+    }
+    if let Some(max) = args.attempts.max_attempts {
+        request = request.max_attempts(max);
     }
     if let Some(owner) = &args.hold.owner {
         request = request.owner(owner);
@@ -139,13 +158,21 @@ fn request(args: &OnceArgs, client: &Client) -> RunRequest {
 fn end(exec: &mut Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, Failure>) -> Result<u8, Failure> {
     let done =
         matches!(outcome, Ok(Ended { status, how: End::ByItself }) if status == status::DONE || args.keep_failures);
+    let reason = outcome.as_ref().map_or_else(
+        |failure| failure.message().to_owned(),
+        |ended| match ended.how {
+            End::ByItself => format!("exit status {}", ended.status),
+            End::NotStarted => "it was not started".to_owned(),
+            End::Endangered => "its lease was in danger".to_owned(),
+        },
+    );
     let outcome = outcome.map(|ended| ended.status);
     if run.is_lost() {
         exec.say("no completion was written: the job may be run again");
         return outcome;
     }
     if !done {
-        return exec.release(run, outcome);
+        return exec.release_by(run, run.fail(reason), outcome);
     }
     let output = exec.output.take().map(Output::taken).transpose();
     let is_whole = output.is_ok();
@@ -184,6 +211,11 @@ fn end(exec: &mut Exec<'_>, args: &OnceArgs, run: &Run, outcome: Result<Ended, F
     }
 }
 
+/// Why the last attempt has failed, as far as it said so.
+fn because(attempts: &Attempts) -> String {
+    attempts.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default()
+}
+
 /// Writes what the first run has left to stdout.
 fn show(exec: &Exec<'_>, completion: &Completion) -> Result<(), Failure> {
     match &completion.result {
@@ -202,6 +234,7 @@ fn show(exec: &Exec<'_>, completion: &Completion) -> Result<(), Failure> {
 fn forget(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
     let key = args.occurrence.key(&client, &args.name)?;
+    let attempts = client.inspect_run(&args.name, key.as_deref())?.attempts;
     let completion = client.forget_run(&args.name, key.as_deref())?;
     let resource = client.once(&args.name);
     let resource = match key {
@@ -212,6 +245,11 @@ fn forget(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     match completion {
         Some(completion) => {
             answer(&format!("{resource} may be done again; it was done {completion}\n"))?;
+            Ok(status::DONE)
+        }
+        None if let Some(attempts) = attempts => {
+            let times = if attempts.count == 1 { "once".to_owned() } else { format!("{} times", attempts.count) };
+            answer(&format!("{resource} may be tried again; it was begun {times}{}\n", because(&attempts)))?;
             Ok(status::DONE)
         }
         None => {

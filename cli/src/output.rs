@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
 use std::time::Duration;
 
-use leasehold::{Completion, Error, LockInfo, RunResult, Waiters, ffi};
+use leasehold::{Attempts, Completion, Error, LockInfo, RunResult, Waiters, ffi};
 use serde_json::{Value, json};
 
 use crate::paint::{PROBLEM, STRONG, fitting, painted};
@@ -35,6 +35,10 @@ impl Failure {
 
     pub(crate) fn with_status(self, status: u8) -> Self {
         Self { status, ..self }
+    }
+
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Reports the failure to people on stderr, and to machines on stdout as well.
@@ -200,6 +204,26 @@ pub(crate) fn completion_json(completion: &Completion) -> Value {
         shown["result_unsettled"] = true.into();
     }
     shown
+}
+
+/// The attempts at a run for machines.
+pub(crate) fn attempts_json(attempts: &Attempts) -> Value {
+    json!({
+        "count": attempts.count,
+        "max": attempts.max,
+        "given_up": attempts.are_used_up(),
+        "since_unix_ms": attempts.since_unix_ms,
+        "retry_unix_ms": attempts.retry_unix_ms,
+        "reason": attempts.reason,
+    })
+}
+
+/// The attempts at a run that is not done.
+pub(crate) fn attempts_text(attempts: &Attempts) -> String {
+    let state = if attempts.are_used_up() { "given up" } else { "failed" };
+    let reason = attempts.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let (count, max, since) = (attempts.count, attempts.max, ago(attempts.since_unix_ms));
+    format!("{state}, attempt {count} of {max}, the first {since}{reason}")
 }
 
 /// The result of a run: the value of one that is JSON, the text of another where it is text.

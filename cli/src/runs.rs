@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::args::ListArgs;
 use crate::list::print;
-use crate::output::{Failure, ago, completion_json, days, lock_json, printable, span};
+use crate::output::{Failure, ago, attempts_json, attempts_text, completion_json, days, lock_json, printable, span};
 use crate::store::Target;
 
 pub(crate) fn run(args: &ListArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
     let show = |run: &RunInfo| if args.json { json(run).to_string() } else { line(run) };
-    print(client.runs(&*args.prefix), show, "no run is done or under way", args, &client)
+    print(client.runs(&*args.prefix), show, "no run is done or under way, and none has failed", args, &client)
 }
 
 /// A run for machines.
@@ -25,6 +25,7 @@ pub(crate) fn json(run: &RunInfo) -> Value {
         "held": run.holder.is_some(),
         "holder": run.holder.as_ref().map(lock_json),
         "done": run.done.as_ref().map(completion_json),
+        "attempts": run.attempts.as_ref().map(attempts_json),
     })
 }
 
@@ -49,6 +50,7 @@ fn line(run: &RunInfo) -> String {
         )
     });
     let under_way = run.holder.as_ref().map(|holder| format!("under way, {holder}"));
-    let states: Vec<String> = [under_way, done].into_iter().flatten().collect();
+    let failed = run.attempts.as_ref().map(attempts_text);
+    let states: Vec<String> = [under_way, done, failed].into_iter().flatten().collect();
     printable(&format!("{}: {}", run.resource, states.join("; ")))
 }

@@ -32,6 +32,8 @@ pub const LOST: u8 = 76;
 pub const RESULT_NOT_KEPT: u8 = 74;
 /// The store refuses: permissions, a missing table, a record that cannot be read.
 pub const REFUSED: u8 = 77;
+/// `once`: the job was begun as often as allowed and never finished, unless `--given-up-status` is given.
+pub const GIVEN_UP: u8 = 79;
 /// `exec` and `once`: the command was found and cannot be run.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// `exec` and `once`: the command was not found.
@@ -46,6 +48,7 @@ pub const fn of(kind: ErrorKind) -> u8 {
         ErrorKind::Lost => LOST,
         ErrorKind::FinishUnconfirmed => UNCONFIRMED,
         ErrorKind::ResultNotKept => RESULT_NOT_KEPT,
+        ErrorKind::GivenUp => GIVEN_UP,
         ErrorKind::StoreUnavailable => UNAVAILABLE,
         ErrorKind::StoreRefused => REFUSED,
         ErrorKind::Config => USAGE,

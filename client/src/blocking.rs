@@ -355,6 +355,7 @@ impl RunRequest {
             once::Once::Run(run) => Once::Run(Run(run)),
             once::Once::Done(completion) => Once::Done(completion),
             once::Once::Running(holder) => Once::Running(holder),
+            once::Once::Later(attempts) => Once::Later(attempts),
         })
     }
 }
@@ -370,6 +371,8 @@ pub enum Once {
     Done(Completion),
     /// Somebody else is at it; the holder, as far as the store shows it.
     Running(Option<LockInfo>),
+    /// It has failed, and the pause before the next attempt is not over.
+    Later(crate::Attempts),
 }
 
 /// A run: see [`leasehold::Run`](crate::Run).
@@ -392,6 +395,19 @@ impl Run {
     /// As there.
     pub fn finish_with(&self, result: RunResult) -> Result<(), Error> {
         block_on(self.0.finish_by(Some(result.to_keep()), Caller::Blocking))
+    }
+
+    /// See [`leasehold::Run::attempts`](crate::Run::attempts).
+    pub fn attempts(&self) -> Option<&crate::Attempts> {
+        self.0.attempts()
+    }
+
+    /// See [`leasehold::Run::fail`](crate::Run::fail).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn fail(&self, reason: impl AsRef<str>) -> Result<(), Error> {
+        block_on(crate::runs::attempts::fail(&self.0, reason.as_ref(), Caller::Blocking))
     }
 
     /// See [`leasehold::Run::completion_in`](crate::Run::completion_in).

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use leasehold_core::op::{Fault, Holder, Holding};
-use leasehold_core::{ConfigError, Failure, LostReason, Nonce, Sighting, Version};
+use leasehold_core::{Attempts, ConfigError, Failure, LostReason, Nonce, Sighting, Version};
 
 use crate::fence;
 use crate::runs::completion::Completion;
@@ -21,6 +21,7 @@ pub struct Error {
     inner: fence::Error,
     holder: Option<Box<LockInfo>>,
     completion: Option<Box<Completion>>,
+    attempts: Option<Box<Attempts>>,
     lost_reason: Option<&'static str>,
 }
 
@@ -169,6 +170,11 @@ impl Error {
         self.completion.as_deref()
     }
 
+    /// The attempts at the work of a run that was given up.
+    pub fn attempts(&self) -> Option<&Attempts> {
+        self.attempts.as_deref()
+    }
+
     /// Why the lease is over, where that is known: the stable name that metrics use, such as `expired`, `taken_over` or
     /// `revoked`.
     pub const fn lost_reason(&self) -> Option<&'static str> {
@@ -189,6 +195,10 @@ impl Error {
 
     pub(crate) fn on(self, resource: &str) -> Self {
         Self { inner: self.inner.on(resource), ..self }
+    }
+
+    pub(crate) fn with_attempts(self, attempts: Attempts) -> Self {
+        Self { attempts: Some(Box::new(attempts)), ..self }
     }
 
     pub(crate) fn already_released(resource: &str) -> Self {
@@ -298,7 +308,7 @@ impl From<ConfigError> for Error {
 
 impl From<fence::Error> for Error {
     fn from(inner: fence::Error) -> Self {
-        Self { inner, holder: None, completion: None, lost_reason: None }
+        Self { inner, holder: None, completion: None, attempts: None, lost_reason: None }
     }
 }
 

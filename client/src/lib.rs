@@ -187,6 +187,7 @@ pub use error::{Error, ErrorKind, LockInfo};
 pub use groups::elect::{Election, ElectionRequest};
 pub use groups::sessions::SessionInfo;
 pub use groups::shards::{Shard, Shards, ShardsRequest};
+pub use leasehold_core::Attempts;
 pub use locks::all::{Leases, LockAllRequest};
 pub use locks::any::LockAnyRequest;
 pub use locks::lease::Lease;

@@ -243,7 +243,8 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease]) -> Resul
         match begun {
             Once::Run(run) => run.release_by(client.caller).await?,
             Once::Done(_) => {}
-            Once::Running(_) => break,
+            // Attempts at it are not counted.
+            Once::Running(_) | Once::Later(_) => break,
         }
     }
     if let Shown::Settled { completion, .. } = look(client, size, None).await? {

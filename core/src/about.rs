@@ -91,6 +91,12 @@ impl RunResult {
         Ok(Self { kind, bytes: bytes.into() })
     }
 
+    /// Bytes that are known to be few enough.
+    pub(crate) fn of_few_bytes(bytes: Vec<u8>) -> Self {
+        debug_assert!(bytes.len() <= Self::MAX_BYTES);
+        Self { kind: ResultKind::Bytes, bytes: bytes.into() }
+    }
+
     /// A result that a store or host shows; `None` if it is too long, or JSON that is not UTF-8.
     pub fn read(kind: ResultKind, bytes: &[u8]) -> Option<Self> {
         match kind {

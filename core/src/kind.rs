@@ -28,8 +28,10 @@ pub enum ErrorKind {
     Done,
     /// The work of the run was done, and no answer says that its completion stands: it may be done again.
     FinishUnconfirmed,
-    /// The work of the run is done and its completion stands, without the result that was given: those who come later find none.
+    /// The work of the run is done and its completion stands, without the result that was given: those who come later may find none.
     ResultNotKept,
+    /// The work of the run was begun as often as allowed, and never finished. The error's `attempts` say how often, and why the last one failed.
+    GivenUp,
     /// A callback of an election or of shards has panicked, or raised or thrown something.
     Callback,
     /// The process cannot go on as it should: no thread could be started, or there is a bug in leasehold.
@@ -53,6 +55,7 @@ impl ErrorKind {
             Self::Done => "done",
             Self::FinishUnconfirmed => "finish_unconfirmed",
             Self::ResultNotKept => "result_not_kept",
+            Self::GivenUp => "given_up",
             Self::Callback => "callback_failed",
             Self::Internal => "internal",
         }

@@ -5,6 +5,7 @@
 extern crate alloc;
 
 mod about;
+mod attempts;
 pub mod backoff;
 mod client;
 pub mod config;
@@ -35,6 +36,7 @@ pub mod trace;
 pub mod view;
 
 pub use about::{About, ResultKind, RunResult};
+pub use attempts::{Attempts, NextAttempt};
 pub use client::{Client, Departure, Error, Input, Output, Stats, Transmit};
 pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};

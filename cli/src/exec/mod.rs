@@ -258,12 +258,22 @@ impl<'a> Exec<'a> {
 
     /// Releases the lease after its command has ended.
     pub(crate) fn release(&self, lease: &Lease, outcome: Result<u8, Failure>) -> Result<u8, Failure> {
+        self.release_by(lease, lease.release(), outcome)
+    }
+
+    /// The same by a release that does more.
+    pub(crate) fn release_by(
+        &self,
+        lease: &Lease,
+        release: impl Future<Output = Result<(), Error>>,
+        outcome: Result<u8, Failure>,
+    ) -> Result<u8, Failure> {
         if lease.is_lost() {
             // A revoked lock is free from here on; nothing else is left to release.
-            let _ = self.finish(lease.release());
+            let _ = self.finish(release);
             return outcome;
         }
-        match self.finish(lease.release()) {
+        match self.finish(release) {
             Ok(()) => {
                 self.say_in_full(|| format!("{:?}: released", lease.resource()));
                 outcome

@@ -24,7 +24,7 @@ use super::list::{inspect, list};
 use super::reply::{Reply, read, whole};
 use super::state::{Service, Share, Work};
 use super::{metrics, page};
-use crate::output::{completion_json, lock_json, ms};
+use crate::output::{attempts_json, completion_json, lock_json, ms};
 
 /// The description of all this for programs.
 pub(super) const OPENAPI: &str = include_str!("openapi.json");
@@ -93,6 +93,9 @@ struct AskedOnce {
     every_ms: Option<u64>,
     #[serde(default, deserialize_with = "whole")]
     offset_ms: Option<u64>,
+    max_attempts: Option<u32>,
+    #[serde(default, deserialize_with = "whole")]
+    retry_after_ms: Option<u64>,
     at: Option<String>,
     tz: Option<String>,
     cron: Option<String>,
@@ -106,6 +109,7 @@ impl AskedOnce {
             (self.keep_ms, RunRequest::keep as fn(RunRequest, Duration) -> RunRequest),
             (self.every_ms, RunRequest::every),
             (self.offset_ms, RunRequest::offset),
+            (self.retry_after_ms, RunRequest::retry_after),
         ] {
             run = given.map(Duration::from_millis).into_iter().fold(run, set);
         }
@@ -117,7 +121,7 @@ impl AskedOnce {
         ] {
             run = given.clone().into_iter().fold(run, set);
         }
-        run
+        self.max_attempts.into_iter().fold(run, RunRequest::max_attempts)
     }
 }
 
@@ -268,9 +272,14 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
     let ttl = asked.ttl_ms.map_or(TTL, Duration::from_millis);
     let run = asked.request(&service.client).ttl(ttl).wait(wait(asked.wait_ms)?).owner(label(&caller, asked.owner)?);
     let waiting = service.wait(&run.resource()?);
-    let once = run.await.map_err(|error| failed(&service, error))?;
+    let once = run.await;
     drop(waiting);
-    match once {
+    if let Err(error) = &once
+        && let Some(attempts) = error.attempts()
+    {
+        return Ok(Json(json!({ "state": "given_up", "attempts": attempts_json(attempts) })));
+    }
+    match once.map_err(|error| failed(&service, error))? {
         Once::Run(run) => {
             service.counts.granted.fetch_add(1, Ordering::Relaxed);
             service.watch(&run);
@@ -280,6 +289,7 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
         }
         Once::Done(completion) => Ok(Json(json!({ "state": "done", "completion": completion_json(&completion) }))),
         Once::Running(holder) => Ok(Json(json!({ "state": "running", "holder": holder.as_ref().map(lock_json) }))),
+        Once::Later(attempts) => Ok(Json(json!({ "state": "later", "attempts": attempts_json(&attempts) }))),
         _ => Ok(Json(json!({ "state": "running", "holder": null }))),
     }
 }

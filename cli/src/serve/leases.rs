@@ -23,6 +23,14 @@ type LeaseId = Result<Path<String>, PathRejection>;
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
+/// The body of a release.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GivenBack {
+    /// Why the work of a run has failed.
+    reason: Option<String>,
+}
+
 /// The body of a finish.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +49,13 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Value>, D::Erro
 enum End {
     Release,
     Finish,
+}
+
+/// What a client says when it ends its lease.
+enum Said {
+    Nothing,
+    Reason(String),
+    Result(RunResult),
 }
 
 /// A lease that its client has ended, or is ending.
@@ -88,8 +103,9 @@ pub(super) async fn release(
     id: LeaseId,
     request: Request,
 ) -> Answer {
-    let Nothing {} = read(request).await?;
-    service.end(&caller.0, known(id)?, End::Release, None).await.map(Json)
+    let GivenBack { reason } = read(request).await?;
+    let said = reason.map_or(Said::Nothing, Said::Reason);
+    service.end(&caller.0, known(id)?, End::Release, said).await.map(Json)
 }
 
 pub(super) async fn finish(
@@ -99,8 +115,8 @@ pub(super) async fn finish(
     request: Request,
 ) -> Answer {
     let Outcome { result } = read(request).await?;
-    let result = result.map(|result| RunResult::Json(result.to_string()));
-    service.end(&caller.0, known(id)?, End::Finish, result).await.map(Json)
+    let said = result.map_or(Said::Nothing, |result| Said::Result(RunResult::Json(result.to_string())));
+    service.end(&caller.0, known(id)?, End::Finish, said).await.map(Json)
 }
 
 /// The id in a path. One that is no text is of no lease.
@@ -110,14 +126,8 @@ fn known(id: LeaseId) -> Result<String, Reply> {
 
 impl Service {
     /// Ends a lease. A client that asks again gets the same result, which says that it was asked for before.
-    async fn end(
-        self: &Arc<Self>,
-        client: &str,
-        id: String,
-        end: End,
-        left: Option<RunResult>,
-    ) -> Result<Value, Reply> {
-        let (mut result, is_repeated) = self.ending(client, id, end, left)?;
+    async fn end(self: &Arc<Self>, client: &str, id: String, end: End, said: Said) -> Result<Value, Reply> {
+        let (mut result, is_repeated) = self.ending(client, id, end, said)?;
         // The task that ends it lives as long as the daemon.
         let result = result.wait_for(Option::is_some).await.ok().and_then(|result| result.clone());
         let mut answer = result.unwrap_or_else(|| {
@@ -131,13 +141,7 @@ impl Service {
     ///
     /// # Errors
     /// The client has no such lease, or nothing is to be finished: then it keeps the lease.
-    fn ending(
-        self: &Arc<Self>,
-        client: &str,
-        id: String,
-        end: End,
-        left: Option<RunResult>,
-    ) -> Result<(Results, bool), Reply> {
+    fn ending(self: &Arc<Self>, client: &str, id: String, end: End, said: Said) -> Result<(Results, bool), Reply> {
         let mut table = self.table();
         let Some(entry) = table.held.get(&id).filter(|entry| entry.client == client) else {
             let ended = table.ended.get(client, &id).filter(|ended| ended.end == end);
@@ -153,7 +157,7 @@ impl Service {
         let service = Arc::clone(self);
         // Beside the request, which ends when its client goes, and may be asked again.
         tokio::spawn(async move {
-            let ended = end.of(&work, left).await;
+            let ended = end.of(&work, said).await;
             if ended.is_ok() {
                 service.counts.released.fetch_add(1, Ordering::Relaxed);
             }
@@ -172,10 +176,11 @@ impl End {
         }
     }
 
-    async fn of(self, work: &Work, left: Option<RunResult>) -> Result<(), Error> {
-        match (self, work, left) {
-            (Self::Finish, Work::Run(run), Some(result)) => run.finish_with(result).await,
-            (Self::Finish, Work::Run(run), None) => run.finish().await,
+    async fn of(self, work: &Work, said: Said) -> Result<(), Error> {
+        match (self, work, said) {
+            (Self::Finish, Work::Run(run), Said::Result(result)) => run.finish_with(result).await,
+            (Self::Finish, Work::Run(run), _) => run.finish().await,
+            (Self::Release, Work::Run(run), Said::Reason(reason)) => run.fail(reason).await,
             (_, work, _) => work.release().await,
         }
     }

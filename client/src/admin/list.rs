@@ -2,16 +2,17 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use leasehold_core::Resource;
 use leasehold_core::op::{Applied, Denial, DenialKind, Outcome, Refusal, Seen};
 use leasehold_core::quorum::majority;
 use leasehold_core::view::View;
+use leasehold_core::{Attempts, Resource};
 use leasehold_wire::listing::{Page, Which};
 
 use crate::admin::inspect::{error_of, holder, listed, unavailable};
 use crate::client::Client;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::Arc;
+use crate::runs::attempts;
 use crate::runs::completion::Completion;
 use crate::runs::once::RunInfo;
 
@@ -52,6 +53,7 @@ pub(crate) struct Record {
     name: Resource,
     holder: Option<LockInfo>,
     done: Option<Completion>,
+    attempts: Option<Attempts>,
 }
 
 /// The place where the next page begins.
@@ -92,8 +94,8 @@ impl Client {
         Listing(Paged { records: self.records(prefix, Which::Held), ready: VecDeque::new(), shown })
     }
 
-    /// The runs whose resources begin with `prefix`, in no promised order: those whose completion stands, and those that somebody is
-    /// at. A resource is `name@key`, so `nightly@` has all occurrences of one job.
+    /// The runs whose resources begin with `prefix`, in no promised order: those whose completion stands, those that somebody is at, and
+    /// those that have failed and whose attempts are counted. A resource is `name@key`, so `nightly@` has all occurrences of one job.
     ///
     /// ```
     /// # async fn example(client: leasehold::Client) -> Result<(), leasehold::Error> {
@@ -108,7 +110,9 @@ impl Client {
     /// What is said of [`Client::list`] is true of it, too: the costs, the rights, and that it is for looking. Redis is asked for all
     /// keys that have an `@`, and each run that is found is read. DynamoDB needs a read for each that is done, beside the scan.
     pub fn runs(&self, prefix: impl Into<String>) -> Runs {
-        let shown = |_: &Client, Record { name, holder, done }| RunInfo::of(&name, holder, done);
+        let shown = |_: &Client, Record { name, holder, done, attempts }| {
+            RunInfo::of(&name, holder, done).map(|run| RunInfo { attempts, ..run })
+        };
         Runs(Paged { records: self.records(prefix, Which::Runs), ready: VecDeque::new(), shown })
     }
 
@@ -239,7 +243,10 @@ impl Records {
         let is_asked = |name: &Resource| self.which == Which::Held || name.may_be_of_run();
         let records = page.records.into_iter().filter(|(name, _)| is_asked(name) && !self.given.contains(name));
         let records = records.filter(|(name, _)| of_page.insert(name.clone())).collect();
-        let found = self.read(records).await?;
+        let mut found = self.read(records).await?;
+        if self.which == Which::Runs {
+            found = self.with_attempts(found).await?;
+        }
         self.given.extend(found.iter().map(|record| record.name.clone()));
         match page.next {
             Some(next) => self.place.after = next,
@@ -253,6 +260,25 @@ impl Records {
             }
         }
         Ok(Some(found))
+    }
+
+    /// Replaces the records of attempts by those of the runs that they are about, as far as these are neither done nor under way: the
+    /// others are listed by themselves.
+    ///
+    /// # Errors
+    /// As [`Listing::next`].
+    async fn with_attempts(&self, found: Vec<Record>) -> Result<Vec<Record>, Error> {
+        let counted: Vec<(Resource, Attempts)> = found
+            .iter()
+            .filter_map(|record| Some((record.name.run_of_attempts()?, attempts::shown(record.done.as_ref()?)?)))
+            .collect();
+        let unread = counted.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let listed: HashSet<Resource> = self.read(unread).await?.into_iter().map(|record| record.name).collect();
+        let counted = counted.into_iter().filter(|(name, _)| !listed.contains(name) && !self.given.contains(name));
+        let counted =
+            counted.map(|(name, attempts)| Record { name, holder: None, done: None, attempts: Some(attempts) });
+        let runs = found.into_iter().filter(|record| record.name.run_of_attempts().is_none());
+        Ok(runs.chain(counted).collect())
     }
 
     /// # Errors
@@ -316,7 +342,7 @@ impl Records {
             let seen = answered(outcome)?.unwrap_or_default();
             if self.which.has(&name, &seen) {
                 let holder = seen.held().map(|holding| LockInfo::shown(name.as_str(), holding));
-                found.push(Record { name, holder, done: seen.done.as_deref().map(Completion::shown) });
+                found.push(Record { name, holder, done: seen.done.as_deref().map(Completion::shown), attempts: None });
             }
         }
         Ok(found)
@@ -354,6 +380,7 @@ impl Records {
                         holder: holder(&view, name.as_str()),
                         done: view.done().as_ref().map(Completion::shown),
                         name,
+                        attempts: None,
                     };
                     let is_done = self.which == Which::Runs && record.done.is_some();
                     found.extend(Some(record).filter(|record| is_done || record.holder.is_some()));

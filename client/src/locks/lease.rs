@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::atomic::{AtomicBool, Ordering};
 use crate::host::sync::{Arc, Mutex};
 use crate::host::time::Time;
+use crate::runs::attempts::Counting;
 use crate::runs::result::Given;
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
@@ -32,6 +33,8 @@ pub struct Lease {
     released: AtomicBool,
     /// Leases that were taken together with this one: it is valid only while all of them are, and they end with it.
     others: Vec<Lease>,
+    /// The attempts at its work, where they are counted.
+    counting: Option<Box<Counting>>,
     /// A transaction of the user's was given the completion that the work is done.
     #[cfg(feature = "postgres")]
     marks_in_transaction: AtomicBool,
@@ -45,6 +48,7 @@ impl Lease {
             token,
             released: AtomicBool::new(false),
             others: Vec::new(),
+            counting: None,
             #[cfg(feature = "postgres")]
             marks_in_transaction: AtomicBool::new(false),
         }
@@ -58,6 +62,15 @@ impl Lease {
     pub(crate) fn with_others(mut self, others: Vec<Self>) -> Self {
         self.others = others;
         self
+    }
+
+    pub(crate) fn with_counting(mut self, counting: Counting) -> Self {
+        self.counting = Some(Box::new(counting));
+        self
+    }
+
+    pub(crate) fn counting(&self) -> Option<&Counting> {
+        self.counting.as_deref()
     }
 
     /// The fencing token: grows with every grant of the resource, below 2^53.
@@ -350,7 +363,8 @@ impl Lease {
     }
 
     fn result_not_kept(&self, why: &str) -> Error {
-        let message = format!("the work is done, but its result was not kept: {why}; those who come later find none");
+        let message =
+            format!("the work is done, but its result was not kept: {why}; those who come later may find none");
         Error::new(ErrorKind::ResultNotKept, message).on(self.resource())
     }
 

@@ -9,8 +9,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_core::Resource;
 use leasehold_core::config::RunOptions;
+use leasehold_core::{Attempts, Resource};
 
 use crate::admin::inspect::listed;
 use crate::client::Client;
@@ -20,6 +20,7 @@ use crate::forward::{settings, settings_of_locks};
 use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
+use crate::runs::attempts::{self, Counted, Limit};
 use crate::runs::completion::Completion;
 use crate::runs::occurrence::{Occurrence, Present};
 use crate::runs::result::RunResult;
@@ -35,6 +36,8 @@ pub enum Once {
     Done(Completion),
     /// Somebody else is at it; the holder, as far as the store shows it.
     Running(Option<LockInfo>),
+    /// It has failed, and the pause before the [next attempt](RunRequest::retry_after) is not over.
+    Later(Attempts),
 }
 
 /// A run: the lease under which the work is done. All that a [`Lease`] can do, it can do as well.
@@ -118,8 +121,27 @@ impl Run {
         self.0.release().await
     }
 
+    /// The attempts at the work with this one, where they [are counted](RunRequest::max_attempts).
+    pub fn attempts(&self) -> Option<&Attempts> {
+        self.0.counting().map(|counting| &counting.attempts)
+    }
+
+    /// As [`Run::release`], and says why the work has failed: its type and message in one line, cut after 256 bytes. Where
+    /// [attempts are counted](RunRequest::max_attempts), the reason is kept beside their number, for whoever looks at the run or is told
+    /// that it was given up. Others can read it in the store, so leave secrets out.
+    ///
+    /// # Errors
+    /// As [`Run::release`]. A reason that cannot be kept is only logged.
+    pub async fn fail(&self, reason: impl AsRef<str>) -> Result<(), Error> {
+        attempts::fail(&self.0, reason.as_ref(), Caller::Async).await
+    }
+
     pub(crate) fn into_lease(self) -> Lease {
         self.0
+    }
+
+    pub(super) const fn of(lease: Lease) -> Self {
+        Self(lease)
     }
 }
 
@@ -141,6 +163,7 @@ pub struct RunRequest {
     occurrence: Occurrence,
     trust_quorum: bool,
     even_if_done: bool,
+    limit: Limit,
     /// The name of the resource is set when the request is made.
     lock: LockRequest,
 }
@@ -170,7 +193,14 @@ impl Client {
     pub fn once(&self, name: impl Into<String>) -> RunRequest {
         let name = name.into();
         let lock = self.lock(name.as_str()).once();
-        RunRequest { name, occurrence: Occurrence::default(), trust_quorum: false, even_if_done: false, lock }
+        RunRequest {
+            name,
+            occurrence: Occurrence::default(),
+            trust_quorum: false,
+            even_if_done: false,
+            limit: Limit::default(),
+            lock,
+        }
     }
 
     /// The holder and the completion of one occurrence of a job.
@@ -180,24 +210,31 @@ impl Client {
     pub async fn inspect_run(&self, name: &str, key: Option<&str>) -> Result<RunInfo, Error> {
         let resource = resource(name, key)?;
         let (holder, done) = self.inspect_marked(resource.as_str()).await?;
+        let attempts = self.attempts(resource.as_str()).await?;
         let (name, key, resource) = (name.to_owned(), key.map(str::to_owned), resource.as_str().to_owned());
-        Ok(RunInfo { resource, name, key, holder, done })
+        Ok(RunInfo { resource, name, key, holder, done, attempts })
     }
 
-    /// Removes the completion of one occurrence of a job, so that it is done again. For people: waits until nobody runs it, up
-    /// to 10 s.
+    /// Removes the completion of one occurrence of a job and the number of its attempts, so that it is done again. For people: waits
+    /// until nobody runs it, up to 10 s.
     ///
     /// # Errors
     /// [`ErrorKind::TimedOut`] while somebody runs it, [`ErrorKind::StoreUnavailable`] if nodes of a quorum keep the completion or do
     /// not answer, with their names, and as [`Run::finish`].
     pub async fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Completion>, Error> {
         let resource = resource(name, key)?;
-        let (_, done) = self.inspect_marked(resource.as_str()).await?;
+        self.forget_attempts(resource.as_str()).await?;
+        self.forget(resource.as_str()).await
+    }
+
+    /// Removes a completion, if there is one.
+    pub(super) async fn forget(&self, resource: &str) -> Result<Option<Completion>, Error> {
+        let (_, done) = self.inspect_marked(resource).await?;
         let Some(completion) = &done else { return Ok(None) };
         let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
         let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
         let ttl = longest.min(Duration::from_secs(10));
-        let request = self.lock(resource.as_str()).ttl(ttl).wait(Duration::from_secs(10)).run(run);
+        let request = self.lock(resource).ttl(ttl).wait(Duration::from_secs(10)).run(run);
         // A node of a quorum that has missed the record of this run keeps the completion.
         let (mut doubtful, mut tries) = (Vec::new(), 0);
         loop {
@@ -205,7 +242,7 @@ impl Client {
             run.finish_by(None, self.caller).await?;
             let mut left = done.clone();
             for _ in 0..FORGET_LOOKS {
-                (_, left) = self.inspect_marked(resource.as_str()).await?;
+                (_, left) = self.inspect_marked(resource).await?;
                 // Its own completion ends at once, and hides an earlier one until then.
                 if left.as_ref().is_none_or(|left| left.token != run.token()) {
                     break;
@@ -213,7 +250,7 @@ impl Client {
             }
             let mut all_answer = true;
             if let Some(quorum) = self.shared.quorum() {
-                (doubtful, all_answer) = self.may_be_marked(quorum, resource.as_str(), completion).await?;
+                (doubtful, all_answer) = self.may_be_marked(quorum, resource, completion).await?;
             }
             if doubtful.is_empty() && left.is_none_or(|left| left.token != completion.token) {
                 return Ok(done);
@@ -228,7 +265,7 @@ impl Client {
              may still skip the work: forget it again when all nodes answer ({})",
             listed(&doubtful)
         );
-        Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource.as_str()))
+        Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource))
     }
 }
 
@@ -263,13 +300,16 @@ pub struct RunInfo {
     pub holder: Option<LockInfo>,
     /// The completion, if the work is done.
     pub done: Option<Completion>,
+    /// How often the work was begun, where [attempts are counted](RunRequest::max_attempts). In a list, that of runs that are neither
+    /// done nor under way.
+    pub attempts: Option<Attempts>,
 }
 
 impl RunInfo {
     /// That of a record; `None` if its resource is that of no run.
     pub(crate) fn of(resource: &Resource, holder: Option<LockInfo>, done: Option<Completion>) -> Option<Self> {
         let (name, key) = resource.parts_of_run()?;
-        Some(Self { resource: resource.as_str().to_owned(), name, key, holder, done })
+        Some(Self { resource: resource.as_str().to_owned(), name, key, holder, done, attempts: None })
     }
 }
 
@@ -356,6 +396,22 @@ settings! { RunRequest:
         Self { even_if_done: true, ..self }
     }
 
+    /// How often the work may be begun, 1 or more. Each attempt counts, also one whose process dies; once so many have begun and none has
+    /// finished, the run is given up: an error of the kind [`ErrorKind::GivenUp`], which says why the last one [failed](Run::fail), until
+    /// somebody [forgets](Client::forget_run) the run. Attempts are remembered for as long as the completion is kept, from the start of
+    /// the latest one. Without it, failed work is begun again without end.
+    ///
+    /// Costs two more writes and a read when the work begins. The name with its key has 1,015 bytes at most.
+    pub fn max_attempts(self, max: u32) -> Self {
+        Self { limit: Limit { max: Some(max), ..self.limit }, ..self }
+    }
+
+    /// The pause from the start of an attempt to the start of the next one, by this machine's clock: until then the answer is
+    /// [`Once::Later`]. Default 0. Needs [`RunRequest::max_attempts`].
+    pub fn retry_after(self, pause: Duration) -> Self {
+        Self { limit: Limit { retry_after: Some(pause), ..self.limit }, ..self }
+    }
+
     /// An operator's word that no completion was lost: on a quorum, nodes that have lost their data within 7 days count all the
     /// same. Without it they do not count for runs.
     pub fn trust_quorum(self) -> Self {
@@ -381,18 +437,22 @@ impl RunRequest {
     }
 
     /// The request of the lock.
-    fn into_lock(self) -> Result<LockRequest, Error> {
+    fn into_lock(self) -> Result<(LockRequest, RunOptions, Option<Counted>), Error> {
         let present = self.present()?;
         let resource = resource(&self.name, present.key.as_deref())?;
         let kept = self.occurrence.kept(&present, self.lock.is_of_quorum(), self.even_if_done);
         let keep = kept.map_err(|misfit| Error::config(misfit).on(&self.name))?;
         let run = RunOptions { keep, trust_quorum: self.trust_quorum, even_if_done: self.even_if_done };
-        Ok(self.lock.named(resource.as_str()).run(run))
+        let counted = self.limit.check(&run).map_err(|misfit| Error::config(misfit).on(&self.name))?;
+        if counted.is_some() {
+            resource.of_attempts().map_err(|error| Error::config(error.to_string()).on(&self.name))?;
+        }
+        Ok((self.lock.named(resource.as_str()).run(run), run, counted))
     }
 
     /// See [`ffi::check_run`](crate::ffi::check_run).
     pub(crate) fn check(&self) -> Result<(), Error> {
-        self.clone().into_lock()?.check()
+        self.clone().into_lock()?.0.check()
     }
 
     /// Warns, once in a process, of a length that was most likely meant in a smaller unit.
@@ -428,8 +488,13 @@ impl RunRequest {
     pub(crate) async fn begin(self) -> Result<Once, Error> {
         self.doubt_lengths();
         let cooldown = self.occurrence.cooldown.map(|cooldown| (self.name.clone(), cooldown));
-        match self.into_lock()?.acquire().await {
-            Ok(lease) => Ok(Once::Run(Run(lease))),
+        let (lock, run, counted) = self.into_lock()?;
+        let client = counted.is_some().then(|| lock.client().clone());
+        match lock.acquire().await {
+            Ok(lease) => match counted.zip(client) {
+                Some((counted, client)) => attempts::begin(lease, run, counted, client).await,
+                None => Ok(Once::Run(Run(lease))),
+            },
             Err(error) => match (error.kind(), error.completion()) {
                 (ErrorKind::Done, Some(completion)) => {
                     if let Some((name, cooldown)) = cooldown {

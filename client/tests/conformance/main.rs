@@ -9,6 +9,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attempts;
 mod bounds;
 mod crowds;
 mod grants;
@@ -414,6 +415,12 @@ macro_rules! behaviours {
             runs::marks_are_shown_and_removed_by_people
             runs::a_plain_lock_does_not_look_at_marks
             runs::bad_settings_of_runs_are_refused_alike_everywhere
+            attempts::work_that_always_fails_is_given_up
+            attempts::an_attempt_counts_however_it_ends
+            attempts::an_attempt_waits_for_its_pause
+            attempts::attempts_begin_anew_once_the_work_was_done
+            attempts::forgetting_a_run_forgets_its_attempts
+            attempts::settings_of_attempts_that_cannot_be_are_refused
             results::the_second_caller_gets_the_first_ones_result
             results::a_run_without_a_result_shows_none
             results::a_result_that_is_too_long_is_dropped_and_the_work_counts

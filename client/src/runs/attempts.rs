@@ -1,0 +1,204 @@
+//! Attempts at a run, counted in the store, so that work that always fails is given up.
+//!
+//! Whoever has the run writes the count before the work begins. The record has a lock of its own: what a former runner still sends
+//! when its lease is over does not change a count that a later one has written.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use leasehold_core::config::{RunOptions, Span};
+use leasehold_core::{Attempts, NextAttempt, Resource};
+
+use crate::client::Client;
+use crate::driver::Caller;
+use crate::error::{Error, ErrorKind};
+use crate::locks::lease::Lease;
+use crate::locks::request::LockRequest;
+use crate::metrics;
+use crate::runs::completion::Completion;
+use crate::runs::once::{Once, Run};
+use crate::runs::result::RunResult;
+
+/// How long the record is locked without renewal: it is read and written at once.
+const RECORD_TTL: Duration = Duration::from_secs(10);
+/// A former runner may have died with the lock of the record.
+const RECORD_WAIT: Duration = Duration::from_secs(20);
+
+/// How often a job may be tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Limit {
+    pub(super) max: Option<u32>,
+    pub(super) retry_after: Option<Duration>,
+}
+
+/// The same of a request that makes sense.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    max: NonZeroU32,
+    retry_after: Duration,
+}
+
+impl Limit {
+    /// `None` where attempts are not counted.
+    ///
+    /// # Errors
+    /// Settings that contradict each other, or that cannot be.
+    pub(super) fn check(self, run: &RunOptions) -> Result<Option<Counted>, String> {
+        let Some(max) = self.max else {
+            return match self.retry_after {
+                Some(_) => {
+                    Err("retry_after is the pause between attempts: add max_attempts, or leave it out".to_owned())
+                }
+                None => Ok(None),
+            };
+        };
+        let max =
+            NonZeroU32::new(max).ok_or("max_attempts is 0, so that the work would never begin: allow 1 or more")?;
+        if run.even_if_done {
+            return Err(
+                "attempts are counted until the work is done, and even_if_done does it again: leave max_attempts or \
+                        even_if_done out"
+                    .to_owned(),
+            );
+        }
+        let retry_after = self.retry_after.unwrap_or_default();
+        if retry_after >= run.keep {
+            return Err(format!(
+                "retry_after of {} has to be shorter than the time for which attempts are remembered: as long as the completion \
+                 is kept, {}",
+                Span(retry_after),
+                Span(run.keep)
+            ));
+        }
+        Ok(Some(Counted { max, retry_after }))
+    }
+}
+
+/// The attempts at the work of a lease, and the request for their record.
+pub(crate) struct Counting {
+    pub(crate) attempts: Attempts,
+    record: LockRequest,
+}
+
+/// Counts an attempt at the work of this lease, and answers what is to be done.
+///
+/// # Errors
+/// It could not be counted, so the work must not begin.
+pub(super) async fn begin(lease: Lease, run: RunOptions, counted: Counted, client: Client) -> Result<Once, Error> {
+    let record = request(&client, lease.resource(), run)?.owner(lease.owner());
+    let next = count(&lease, &record, counted).await;
+    if let Ok(NextAttempt::Begin(attempts)) = next {
+        return Ok(Once::Run(Run::of(lease.with_counting(Counting { attempts, record }))));
+    }
+    // The caller is told what the store has said, and not of this release.
+    let _ = lease.release_by(client.caller).await;
+    match next {
+        Ok(NextAttempt::Begin(attempts) | NextAttempt::Later(attempts)) => Ok(Once::Later(attempts)),
+        Ok(NextAttempt::GivenUp(attempts)) => Err(given_up(lease.resource(), attempts)),
+        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Once::Running(error.holder().cloned())),
+        Err(error) => Err(error),
+    }
+}
+
+async fn count(lease: &Lease, record: &LockRequest, counted: Counted) -> Result<NextAttempt, Error> {
+    let (client, taken) = (record.client(), record.clone().acquire().await?);
+    let nodes = client.inspect_nodes(taken.resource()).await?;
+    let completions = nodes.iter().flatten().filter_map(|seen| seen.done.as_deref());
+    let shown = completions.filter_map(|completion| Attempts::read(&completion.about.as_ref()?.result()?));
+    let next = Attempts::next(shown, counted.max, counted.retry_after, record.time().unix_ms());
+    match &next {
+        NextAttempt::Begin(attempts) => write(lease, &taken, attempts, client.caller).await?,
+        NextAttempt::Later(_) | NextAttempt::GivenUp(_) => taken.release_by(client.caller).await?,
+    }
+    Ok(next)
+}
+
+/// Writes the attempts while their record is held. The run must be held before that, or its next runner may have read the record
+/// already, and after it, or the next runner may begin as well.
+async fn write(lease: &Lease, taken: &Lease, attempts: &Attempts, caller: Caller) -> Result<(), Error> {
+    lease.check(Duration::ZERO)?;
+    taken.finish_by(Some(Ok(attempts.to_result())), caller).await.map_err(|error| {
+        let message = format!("the attempts at the work cannot be counted, so it is not begun: {error}");
+        let kind = if error.kind() == ErrorKind::StoreRefused { error.kind() } else { ErrorKind::StoreUnavailable };
+        Error::new(kind, message).on(lease.resource())
+    })?;
+    lease.check(Duration::ZERO)
+}
+
+/// The request for the record of the attempts at a run.
+///
+/// # Errors
+/// [`ErrorKind::Config`]: the name of the run is too long for it.
+fn request(client: &Client, resource: &str, run: RunOptions) -> Result<LockRequest, Error> {
+    let record = record(resource)?;
+    let longest = client.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
+    let run = RunOptions { even_if_done: true, ..run };
+    Ok(client.lock(record.as_str()).ttl(RECORD_TTL.min(longest).min(run.keep)).wait(RECORD_WAIT).run(run))
+}
+
+fn record(resource: &str) -> Result<Resource, Error> {
+    let record = Resource::new(resource).and_then(|resource| resource.of_attempts());
+    record.map_err(|error| Error::config(error.to_string()).on(resource))
+}
+
+fn given_up(resource: &str, attempts: Attempts) -> Error {
+    let (count, reason) = (attempts.count, attempts.reason.as_deref());
+    tracing::warn!(name: "run.given_up", target: "leasehold", resource, attempts = count, reason, "run.given_up: the work was begun as often as allowed, and never finished");
+    metrics::run("given_up");
+    let why = reason.map(|reason| format!("; the last one failed: {reason}")).unwrap_or_default();
+    let message = format!(
+        "given up after {count} attempts, none of which has finished{why}. Mend it, and forget the run to have it tried again"
+    );
+    Error::new(ErrorKind::GivenUp, message).with_attempts(attempts).on(resource)
+}
+
+/// Says why the work has failed, where its attempts are counted, and releases the lease, so that another worker may do it.
+///
+/// # Errors
+/// As [`Lease::release`].
+pub(crate) async fn fail(lease: &Lease, reason: &str, caller: Caller) -> Result<(), Error> {
+    if let Some(Counting { attempts, record }) = lease.counting()
+        && let Err(error) = note(lease, record.clone().by(caller), &attempts.failed(reason)).await
+    {
+        let resource = lease.resource();
+        tracing::warn!(name: "run.reason_not_kept", target: "leasehold", resource, fault = %error, "run.reason_not_kept: the attempt counts, and why it failed was not written down");
+    }
+    lease.release_by(caller).await
+}
+
+async fn note(lease: &Lease, record: LockRequest, attempts: &Attempts) -> Result<(), Error> {
+    lease.check(Duration::ZERO)?;
+    let caller = record.caller();
+    let taken = record.acquire().await?;
+    write(lease, &taken, attempts, caller).await
+}
+
+/// The attempts that a completion has.
+pub(crate) fn shown(completion: &Completion) -> Option<Attempts> {
+    let Some(RunResult::Bytes(bytes)) = &completion.result else { return None };
+    Attempts::read(&leasehold_core::RunResult::bytes(bytes).ok()?)
+}
+
+impl Client {
+    /// The attempts at a run that the store shows.
+    ///
+    /// # Errors
+    /// As [`Client::inspect`].
+    pub(crate) async fn attempts(&self, resource: &str) -> Result<Option<Attempts>, Error> {
+        // Where the name is too long, none were counted.
+        let Ok(record) = record(resource) else { return Ok(None) };
+        let (_, done) = self.inspect_marked(record.as_str()).await?;
+        Ok(done.as_ref().and_then(shown))
+    }
+
+    /// Removes the count of the attempts at a run.
+    ///
+    /// # Errors
+    /// As [`Client::forget_run`].
+    pub(crate) async fn forget_attempts(&self, resource: &str) -> Result<(), Error> {
+        match record(resource) {
+            Ok(record) => self.forget(record.as_str()).await.map(drop),
+            Err(_) => Ok(()),
+        }
+    }
+}
