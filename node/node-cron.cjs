@@ -4,14 +4,18 @@
 
 const { builtin } = require("./lib/builtin.cjs");
 const { setMaxListeners } = builtin("node:events", () => require("node:events"));
+const { fail } = require("./lib/lease.cjs");
 const { NATIVE_RUN, options } = require("./lib/options.cjs");
 
 /** How long a process stands by while another one runs, in ms. */
 const STAND_BY = 3_600_000;
 /** How long the completion of a time stands that only its key names. */
 const WEEK = 604_800_000;
-/** What the schedule says already. */
-const { key, every, offset, at, tz, cron, cooldown, ttl, signal, ...SETTINGS } = NATIVE_RUN;
+/**
+ * Without the settings that the schedule says already, and without a pause between attempts: the processes that stand by would not come
+ * back after it, since each time of the schedule is another run.
+ */
+const { key, every, offset, at, tz, cron, cooldown, ttl, signal, retryAfter, ...SETTINGS } = NATIVE_RUN;
 
 class RunCoordinator {
   #client;
@@ -53,7 +57,7 @@ class RunCoordinator {
         return await work(context, run);
       } catch (error) {
         // node-cron calls onComplete after errors too. The error is reported by node-cron, in place of that of the release.
-        await this.#take(key)?.release().catch(() => {});
+        await this.#take(key)?.[fail](error).catch(() => {});
         throw error;
       }
     };

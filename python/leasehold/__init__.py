@@ -26,6 +26,7 @@ from leasehold._errors import (
     ClosedError,
     ConfigError,
     FinishUnconfirmedError,
+    GivenUpError,
     InternalError,
     LeaseholdError,
     LeaseLostError,
@@ -60,12 +61,13 @@ from leasehold._permits import LockAny, RwLock, Semaphore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from leasehold._results import NoResult
-    from leasehold._runs import AlreadyDone, Completion, Ran, RunInfo, RunningElsewhere
+    from leasehold._runs import AlreadyDone, Attempts, Completion, Ran, RetryLater, RunInfo, RunningElsewhere
     from leasehold._watch import Change
 
 __all__ = [
     "Acquirable",
     "AlreadyDone",
+    "Attempts",
     "CallbackError",
     "Change",
     "Client",
@@ -73,6 +75,7 @@ __all__ = [
     "ConfigError",
     "Election",
     "FinishUnconfirmedError",
+    "GivenUpError",
     "InternalError",
     "Lease",
     "LeaseLostError",
@@ -92,6 +95,7 @@ __all__ = [
     "Ran",
     "ReleaseIfOutcome",
     "ResultNotKeptError",
+    "RetryLater",
     "RevokeOutcome",
     "Run",
     "RunInfo",
@@ -113,10 +117,12 @@ if not TYPE_CHECKING:
     # They need modules that take long to import.
     _LAZY = {
         "AlreadyDone": "_runs",
+        "Attempts": "_runs",
         "Change": "_watch",
         "Completion": "_runs",
         "NoResult": "_results",
         "Ran": "_runs",
+        "RetryLater": "_runs",
         "RunInfo": "_runs",
         "RunningElsewhere": "_runs",
     }

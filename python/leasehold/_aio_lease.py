@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from leasehold import _native
     from leasehold._errors import LeaseholdError
+    from leasehold._runs import Attempts
     from leasehold._types import ParamStyle, Seconds
 
 # Tasks that nobody awaits.
@@ -165,6 +166,20 @@ class Run(Lease):
     ) -> tuple[str, Any]:
         """A statement that writes the completion in a transaction of yours, and its parameters; see :meth:`leasehold.Run.completion_in`."""
         return self._native.completion_in(paramstyle=paramstyle, result=result)
+
+    async def fail(self, why: str | BaseException, /) -> None:
+        """Says why the work has failed, and releases the lock; see :meth:`leasehold.Run.fail`."""
+        await perform(self._native._begin_fail(why))
+
+    @property
+    def attempts(self) -> Attempts | None:
+        """The attempts at the work with this one; None without ``max_attempts``."""
+        return self._native.attempts
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await perform(self._native._begin_exit(kind is not None, error))
 
 
 class Leases(_Held):

@@ -217,6 +217,11 @@ class Client(SyncOnly):
         trust_quorum: an operator's word that no completion was lost, for a quorum whose nodes have lost their data.
         even_if_done: run although a completion stands, which the end of the body replaces; for a repair by hand.
         watch_holder: True to find out whether the runner lives, however short the wait is: see :meth:`acquire`.
+        max_attempts: how often the work may be begun: each attempt counts, also one whose process dies. After that, entering raises
+            :class:`GivenUpError`, with why the last one failed, until somebody forgets the run. Attempts are remembered for as long
+            as a completion is kept. Default: without limit.
+        retry_after: the pause from the start of an attempt to the start of the next one; until then the answer is
+            :class:`RetryLater`. Default 0; needs max_attempts.
         save_result: True for a decorated function whose later callers get what it returned, in :class:`AlreadyDone`: bytes, or
             what JSON can hold, at most 4 KiB. In ``with``, ``run.finish(result=...)`` leaves it.
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Literal
 
     from leasehold._native import LockInfo
+    from leasehold._runs import Attempts
 
 
 class LeaseholdError(Exception):
@@ -135,6 +136,17 @@ class ResultNotKeptError(LeaseholdError):
     code = "result_not_kept"
 
 
+class GivenUpError(LeaseholdError):
+    """The work of a run was begun ``max_attempts`` times, and never finished. It is not begun again until somebody forgets the run,
+    by :meth:`Client.forget_run` or ``leasehold once --forget``.
+    """
+
+    __module__ = "leasehold"
+    code = "given_up"
+    attempts: Attempts
+    """How often it was begun, since when, and why the last attempt failed."""
+
+
 class CallbackError(LeaseholdError):
     """A callback of an election or of shards has raised: ``__cause__`` is its exception."""
 
@@ -163,6 +175,7 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
         StaleTokenError,
         FinishUnconfirmedError,
         ResultNotKeptError,
+        GivenUpError,
         TooManyConflictsError,
         CallbackError,
         InternalError,

@@ -8,7 +8,7 @@ from typing_extensions import Self, disjoint_base
 from leasehold._client import Client as _Client
 from leasehold._errors import LeaseholdError
 from leasehold._lock import Requests
-from leasehold._runs import AlreadyDone, Completion, RunInfo, RunningElsewhere
+from leasehold._runs import AlreadyDone, Attempts, Completion, RunInfo, RunningElsewhere
 from leasehold._types import Kind, LockOptions, OnceOptions, ParamStyle, Seconds, Stores
 from leasehold._watch import Change
 
@@ -150,6 +150,8 @@ class Client:
         trust_quorum: bool = False,
         even_if_done: bool = False,
         watch_holder: bool = False,
+        max_attempts: int | None = None,
+        retry_after: Seconds | None = None,
     ) -> RunRequest: ...
     def composed(
         self,
@@ -301,7 +303,12 @@ class Lease:
 class Run(Lease):
     def finish(self, *, result: object = ...) -> None: ...
     def completion_in(self, *, paramstyle: ParamStyle = "numeric_dollar", result: object = ...) -> tuple[str, Any]: ...
+    def fail(self, why: str | BaseException, /) -> None: ...
+    @property
+    def attempts(self) -> Attempts | None: ...
     def _begin_finish(self, *, result: object = ...) -> Operation: ...
+    def _begin_fail(self, why: str | BaseException) -> Operation: ...
+    def _begin_exit(self, has_raised: bool, error: BaseException | None = None) -> Operation: ...
 
 @final
 class Permit(Lease):

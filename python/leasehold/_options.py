@@ -222,6 +222,8 @@ def running(
     trust_quorum: bool = False,
     even_if_done: bool = False,
     watch_holder: bool = False,
+    max_attempts: int | None = None,
+    retry_after: Seconds | None = None,
     save_result: bool = False,
 ) -> None: ...
 

@@ -69,6 +69,32 @@ class RunningElsewhere:
 
 
 @dataclass(frozen=True)
+class Attempts:
+    """How often the work of a run was begun, where ``max_attempts`` has them counted."""
+
+    __module__ = "leasehold"
+    count: int
+    """The number of attempts that were begun."""
+    max: int
+    """How many were allowed when the last one began."""
+    since: float
+    """When the first of them began, in seconds since 1970."""
+    retry_at: float
+    """When the next one may begin, in seconds since 1970."""
+    reason: str | None
+    """Why the last one failed: type and message in one line; None where it did not say so, or is still under way."""
+
+
+@dataclass(frozen=True)
+class RetryLater(RunningElsewhere):
+    """It has failed, and the pause before the next attempt is not over. False, since this call did nothing; nobody is the holder."""
+
+    __module__ = "leasehold"
+    attempts: Attempts
+    """The attempts so far, and when the next one may begin."""
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """The state of one occurrence of a job. It is out of date when it arrives."""
 
@@ -83,3 +109,5 @@ class RunInfo:
     """The name of the job."""
     key: str | None
     """The key of the occurrence; None for the job as a whole."""
+    attempts: Attempts | None = None
+    """How often the work was begun, where ``max_attempts`` has it counted; in a list, that of runs that are neither done nor under way."""

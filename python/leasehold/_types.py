@@ -54,6 +54,8 @@ class OnceOptions(TypedDict, total=False):
     trust_quorum: bool
     even_if_done: bool
     watch_holder: bool
+    max_attempts: int | None
+    retry_after: Seconds | None
 
 
 class AllOptions(TypedDict, total=False):

@@ -10,7 +10,7 @@ name                                    kind       labels; unit
 ``leasehold_renew_total``               counter    outcome: renewed, recovered, delayed
 ``leasehold_lost_total``                counter    reason: expired, taken_over, record_gone, ...
 ``leasehold_release_total``             counter    outcome: confirmed, unconfirmed
-``leasehold_run_total``                 counter    outcome: finished, finish_unconfirmed, skipped, taken_over, forgotten
+``leasehold_run_total``                 counter    outcome: finished, finish_unconfirmed, skipped, taken_over, forgotten, given_up
 ``leasehold_callback_failures_total``   counter    callback: on_start, on_stop, on_gain, on_loss, on_lost
 ``leasehold_events_dropped_total``      counter    none
 ``leasehold_wait_seconds``              histogram  s, from the call to the grant or failure

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRuntimeError, PySystemExit};
 use pyo3::prelude::*;
 
 use crate::info::LockInfo;
-use crate::signals;
+use crate::{run, signals};
 
 /// The exception for an error of the client.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
@@ -26,10 +26,10 @@ pub(crate) fn raised_as(py: Python<'_>, name: &str, message: &str, error: &Error
     }
     let holder = error.holder().cloned().map(LockInfo::new);
     let raised = made(py, name, message, error.resource(), holder);
-    match error.lost_reason().map(|reason| raised.value(py).setattr("reason", reason)) {
-        Some(Err(failed)) => failed,
-        Some(Ok(())) | None => raised,
-    }
+    let value = raised.value(py);
+    let reason = error.lost_reason().map_or(Ok(()), |reason| value.setattr("reason", reason));
+    let attempts = error.attempts().map_or(Ok(()), |attempts| value.setattr("attempts", run::counted(py, attempts)?));
+    reason.and(attempts).err().unwrap_or(raised)
 }
 
 /// A setting or use that cannot work.

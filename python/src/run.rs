@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold::{Completion, Error, Once, RunInfo, RunResult, ffi};
+use leasehold::{Attempts, Completion, Error, Once, RunInfo, RunResult, ffi};
 use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::{PyBaseException, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -39,18 +40,21 @@ pub(crate) struct Settings<'py> {
     pub(crate) trust_quorum: bool,
     pub(crate) even_if_done: bool,
     pub(crate) watch_holder: bool,
+    pub(crate) max_attempts: Option<u32>,
+    pub(crate) retry_after: Option<Seconds>,
 }
 
 impl Settings<'_> {
     pub(crate) fn apply(self, py: Python<'_>, mut request: leasehold::RunRequest) -> PyResult<leasehold::RunRequest> {
         type Set = fn(leasehold::RunRequest, Duration) -> leasehold::RunRequest;
-        let lengths: [(&str, Option<Seconds>, Set); 6] = [
+        let lengths: [(&str, Option<Seconds>, Set); 7] = [
             ("every", self.every, leasehold::RunRequest::every),
             ("offset", self.offset, leasehold::RunRequest::offset),
             ("cooldown", self.cooldown, leasehold::RunRequest::cooldown),
             ("keep", self.keep, leasehold::RunRequest::keep),
             ("lock_delay", self.lock_delay, leasehold::RunRequest::lock_delay),
             ("max_hold", self.max_hold, leasehold::RunRequest::max_hold),
+            ("retry_after", self.retry_after, leasehold::RunRequest::retry_after),
         ];
         convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
         convert::warn_of_long(py, [("every", self.every), ("cooldown", self.cooldown), ("keep", self.keep)])?;
@@ -87,6 +91,9 @@ impl Settings<'_> {
         }
         if self.watch_holder {
             request = request.watch_holder();
+        }
+        if let Some(max) = self.max_attempts {
+            request = request.max_attempts(max);
         }
         match request::renewal(py, self.renew, self.renew_every)? {
             Renewal::Usual => {}
@@ -137,6 +144,7 @@ pub(crate) fn begun(py: Python<'_>, once: Once) -> PyResult<Bound<'_, PyAny>> {
         }
         Once::Done(completion) => runs.getattr("AlreadyDone")?.call1(fields(py, completion)?),
         Once::Running(holder) => runs.getattr("RunningElsewhere")?.call1((holder.map(LockInfo::new),)),
+        Once::Later(attempts) => runs.getattr("RetryLater")?.call1((py.None(), counted(py, &attempts)?)),
         _ => runs.getattr("RunningElsewhere")?.call1((py.None(),)),
     }
 }
@@ -197,8 +205,28 @@ pub(crate) fn completion(py: Python<'_>, completion: Option<Completion>) -> PyRe
 
 pub(crate) fn info(py: Python<'_>, info: RunInfo) -> PyResult<Bound<'_, PyAny>> {
     let done = completion(py, info.done)?;
+    let attempts = info.attempts.map(|attempts| counted(py, &attempts)).transpose()?;
     let class = py.import("leasehold._runs")?.getattr("RunInfo")?;
-    class.call1((info.resource, info.holder.map(LockInfo::new), done, info.name, info.key))
+    class.call1((info.resource, info.holder.map(LockInfo::new), done, info.name, info.key, attempts))
+}
+
+/// The attempts at a run, as Python sees them.
+pub(crate) fn counted<'py>(py: Python<'py>, attempts: &Attempts) -> PyResult<Bound<'py, PyAny>> {
+    let seconds = |unix_ms| Duration::from_millis(unix_ms).as_secs_f64();
+    let (since, retry_at) = (seconds(attempts.since_unix_ms), seconds(attempts.retry_unix_ms));
+    let class = py.import("leasehold._runs")?.getattr("Attempts")?;
+    class.call1((attempts.count, attempts.max, since, retry_at, attempts.reason.as_deref()))
+}
+
+/// What has failed in the body of a run: the type of its exception, and what that says.
+fn reason(error: Option<&Bound<'_, PyAny>>) -> String {
+    let Some(error) = error else { return String::new() };
+    let name = error.get_type().name().map(|name| name.to_string()).unwrap_or_default();
+    // What it says is code of the user's, which may fail itself.
+    match error.str().map(|text| text.to_string()) {
+        Ok(text) if !text.is_empty() => format!("{name}: {text}"),
+        Ok(_) | Err(_) => name,
+    }
 }
 
 /// A lease under which work is done that is done once. As a context manager, it finishes when the body ends, and is
@@ -222,6 +250,29 @@ impl Run {
         let py = slf.py();
         finish(py, slf.as_super(), result.outcome(py)?)
             .and_then(|finished| finished.map_err(|error| raised(py, &error)))
+    }
+
+    /// Says why the work has failed, and releases the lock, so that another worker may do the work: a text, or an exception, of which the
+    /// type and the message are kept in one line of at most 256 bytes, beside the number of attempts. Others can read them in the store,
+    /// so leave secrets out. Without `max_attempts` it only releases. A body that raises does this by itself.
+    ///
+    /// Raises the errors of release().
+    #[pyo3(signature = (why, /))]
+    fn fail(slf: PyRef<'_, Self>, why: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, why) = (slf.py(), said(why)?);
+        fail(py, slf.as_super(), &why)?.map_err(|error| raised(py, &error))
+    }
+
+    /// The attempts at the work with this one; None without `max_attempts`.
+    #[getter]
+    fn attempts(slf: PyRef<'_, Self>) -> PyResult<Option<Bound<'_, PyAny>>> {
+        let py = slf.py();
+        ffi::attempts(slf.as_super().held()).map(|attempts| counted(py, attempts)).transpose()
+    }
+
+    fn _begin_fail(slf: PyRef<'_, Self>, why: &Bound<'_, PyAny>) -> PyResult<Operation> {
+        let (held, why) = (slf.as_super().held().clone(), said(why)?);
+        Ok(Operation::new(async move { ffi::fail_async(&held, &why).await.map(|()| Outcome::Nothing) }))
     }
 
     /// A statement that writes the completion in a transaction of yours, and its parameters: work and completion are then committed
@@ -253,13 +304,12 @@ impl Run {
         error: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        drop((error, traceback));
+        drop(traceback);
         let (py, lease): (_, &Lease) = (slf.py(), slf.as_super());
         match Body::of(kind.is_some()) {
             Body::Raised => {
                 // The body's own exception has precedence.
-                let held = lease.held();
-                let _ = py.detach(|| held.blocking().release());
+                let _ = fail(py, lease, &reason(error.as_ref()))?;
                 Ok(())
             }
             Body::Done => {
@@ -275,13 +325,15 @@ impl Run {
         Ok(Operation::new(async move { ffi::finish_async(&held, outcome).await.map(|()| Outcome::Nothing) }))
     }
 
-    fn _begin_exit(slf: PyRef<'_, Self>, has_raised: bool) -> Operation {
+    #[pyo3(signature = (has_raised, error = None))]
+    fn _begin_exit(slf: PyRef<'_, Self>, has_raised: bool, error: Option<Bound<'_, PyAny>>) -> Operation {
         let (held, body) = (slf.as_super().held().clone(), Body::of(has_raised));
+        let why = reason(error.as_ref());
         Operation::new(async move {
             match body {
                 Body::Raised => {
                     // As above.
-                    let _ = held.release().await;
+                    let _ = ffi::fail_async(&held, &why).await;
                     Ok(Outcome::Nothing)
                 }
                 Body::Done => {
@@ -295,6 +347,27 @@ impl Run {
     fn __repr__(slf: PyRef<'_, Self>) -> String {
         shown(slf.as_super().held()).replacen("<Lease", "<Run", 1)
     }
+}
+
+/// Why the work has failed, by an exception or a text.
+///
+/// # Errors
+/// It is neither.
+fn said(why: &Bound<'_, PyAny>) -> PyResult<String> {
+    if why.is_instance_of::<PyBaseException>() {
+        return Ok(reason(Some(why)));
+    }
+    why.extract().map_err(|_| PyTypeError::new_err("why a run has failed is a text or an exception"))
+}
+
+/// # Errors
+/// The exception of a signal handler, which ends the wait, not the release.
+fn fail(py: Python<'_>, lease: &Lease, why: &str) -> PyResult<Result<(), Error>> {
+    let mut signals = Signals::default();
+    let held = lease.held();
+    let released = py.detach(|| ffi::fail(held, why, || signals.interrupt()));
+    signals.check()?;
+    Ok(released)
 }
 
 /// # Errors

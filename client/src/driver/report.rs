@@ -137,6 +137,10 @@ impl Report {
                 metrics::lost(why);
                 metrics::hold(age);
             }
+            Event::Finished { confirmed, .. } if lease.resource().run_of_attempts().is_some() => {
+                tracing::debug!(name: "run.attempts_written", target: "leasehold", resource, owner, token, confirmed, "run.attempts_written");
+                metrics::hold(age);
+            }
             Event::Finished { confirmed: true, .. } if lease.purpose() == Purpose::Forgetting => {
                 tracing::info!(name: "run.forgotten", target: "leasehold", resource, owner, token, "run.forgotten: the completion is gone, and the work may be done again");
                 metrics::run("forgotten");

@@ -58,7 +58,10 @@ pub use items::ItemUpdate;
 pub use memory::KeptMemory;
 #[cfg(feature = "postgres")]
 pub use runs::completion_in;
-pub use runs::{RunOutcome, begin_run, check_run, finish, finish_async, parts_of_run, run_lease, run_left};
+pub use runs::{
+    RunOutcome, attempts, begin_run, check_run, fail, fail_async, finish, finish_async, parts_of_run, run_lease,
+    run_left,
+};
 pub use rustix::fd::RawFd;
 pub use series::{Changes, Pages, list_from, runs_from};
 pub use sightings::{Sighting, boot_id, seen_before, sightings};

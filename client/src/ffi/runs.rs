@@ -1,12 +1,13 @@
 //! Runs, for bindings.
 
-use leasehold_core::Resource;
+use leasehold_core::{Attempts, Resource};
 
 use super::{asking, wait};
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::locks::lease::Lease;
+use crate::runs::attempts;
 use crate::runs::once::{Once, Run, RunRequest};
 use crate::runs::result::{Given, RunResult};
 
@@ -58,6 +59,33 @@ pub fn finish(lease: &Lease, outcome: RunOutcome, interrupted: impl FnMut() -> b
 /// As there.
 pub async fn finish_async(lease: &Lease, outcome: RunOutcome) -> Result<(), Error> {
     lease.finish_by(given(outcome), Caller::Async).await
+}
+
+/// See [`Run::fail`]. Waits no longer once `interrupted` returns `true`; the release goes on in the background.
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn fail(lease: &Lease, reason: &str, interrupted: impl FnMut() -> bool) -> Result<(), Error> {
+    exec::block_on_until(attempts::fail(lease, reason, Caller::Blocking), asking(interrupted)).unwrap_or_else(
+        |stopped| {
+            let message =
+                "the wait for the answer to the release was interrupted: the release goes on in the background";
+            Err(stopped.into_error(|| Error::new(ErrorKind::Cancelled, message).on(lease.resource())))
+        },
+    )
+}
+
+/// See [`Run::fail`].
+///
+/// # Errors
+/// As there.
+pub async fn fail_async(lease: &Lease, reason: &str) -> Result<(), Error> {
+    attempts::fail(lease, reason, Caller::Async).await
+}
+
+/// See [`Run::attempts`].
+pub fn attempts(lease: &Lease) -> Option<&Attempts> {
+    lease.counting().map(|counting| &counting.attempts)
 }
 
 /// See [`Run::completion_in_with`].

@@ -8,16 +8,17 @@ use std::time::Duration;
 
 use leasehold_core::config::{RunOptions, Span};
 use leasehold_core::{Attempts, NextAttempt, Resource};
+use tracing::Level;
 
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
-use crate::metrics;
 use crate::runs::completion::Completion;
 use crate::runs::once::{Once, Run};
 use crate::runs::result::RunResult;
+use crate::{metrics, reports};
 
 /// How long the record is locked without renewal: it is read and written at once.
 const RECORD_TTL: Duration = Duration::from_secs(10);
@@ -142,10 +143,13 @@ fn record(resource: &str) -> Result<Resource, Error> {
 }
 
 fn given_up(resource: &str, attempts: Attempts) -> Error {
-    let (count, reason) = (attempts.count, attempts.reason.as_deref());
-    tracing::warn!(name: "run.given_up", target: "leasehold", resource, attempts = count, reason, "run.given_up: the work was begun as often as allowed, and never finished");
-    metrics::run("given_up");
-    let why = reason.map(|reason| format!("; the last one failed: {reason}")).unwrap_or_default();
+    let count = attempts.count;
+    let (of, last) = (resource.to_owned(), attempts.reason.clone());
+    reports::make_or_queue(Level::WARN, move || {
+        tracing::warn!(name: "run.given_up", target: "leasehold", resource = of, attempts = count, reason = last, "run.given_up: the work was begun as often as allowed, and never finished");
+        metrics::run("given_up");
+    });
+    let why = attempts.reason.as_deref().map(|reason| format!("; the last one failed: {reason}")).unwrap_or_default();
     let message = format!(
         "given up after {count} attempts, none of which has finished{why}. Mend it, and forget the run to have it tried again"
     );
@@ -160,8 +164,10 @@ pub(crate) async fn fail(lease: &Lease, reason: &str, caller: Caller) -> Result<
     if let Some(Counting { attempts, record }) = lease.counting()
         && let Err(error) = note(lease, record.clone().by(caller), &attempts.failed(reason)).await
     {
-        let resource = lease.resource();
-        tracing::warn!(name: "run.reason_not_kept", target: "leasehold", resource, fault = %error, "run.reason_not_kept: the attempt counts, and why it failed was not written down");
+        let resource = lease.resource().to_owned();
+        reports::make_or_queue(Level::WARN, move || {
+            tracing::warn!(name: "run.reason_not_kept", target: "leasehold", resource, fault = %error, "run.reason_not_kept: the attempt counts, and why it failed was not written down");
+        });
     }
     lease.release_by(caller).await
 }

@@ -42,7 +42,7 @@ _COUNTERS = {
     "leasehold_run_total": (
         "Runs, by outcome.",
         "outcome",
-        ("finished", "finish_unconfirmed", "skipped", "taken_over", "forgotten"),
+        ("finished", "finish_unconfirmed", "skipped", "taken_over", "forgotten", "given_up"),
     ),
     "leasehold_callback_failures_total": (
         "Callbacks that ended with an error, by their name.",
