@@ -25,7 +25,7 @@ from leasehold import _hints
 from leasehold._client import connect
 from leasehold._errors import ConfigError
 from leasehold._options import UNNAMED, Unnamed
-from leasehold._runs import AlreadyDone
+from leasehold._runs import AlreadyDone, RetryLater
 from leasehold.contrib._clients import shows_options
 from leasehold.protocol import period_key
 
@@ -119,10 +119,10 @@ class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
             with once as run:
                 if run is not None:
                     events: list[Any] = run_job(_Due(job), job._jobstore_alias, [run_time], self._logger.name)
-                    if any(event.code != EVENT_JOB_EXECUTED for event in events):
-                        run.release()
+                    if failed := [event for event in events if event.code != EVENT_JOB_EXECUTED]:
+                        run.fail(getattr(failed[0], "exception", None) or "it was not executed")
                     return events
-            if isinstance(once.outcome, AlreadyDone) or left == 0 or self._ends.is_set():
+            if isinstance(once.outcome, (AlreadyDone, RetryLater)) or left == 0 or self._ends.is_set():
                 self._logger.info("Job %s at %s is not run here: %s", job.id, run_time, once.outcome)
                 return []
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import time
 from datetime import datetime, timedelta, timezone
 
 from celery import current_task
@@ -32,7 +33,7 @@ from leasehold import _hints
 from leasehold._errors import ConfigError, LockBusyError
 from leasehold._once import requester
 from leasehold._options import UNNAMED, Unnamed
-from leasehold._runs import Ran, RunningElsewhere
+from leasehold._runs import Ran, RetryLater, RunningElsewhere
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
@@ -86,10 +87,14 @@ def once(
             outcome = runs_once(_stores, name or _literal(called.name), of_call)(function)(*args, **kwargs)
             if isinstance(outcome, RunningElsewhere):
                 busy = LockBusyError(f"another worker is running it: {outcome.holder or 'of an unknown label'}")
+                pause = retry_in
+                if isinstance(outcome, RetryLater):
+                    busy = LockBusyError(f"it has failed, and may not be tried again yet: {outcome.attempts}")
+                    pause = max(retry_in, outcome.attempts.retry_at - time.time())
                 if not called:
                     raise busy
                 # None would be the limit of the task, which is 3 by default.
-                raise called.retry(exc=busy, countdown=retry_in, max_retries=called.request.retries + 1)
+                raise called.retry(exc=busy, countdown=pause, max_retries=called.request.retries + 1)
             return outcome.value if isinstance(outcome, Ran) else None
 
         return ran

@@ -24,7 +24,7 @@ from django.core.management.base import CommandError
 
 from leasehold import _hints
 from leasehold._options import UNNAMED, Unnamed
-from leasehold._runs import AlreadyDone
+from leasehold._runs import AlreadyDone, RetryLater
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
@@ -82,6 +82,8 @@ class OnceMixin:
             by = outcome.owner or "a client without a label"
             print(f"{name}: done already by {by}, token {outcome.token}", file=options.get("stderr") or sys.stderr)
             return None
+        if isinstance(outcome, RetryLater):
+            raise CommandError(f"{name} has failed, and may not be tried again yet: {outcome.attempts}", returncode=_TRY_LATER)
         holder = getattr(outcome, "holder", None) or "held by another client"
         raise CommandError(f"{name} runs elsewhere: {holder}", returncode=_TRY_LATER)
 

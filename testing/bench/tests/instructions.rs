@@ -1,6 +1,6 @@
-//! A pair of acquire and release does not get dearer unseen: instructions, which are the same on every machine.
+//! A pair of acquire and release does not get dearer unseen: instructions, which are the same on every machine of a kind.
 
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 use std::path::Path;
