@@ -2,6 +2,8 @@
 
 use leasehold::fence::Guards;
 
+use super::worker::MOST_ATTEMPTS;
+
 /// The resource and the journal of all keys.
 pub struct Board {
     keys: Vec<Key>,
@@ -20,6 +22,8 @@ struct Key {
     finished: u64,
     unconfirmed: u64,
     lost: u64,
+    given_up: u64,
+    missing: u64,
 }
 
 /// The keys by what became of them.
@@ -39,6 +43,13 @@ pub struct Counts {
     pub refused: u64,
     pub unconfirmed: u64,
     pub lost: u64,
+    /// Keys that were begun more often than attempts are allowed.
+    pub too_often: u64,
+    /// Keys that were given up and not finished, and those of them that were begun less often than allowed.
+    pub given_up: u64,
+    pub given_up_early: u64,
+    /// Answers that work is done, without its result.
+    pub missing: u64,
     /// Keys with a completion in the store.
     pub marked: u64,
     pub kills: u64,
@@ -76,7 +87,9 @@ impl Board {
             "finished" => key.finished += 1,
             "unconfirmed" => key.unconfirmed += 1,
             "lost" => key.lost += 1,
-            "skipped" => {}
+            "given_up" => key.given_up += 1,
+            "missing" => key.missing += 1,
+            "skipped" | "failing" => {}
             _ => self.faults.push(line.to_owned()),
         }
     }
@@ -95,6 +108,10 @@ impl Board {
             refused: sum(|key| key.refused),
             unconfirmed: sum(|key| key.unconfirmed),
             lost: sum(|key| key.lost),
+            too_often: many(|key| key.begun > u64::from(MOST_ATTEMPTS)),
+            given_up: many(|key| key.given_up > 0 && key.finished == 0),
+            given_up_early: many(|key| key.given_up > 0 && key.begun < u64::from(MOST_ATTEMPTS)),
+            missing: sum(|key| key.missing),
             marked: 0,
             kills: self.kills,
             stops: self.stops,
@@ -104,13 +121,30 @@ impl Board {
 }
 
 impl Counts {
+    /// Tells why these cannot be of runs whose attempts are counted: in addition, one that was begun too often, or given up for less
+    /// than each process that died, stood still or lost its lease explains.
+    pub fn broken_by_attempts(&self) -> Option<String> {
+        if self.too_often > 0 {
+            return Some(format!(
+                "{} of {} keys were begun more than {MOST_ATTEMPTS} times",
+                self.too_often, self.keys
+            ));
+        }
+        if self.given_up_early > self.kills + self.stops + self.lost {
+            return Some(format!("{} keys were given up early", self.given_up_early));
+        }
+        self.broken()
+    }
+
     /// Tells why these cannot be of runs: a key that is not done, or that was finished twice.
     pub fn broken(&self) -> Option<String> {
         let wrong = |what: &str, count: u64| Some(format!("{count} of {} keys {what}", self.keys));
         match self {
             Self { finished_again: 1.., .. } => wrong("were finished more than once", self.finished_again),
             Self { skipped: 1.., .. } => wrong("were never begun", self.skipped),
-            _ if self.marked < self.keys => wrong("have no completion", self.keys - self.marked),
+            _ if self.marked + self.given_up < self.keys => {
+                wrong("are neither done nor given up", self.keys - self.marked - self.given_up)
+            }
             _ => self.faults.first().map(|line| format!("a machine told: {line}")),
         }
     }

@@ -109,7 +109,7 @@ pub fn play(store: StoreKind, manner: Manner, keys: u64, seed: u64, folder: &Pat
     }
     drop(machines);
     let mut counts = lock(&board).counts();
-    if manner == Manner::Runs {
+    if manner != Manner::Locks {
         counts.marked = marked(&urls, keys)?;
     }
     Ok(counts)

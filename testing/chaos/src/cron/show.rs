@@ -6,7 +6,7 @@ use super::{Counts, Manner, play};
 use crate::Result;
 use crate::chaos::environment::StoreKind;
 
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 15] = [
     "store",
     "as",
     "killed",
@@ -19,6 +19,9 @@ const COLUMNS: [&str; 12] = [
     "lost",
     "unconfirmed",
     "marked",
+    "given up",
+    "of these early",
+    "result missing",
 ];
 
 /// Plays the keys on each store, as runs and under locks, and prints what became of them.
@@ -30,20 +33,24 @@ pub fn show(stores: &[StoreKind], keys: u64, seed: u64, folder: &Path) -> Result
     println!("| {} |\n|---|---|{}", COLUMNS.join(" | "), "---:|".repeat(COLUMNS.len() - 2));
     let mut broken = Vec::new();
     for store in stores {
-        for manner in [Manner::Runs, Manner::Locks] {
+        for manner in Manner::ALL {
             let folder = folder.join(format!("{}-{}", store.name(), manner.name()));
             let counts = play(*store, manner, keys, seed, &folder)?;
             println!("| {} | {} | {} |", store.name(), manner.name(), numbers(&counts, manner));
-            if manner == Manner::Runs {
-                broken.extend(counts.broken().map(|why| format!("{}: {why}", store.name())));
-            }
+            let why = match manner {
+                Manner::Runs => counts.broken(),
+                Manner::Attempts => counts.broken_by_attempts(),
+                Manner::Locks => None,
+            };
+            broken.extend(why.map(|why| format!("{} as {}: {why}", store.name(), manner.name())));
         }
     }
     if broken.is_empty() { Ok(()) } else { Err(broken.join("\n       ").into()) }
 }
 
 fn numbers(counts: &Counts, manner: Manner) -> String {
-    let marked = if manner == Manner::Runs { counts.marked.to_string() } else { "-".to_owned() };
+    let of_runs = [counts.marked, counts.given_up, counts.given_up_early, counts.missing];
+    let of_runs = of_runs.map(|count| if manner == Manner::Locks { "-".to_owned() } else { count.to_string() });
     let numbers = [
         counts.kills,
         counts.stops,
@@ -55,5 +62,5 @@ fn numbers(counts: &Counts, manner: Manner) -> String {
         counts.lost,
         counts.unconfirmed,
     ];
-    numbers.iter().map(u64::to_string).chain([marked]).collect::<Vec<_>>().join(" | ")
+    numbers.iter().map(u64::to_string).chain(of_runs).collect::<Vec<_>>().join(" | ")
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use leasehold::{Client, Error, ErrorKind, Lease, Once};
+use leasehold::{Client, Error, ErrorKind, Lease, Once, RunRequest, RunResult};
 use leasehold_bench::child::say;
 use leasehold_bench::rng::Rng;
 
@@ -20,20 +20,31 @@ const WAIT: Duration = Duration::from_secs(20);
 /// The length of the work.
 const WORK_TIME: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(250)];
 
+/// How often a job that may fail is begun.
+pub(super) const MOST_ATTEMPTS: u32 = 3;
+/// Of so many attempts, one succeeds.
+const FAILS: u64 = 3;
+
 /// The way in which a job is kept from being done twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As runs.
+    /// As runs, whose results those who come later get.
     Runs,
+    /// As runs whose work fails most of the time, and may be begun [`MOST_ATTEMPTS`] times.
+    Attempts,
     /// Under a lock of the key's own.
     Locks,
 }
 
 impl Manner {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Runs, Self::Attempts, Self::Locks];
+
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Runs => "runs",
+            Self::Attempts => "attempts",
             Self::Locks => "locks",
         }
     }
@@ -75,7 +86,8 @@ impl Task {
 
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split(' ');
-        let manner = if words.next()? == Manner::Runs.name() { Manner::Runs } else { Manner::Locks };
+        let word = words.next()?;
+        let manner = Manner::ALL.into_iter().find(|manner| manner.name() == word)?;
         let mut number = || words.next()?.parse::<u64>().ok();
         let ttl = Duration::from_millis(number()?);
         let begin = number()?;
@@ -103,15 +115,20 @@ pub fn work(text: &str) -> Result {
             let now = unix_ms() + task.offset.as_millis() as u64;
             tokio::time::sleep(Duration::from_millis(due.saturating_sub(now))).await;
             let (client, work) = (client.clone(), rng.between(WORK_TIME[0], WORK_TIME[1]));
-            let (manner, ttl) = (task.manner, task.ttl);
+            let (manner, ttl, fails) = (task.manner, task.ttl, !rng.once_in(FAILS));
             jobs.push(tokio::spawn(async move {
                 let answer = match manner {
-                    Manner::Runs => as_run(&client, key, ttl, work).await,
+                    Manner::Runs => as_run(client.once(JOB).key(key.to_string()).ttl(ttl), key, work, false).await,
+                    Manner::Attempts => {
+                        let request = client.once(JOB).key(key.to_string()).ttl(ttl).max_attempts(MOST_ATTEMPTS);
+                        as_run(request, key, work, fails).await
+                    }
                     Manner::Locks => under_lock(&client, key, ttl, work).await,
                 };
                 match answer {
                     Ok(what) => say(&format!("{what} {key} 0")),
                     Err(error) if error.kind() == ErrorKind::Lost => say(&format!("lost {key} 0")),
+                    Err(error) if error.kind() == ErrorKind::GivenUp => say(&format!("given_up {key} 0")),
                     Err(error) if error.kind() == ErrorKind::FinishUnconfirmed => say(&format!("unconfirmed {key} 0")),
                     Err(error) => say(&format!("failed {key} 0 {error}")),
                 }
@@ -124,16 +141,35 @@ pub fn work(text: &str) -> Result {
     })
 }
 
-async fn as_run(client: &Client, key: u64, ttl: Duration, work: Duration) -> std::result::Result<&'static str, Error> {
-    match client.once(JOB).key(key.to_string()).ttl(ttl).wait(WAIT).await? {
+async fn as_run(
+    request: RunRequest,
+    key: u64,
+    work: Duration,
+    fails: bool,
+) -> std::result::Result<&'static str, Error> {
+    match request.wait(WAIT).await? {
         Once::Run(run) => {
             body(&run, key, work).await;
-            run.finish().await?;
+            if fails {
+                run.fail("as it was told to").await?;
+                return Ok("failing");
+            }
+            run.finish_with(result_of(run.token())).await?;
             Ok("finished")
         }
-        Once::Done(_) => Ok("skipped"),
+        // Any other result is not that of the run that has done it.
+        Once::Done(done) => Ok(match done.result {
+            Some(result) if result != result_of(done.token) => "different",
+            Some(_) => "skipped",
+            None => "missing",
+        }),
         Once::Running(_) | _ => Ok("left"),
     }
+}
+
+/// What a run leaves.
+fn result_of(token: u64) -> RunResult {
+    RunResult::Bytes(token.to_string().into_bytes())
 }
 
 async fn under_lock(
