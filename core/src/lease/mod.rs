@@ -19,7 +19,7 @@
 //! | Acquiring | count lost, no wait left | Ended | Failed, background release | `AcquiringFailed` |
 //! | Acquiring | denied for good | Ended | Failed: refused, background release | `AcquiringDenied` |
 //! | Acquiring | a completion stands | Ended | Failed: done, background release | `AcquiringDone` |
-//! | Acquiring | a completion with a result stands at too few nodes, others have not answered | Acquiring | | `AcquiringDoneOnOne` |
+//! | Acquiring | a completion stands at too few nodes, others have not answered | Acquiring | | `AcquiringDoneOnOne` |
 //! | Acquiring | release | Ended | Failed: cancelled, background release | `AcquiringCancelled` |
 //! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |

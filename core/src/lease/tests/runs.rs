@@ -116,7 +116,18 @@ pub(super) const RUNS: &[Script] = &[
     Script {
         name: "a node shows a completion that another does not have",
         nodes: 3,
-        steps: &[START, (Say(0, Granted(7)), &[AcquiringCounted]), (Say(1, Done), &[AcquiringDone])],
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Done), &[AcquiringDoneOnOne]),
+            (Say(2, Theirs), &[AcquiringDone]),
+        ],
+        ..RUN
+    },
+    Script {
+        name: "a majority shows a completion without a result",
+        nodes: 3,
+        steps: &[START, (Say(0, Done), &[AcquiringDoneOnOne]), (Say(1, Done), &[AcquiringDone])],
         ..RUN
     },
     Script {
