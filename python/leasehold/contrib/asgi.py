@@ -44,7 +44,10 @@ _KEPT = 4_096
 _SHOWN = 200
 """The characters of a path in the name of a run, which people read."""
 _NEVER_KEPT = frozenset(
-    [b"set-cookie", b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"date", b"upgrade", b"trailer"]
+    [
+        *(b"set-cookie", b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"date", b"upgrade", b"trailer"),
+        *(b"te", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
+    ]
 )
 _ASKED_AGAIN = frozenset([408, 425, 429])
 """Statuses that ask for the same request again, as all from 500 on do."""
