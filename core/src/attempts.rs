@@ -1,7 +1,7 @@
 //! Attempts at a run: how often its work was begun, so that work that always fails is given up.
 //!
-//! They are counted in a record of their own: the result of a completion, which every store keeps and every quorum agrees on. Whoever
-//! holds the run reads it, writes the next count, and begins once a majority has confirmed that; so an attempt counts however it ends.
+//! They are counted in a record of their own: the result of a completion, which every store keeps and every quorum agrees on. The
+//! holder of the run reads it, writes the next count, and begins once a majority has confirmed that; so an attempt counts however it ends.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -63,7 +63,7 @@ pub struct Attempts {
     pub reason: Option<String>,
 }
 
-/// Whether the work of a run may begin.
+/// The decision about the next attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NextAttempt {
     /// It may, once these are written.

@@ -461,7 +461,9 @@ impl Client {
     #[pyo3(signature = (name, key=None))]
     fn begin_inspect_run(&self, name: String, key: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
-        Operation::new(async move { client.inspect_run(&name, key.as_deref()).await.map(Outcome::RunInfo) })
+        Operation::new(async move {
+            client.inspect_run(&name, key.as_deref()).await.map(|info| Outcome::RunInfo(Box::new(info)))
+        })
     }
 
     #[pyo3(signature = (name, key=None))]

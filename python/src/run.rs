@@ -218,7 +218,7 @@ pub(crate) fn counted<'py>(py: Python<'py>, attempts: &Attempts) -> PyResult<Bou
     class.call1((attempts.count, attempts.max, since, retry_at, attempts.reason.as_deref()))
 }
 
-/// What has failed in the body of a run: the type of its exception, and what that says.
+/// The reason that an exception of the body gives: its type, and what it says.
 fn reason(error: Option<&Bound<'_, PyAny>>) -> String {
     let Some(error) = error else { return String::new() };
     let name = error.get_type().name().map(|name| name.to_string()).unwrap_or_default();

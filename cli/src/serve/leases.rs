@@ -51,7 +51,7 @@ enum End {
     Finish,
 }
 
-/// What a client says when it ends its lease.
+/// The words of a client that ends its lease.
 enum Said {
     Nothing,
     Reason(String),

@@ -1,6 +1,6 @@
 //! Attempts at a run, counted in the store, so that work that always fails is given up.
 //!
-//! Whoever has the run writes the count before the work begins. The record has a lock of its own: what a former runner still sends
+//! The holder of the run writes the count before the work begins. The record has a lock of its own: what a former runner still sends
 //! when its lease is over does not change a count that a later one has written.
 
 use std::num::NonZeroU32;

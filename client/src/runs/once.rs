@@ -127,7 +127,7 @@ impl Run {
     }
 
     /// As [`Run::release`], and says why the work has failed: its type and message in one line, cut after 256 bytes. Where
-    /// [attempts are counted](RunRequest::max_attempts), the reason is kept beside their number, for whoever looks at the run or is told
+    /// [attempts are counted](RunRequest::max_attempts), the reason is kept beside their number, for those who look at the run or are told
     /// that it was given up. Others can read it in the store, so leave secrets out.
     ///
     /// # Errors

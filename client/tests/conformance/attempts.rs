@@ -62,7 +62,7 @@ pub(crate) fn an_attempt_counts_however_it_ends(store: &Store) {
     two.break_lock("bill@may").unwrap();
     assert_eq!(given_up(bill(&two)).reason, None);
     let _ = lost.fail("too late");
-    assert_eq!(given_up(bill(&two)).reason, None, "whoever has lost the run says nothing any more");
+    assert_eq!(given_up(bill(&two)).reason, None, "a runner that has lost the run says nothing any more");
     begun(two.once("bill").key("may")).finish().unwrap();
     done(bill(&one));
 }

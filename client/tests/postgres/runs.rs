@@ -1,7 +1,7 @@
 //! Runs whose finish the server refuses, or whose process is killed during it.
 
 use leasehold::blocking::{Client, Once, Run};
-use leasehold::{ErrorKind, RunResult, schema};
+use leasehold::{ErrorKind, RunResult, Severity, schema};
 use leasehold_servers::postgres::Server;
 use leasehold_servers::proxy::{Proxy, Request};
 

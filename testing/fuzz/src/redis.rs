@@ -63,8 +63,12 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fn names(reply: &Value, id: RequestId) -> bool {
-    let Value::Array(parts) = reply else { return false };
-    parts.last().and_then(Value::as_bytes) == Some(id.get().to_string().as_bytes())
+    // The answer to a release that has freed the lock is the number alone.
+    let number = match reply {
+        Value::Array(parts) => parts.last(),
+        number => Some(number),
+    };
+    number.and_then(Value::as_bytes) == Some(id.get().to_string().as_bytes())
 }
 
 /// A command is written as a list that reads as what it says.

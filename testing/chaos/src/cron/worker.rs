@@ -167,7 +167,7 @@ async fn as_run(
     }
 }
 
-/// What a run leaves.
+/// The result that a run leaves.
 fn result_of(token: u64) -> RunResult {
     RunResult::Bytes(token.to_string().into_bytes())
 }

@@ -295,7 +295,9 @@ impl Dynamodb {
             session: op.session.clone(),
             told: row.map_or(0, |row| row.told),
             // A row is billed whole, so the record of the last run goes.
-            done: row.and_then(|row| row.done.clone()).map(|done| Done { about: None, ..done }),
+            done: row
+                .and_then(|row| row.done.clone())
+                .map(|done| if op.unless_done { Done { about: None, ..done } } else { done }),
             kept: row.map_or(Kept::default(), |row| row.kept).held(ask.resource, ask.caller.unix_ms),
         };
         self.rows.insert(ask.resource.clone(), row);

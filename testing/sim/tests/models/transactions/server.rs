@@ -44,6 +44,11 @@ fn bulk(text: &str) -> Value {
     Value::Bulk(text.into())
 }
 
+/// The number of the request, which ends each answer, and is all of that to a release that frees the lock.
+fn number_of(command: &Command) -> Value {
+    Value::Bulk(command.words().last().expect("the number of the request").to_vec())
+}
+
 impl Server {
     pub(crate) fn new() -> Self {
         Self { lock: None, counter: Counter::None, allows_multi: true }
@@ -94,11 +99,11 @@ impl Server {
                 let script = SCRIPTS.iter().find(|script| script.sha1 == text(command, 1)).expect("a script");
                 let parts = match script.name {
                     "acquire" => self.acquire(command, now_us, bug),
-                    "release" => self.release(text(command, 5)),
+                    "release" if self.frees(text(command, 5)) => return number_of(command),
+                    "release" => vec![bulk("free")],
                     other => panic!("{other} is not asked for here"),
                 };
-                let id = command.words().last().expect("the number of the request").to_vec();
-                Value::Array(parts.into_iter().chain([Value::Bulk(id)]).collect())
+                Value::Array(parts.into_iter().chain([number_of(command)]).collect())
             }
             other => panic!("{other} is not asked for here"),
         }
@@ -140,12 +145,8 @@ impl Server {
         vec![bulk("granted"), bulk(&token.to_string())]
     }
 
-    fn release(&mut self, nonce: &str) -> Vec<Value> {
-        if self.lock.as_ref().is_some_and(|value| value.starts_with(nonce)) {
-            self.lock = None;
-            return vec![bulk("released")];
-        }
-        vec![bulk("free")]
+    fn frees(&mut self, nonce: &str) -> bool {
+        self.lock.take_if(|value| value.starts_with(nonce)).is_some()
     }
 }
 
