@@ -17,6 +17,7 @@ const KEPT = 4_096;
 const SHOWN = 200;
 const NEVER_KEPT = new Set([
   "set-cookie", "connection", "keep-alive", "transfer-encoding", "content-length", "date", "upgrade", "trailer",
+  "te", "proxy-authenticate", "proxy-authorization", "proxy-connection",
 ]);
 /** Statuses that ask for the same request again, as all from 500 on do. */
 const ASKED_AGAIN = new Set([408, 425, 429]);
@@ -207,7 +208,9 @@ function pathOf(req) {
 function bodyOf(req) {
   const body = req.rawBody ?? req.body;
   if (typeof body === "string" || body instanceof Uint8Array) return body;
-  if (body === undefined || body === null) {
+  // Express 4 has an empty object for what no parser has read.
+  const isUnread = typeof body === "object" && Object.keys(body ?? {}).length === 0 && req._body !== true && req.rawBody === undefined;
+  if (body === undefined || isUnread) {
     if (Number(req.headers["content-length"] ?? 0) === 0 && req.headers["transfer-encoding"] === undefined) return "";
     throw new TypeError("idempotency has no body to compare: use it behind a parser such as express.json(), or give fingerprint");
   }

@@ -10,6 +10,7 @@
 /// <reference types="node" />
 /// <reference lib="esnext.disposable" />
 
+import type { AttemptOptions, Attempts, RetryLater } from "./lib/attempts.js";
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
 import type {
   AlreadyDone,
@@ -22,6 +23,7 @@ import type {
 } from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
+export * from "./lib/attempts.js";
 export * from "./lib/errors.js";
 export * from "./lib/observe.js";
 export * from "./lib/shards.js";
@@ -128,7 +130,7 @@ export type TryOptions = Omit<LockOptions, "wait">;
 export type Occurrence = OccurrenceInUtc | { cron: string; tz: string };
 
 /** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
-export interface OnceOptions extends OccurrenceOptions, Omit<LockOptions, "fair"> {
+export interface OnceOptions extends OccurrenceOptions, AttemptOptions, Omit<LockOptions, "fair"> {
   /** The time of day at which the periods of `every` begin, from "00:00" to "23:59" by the clocks of `tz`. They are whole days then. Default: midnight. */
   at?: string | undefined;
   /**
@@ -155,10 +157,10 @@ export interface RunningElsewhere {
 }
 
 /** The answer of {@link Client.once}. */
-export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere;
+export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater;
 
 /** The answer of {@link Client.beginRun}: a run, or the reason why there is nothing to do. */
-export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere));
+export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater));
 
 /** The state of one occurrence of a job. It is out of date when it arrives. */
 export interface RunInfo {
@@ -172,6 +174,11 @@ export interface RunInfo {
   holder: LockInfo | null;
   /** The completion of the finished work; `null` if it is not done. */
   done: Completion | null;
+  /**
+   * How often the work was begun, where {@link AttemptOptions.maxAttempts} has it counted, and otherwise `null`. {@link Client.runs}
+   * gives that of runs that are neither done nor under way.
+   */
+  attempts: Attempts | null;
 }
 
 /** A description of a holder: every given field must match. */
@@ -282,6 +289,7 @@ export class Client {
   /**
    * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the completion that it is
    * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a completion, so that another machine may try.
+   * With {@link AttemptOptions.maxAttempts} it is the reason that is kept, as by {@link Run.fail}.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
    * @throws {@link LeaseLostError} when the lease was lost before the completion was written: another worker may do the work again.
@@ -296,18 +304,19 @@ export class Client {
   /**
    * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
    *
+   * @throws {@link GivenUpError} if the work was begun as often as {@link AttemptOptions.maxAttempts} allows, and never finished.
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails; the former also while too many nodes of
    * a quorum may have lost completions.
    * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
   beginRun(name: string, options: OnceOptions & Occurrence): Promise<BegunRun>;
 
-  /** The runner and the completion of one occurrence of a job. Rejects as {@link Client.inspect}. */
+  /** The runner and the completion of one occurrence of a job, and how often it was begun. Rejects as {@link Client.inspect}. */
   inspectRun(name: string, key?: string | null): Promise<RunInfo>;
 
   /**
-   * Removes the completion of one occurrence of a job, so that it is done again, and answers it; `null` if there was none. For people:
-   * waits until nobody runs it, up to 10,000 ms.
+   * Removes the completion of one occurrence of a job and the number of its attempts, so that it is done again. The answer is the
+   * completion; `null` if there was none. For people: waits until nobody runs it, up to 10,000 ms.
    *
    * @throws {@link LockTimeoutError} while somebody runs it, and otherwise the errors of {@link Run.finish}.
    */
@@ -365,8 +374,8 @@ export class Client {
   list(prefix?: string): AsyncGenerator<LockInfo, void, undefined>;
 
   /**
-   * The runs whose resources begin with `prefix`, in no promised order: those whose completion stands, and those that somebody is
-   * at. A resource is `name@key`, so `"nightly@"` has all occurrences of one job.
+   * The runs whose resources begin with `prefix`, in no promised order: those whose completion stands, those that somebody is at, and
+   * those that have failed and whose attempts are counted. A resource is `name@key`, so `"nightly@"` has all occurrences of one job.
    *
    * It is for looking, never for deciding, and costs what `list` costs; on Redis and DynamoDB each run is read, too.
    *
@@ -616,10 +625,14 @@ export class RwLock {
 
 /**
  * A lease under which work is done that is done once. {@link Run.finish} writes down that it is done; a release leaves no
- * completion, and neither does the end of an `await using` block without a finish, so that another worker may do the work.
+ * completion, and neither does the end of an `await using` block without a finish, so that another worker may do the work. Such a
+ * block is not told what was thrown in it: {@link Run.fail} says why.
  */
 export class Run extends Lease {
   private constructor();
+
+  /** The attempts at the work with this one, as they were when it began; `null` without {@link AttemptOptions.maxAttempts}. */
+  readonly attempts: Attempts | null;
 
   /**
    * Writes the completion that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
@@ -631,6 +644,14 @@ export class Run extends Lease {
    * @throws {@link NotOwnedError} after a release or finish.
    */
   finish(options?: FinishOptions): Promise<void>;
+  /**
+   * Releases the lock because the work has failed, so that another worker may do it. With {@link AttemptOptions.maxAttempts} the reason
+   * is kept, for those who look at the run or are told that it was given up: of an error its `name: message`, in one line, cut after
+   * 256 bytes. Others can read it in the store, so leave secrets out. {@link Client.once} does this with what its function throws.
+   *
+   * @throws the errors of {@link Lease.release}. A reason that cannot be kept is only logged.
+   */
+  fail(reason: string | Error): Promise<void>;
   /**
    * A statement that writes the completion in a transaction of yours, as `pg` takes it: work and completion are then committed together, or
    * not at all. The lock has to be in the same PostgreSQL database as the work.

@@ -22,6 +22,7 @@ export const {
   NotOwnedError,
   FinishUnconfirmedError,
   ResultNotKeptError,
+  GivenUpError,
   StoreUnavailableError,
   TooManyConflictsError,
   StoreRefusedError,

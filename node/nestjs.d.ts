@@ -45,7 +45,8 @@ export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<O
 
 /**
  * Decorates a method of an instance: each call is a run, as `client.once` makes it. The call gives the result of the method;
- * `undefined` if the work is done or somebody else is at it. It rejects as `client.once` does.
+ * `undefined` if the work is done, somebody else is at it, or the pause of `retryAfter` is not over. It rejects as `client.once` does,
+ * with a `GivenUpError` once `maxAttempts` have failed; what the method throws is the reason that is kept of an attempt.
  *
  * Its order among decorators that are not of parameters is free: what they say is found on both sides.
  */

@@ -13,9 +13,12 @@
 
 import type { Client, OnceOptions, Run } from "./index.js";
 
-/** Settings of all runs of a coordinator. The schedule itself names them, and a task's `distributedLease` is their ttl. */
+/**
+ * Settings of all runs of a coordinator. The schedule itself names them, and a task's `distributedLease` is their ttl. `maxAttempts` is
+ * how many processes may run a task that fails, of those that stand by.
+ */
 export interface CoordinatorOptions
-  extends Omit<OnceOptions, "key" | "every" | "offset" | "at" | "tz" | "cron" | "cooldown" | "ttl" | "signal"> {
+  extends Omit<OnceOptions, "key" | "every" | "offset" | "at" | "tz" | "cron" | "cooldown" | "ttl" | "retryAfter" | "signal"> {
   /** How many ms a process stands by while another one runs; default an hour. With 0, a run that dies is not repeated. */
   wait?: number | undefined;
 }
@@ -36,7 +39,7 @@ export class RunCoordinator {
 
   /**
    * Called by node-cron at each time of a task's schedule: true if this process is to run it now. The lease is renewed for as
-   * long as the task runs.
+   * long as the task runs. Rejects with a `GivenUpError` after `maxAttempts`, which node-cron logs.
    */
   shouldRun(key: string, ttlMs: number): Promise<boolean>;
 
@@ -47,8 +50,8 @@ export class RunCoordinator {
    * The function of a task, which is called with the run: its token for the writes, and its signal, which is aborted when the lease
    * is lost. The run is undefined for a call that is not of the schedule, by `task.execute()`.
    *
-   * An error leaves no completion, so that a process that stands by runs the task again. Of a function that is not given to `job`, the
-   * coordinator sees no error: its work counts as done in any case.
+   * An error leaves no completion, so that a process that stands by runs the task again, up to `maxAttempts` times in all. Of a function
+   * that is not given to `job`, the coordinator sees no error: its work counts as done in any case.
    */
   job<Context = TimeOfTask>(work: (context: Context, run: Run | undefined) => unknown): (context: Context) => Promise<unknown>;
 

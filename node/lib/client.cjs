@@ -3,7 +3,7 @@
 const native = require("./native.cjs");
 const { ClosedError, ConfigError, errorOf } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
-const { ASYNC_DISPOSE, Lease, Leases, Run, finish } = require("./lease.cjs");
+const { ASYNC_DISPOSE, Lease, Leases, Run, fail, finish } = require("./lease.cjs");
 const { Connected } = require("./handles.cjs");
 const { run, runReady } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
@@ -79,7 +79,7 @@ function refuseFiles(urls) {
 }
 
 const held = (native) => new Lease(native);
-const runs = (native) => new Run(native);
+const runs = (native, attempts) => new Run(native, attempts);
 
 /** A completion, with its result as it was given. */
 function completed({ kind, result, unsettled, began, ...completion }) {
@@ -88,13 +88,16 @@ function completed({ kind, result, unsettled, began, ...completion }) {
 }
 
 /** The reason why there is nothing to do. */
-function skipped({ completion, holder }) {
-  return completion ? { ran: false, reason: "done", ...completed(completion) } : { ran: false, reason: "running", holder: holder ?? null };
+function skipped({ completion, attempts, holder }) {
+  if (completion) return { ran: false, reason: "done", ...completed(completion) };
+  if (attempts) return { ran: false, reason: "later", attempts };
+  return { ran: false, reason: "running", holder: holder ?? null };
 }
 
 /** A run as users see it. @param {Record<string, any>} run */
-function known({ resource, name, key, holder, done }) {
-  return { resource, name, key: key ?? null, holder: holder ?? null, done: done ? completed(done) : null };
+function known({ resource, name, key, holder, done, attempts }) {
+  const state = { holder: holder ?? null, done: done ? completed(done) : null, attempts: attempts ?? null };
+  return { resource, name, key: key ?? null, ...state };
 }
 
 /** A change of a lock, as users see it. */
@@ -145,7 +148,8 @@ class Client {
     const { saveResult = false, ...settings } = given ?? {};
     const { run, ...outcome } = await this.beginRun(name, settings);
     if (run === null) return outcome;
-    return { ran: true, value: await under(run, saveResult ? saving(body) : body, undefined, finish), token: run.token };
+    const value = await under(run, saveResult ? saving(body) : body, undefined, finish, fail);
+    return { ran: true, value, token: run.token };
   }
 
   async beginRun(name, given) {

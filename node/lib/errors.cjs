@@ -31,6 +31,7 @@ const classes = {
   NotOwnedError: kind("NotOwnedError", "not_owned"),
   FinishUnconfirmedError: kind("FinishUnconfirmedError", "finish_unconfirmed"),
   ResultNotKeptError: kind("ResultNotKeptError", "result_not_kept"),
+  GivenUpError: kind("GivenUpError", "given_up"),
   TooManyConflictsError: kind("TooManyConflictsError", "too_many_conflicts"),
   StoreUnavailableError: kind("StoreUnavailableError", "store_unavailable"),
   StoreRefusedError: kind("StoreRefusedError", "store_refused"),
@@ -56,6 +57,7 @@ function errorOf(failure) {
   const error = new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
   if (Class === CommandRejectedError) Object.assign(error, { reason: failure.reason });
   if (failure.lostReason) Object.assign(error, { reason: failure.lostReason });
+  if (failure.attempts) Object.assign(error, { attempts: failure.attempts });
   if (failure.fate) Object.assign(error, { tries: failure.tries, fate: failure.fate });
   return error;
 }

@@ -2,6 +2,8 @@
 
 /// <reference types="node" />
 
+import type { Attempts } from "./attempts.js";
+
 /** The holder of a lock, as far as the store shows it. */
 export interface LockInfo {
   /** The name of the lock. */
@@ -73,6 +75,14 @@ export class FinishUnconfirmedError extends LeaseholdError {}
  * the store has no room for it. Those who come later may find none. Code `result_not_kept`.
  */
 export class ResultNotKeptError extends LeaseholdError {}
+/**
+ * The work of a run was begun `maxAttempts` times and never finished, so it is not begun again until somebody forgets the run, by
+ * `forgetRun` or `leasehold once --forget`. Code `given_up`.
+ */
+export class GivenUpError extends LeaseholdError {
+  /** How often it was begun, since when, and the reason why the last attempt failed. */
+  readonly attempts: Attempts;
+}
 /** An update of an item was tried `tries` times, and others were faster each time. Code `too_many_conflicts`. */
 export class TooManyConflictsError extends LeaseholdError {}
 /** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */

@@ -45,7 +45,7 @@ class Connected {
     return this.#lock(name, settings, wrap, true);
   }
 
-  /** Begins a run. `wrap` makes its part of the result. */
+  /** Begins a run. `wrap` makes its part of the result, of its lease and the attempts at its work. */
   beginRun(name, settings, wrap) {
     return new Promise((resolve, reject) => {
       new Begin(resolve, reject, this, name, settings, wrap).go(settings.signal);
@@ -209,7 +209,7 @@ class Begin extends Call {
   made(number, token) {
     // A period in place of a key is known to native code alone.
     const held = new Held(number, token, reactor.resource(number), this.settings.owner ?? this.client);
-    return { run: this.wrap(held) };
+    return { run: this.wrap(held, this.settings.maxAttempts === undefined ? null : reactor.attempts(number)) };
   }
 }
 
@@ -233,6 +233,12 @@ class Release extends Call {
 class Finish extends Release {
   begin(slot, generation) {
     return native.finish(this.number, this.leaves, slot, generation, ...(this.held.result ?? []));
+  }
+}
+
+class Fail extends Release {
+  begin(slot, generation) {
+    return native.fail(this.number, this.leaves, slot, generation, this.held.reason);
   }
 }
 
@@ -339,6 +345,12 @@ class Held {
   /** Finishes at the end of a body. */
   finishLeft() {
     return this.#end(Finish, true);
+  }
+
+  /** Releases a run whose work has failed, for a reason in words. */
+  fail(reason) {
+    this.reason = reason;
+    return this.#end(Fail, false);
   }
 
   #over() {

@@ -12,6 +12,8 @@ const { ASYNC_DISPOSE } = require("./under.cjs");
 const end = Symbol("end");
 /** Finishes a run at the end of its body. */
 const finish = Symbol("finish");
+/** Releases a run at the end of a body that has thrown. */
+const fail = Symbol("fail");
 /** Makes the statement that marks a run. */
 const mark = Symbol("mark");
 /** Stops watching a lease that other code ends. */
@@ -118,12 +120,41 @@ function given(how) {
   return how !== undefined && how !== null && "result" in how ? written(how.result) : undefined;
 }
 
+/** Tells if this is an error, also one of another realm, such as a test runner makes. */
+const isError = (value) => value instanceof Error || Object.prototype.toString.call(value) === "[object Error]";
+
+/** The reason of a failure in words: of an error `name: message`, and nothing for a value without a text. */
+function reasonOf(thrown) {
+  try {
+    return isError(thrown) ? Error.prototype.toString.call(thrown) : `${thrown}`;
+  } catch {
+    return "";
+  }
+}
+
 /** A lease under which work is done that is done once. */
 class Run extends Lease {
   #isMarked = false;
+  #attempts;
+
+  constructor(native, attempts) {
+    super(native);
+    this.#attempts = attempts ?? null;
+  }
+
+  get attempts() {
+    return this.#attempts;
+  }
 
   finish(how) {
     return this[end]("finish", this.#isMarked, given(how));
+  }
+
+  async fail(reason) {
+    if (typeof reason !== "string" && !isError(reason)) {
+      throw new TypeError(`fail needs the reason, a string or an Error, not ${typeof reason}`);
+    }
+    await this[fail](reason);
   }
 
   completionIn(how) {
@@ -134,6 +165,10 @@ class Run extends Lease {
 
   [finish]() {
     return this[end]("finishLeft", this.#isMarked);
+  }
+
+  [fail](thrown) {
+    return this[end]("fail", false, reasonOf(thrown));
   }
 }
 
@@ -185,4 +220,4 @@ class Leases {
 
 shows(Lease, Leases, Run);
 
-module.exports = { ASYNC_DISPOSE, Lease, Leases, Run, finish, forget, lose };
+module.exports = { ASYNC_DISPOSE, Lease, Leases, Run, fail, finish, forget, lose };

@@ -47,14 +47,22 @@ const RUN = /** @type {const} */ ({
   trustQuorum: "true or false",
   evenIfDone: "true or false",
 });
-const NATIVE_RUN = /** @type {const} */ ({ ...RUN, at: "text", tz: "text", cron: "text", watchHolder: NATIVE.watchHolder });
+const NATIVE_RUN = /** @type {const} */ ({
+  ...RUN,
+  at: "text",
+  tz: "text",
+  cron: "text",
+  maxAttempts: "number",
+  retryAfter: LENGTH,
+  watchHolder: NATIVE.watchHolder,
+});
 const HOLDER = /** @type {const} */ ({ token: "number", owner: "text" });
 const ELECT = /** @type {const} */ ({ ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" });
 
 const SHARDS = /** @type {const} */ ({ count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH, onGain: "function", onLoss: "function" });
 
 /** Numbers without a unit. */
-const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries"]);
+const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries", "maxAttempts"]);
 
 /** A copy of the given options, which must all be known. @returns {Record<string, any>} */
 function options(given, known) {

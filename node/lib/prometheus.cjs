@@ -24,7 +24,7 @@ const COUNTERS = {
   leasehold_run_total: {
     help: "Runs, by outcome.",
     label: "outcome",
-    values: ["finished", "finish_unconfirmed", "skipped", "taken_over", "forgotten"],
+    values: ["finished", "finish_unconfirmed", "skipped", "taken_over", "forgotten", "given_up"],
   },
   leasehold_callback_failures_total: {
     help: "Callbacks that ended with an error, by their name.",

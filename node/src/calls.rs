@@ -26,10 +26,11 @@ pub(crate) const NO_LEASE: f64 = -1.0;
 type Raw = sys::napi_value;
 type Function = unsafe extern "C" fn(sys::napi_env, sys::napi_callback_info) -> Raw;
 
-const FUNCTIONS: [(&CStr, Function); 6] = [
+const FUNCTIONS: [(&CStr, Function); 7] = [
     (c"acquire", acquire),
     (c"release", release),
     (c"finish", finish),
+    (c"fail", fail),
     (c"remaining", remaining),
     (c"isLost", is_lost),
     (c"drop", drop_lease),
@@ -143,6 +144,18 @@ unsafe extern "C" fn finish(env: sys::napi_env, info: sys::napi_callback_info) -
                 let finished = ffi::finish_async(&held, outcome).await;
                 if leaves { ffi::run_left(was_lost, finished) } else { finished }
             };
+            ended(env, shared, [lease, leaves, slot, generation], ending)
+        })
+    }
+}
+
+/// `(lease, leaves, slot, generation, reason)`: releases a run whose work has failed. The reason is kept where its attempts are counted.
+unsafe extern "C" fn fail(env: sys::napi_env, info: sys::napi_callback_info) -> Raw {
+    // SAFETY: as in `acquire`.
+    unsafe {
+        call(env, info, |shared, [lease, leaves, slot, generation, reason]: [Raw; 5]| {
+            let reason = text(env, reason)?.unwrap_or_default();
+            let ending = |held: Held, _| async move { ffi::fail_async(&held, &reason).await };
             ended(env, shared, [lease, leaves, slot, generation], ending)
         })
     }

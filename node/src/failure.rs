@@ -6,6 +6,7 @@ use napi::Either;
 use napi_derive::napi;
 
 use crate::info::LockInfo;
+use crate::run::Attempts;
 use crate::value::Value;
 
 /// The two results of a function, as JavaScript takes them.
@@ -32,6 +33,7 @@ pub struct Failure {
 enum Details {
     Loss { reason: &'static str },
     Update { tries: u32, fate: &'static str },
+    GivenUp { attempts: leasehold::Attempts },
 }
 
 impl Failure {
@@ -53,6 +55,8 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        let loss = error.lost_reason().map(|reason| Details::Loss { reason });
+        let details = loss.or_else(|| Some(Details::GivenUp { attempts: error.attempts()?.clone() }));
         Self {
             kind: error.kind().name(),
             message: error.to_string().into(),
@@ -60,7 +64,7 @@ impl From<Error> for Failure {
             holder: error.holder().cloned().map(Box::new),
             is_temporary: error.kind().is_temporary(),
             reason: None,
-            details: error.lost_reason().map(|reason| Box::new(Details::Loss { reason })),
+            details: details.map(Box::new),
         }
     }
 }
@@ -123,7 +127,7 @@ impl Failure {
     pub fn lost_reason(&self) -> Option<&str> {
         match self.details.as_deref()? {
             Details::Loss { reason } => Some(reason),
-            Details::Update { .. } => None,
+            Details::Update { .. } | Details::GivenUp { .. } => None,
         }
     }
 
@@ -132,7 +136,7 @@ impl Failure {
     pub fn tries(&self) -> Option<u32> {
         match self.details.as_deref()? {
             Details::Update { tries, .. } => Some(*tries),
-            Details::Loss { .. } => None,
+            Details::Loss { .. } | Details::GivenUp { .. } => None,
         }
     }
 
@@ -141,7 +145,16 @@ impl Failure {
     pub fn fate(&self) -> Option<&str> {
         match self.details.as_deref()? {
             Details::Update { fate, .. } => Some(fate),
-            Details::Loss { .. } => None,
+            Details::Loss { .. } | Details::GivenUp { .. } => None,
+        }
+    }
+
+    /// The attempts at the work of a run that was given up.
+    #[napi(getter, catch_unwind)]
+    pub fn attempts(&self) -> Option<Attempts> {
+        match self.details.as_deref()? {
+            Details::GivenUp { attempts } => Some(attempts.clone().into()),
+            Details::Loss { .. } | Details::Update { .. } => None,
         }
     }
 

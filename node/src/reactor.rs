@@ -29,7 +29,7 @@ use crate::items::{ItemStep, Items};
 use crate::lease::{KeptLease, KeptLeases, Leases};
 use crate::libuv::Uv;
 use crate::options::length;
-use crate::run::{self, Completion, Marking, RunInfo, Skipped};
+use crate::run::{self, Attempts, Completion, Marking, RunInfo, Skipped};
 use crate::series::Changed;
 use crate::shards::{ShardStep, Shards};
 use crate::test_clock;
@@ -236,6 +236,12 @@ impl Reactor {
         };
         let outcome = run::outcome(kind.as_deref(), text, bytes);
         either(self.0.look(lease, |held| Marking::of(held, outcome)).unwrap_or_else(gone))
+    }
+
+    /// The attempts at the work of the run of this number, where they are counted.
+    #[napi(catch_unwind)]
+    pub fn attempts(&self, lease: u32) -> Option<Attempts> {
+        self.0.look(lease, |held| ffi::attempts(held).cloned().map(Attempts::from))?
     }
 
     /// The resource of the lease of this number.

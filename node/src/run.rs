@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use leasehold::ffi::{self, Held};
 use leasehold::{CompletionStatement, Once, RunRequest, RunResult};
-use napi::bindgen_prelude::{Buffer, Uint8Array};
+use napi::Either;
+use napi::bindgen_prelude::{Buffer, Null, Uint8Array};
 use napi_derive::napi;
 
 use crate::failure::Failure;
 use crate::info::{LockInfo, whole};
-use crate::options::{length, milliseconds, patience, renewal};
+use crate::options::{length, milliseconds, natural, patience, renewal};
 use crate::reactor::{Operation, Outcome};
 
 /// Settings of a run.
@@ -51,6 +52,10 @@ pub struct RunOptions {
     pub trust_quorum: Option<bool>,
     /// See `RunRequest::even_if_done`.
     pub even_if_done: Option<bool>,
+    /// See `RunRequest::max_attempts`.
+    pub max_attempts: Option<f64>,
+    /// See `RunRequest::retry_after`.
+    pub retry_after: Option<f64>,
     /// See `RunRequest::watch_holder`.
     pub watch_holder: Option<bool>,
 }
@@ -58,7 +63,7 @@ pub struct RunOptions {
 impl RunOptions {
     pub(crate) fn request(self, mut request: RunRequest) -> Result<RunRequest, Failure> {
         type Set = fn(RunRequest, Duration) -> RunRequest;
-        let lengths: [(&str, Option<f64>, Set); 7] = [
+        let lengths: [(&str, Option<f64>, Set); 8] = [
             ("every", self.every, RunRequest::every),
             ("offset", self.offset, RunRequest::offset),
             ("cooldown", self.cooldown, RunRequest::cooldown),
@@ -66,6 +71,7 @@ impl RunOptions {
             ("ttl", self.ttl, RunRequest::ttl),
             ("lockDelay", self.lock_delay, RunRequest::lock_delay),
             ("maxHold", self.max_hold, RunRequest::max_hold),
+            ("retryAfter", self.retry_after, RunRequest::retry_after),
         ];
         for (name, given, set) in lengths {
             if let Some(ms) = given {
@@ -94,6 +100,10 @@ impl RunOptions {
         }
         if self.even_if_done == Some(true) {
             request = request.even_if_done();
+        }
+        if let Some(max) = self.max_attempts {
+            // A larger number is not reached either.
+            request = request.max_attempts(u32::try_from(natural("maxAttempts", max)?).unwrap_or(u32::MAX));
         }
         if self.watch_holder == Some(true) {
             request = request.watch_holder();
@@ -125,25 +135,58 @@ pub struct Completion {
 
 impl From<leasehold::Completion> for Completion {
     fn from(completion: leasehold::Completion) -> Self {
-        let since = |unix_ms| milliseconds(Duration::from_millis(unix_ms));
         Self {
-            at: since(completion.at_unix_ms),
+            at: since_1970(completion.at_unix_ms),
             owner: completion.owner,
             token: whole(completion.token),
             left: milliseconds(completion.left),
             kind: completion.result.as_ref().map(|result| result.kind().to_owned()),
             result: completion.result.map(|result| result.as_bytes().to_vec().into()),
             unsettled: completion.result_unsettled,
-            began: completion.began_unix_ms.map(since),
+            began: completion.began_unix_ms.map(since_1970),
         }
     }
 }
 
-/// The reason why there is nothing to do: a completion, or else somebody who is at it.
+/// How often the work of a run was begun.
 #[napi(object, object_from_js = false)]
+pub struct Attempts {
+    /// The number of attempts that were begun.
+    pub count: u32,
+    /// How many were allowed when the last one began.
+    pub max: u32,
+    /// When the first of them began, since 1970.
+    pub since: f64,
+    /// When the next one may begin, since 1970.
+    pub retry_at: f64,
+    /// The reason why the last one failed; null where it did not say so, or is still under way.
+    pub reason: Either<String, Null>,
+}
+
+impl From<leasehold::Attempts> for Attempts {
+    fn from(attempts: leasehold::Attempts) -> Self {
+        Self {
+            count: attempts.count,
+            max: attempts.max,
+            since: since_1970(attempts.since_unix_ms),
+            retry_at: since_1970(attempts.retry_unix_ms),
+            reason: attempts.reason.map_or(Either::B(Null), Either::A),
+        }
+    }
+}
+
+fn since_1970(unix_ms: u64) -> f64 {
+    milliseconds(Duration::from_millis(unix_ms))
+}
+
+/// The reason why there is nothing to do: a completion, attempts whose pause is not over, or else somebody who is at it.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
 pub struct Skipped {
     /// The completion of the work that is done.
     pub completion: Option<Completion>,
+    /// The attempts that have failed, in the pause before the next one.
+    pub attempts: Option<Attempts>,
     /// The holder, as far as the store shows it.
     pub holder: Option<LockInfo>,
 }
@@ -161,6 +204,8 @@ pub struct RunInfo {
     pub holder: Option<LockInfo>,
     /// The completion.
     pub done: Option<Completion>,
+    /// The attempts at its work, where they are counted.
+    pub attempts: Option<Attempts>,
 }
 
 impl From<leasehold::RunInfo> for RunInfo {
@@ -171,6 +216,7 @@ impl From<leasehold::RunInfo> for RunInfo {
             key: info.key,
             holder: info.holder.map(Into::into),
             done: info.done.map(Into::into),
+            attempts: info.attempts.map(Into::into),
         }
     }
 }
@@ -226,8 +272,11 @@ pub(crate) fn outcome(kind: Option<&str>, text: Option<String>, bytes: Option<Ve
 pub(crate) fn begun(once: Once) -> Outcome {
     match once {
         Once::Run(run) => Outcome::Run(run),
-        Once::Done(completion) => Outcome::Skipped(Skipped { completion: Some(completion.into()), holder: None }),
-        Once::Running(holder) => Outcome::Skipped(Skipped { completion: None, holder: holder.map(Into::into) }),
-        _ => Outcome::Skipped(Skipped { completion: None, holder: None }),
+        Once::Done(completion) => {
+            Outcome::Skipped(Skipped { completion: Some(completion.into()), ..Skipped::default() })
+        }
+        Once::Running(holder) => Outcome::Skipped(Skipped { holder: holder.map(Into::into), ..Skipped::default() }),
+        Once::Later(attempts) => Outcome::Skipped(Skipped { attempts: Some(attempts.into()), ..Skipped::default() }),
+        _ => Outcome::Skipped(Skipped::default()),
     }
 }

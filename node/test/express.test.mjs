@@ -251,7 +251,7 @@ test("what cannot be is refused", async (t) => {
   assert.deepEqual(calls, []);
   assert.throws(() => idempotency(client, {}), /principal/);
   assert.throws(() => idempotency({}, { principal: user }), /needs a client/);
-  assert.throws(() => idempotency(client, { principal: user, principle: user }), TypeError);
+  for (const option of [{ principle: user }, { maxAttempts: 3 }]) assert.throws(() => idempotency(client, { principal: user, ...option }), TypeError);
   const { ask: asks } = await shop(t, sqlite(t), { principal: () => 7 });
   assert.match((await asks()).text, /principal must give a string/);
 });

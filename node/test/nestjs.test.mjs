@@ -10,7 +10,7 @@ import { Injectable, Module } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
 import { Cron } from "@nestjs/schedule";
 import ts from "typescript";
-import { Client, ConfigError, LeaseLostError } from "leasehold";
+import { Client, ConfigError, GivenUpError, LeaseLostError } from "leasehold";
 import { LeaseholdModule, Once, currentRun } from "leasehold/nestjs";
 import * as testing from "leasehold/testing";
 import { start } from "./helpers/child.mjs";
@@ -81,6 +81,10 @@ class Jobs {
     throw new RangeError("on purpose");
   }
 
+  async declines() {
+    throw new RangeError(`declined ${currentRun().attempts.count}`);
+  }
+
   async loses(client) {
     client.lose(currentRun().resource);
   }
@@ -94,6 +98,7 @@ class Jobs {
 Injectable()(Jobs);
 decorate(Jobs, "report", Once((day) => `report-${day}`, { key: (_, part) => part }), Cron("0 2 * * *"));
 decorate(Jobs, "fails", Cron("0 3 * * *", { name: "fails" }), Once("fails", { key: "s" }));
+decorate(Jobs, "declines", Once("declines", { keep: 604_800_000, maxAttempts: 2, retryAfter: 60_000 }));
 decorate(Jobs, "loses", Once("loses", { keep: 604_800_000 }));
 decorate(Jobs, "nested", Once("nested", { keep: 604_800_000 }));
 
@@ -126,10 +131,22 @@ test("each call of a method is a run", async () => {
   await run.release();
   assert.equal(await jobs.report("wed", "1"), "wed.1");
   await assert.rejects(jobs.fails(), RangeError);
-  assert.deepEqual(await rival.inspectRun("fails", "s"), { resource: "fails@s", name: "fails", key: "s", holder: null, done: null });
+  assert.deepEqual(await rival.inspectRun("fails", "s"), { resource: "fails@s", name: "fails", key: "s", holder: null, done: null, attempts: null });
   await assert.rejects(jobs.loses(client), LeaseLostError);
   await app.close();
   await assert.rejects(jobs.fails(), { code: "closed" }, "the client is closed with the application");
+});
+
+test("a method that always fails is given up, and says why", async () => {
+  const client = testing.connect();
+  const app = await application(client);
+  const jobs = app.get(Jobs);
+  await assert.rejects(jobs.declines(), { name: "RangeError", message: "declined 1" });
+  assert.equal(await jobs.declines(), undefined, "the pause is not over");
+  client.clock.advance(60_000);
+  await assert.rejects(jobs.declines(), { name: "RangeError", message: "declined 2" });
+  await assert.rejects(jobs.declines(), (error) => error instanceof GivenUpError && error.attempts.reason === "RangeError: declined 2");
+  await app.close();
 });
 
 test("other decorators find what they have said", () => {

@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import cron from "node-cron";
-import { connect, LeaseLostError } from "leasehold";
+import { connect, GivenUpError, LeaseLostError } from "leasehold";
 import { RunCoordinator } from "leasehold/node-cron";
 import * as testing from "leasehold/testing";
 import { start } from "./helpers/child.mjs";
@@ -78,6 +78,20 @@ test("what is lost is not marked, and is reported", async () => {
   await two_.onComplete(KEY);
 });
 
+test("a task that always fails is given up, and says why", async () => {
+  const { clients } = two();
+  const [one, other] = clients.map((client) => new RunCoordinator(client, { wait: 5_000, maxAttempts: 2 }));
+  const context = { task: { name: "nightly:report" }, date: new Date("2026-11-24T02:00:00.000Z") };
+  for (const [coordinator, count] of [[one, 1], [other, 2]]) {
+    assert.equal(await coordinator.shouldRun(KEY, TTL), true);
+    const task = coordinator.job((_, run) => Promise.reject(new RangeError(`no ${run.attempts.count}`)));
+    await assert.rejects(task(context), { name: "RangeError", message: `no ${count}` });
+    await coordinator.onComplete(KEY);
+  }
+  await assert.rejects(one.shouldRun(KEY, TTL), (error) => error instanceof GivenUpError && error.attempts.reason === "RangeError: no 2");
+  assert.equal(await one.shouldRun(KEY.replace("24T", "25T"), TTL), true, "another time is another run");
+});
+
 test("node-cron leaves out what it cannot decide", async (t) => {
   const client = await connect("memory:");
   const runCoordinator = new RunCoordinator(client);
@@ -147,6 +161,7 @@ test("impossible coordinators are refused", () => {
     () => new RunCoordinator("redis://127.0.0.1"),
     () => new RunCoordinator(client, { key: "s" }),
     () => new RunCoordinator(client, { ttl: 5 }),
+    () => new RunCoordinator(client, { maxAttempts: 2, retryAfter: 5 }),
     () => new RunCoordinator(client).job(),
   ]) {
     assert.throws(make, TypeError);

@@ -10,6 +10,8 @@ import {
   LockBusyError,
   Permit,
   Run,
+  GivenUpError,
+  type Attempts,
   type Client,
   type Election,
   type HolderOptions,
@@ -110,17 +112,27 @@ export async function runs(client: Client): Promise<number | string | undefined>
   outcome.value;
   if (outcome.ran) return outcome.value;
   if (outcome.reason === "running") return outcome.holder?.owner;
+  if (outcome.reason === "later") return outcome.attempts.retryAt;
   same<typeof outcome.left, number>();
   // @ts-expect-error: somebody else is at it only while it is not done
   outcome.holder;
   same<Awaited<ReturnType<typeof report>>, OnceOutcome<string>>();
 
   const begun = await client.beginRun("a", { key: "2026-11-24" });
+  if (begun.run === null && begun.reason === "later") return begun.attempts.reason ?? undefined;
   if (begun.run === null) return begun.reason === "done" ? begun.at : begun.holder?.token;
   await using run = begun.run;
   const lease: Lease = run;
   lease.check();
+  same<typeof run.attempts, Attempts | null>();
+  if (run.attempts?.count === 3) await run.fail(new RangeError("no money"));
+  await run.fail("no money");
+  // @ts-expect-error: the reason is a text or an error
+  await run.fail(7);
   await run.finish();
+  await client.once("a", { key: "s", maxAttempts: 3, retryAfter: 60_000 }, () => 0).catch((error: unknown) => {
+    if (error instanceof GivenUpError) same<typeof error.attempts, Attempts>();
+  });
   await using other = (await client.beginRun("b", { cooldown: 5_000 })).run;
   same<typeof other, Run | null>();
   // @ts-expect-error: the key is a string
@@ -137,6 +149,7 @@ export async function runs(client: Client): Promise<number | string | undefined>
   const info = await client.inspectRun("a", "s");
   same<typeof info, RunInfo>();
   same<typeof info.done, Completion | null>();
+  same<typeof info.attempts, Attempts | null>();
   same<Awaited<ReturnType<typeof client.forgetRun>>, Completion | null>();
   return new FinishUnconfirmedError("unsure").code;
 }

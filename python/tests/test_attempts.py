@@ -121,9 +121,9 @@ def test_coroutines_give_up(run: Runner, store: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_attempts": 0}, "max_attempts is 0"),
-        ({"retry_after": 1}, "add max_attempts"),
-        ({"max_attempts": 2, "even_if_done": True}, "leave max_attempts or even_if_done out"),
+        ({"max_attempts": 0}, "with 0 attempts"),
+        ({"retry_after": 1}, "needs a number of attempts"),
+        ({"max_attempts": 2, "even_if_done": True}, "does it although it is done"),
         ({"max_attempts": 2, "retry_after": 8 * 86400}, "has to be shorter"),
     ],
 )

@@ -24,6 +24,8 @@ use crate::{metrics, reports};
 const RECORD_TTL: Duration = Duration::from_secs(10);
 /// A former runner may have died with the lock of the record.
 const RECORD_WAIT: Duration = Duration::from_secs(20);
+/// How long a failure waits to say why, as a release does for its answer.
+const REASON_WAIT: Duration = Duration::from_secs(2);
 
 /// How often a job may be tried.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,25 +50,25 @@ impl Limit {
         let Some(max) = self.max else {
             return match self.retry_after {
                 Some(_) => {
-                    Err("retry_after is the pause between attempts: add max_attempts, or leave it out".to_owned())
+                    Err("a pause between attempts needs a number of attempts: give one, or leave the pause out"
+                        .to_owned())
                 }
                 None => Ok(None),
             };
         };
-        let max =
-            NonZeroU32::new(max).ok_or("max_attempts is 0, so that the work would never begin: allow 1 or more")?;
+        let max = NonZeroU32::new(max).ok_or("with 0 attempts the work would never begin: allow 1 or more")?;
         if run.even_if_done {
             return Err(
-                "attempts are counted until the work is done, and even_if_done does it again: leave max_attempts or \
-                        even_if_done out"
+                "attempts are counted until the work is done, and this request does it although it is done: leave one of \
+                 them out"
                     .to_owned(),
             );
         }
         let retry_after = self.retry_after.unwrap_or_default();
         if retry_after >= run.keep {
             return Err(format!(
-                "retry_after of {} has to be shorter than the time for which attempts are remembered: as long as the completion \
-                 is kept, {}",
+                "the pause of {} between attempts has to be shorter than the time for which they are remembered: as long as the \
+                 completion is kept, {}",
                 Span(retry_after),
                 Span(run.keep)
             ));
@@ -103,15 +105,20 @@ pub(super) async fn begin(lease: Lease, run: RunOptions, counted: Counted, clien
 
 async fn count(lease: &Lease, record: &LockRequest, counted: Counted) -> Result<NextAttempt, Error> {
     let (client, taken) = (record.client(), record.clone().acquire().await?);
-    let nodes = client.inspect_nodes(taken.resource()).await?;
-    let completions = nodes.iter().flatten().filter_map(|seen| seen.done.as_deref());
-    let shown = completions.filter_map(|completion| Attempts::read(&completion.about.as_ref()?.result()?));
+    let shown = written(client, &taken).await?;
     let next = Attempts::next(shown, counted.max, counted.retry_after, record.time().unix_ms());
     match &next {
         NextAttempt::Begin(attempts) => write(lease, &taken, attempts, client.caller).await?,
         NextAttempt::Later(_) | NextAttempt::GivenUp(_) => taken.release_by(client.caller).await?,
     }
     Ok(next)
+}
+
+/// The attempts that the nodes show.
+async fn written(client: &Client, taken: &Lease) -> Result<Vec<Attempts>, Error> {
+    let nodes = client.inspect_nodes(taken.resource()).await?;
+    let completions = nodes.iter().flatten().filter_map(|seen| seen.done.as_deref());
+    Ok(completions.filter_map(|completion| Attempts::read(&completion.about.as_ref()?.result()?)).collect())
 }
 
 /// Writes the attempts while their record is held. The run must be held before that, or its next runner may have read the record
@@ -174,9 +181,14 @@ pub(crate) async fn fail(lease: &Lease, reason: &str, caller: Caller) -> Result<
 
 async fn note(lease: &Lease, record: LockRequest, attempts: &Attempts) -> Result<(), Error> {
     lease.check(Duration::ZERO)?;
-    let caller = record.caller();
-    let taken = record.acquire().await?;
-    write(lease, &taken, attempts, caller).await
+    let client = record.client().clone();
+    let taken = record.wait(REASON_WAIT).acquire().await?;
+    // An operator may have ended the lease, which its holder does not know yet: the count is then that of another runner.
+    let counts = written(&client, &taken).await?.into_iter().map(|attempts| attempts.count);
+    if counts.max() == Some(attempts.count) {
+        return write(lease, &taken, attempts, client.caller).await;
+    }
+    taken.release_by(client.caller).await
 }
 
 /// The attempts that a completion has.

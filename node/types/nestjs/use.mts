@@ -17,8 +17,11 @@ export function scheduled(client: Client): void {
   });
   cron.schedule("0 2 * * *", report, { name: "report", distributed: true, runCoordinator: coordinator });
   cron.schedule("0 2 * * *", coordinator.job(({ date }) => same<typeof date, Date>()));
+  new RunCoordinator(client, { maxAttempts: 2 });
   // @ts-expect-error: the schedule names the runs
   new RunCoordinator(client, { key: "s" });
+  // @ts-expect-error: each time of the schedule is another run
+  new RunCoordinator(client, { maxAttempts: 2, retryAfter: 60_000 });
 }
 
 export class Invoices {
@@ -28,7 +31,7 @@ export class Invoices {
     void id;
   }
 
-  @Once((id: number) => `charge-${id}`, { cooldown: 60_000 })
+  @Once((id: number) => `charge-${id}`, { cooldown: 60_000, maxAttempts: 3, retryAfter: 1_000 })
   async charge(id: number): Promise<string | undefined> {
     return String(id);
   }
