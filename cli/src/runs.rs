@@ -13,7 +13,7 @@ use crate::store::Target;
 pub(crate) fn run(args: &ListArgs, target: &Target) -> Result<u8, Failure> {
     let client = target.connect()?;
     let show = |run: &RunInfo| if args.json { json(run).to_string() } else { line(run) };
-    print(client.runs(&*args.prefix), show, "no run is done or under way, and none has failed", args, &client)
+    print(client.runs(&*args.prefix), show, "no run is done or under way", args, &client)
 }
 
 /// A run for machines.

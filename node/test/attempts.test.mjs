@@ -64,7 +64,7 @@ async function givenUp(client, options = BILL) {
   const error = await client.once("bill", options, never).then(never, (error) => error);
   assert.ok(error instanceof GivenUpError && error instanceof LeaseholdError, inspect(error));
   assert.deepEqual([error.name, error.code, error.resource, error.temporary], ["GivenUpError", "given_up", "bill@may", false]);
-  assert.ok(error.message.includes(`given up after ${error.attempts.count} attempts`), error.message);
+  assert.ok(error.message.includes(`given up after ${error.attempts.count} attempt`), error.message);
   return error.attempts;
 }
 

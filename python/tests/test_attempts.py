@@ -109,7 +109,6 @@ def test_coroutines_give_up(run: Runner, store: str, name: str) -> None:
                 async with once:
                     task.cancel()
                     await asyncio.sleep(TTL)
-            task.uncancel()
             with pytest.raises(leasehold.GivenUpError) as told:
                 async with once:
                     pass

@@ -17,6 +17,7 @@ mod listing;
 mod lock;
 mod loss;
 mod once;
+mod once_attempts;
 mod once_output;
 mod permits;
 #[cfg(feature = "postgres")]

@@ -255,6 +255,16 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
     by_id("finish", &run);
     once("report");
     once("");
+    let tried = |pause: u64| {
+        let body = json!({ "name": "fails", "key": "x", "max_attempts": 2, "retry_after_ms": pause });
+        check("post", "/v1/once", daemon.post("/v1/once", &body))
+    };
+    for pause in [60_000, 60_000, 0, 0] {
+        let Some(id) = tried(pause)["id"].as_str().map(str::to_owned) else { continue };
+        let path = format!("/v1/leases/{id}/release");
+        check("post", "/v1/leases/{id}/release", daemon.post(&path, &json!({ "reason": "no disk" })));
+    }
+    check("get", "/v1/runs", daemon.get("/v1/runs"));
     for result in [json!([1]), json!("x".repeat(5_000))] {
         let name = format!("with {} bytes", result.to_string().len());
         let run = once(&name);
@@ -366,7 +376,7 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
             }
         }
     }
-    let requests = ["Asked", "AskedOnce", "Nothing", "RunOutcome"];
+    let requests = ["Asked", "AskedOnce", "GivenBack", "Nothing", "RunOutcome"];
     for (name, schema) in seen.document["components"]["schemas"].as_object().unwrap() {
         for field in schema["properties"].as_object().into_iter().flat_map(|fields| fields.keys()) {
             let place = format!("/components/schemas/{name}/properties/{field}");

@@ -157,9 +157,9 @@ fn given_up(resource: &str, attempts: Attempts) -> Error {
         metrics::run("given_up");
     });
     let why = attempts.reason.as_deref().map(|reason| format!("; the last one failed: {reason}")).unwrap_or_default();
-    let message = format!(
-        "given up after {count} attempts, none of which has finished{why}. Mend it, and forget the run to have it tried again"
-    );
+    let times = if count == 1 { "1 attempt".to_owned() } else { format!("{count} attempts") };
+    let message =
+        format!("given up after {times} without a finish{why}. Mend it, and forget the run to have it tried again");
     Error::new(ErrorKind::GivenUp, message).with_attempts(attempts).on(resource)
 }
 

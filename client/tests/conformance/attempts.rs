@@ -18,7 +18,7 @@ fn given_up(request: RunRequest) -> Attempts {
     let error = request.begin().unwrap_err();
     assert_eq!((error.kind(), error.resource()), (ErrorKind::GivenUp, Some("bill@may")), "{error}");
     let attempts = error.attempts().expect("they are counted").clone();
-    assert!(error.to_string().contains(&format!("given up after {} attempts", attempts.count)), "{error}");
+    assert!(error.to_string().contains(&format!("given up after {} attempt", attempts.count)), "{error}");
     attempts
 }
 
