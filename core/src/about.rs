@@ -54,6 +54,8 @@ impl ResultKind {
 pub struct RunResult {
     kind: ResultKind,
     bytes: Arc<[u8]>,
+    /// The completion is worth nothing without it, so that it is never written alone.
+    is_required: bool,
 }
 
 impl RunResult {
@@ -88,13 +90,18 @@ impl RunResult {
         if bytes.len() > Self::MAX_BYTES {
             return Err(ConfigError::TooLong { what: "result", bytes: bytes.len(), max: Self::MAX_BYTES });
         }
-        Ok(Self { kind, bytes: bytes.into() })
+        Ok(Self { kind, bytes: bytes.into(), is_required: false })
     }
 
-    /// Bytes that are known to be few enough.
-    pub(crate) fn of_few_bytes(bytes: Vec<u8>) -> Self {
+    /// Bytes that are known to be few enough, and without which the completion is worth nothing.
+    pub(crate) fn required(bytes: Vec<u8>) -> Self {
         debug_assert!(bytes.len() <= Self::MAX_BYTES);
-        Self { kind: ResultKind::Bytes, bytes: bytes.into() }
+        Self { kind: ResultKind::Bytes, bytes: bytes.into(), is_required: true }
+    }
+
+    /// Tells if the completion is worth nothing without it.
+    pub(crate) const fn is_required(&self) -> bool {
+        self.is_required
     }
 
     /// A result that a store or host shows; `None` if it is too long, or JSON that is not UTF-8.
@@ -191,7 +198,7 @@ impl About {
     /// The result, if one was kept.
     pub fn result(&self) -> Option<RunResult> {
         let kind = ResultKind::of(*self.0.get(KIND)?)?;
-        Some(RunResult { kind, bytes: self.0.get(HEAD..)?.into() })
+        Some(RunResult { kind, bytes: self.0.get(HEAD..)?.into(), is_required: false })
     }
 
     fn part<const N: usize>(&self, at: usize) -> [u8; N] {

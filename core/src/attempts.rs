@@ -128,7 +128,7 @@ impl Attempts {
         bytes.extend_from_slice(&self.since_unix_ms.to_be_bytes());
         bytes.extend_from_slice(&self.retry_unix_ms.to_be_bytes());
         bytes.extend_from_slice(reason.as_bytes());
-        RunResult::of_few_bytes(bytes)
+        RunResult::required(bytes)
     }
 
     /// Reads what a store shows; `None` for a result that has none.

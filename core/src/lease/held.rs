@@ -242,7 +242,9 @@ impl Held {
             Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(Row::HeldLost)),
             Input::Release => (Machine::Releasing(self.end(None, ctx)), Some(Row::HeldReleased)),
             Input::Finish(result) => {
-                let marks = Marks::new(self.token, self.deadline, result.map(|result| self.about(&result)));
+                let may_go_alone = result.as_ref().is_none_or(|result| !result.is_required());
+                let about = result.map(|result| self.about(&result));
+                let marks = Marks::new(self.token, self.deadline, about, may_go_alone);
                 (Machine::Releasing(self.end(Some(marks), ctx)), Some(Row::HeldFinished))
             }
             Input::Start { .. }

@@ -58,6 +58,8 @@ pub(super) struct Marks {
     deadline: Monotonic,
     /// The record of the run, with its result.
     about: Option<About>,
+    /// A node without room for that may get the completion alone.
+    may_go_alone: bool,
     /// Nodes that have confirmed the completion.
     written: usize,
     /// Of these, those that were sent the record of the run with it.
@@ -68,8 +70,8 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    pub(super) const fn new(token: Token, deadline: Monotonic, about: Option<About>) -> Self {
-        Self { token, deadline, about, written: 0, told: 0, doubtful: 0 }
+    pub(super) const fn new(token: Token, deadline: Monotonic, about: Option<About>, may_go_alone: bool) -> Self {
+        Self { token, deadline, about, may_go_alone, written: 0, told: 0, doubtful: 0 }
     }
 
     /// The end of the finish.
@@ -439,8 +441,11 @@ impl Releasing {
                 node.repeated |= !matches!(outcome, Outcome::NotApplied(_));
                 node.failed = true;
                 node.retry_at = Some(ctx.after(backoff.sleep(self.tries, jitter)));
-                let has_about = self.finish.as_ref().is_some_and(|completions| completions.about.is_some());
-                if has_about && node.note_refusal(outcome) {
+                let may_go_alone = self
+                    .finish
+                    .as_ref()
+                    .is_some_and(|completions| completions.about.is_some() && completions.may_go_alone);
+                if may_go_alone && node.note_refusal(outcome) {
                     node.retry_at = Some(ctx.now.monotonic);
                 }
                 self.tries = self.tries.saturating_add(1);

@@ -136,7 +136,8 @@ impl Cron {
     /// The longest time from one to the next, in the 28 years after which days of the week fall on the same dates again.
     pub(super) fn longest(&self) -> Duration {
         const CYCLE: i64 = 28 * 365 + 7;
-        let on = (0..CYCLE).filter(|day| self.is_on(*day));
+        // And the first ones once more, after the last.
+        let on = (0..2 * CYCLE).filter(|day| self.is_on(*day));
         let (first, last) = (self.minutes_of_day().next(), self.minutes_of_day().next_back());
         let from = |day, minute: Option<u32>| at(day, minute.unwrap_or_default());
         let nights = on.clone().zip(on.skip(1)).map(|(one, next)| from(next, first).0.abs_diff(from(one, last).0));

@@ -5,7 +5,7 @@ use crate::quorum_memory::born;
 use crate::runs::{RUN, finish_with, run};
 use leasehold_core::config::RunOptions;
 use leasehold_core::op::{Completion, Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal};
-use leasehold_core::{Event, Failure, Nonce, RunResult};
+use leasehold_core::{Attempts, Event, Failure, Nonce, RunResult};
 
 fn json(text: &str) -> RunResult {
     RunResult::json(text).unwrap()
@@ -104,6 +104,26 @@ fn a_store_that_refuses_the_result_gets_the_completion_without_it() {
     world.carry(0, &sent);
     assert_eq!(ended(&world.take_events(0)), Some((true, true)), "its caller is told");
     assert_eq!(result_of(&told(&mut world, 2)), None);
+}
+
+/// A count of attempts that a full store replaced by a bare completion would begin at zero again.
+#[test]
+fn a_count_of_attempts_is_never_written_without_its_number() {
+    let attempts = Attempts { count: 3, max: 3, since_unix_ms: 1, retry_unix_ms: 2, reason: None };
+    let mut world = World::new(2);
+    world.hold(0, 1, "r", run());
+    finish_with(&mut world, 0, 1, Some(attempts.to_result()));
+    for _ in 0..3 {
+        let sent = world.take(0);
+        assert!(matches!(&sent.ops[0].op, Op::Finish(finish) if finish.about.is_some()));
+        world.answer(0, sent.id, Ok(vec![full()]));
+        world.pass_until_sent(0);
+    }
+    let sent = world.take(0);
+    world.carry(0, &sent);
+    assert_eq!(ended(&world.take_events(0)), Some((true, false)), "there is room again");
+    let kept = result_of(&told(&mut world, 2)).unwrap();
+    assert_eq!(Attempts::read(&kept), Some(attempts));
 }
 
 #[test]
