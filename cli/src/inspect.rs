@@ -1,12 +1,13 @@
 //! `leasehold inspect`: shows the holder of a lock, or the completion of a run.
 
 use leasehold::blocking::Client;
-use leasehold::{Completion, ErrorKind, LockInfo, Waiters, ffi};
+use leasehold::{Attempts, Completion, ErrorKind, LockInfo, RunInfo, Waiters, ffi};
 use serde_json::{Value, json};
 
 use crate::args::InspectArgs;
 use crate::output::{
-    Failure, answer, answer_json, completion_json, completion_text, lock_json, lock_text, printable, waiters_text,
+    Failure, answer, answer_json, attempts_json, attempts_text, completion_json, completion_text, lock_json, lock_text,
+    printable, waiters_text,
 };
 use crate::status;
 use crate::store::{Target, shown};
@@ -18,6 +19,8 @@ struct Seen {
     /// `None` for a lock.
     done: Option<Option<Completion>>,
     waiters: Option<Waiters>,
+    /// Of a run that is not done.
+    attempts: Option<Attempts>,
 }
 
 pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
@@ -35,6 +38,9 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         if let Some(waiters) = seen.waiters {
             answer["waiting"] = json!({ "count": waiters.count, "since_unix_ms": waiters.since_unix_ms });
         }
+        if let Some(attempts) = &seen.attempts {
+            answer["attempts"] = attempts_json(attempts);
+        }
         answer["store"] = store.into();
         answer_json(&answer)?;
     } else {
@@ -50,7 +56,9 @@ pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
         let holder = seen.holder.as_ref().map_or_else(free, lock_text);
         let done = done.and_then(Option::as_ref).map(completion_text).unwrap_or_default();
         let waiting = seen.waiters.map(waiters_text).unwrap_or_default();
-        answer(&format!("{holder}{done}{waiting}  store      {store}\n"))?;
+        let attempts = seen.attempts.as_ref().map(|attempts| format!("  attempts   {}\n", attempts_text(attempts)));
+        let attempts = attempts.unwrap_or_default();
+        answer(&format!("{holder}{done}{attempts}{waiting}  store      {store}\n"))?;
     }
     Ok(if is_free { status::NOTHING } else { status::DONE })
 }
@@ -63,15 +71,13 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
     };
     if let Some((name, key)) = parts {
         let run = client.inspect_run(&name, key.as_deref())?;
-        return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
+        return Ok(of_run(run));
     }
     let holder = client.inspect(&resource)?;
     // A job that has no key shares its name with no lock: where it was done, the question is about that.
     if holder.is_none() && !resource.contains(['@', '%']) {
         match client.inspect_run(&resource, None) {
-            Ok(run) if run.holder.is_some() || run.done.is_some() => {
-                return Ok(Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None });
-            }
+            Ok(run) if run.holder.is_some() || run.done.is_some() || run.attempts.is_some() => return Ok(of_run(run)),
             Ok(_) => {}
             // The name is too long for that of a job.
             Err(error) if error.kind() == ErrorKind::Config => {}
@@ -79,5 +85,10 @@ fn look(client: &Client, args: &InspectArgs) -> Result<Seen, Failure> {
         }
     }
     let waiters = client.waiters(&resource)?;
-    Ok(Seen { resource, holder, done: None, waiters })
+    Ok(Seen { resource, holder, done: None, waiters, attempts: None })
+}
+
+fn of_run(run: RunInfo) -> Seen {
+    let attempts = run.attempts.filter(|_| run.done.is_none());
+    Seen { resource: run.resource, holder: run.holder, done: Some(run.done), waiters: None, attempts }
 }

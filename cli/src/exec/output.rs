@@ -44,7 +44,7 @@ impl Output {
             Ok(Ok(())) => Ok(RunResult::Output(self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone())),
             Ok(Err(error)) => Err(format!("it cannot be read: {error}")),
             Err(_) => {
-                Err("a process that the command has left behind may still write to it, so give that one another stdout"
+                Err("a process that the command has left behind may still write to it, so give that one another stdout; or nobody reads what is passed on"
                     .to_owned())
             }
         }

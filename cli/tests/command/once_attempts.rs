@@ -16,6 +16,8 @@ fn a_job_that_always_fails_is_given_up_until_it_is_forgotten() {
         failed.starts_with("job@monday: failed, attempt 1 of 2, the first ") && failed.ends_with(": exit status 3\n"),
         "{failed}"
     );
+    let seen = place.run(&["inspect", "job", "--key", "monday"]).expect(1).stdout;
+    assert!(seen.contains("\n  attempts   failed, attempt 1 of 2, the first "), "{seen}");
     once(&place, &two, "exit 4").expect(4);
     once(&place, &two, "touch again")
         .expect(79)

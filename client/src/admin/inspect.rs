@@ -172,7 +172,8 @@ impl Client {
         let all_answer = doubtful.is_empty();
         for (node, seen) in shown.iter().enumerate() {
             let done = seen.as_ref().and_then(|seen| seen.done.as_deref());
-            if done.is_some_and(|done| done.token.get() == completion.token) {
+            // One that has missed a later one keeps an earlier one.
+            if done.is_some_and(|done| done.token.get() <= completion.token) {
                 doubtful
                     .push((quorum.name(node), Error::new(ErrorKind::StoreUnavailable, "it has kept the completion")));
             }

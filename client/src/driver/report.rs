@@ -81,7 +81,8 @@ impl Report {
                     tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, but the record shows that the lock was granted to this client");
                 }
                 tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
-                if matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended() {
+                let is_of_attempts = || lease.resource().run_of_attempts().is_some();
+                if matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended() && !is_of_attempts() {
                     tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the previous runner has gone without a completion");
                     metrics::run("taken_over");
                 }

@@ -9,7 +9,7 @@ use leasehold_core::{LostReason, Nonce, RunResult};
 use tracing::Instrument;
 
 use crate::callbacks;
-use crate::client::Shared;
+use crate::client::{Client, Shared};
 use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::host::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +35,8 @@ pub struct Lease {
     others: Vec<Lease>,
     /// The attempts at its work, where they are counted.
     counting: Option<Box<Counting>>,
+    /// It is done again by hand, so earlier attempts count no more once it is done.
+    forgets_attempts: bool,
     /// A transaction of the user's was given the completion that the work is done.
     #[cfg(feature = "postgres")]
     marks_in_transaction: AtomicBool,
@@ -49,6 +51,7 @@ impl Lease {
             released: AtomicBool::new(false),
             others: Vec::new(),
             counting: None,
+            forgets_attempts: false,
             #[cfg(feature = "postgres")]
             marks_in_transaction: AtomicBool::new(false),
         }
@@ -66,6 +69,11 @@ impl Lease {
 
     pub(crate) fn with_counting(mut self, counting: Counting) -> Self {
         self.counting = Some(Box::new(counting));
+        self
+    }
+
+    pub(crate) fn that_forgets_attempts(mut self) -> Self {
+        self.forgets_attempts = true;
         self
     }
 
@@ -295,6 +303,11 @@ impl Lease {
             Err(why) => (None, Some(why)),
         };
         self.finish_once(result, caller).instrument(span).await?;
+        if self.forgets_attempts {
+            // The work is done, whatever becomes of them.
+            let client = Client { shared: Arc::clone(&self.shared), caller };
+            let _ = Box::pin(client.forget_attempts(self.resource())).await;
+        }
         unfit.map_or(Ok(()), |why| Err(self.result_not_kept(&why)))
     }
 

@@ -7,6 +7,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use leasehold_core::config::{RunOptions, Span};
+use leasehold_core::op::Seen;
+use leasehold_core::quorum::majority;
 use leasehold_core::{Attempts, NextAttempt, Resource};
 use tracing::Level;
 
@@ -77,6 +79,9 @@ impl Limit {
     }
 }
 
+/// How often the nodes are asked for the count, where too few have answered as they must.
+const LOOKS: u32 = 5;
+
 /// The attempts at the work of a lease, and the request for their record.
 pub(crate) struct Counting {
     pub(crate) attempts: Attempts,
@@ -98,7 +103,10 @@ pub(super) async fn begin(lease: Lease, run: RunOptions, counted: Counted, clien
     match next {
         Ok(NextAttempt::Begin(attempts) | NextAttempt::Later(attempts)) => Ok(Once::Later(attempts)),
         Ok(NextAttempt::GivenUp(attempts)) => Err(given_up(lease.resource(), attempts)),
-        Err(error) if error.kind() == ErrorKind::TimedOut => Ok(Once::Running(error.holder().cloned())),
+        // Somebody else has begun meanwhile, or is about to.
+        Err(error) if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::Lost) => {
+            Ok(Once::Running(error.holder().cloned()))
+        }
         Err(error) => Err(error),
     }
 }
@@ -114,11 +122,27 @@ async fn count(lease: &Lease, record: &LockRequest, counted: Counted) -> Result<
     Ok(next)
 }
 
-/// The attempts that the nodes show.
+/// The attempts that the nodes show while their record is held. Answers count from nodes that show this holder: others may be empty since
+/// they lost their data, or behind.
 async fn written(client: &Client, taken: &Lease) -> Result<Vec<Attempts>, Error> {
-    let nodes = client.inspect_nodes(taken.resource()).await?;
-    let completions = nodes.iter().flatten().filter_map(|seen| seen.done.as_deref());
-    Ok(completions.filter_map(|completion| Attempts::read(&completion.about.as_ref()?.result()?)).collect())
+    let holder = taken.nonce();
+    for _ in 0..LOOKS {
+        let nodes = client.inspect_nodes(taken.resource()).await?;
+        let is_ours = |seen: &&Seen| {
+            holder.is_some_and(|nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(&nonce)))
+        };
+        let shown: Vec<&Seen> = nodes.iter().flatten().filter(is_ours).collect();
+        if shown.len() >= majority(nodes.len()) {
+            return Ok(shown.into_iter().filter_map(of_node).collect());
+        }
+        taken.check(Duration::ZERO)?;
+    }
+    let message = "too few nodes show the attempts at the work, so it is not begun";
+    Err(Error::new(ErrorKind::StoreUnavailable, message).on(taken.resource()))
+}
+
+fn of_node(seen: &Seen) -> Option<Attempts> {
+    Attempts::read(&seen.done.as_ref()?.about.as_ref()?.result()?)
 }
 
 /// Writes the attempts while their record is held. The run must be held before that, or its next runner may have read the record
@@ -126,7 +150,8 @@ async fn written(client: &Client, taken: &Lease) -> Result<Vec<Attempts>, Error>
 async fn write(lease: &Lease, taken: &Lease, attempts: &Attempts, caller: Caller) -> Result<(), Error> {
     lease.check(Duration::ZERO)?;
     taken.finish_by(Some(Ok(attempts.to_result())), caller).await.map_err(|error| {
-        let message = format!("the attempts at the work cannot be counted, so it is not begun: {error}");
+        let message =
+            format!("this attempt at the work may count, and is not begun: it cannot be written down: {error}");
         let kind = if error.kind() == ErrorKind::StoreRefused { error.kind() } else { ErrorKind::StoreUnavailable };
         Error::new(kind, message).on(lease.resource())
     })?;
@@ -169,6 +194,7 @@ fn given_up(resource: &str, attempts: Attempts) -> Error {
 /// As [`Lease::release`].
 pub(crate) async fn fail(lease: &Lease, reason: &str, caller: Caller) -> Result<(), Error> {
     if let Some(Counting { attempts, record }) = lease.counting()
+        && lease.check(Duration::ZERO).is_ok()
         && let Err(error) = note(lease, record.clone().by(caller), &attempts.failed(reason)).await
     {
         let resource = lease.resource().to_owned();
@@ -180,8 +206,11 @@ pub(crate) async fn fail(lease: &Lease, reason: &str, caller: Caller) -> Result<
 }
 
 async fn note(lease: &Lease, record: LockRequest, attempts: &Attempts) -> Result<(), Error> {
-    lease.check(Duration::ZERO)?;
     let client = record.client().clone();
+    // A transaction may have written the completion, behind which the count must not last.
+    if client.inspect_marked(lease.resource()).await?.1.is_some() {
+        return Ok(());
+    }
     let taken = record.wait(REASON_WAIT).acquire().await?;
     // An operator may have ended the lease, which its holder does not know yet: the count is then that of another runner.
     let counts = written(&client, &taken).await?.into_iter().map(|attempts| attempts.count);
@@ -205,8 +234,8 @@ impl Client {
     pub(crate) async fn attempts(&self, resource: &str) -> Result<Option<Attempts>, Error> {
         // Where the name is too long, none were counted.
         let Ok(record) = record(resource) else { return Ok(None) };
-        let (_, done) = self.inspect_marked(record.as_str()).await?;
-        Ok(done.as_ref().and_then(shown))
+        let nodes = self.inspect_nodes(record.as_str()).await?;
+        Ok(nodes.iter().flatten().filter_map(of_node).max_by_key(|attempts| attempts.count))
     }
 
     /// Removes the count of the attempts at a run.

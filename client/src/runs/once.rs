@@ -223,18 +223,34 @@ impl Client {
     /// not answer, with their names, and as [`Run::finish`].
     pub async fn forget_run(&self, name: &str, key: Option<&str>) -> Result<Option<Completion>, Error> {
         let resource = resource(name, key)?;
-        self.forget_attempts(resource.as_str()).await?;
-        self.forget(resource.as_str()).await
+        let resource = resource.as_str();
+        let attempts = self.attempts(resource).await?;
+        let (_, done) = self.inspect_marked(resource).await?;
+        // Work that is under way and was never done is waited for, as other work is by the removal of its completion.
+        let held =
+            if attempts.is_some() && done.is_none() { Some(self.forgetting(resource).acquire().await?) } else { None };
+        // Where a node of a quorum does not answer, the others forget all the same.
+        let uncounted = self.forget_attempts(resource).await;
+        if let Some(held) = held {
+            held.release_by(self.caller).await?;
+        }
+        let forgotten = self.forget(resource).await?;
+        uncounted.map(|()| forgotten)
+    }
+
+    /// The request for a run whose finish removes the completion.
+    fn forgetting(&self, resource: &str) -> LockRequest {
+        let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
+        let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
+        let ttl = longest.min(Duration::from_secs(10));
+        self.lock(resource).ttl(ttl).wait(Duration::from_secs(10)).run(run)
     }
 
     /// Removes a completion, if there is one.
     pub(super) async fn forget(&self, resource: &str) -> Result<Option<Completion>, Error> {
         let (_, done) = self.inspect_marked(resource).await?;
         let Some(completion) = &done else { return Ok(None) };
-        let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
-        let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
-        let ttl = longest.min(Duration::from_secs(10));
-        let request = self.lock(resource).ttl(ttl).wait(Duration::from_secs(10)).run(run);
+        let request = self.forgetting(resource);
         // A node of a quorum that has missed the record of this run keeps the completion.
         let (mut doubtful, mut tries) = (Vec::new(), 0);
         loop {
@@ -252,7 +268,7 @@ impl Client {
             if let Some(quorum) = self.shared.quorum() {
                 (doubtful, all_answer) = self.may_be_marked(quorum, resource, completion).await?;
             }
-            if doubtful.is_empty() && left.is_none_or(|left| left.token != completion.token) {
+            if doubtful.is_empty() && left.is_none_or(|left| left.token > completion.token) {
                 return Ok(done);
             }
             tries += 1;
@@ -488,11 +504,13 @@ impl RunRequest {
     pub(crate) async fn begin(self) -> Result<Once, Error> {
         self.doubt_lengths();
         let cooldown = self.occurrence.cooldown.map(|cooldown| (self.name.clone(), cooldown));
+        let even_if_done = self.even_if_done;
         let (lock, run, counted) = self.into_lock()?;
         let client = counted.is_some().then(|| lock.client().clone());
         match lock.acquire().await {
             Ok(lease) => match counted.zip(client) {
                 Some((counted, client)) => attempts::begin(lease, run, counted, client).await,
+                None if even_if_done => Ok(Once::Run(Run(lease.that_forgets_attempts()))),
                 None => Ok(Once::Run(Run(lease))),
             },
             Err(error) => match (error.kind(), error.completion()) {

@@ -109,6 +109,10 @@ pub(crate) fn forgetting_a_run_forgets_its_attempts(store: &Store) {
     begun(bill(&one).max_attempts(1)).finish().unwrap();
     two.forget_run("bill", Some("may")).unwrap().expect("it was done");
     begun(bill(&two).max_attempts(1)).finish().unwrap();
+    // By a finish that leaves no completion.
+    let removed = two.once("bill").key("may").keep(Duration::ZERO).even_if_done();
+    begun(removed).finish().unwrap();
+    begun(bill(&one).max_attempts(1)).finish().unwrap();
 }
 
 pub(crate) fn settings_of_attempts_that_cannot_be_are_refused(store: &Store) {
