@@ -30,7 +30,7 @@ const FAILS: u64 = 3;
 pub enum Manner {
     /// As runs, whose results those who come later get.
     Runs,
-    /// As runs whose work fails most of the time, and may be begun [`MOST_ATTEMPTS`] times.
+    /// As runs whose work fails most of the time, and may be begun three times.
     Attempts,
     /// Under a lock of the key's own.
     Locks,
